@@ -1,0 +1,43 @@
+"""The additive energy vᵀ tanh(q + k), without a tensor of every pair of positions in memory."""
+
+import keras
+from keras import ops
+
+from keras_attn_zoo.layers.loops import scan
+
+
+@keras.remat
+def position_energies(query, key, vector):
+    """Energies of one target position: vᵀ tanh(q_i + k_j).
+
+    Recomputed in the backward pass, so that training keeps no tensor of
+    target · source · units.
+
+    Args:
+        query: `(batch, units)`, projected.
+        key: `(batch, source, units)`, projected.
+        vector: v, `(units,)`.
+
+    Returns:
+        `(batch, source)`.
+    """
+    return ops.matmul(ops.tanh(query[:, None] + key), vector)
+
+
+def additive_energies(query, key, vector):
+    """Energies of all target positions, one after the other: e_ij = vᵀ tanh(q_i + k_j).
+
+    Args:
+        query: `(batch, target, units)`, projected.
+        key: `(batch, source, units)`, projected.
+        vector: v, `(units,)`.
+
+    Returns:
+        `(batch, 1, target, source)`.
+    """
+    if query.shape[1] == 1:
+        return position_energies(query[:, 0], key, vector)[:, None, None]
+    _, energies = scan(
+        lambda state, q: (state, position_energies(q, key, vector)), ops.zeros(()), ops.transpose(query, (1, 0, 2))
+    )
+    return ops.transpose(energies, (1, 0, 2))[:, None]

@@ -1,0 +1,179 @@
+"""What every attention layer shares: the call of Keras' multi-head attention, and the step of a search."""
+
+import keras
+from keras import ops
+
+from keras_attn_zoo.layers.masks import combine_masks, masked_softmax
+
+
+class AttentionLayer(keras.layers.Layer):
+    """Base class of the attention layers: two contracts, one mechanism.
+
+    Subclass it for a mechanism whose weights at one target position do not
+    depend on those at another: give `prepare` (what of the source is computed
+    once) and `energies`, and both contracts follow. A mechanism with a memory
+    of its past gives `initial_state`, `step` and `attend` too.
+
+    The call, for all target positions at once::
+
+        context, scores = layer(query, value, value_mask=mask, return_attention_scores=True)
+
+    The step, for a search, one position at a time::
+
+        memory = layer.prepare(value, value_mask=mask)
+        state = layer.initial_state(memory)
+        context, scores, state = layer.step(query_i, memory, state)
+
+    Shapes:
+        query: `(batch, target, query_dim)`; query_i: `(batch, query_dim)`.
+        value, key: `(batch, source, value_dim)`; `key` is `value` where it is not given.
+        context: `(batch, target, value_dim)`, in a step `(batch, value_dim)`, in the compute type.
+        scores: `(batch, heads, target, source)`, in a step `(batch, heads, source)`, float32.
+
+    Masking: all masks are true where a position may be attended. A row with
+    nothing to attend, and a masked query, gets weights and context 0.
+
+    State: a tree of tensors, passed in and returned; nothing stays on the layer.
+
+    Raises:
+        ValueError: a query, value or mask whose rank or sizes do not fit.
+    """
+
+    num_heads = 1
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    # What a mechanism gives.
+
+    def prepare(self, value, key=None, value_mask=None):
+        """Compute what depends on the source alone, once a sentence: the memory of `step`."""
+        key = value if key is None else key
+        if value_mask is None:
+            value_mask = ops.ones(ops.shape(value)[:2], dtype="bool")
+        return {
+            "key": self.project_key(ops.cast(key, self.compute_dtype)),
+            "value": ops.cast(value, self.compute_dtype),
+            "mask": ops.cast(value_mask, "bool"),
+        }
+
+    def project_key(self, key):
+        """Return what the energies need of the keys; the keys themselves unless a mechanism says otherwise."""
+        return key
+
+    def energies(self, query, memory):
+        """Energies `(batch, heads, target, source)` of a query `(batch, target, query_dim)`, unmasked."""
+        raise NotImplementedError
+
+    def initial_state(self, memory):
+        """Return the state before the first target position; empty for a mechanism without one."""
+        return {}
+
+    # The two contracts.
+
+    def step(self, query, memory, state):
+        """Attend from one target position.
+
+        Args:
+            query: `(batch, query_dim)`.
+            memory: what `prepare` returned.
+            state: what `initial_state` or the previous `step` returned.
+
+        Returns:
+            context `(batch, value_dim)`, scores `(batch, heads, source)`, the next state.
+        """
+        context, scores = self.attend(query[:, None], memory, memory["mask"][:, None, None, :])
+        return context[:, 0], scores[:, :, 0], state
+
+    def attend(self, query, memory, mask):
+        """Attend from all target positions: context and scores, under a mask `(batch, heads, target, source)`."""
+        scores = masked_softmax(self.energies(ops.cast(query, self.compute_dtype), memory), mask)
+        return self.weigh(scores, memory), scores
+
+    def weigh(self, scores, memory):
+        """Context of single-head scores `(batch, 1, target, source)`: c_i = Σ_j α_ij h_j."""
+        return ops.matmul(ops.cast(scores[:, 0], self.compute_dtype), memory["value"])
+
+    def call(
+        self,
+        query,
+        value,
+        key=None,
+        query_mask=None,
+        value_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        use_causal_mask=False,
+        training=None,
+    ):
+        """Attend from every query position; the signature of `keras.layers.MultiHeadAttention`."""
+        self._check_shapes(query, value, key, query_mask, value_mask, attention_mask)
+        mask = combine_masks(
+            query_mask,
+            value_mask,
+            attention_mask,
+            use_causal_mask,
+            ops.shape(query)[1],
+            ops.shape(value)[1],
+        )
+        context, scores = self.attend(query, self.prepare(value, key=key, value_mask=value_mask), mask)
+        return (context, scores) if return_attention_scores else context
+
+    def compute_output_spec(
+        self,
+        query,
+        value,
+        key=None,
+        query_mask=None,
+        value_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        use_causal_mask=False,
+        training=None,
+    ):
+        """Return shapes and types without running the layer."""
+        self._check_shapes(query, value, key, query_mask, value_mask, attention_mask)
+        context = keras.KerasTensor(self.compute_output_shape(query.shape, value.shape), self.compute_dtype)
+        if not return_attention_scores:
+            return context
+        shape = (query.shape[0], self.num_heads, query.shape[1], value.shape[1])
+        return context, keras.KerasTensor(shape, "float32")
+
+    def compute_output_shape(self, query_shape, value_shape, key_shape=None):
+        """Return the shape of the context."""
+        return (*query_shape[:2], value_shape[-1])
+
+    def compute_mask(self, inputs, previous_mask=None):
+        """Pass the mask of the queries on."""
+        return previous_mask[0] if isinstance(previous_mask, (list, tuple)) else previous_mask
+
+    def _check_shapes(self, query, value, key, query_mask, value_mask, attention_mask):
+        """Raise where ranks or known sizes do not fit, with what came and what is wanted."""
+        name = self.__class__.__name__
+
+        def wanted(what, tensor, pattern, *sizes):
+            shape = tuple(tensor.shape)
+            known = len(shape) == len(sizes) and all(
+                have is None or want is None or have == want for have, want in zip(shape, sizes, strict=True)
+            )
+            if not known:
+                raise ValueError(f"{name}: `{what}` must have shape {pattern}. Received: shape {shape}.")
+
+        batch, target = (tuple(query.shape) + (None, None))[:2]
+        wanted("query", query, "(batch, target, query_dim)", None, None, None)
+        wanted("value", value, f"(batch, source, value_dim) with batch {batch}", batch, None, None)
+        source = value.shape[1]
+        if key is not None:
+            wanted("key", key, f"(batch, source, key_dim) = ({batch}, {source}, ...)", batch, source, None)
+        if query_mask is not None:
+            wanted("query_mask", query_mask, f"(batch, target) = ({batch}, {target})", batch, target)
+        if value_mask is not None:
+            wanted("value_mask", value_mask, f"(batch, source) = ({batch}, {source})", batch, source)
+        if attention_mask is not None:
+            pattern = f"(batch, target, source) = ({batch}, {target}, {source}), with an axis of heads or without"
+            if len(attention_mask.shape) == 3:
+                wanted("attention_mask", attention_mask, pattern, batch, target, source)
+            else:
+                heads = None if attention_mask.shape[1:2] == (1,) else self.num_heads
+                wanted("attention_mask", attention_mask, pattern, batch, heads, target, source)

@@ -1,0 +1,134 @@
+"""Bahdanau attention: energies from a feed-forward network of decoder state and encoder state."""
+
+import keras
+from keras import ops
+
+from keras_attn_zoo.layers.additive_energies import additive_energies, position_energies
+from keras_attn_zoo.layers.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.loops import scan
+from keras_attn_zoo.layers.masks import masked_softmax
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class BahdanauAttention(AttentionLayer):
+    """Additive attention: a network with one hidden layer scores every source position.
+
+    Use it as cross-attention of an RNN decoder, queried by the previous state.
+
+        e_ij = vᵀ tanh(W s_{i-1} + U h_j + b)
+        α_ij = softmax_j(e_ij)
+        c_i  = Σ_j α_ij h_j
+
+    With attention feedback the weights so far enter the energy too, so that the
+    decoder sees what it has translated already:
+
+        e_ij = vᵀ tanh(W s_{i-1} + U h_j + b + u Σ_{i'<i} α_{i'j})
+
+    Symbols: s decoder state (the query), h_j encoder state (key and value),
+    W `(query_dim, units)`, U `(key_dim, units)`, b, v and u `(units,)`.
+
+    Args:
+        units: width of the hidden layer of the energy.
+        attention_feedback: whether the accumulated weights enter the energy.
+        kernel_initializer: initialiser of W, U, v and u.
+
+    Shapes, masking, errors: see `AttentionLayer`. Without feedback the weights
+    of a target position depend on its own query alone.
+
+    State: with feedback `{"accumulated": (batch, source)}`, else none.
+
+    Example:
+        >>> layer = BahdanauAttention(units=8)
+        >>> context, scores = layer(
+        ...     keras.ops.ones((2, 3, 4)), keras.ops.ones((2, 5, 6)), return_attention_scores=True
+        ... )  # (2, 3, 6), (2, 1, 3, 5)
+
+    Source: Hiemsch, equations 1 to 3; Dang, section 2.3; with feedback Bahar,
+    equation 11.
+
+    Differences from the paper: Hiemsch sets the energy of padding to -1e10;
+    here padding gets the weight 0 exactly. The bias b is not in the papers'
+    equations, but in their feed-forward networks. Bahar's feedback is scaled
+    by a learned fertility in the authors' toolkit; here, as in the papers'
+    text, the weights are accumulated as they are.
+    """
+
+    def __init__(self, units, attention_feedback=False, kernel_initializer="glorot_uniform", **kwargs):
+        super().__init__(**kwargs)
+        if not isinstance(units, int) or units < 1:
+            raise ValueError(f"BahdanauAttention: `units` must be a positive integer. Received: units={units}.")
+        self.units = units
+        self.attention_feedback = bool(attention_feedback)
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+
+    def build(self, query_shape, value_shape, key_shape=None):
+        """Make W, U, b, v and, with feedback, u."""
+        key_dim = (key_shape or value_shape)[-1]
+        self.query_kernel = self._kernel("query_kernel", (query_shape[-1], self.units))
+        self.key_kernel = self._kernel("key_kernel", (key_dim, self.units))
+        self.bias = self.add_weight(name="bias", shape=(self.units,), initializer="zeros")
+        self.energy_kernel = self._kernel("energy_kernel", (self.units, 1))
+        if self.attention_feedback:
+            self.feedback_kernel = self._kernel("feedback_kernel", (1, self.units))
+        self.built = True
+
+    def _kernel(self, name, shape):
+        # A fresh copy of the initialiser: with one instance, all kernels would draw the same numbers.
+        return self.add_weight(name=name, shape=shape, initializer=self.kernel_initializer.clone())
+
+    def project_key(self, key):
+        """U h_j + b, once a sentence."""
+        return ops.matmul(key, self.key_kernel) + self.bias
+
+    def energies(self, query, memory):
+        """Energies without feedback."""
+        return additive_energies(
+            ops.matmul(query, self.query_kernel), memory["key"], ops.squeeze(self.energy_kernel, -1)
+        )
+
+    def initial_state(self, memory):
+        """No weight has been given yet."""
+        if not self.attention_feedback:
+            return {}
+        return {"accumulated": ops.zeros(ops.shape(memory["mask"]), dtype="float32")}
+
+    def step(self, query, memory, state):
+        """Attend from one target position; with feedback the state adds up the weights."""
+        if not self.attention_feedback:
+            return super().step(query, memory, state)
+        query = ops.matmul(ops.cast(query, self.compute_dtype), self.query_kernel)
+        state, scores = self._feedback_step(query, memory, memory["mask"], state)
+        return self.weigh(scores[:, None, None], memory)[:, 0], scores[:, None], state
+
+    def attend(self, query, memory, mask):
+        """Attend from all positions; with feedback one after the other, all projections before."""
+        if not self.attention_feedback:
+            return super().attend(query, memory, mask)
+        query = ops.matmul(ops.cast(query, self.compute_dtype), self.query_kernel)
+        batch, target, source = ops.shape(query)[0], ops.shape(query)[1], ops.shape(memory["mask"])[1]
+        mask = ops.ones((1, 1, 1, 1), dtype="bool") if mask is None else mask
+        mask = ops.broadcast_to(mask, (batch, 1, target, source))[:, 0]
+        _, scores = scan(
+            lambda state, at: self._feedback_step(at[0], memory, at[1], state),
+            self.initial_state(memory),
+            (ops.transpose(query, (1, 0, 2)), ops.transpose(mask, (1, 0, 2))),
+        )
+        scores = ops.transpose(scores, (1, 0, 2))[:, None]
+        return self.weigh(scores, memory), scores
+
+    def _feedback_step(self, query, memory, mask, state):
+        """Weights `(batch, source)` of one position, the query projected already."""
+        accumulated = ops.cast(state["accumulated"], self.compute_dtype)
+        key = memory["key"] + accumulated[..., None] * self.feedback_kernel
+        energies = position_energies(query, key, ops.squeeze(self.energy_kernel, -1))
+        scores = masked_softmax(energies, mask)
+        return {"accumulated": state["accumulated"] + scores}, scores
+
+    def get_config(self):
+        """Return the arguments of the constructor."""
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "attention_feedback": self.attention_feedback,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+        }

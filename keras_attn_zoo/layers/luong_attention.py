@@ -1,0 +1,98 @@
+"""Luong attention: energies from a product of decoder state and encoder state."""
+
+import keras
+from keras import ops
+
+from keras_attn_zoo.layers.additive_energies import additive_energies
+from keras_attn_zoo.layers.attention_layer import AttentionLayer
+
+SCORES = ("dot", "general", "concat")
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class LuongAttention(AttentionLayer):
+    """Multiplicative attention: the energy is a product of query and key.
+
+    Use it as cross-attention of an RNN decoder, queried by the current state;
+    without input feeding it runs for all target positions in one product.
+
+        e_ij = s_iᵀ h_j                    score="dot"
+        e_ij = s_iᵀ W h_j                  score="general"
+        e_ij = vᵀ tanh(W [s_i ; h_j])      score="concat"
+        α_ij = softmax_j(e_ij)
+        c_i  = Σ_j α_ij h_j
+
+    Symbols: s decoder state (the query), h_j encoder state (key and value);
+    W `(query_dim, key_dim)` for "general", its two halves `(query_dim, units)`
+    and `(key_dim, units)` for "concat"; v `(units,)`.
+
+    Args:
+        score: "dot", "general" or "concat".
+        units: width of the hidden layer of "concat"; by default that of the query.
+        kernel_initializer: initialiser of W and v.
+
+    Shapes, masking: see `AttentionLayer`. State: none.
+
+    Raises:
+        ValueError: an unknown score; "dot" with a query and a key of different width.
+
+    Example:
+        >>> layer = LuongAttention(score="general")
+        >>> context = layer(keras.ops.ones((2, 3, 4)), keras.ops.ones((2, 5, 6)))  # (2, 3, 6)
+
+    Source: Dang, section 2.4 ("dot", with "general" and "concat" of the work it cites).
+    """
+
+    def __init__(self, score="general", units=None, kernel_initializer="glorot_uniform", **kwargs):
+        super().__init__(**kwargs)
+        if score not in SCORES:
+            raise ValueError(f"LuongAttention: `score` must be one of {', '.join(SCORES)}. Received: score={score!r}.")
+        if units is not None and score != "concat":
+            raise ValueError(f"LuongAttention: `units` belongs to score='concat'. Received: score={score!r}.")
+        if units is not None and (not isinstance(units, int) or units < 1):
+            raise ValueError(f"LuongAttention: `units` must be a positive integer. Received: units={units}.")
+        self.score = score
+        self.units = units
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+
+    def build(self, query_shape, value_shape, key_shape=None):
+        """Make what the score needs: nothing, W, or W in two halves and v."""
+        query_dim, key_dim = query_shape[-1], (key_shape or value_shape)[-1]
+        if self.score == "dot" and query_dim != key_dim:
+            raise ValueError(
+                "LuongAttention: score='dot' needs a query and a key of equal width; take score='general'. "
+                f"Received: query width {query_dim}, key width {key_dim}."
+            )
+        if self.score == "general":
+            self.kernel = self._kernel("kernel", (query_dim, key_dim))
+        if self.score == "concat":
+            units = self.units or query_dim
+            self.query_kernel = self._kernel("query_kernel", (query_dim, units))
+            self.key_kernel = self._kernel("key_kernel", (key_dim, units))
+            self.energy_kernel = self._kernel("energy_kernel", (units, 1))
+        self.built = True
+
+    def _kernel(self, name, shape):
+        return self.add_weight(name=name, shape=shape, initializer=self.kernel_initializer.clone())
+
+    def project_key(self, key):
+        """W h_j, once a sentence."""
+        if self.score == "general":
+            return ops.matmul(key, ops.transpose(self.kernel))
+        return ops.matmul(key, self.key_kernel) if self.score == "concat" else key
+
+    def energies(self, query, memory):
+        """One matrix product, or for "concat" the additive energy."""
+        if self.score == "concat":
+            query = ops.matmul(query, self.query_kernel)
+            return additive_energies(query, memory["key"], ops.squeeze(self.energy_kernel, -1))
+        return ops.matmul(query, ops.transpose(memory["key"], (0, 2, 1)))[:, None]
+
+    def get_config(self):
+        """Return the arguments of the constructor."""
+        return {
+            **super().get_config(),
+            "score": self.score,
+            "units": self.units,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+        }

@@ -1,0 +1,65 @@
+"""Masks of attention, and the softmax that keeps them: true where a position may be attended."""
+
+from keras import ops
+
+# Finite, so that a row with nothing to attend stays free of NaN.
+_EXCLUDED = -1e30
+
+
+def combine_masks(
+    query_mask=None, value_mask=None, attention_mask=None, causal=False, target_length=None, source_length=None
+):
+    """Combine the masks of one attention call into one.
+
+    Args:
+        query_mask: bool `(batch, target)`, true on real query positions, or None.
+        value_mask: bool `(batch, source)`, true on real source positions, or None.
+        attention_mask: bool `(batch, target, source)` or `(batch, heads, target, source)`, or None.
+        causal: whether a target position may attend up to itself only.
+        target_length, source_length: needed where `causal` is set.
+
+    Returns:
+        bool, broadcastable to `(batch, heads, target, source)`; None where nothing is masked.
+
+    Example:
+        >>> combine_masks(value_mask=[[True, False]]).shape
+        (1, 1, 1, 2)
+    """
+    parts = []
+    if query_mask is not None:
+        parts.append(ops.cast(query_mask, "bool")[:, None, :, None])
+    if value_mask is not None:
+        parts.append(ops.cast(value_mask, "bool")[:, None, None, :])
+    if attention_mask is not None:
+        attention_mask = ops.cast(attention_mask, "bool")
+        parts.append(attention_mask[:, None] if len(attention_mask.shape) == 3 else attention_mask)
+    if causal:
+        rows = ops.arange(target_length)[:, None]
+        parts.append((rows >= ops.arange(source_length)[None, :])[None, None])
+    mask = None
+    for part in parts:
+        mask = part if mask is None else ops.logical_and(mask, part)
+    return mask
+
+
+def masked_softmax(energies, mask=None):
+    """Softmax over the last axis, in float32, with 0 where the mask is false.
+
+    A row whose mask is false everywhere becomes 0, not NaN.
+
+    Args:
+        energies: `(..., source)`, any float type.
+        mask: bool, broadcastable to `energies`, or None.
+
+    Returns:
+        float32 weights shaped like `energies`.
+
+    Example:
+        >>> masked_softmax([[0.0, 0.0, 5.0]], [[True, True, False]])  # [[0.5, 0.5, 0.0]]
+    """
+    energies = ops.cast(energies, "float32")
+    if mask is None:
+        return ops.softmax(energies, axis=-1)
+    mask = ops.cast(mask, "bool")
+    weights = ops.softmax(ops.where(mask, energies, _EXCLUDED), axis=-1)
+    return ops.where(mask, weights, 0.0)

@@ -1,0 +1,39 @@
+"""Uniform attention: every real source token weighs the same."""
+
+import keras
+from keras import ops
+
+from keras_attn_zoo.layers.attention_layer import AttentionLayer
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class UniformAttention(AttentionLayer):
+    """Attention with fixed, equal weights: the ablation that shows what learned weights are worth.
+
+    Use it as the twin of a learned attention, with everything else left alone.
+
+        α_ij = 1 / |{j : j is a real source token}|
+        c_i  = Σ_j α_ij h_j
+
+    Symbols: h_j the values, α the weights, c the context. There are no
+    parameters; the query says only how many target positions there are, and
+    `key` is ignored.
+
+    Shapes, masking, errors: see `AttentionLayer`. State: none.
+
+    Example:
+        >>> layer = UniformAttention()
+        >>> context = layer(keras.ops.ones((2, 3, 4)), keras.ops.ones((2, 5, 6)))  # (2, 3, 6)
+
+    Source: Hiemsch, "Incorporating Attention Mechanisms in RNN-based
+    Encoder-Decoder Models", section 4 (the model with fixed uniform weights).
+    """
+
+    def build(self, query_shape, value_shape, key_shape=None):
+        """Nothing to make: the mechanism has no weights."""
+        self.built = True
+
+    def energies(self, query, memory):
+        """All energies are 0; the softmax over the real tokens does the rest."""
+        batch, source = ops.shape(memory["mask"])
+        return ops.zeros((batch, 1, ops.shape(query)[1], source), dtype="float32")
