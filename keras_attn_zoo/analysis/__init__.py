@@ -1,0 +1,1 @@
+"""Pictures and statistics of attention weights: arrays only."""

@@ -1,0 +1,332 @@
+"""Pictures of attention weights and of training curves, as PNG, PDF or SVG.
+
+Everything is drawn on `matplotlib.figure.Figure` objects; the state of pyplot,
+its backend included, is neither read nor changed.
+"""
+
+import contextlib
+import textwrap
+import warnings
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib import font_manager
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import LogFormatter
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.evaluation.alignments import Alignment
+from keras_attn_zoo.files import atomic_path
+
+SUFFIXES = (".png", ".pdf", ".svg")
+
+# Fonts for scripts that DejaVu Sans lacks; those installed are used.
+_FALLBACK_FONTS = (
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "WenQuanYi Zen Hei",
+    "Source Han Sans SC",
+    "Microsoft YaHei",
+    "PingFang SC",
+    "Arial Unicode MS",
+)
+
+# All lengths are in inches.
+_CELL = 0.24, 0.4  # of a long and of a short sentence
+_MAX_SIDE = 40.0  # of one matrix; beyond it the cells shrink
+_MAX_ROW = 24.0  # of the matrices side by side; beyond it a new row begins
+_GAP = 0.3
+_COLOUR_BAR = 0.15
+_FONT_SIZE = 9
+_TITLE_SIZE = 11
+_DPI = 150
+_TITLE_CHARACTERS = 11  # that fit into an inch
+
+_GOLD_COLOUR = "#d95f02"
+_LINE_STYLES = ("-", "--", "-.", ":")
+
+
+@contextlib.contextmanager
+def _style():
+    """Settings that no matplotlibrc of the user may change: words must show as they are."""
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    families = ["DejaVu Sans", *(name for name in _FALLBACK_FONTS if name in installed)]
+    settings = {
+        "font.family": families,
+        "font.size": _FONT_SIZE,
+        "text.usetex": False,
+        "axes.formatter.use_mathtext": False,
+        "svg.fonttype": "path",
+    }
+    with matplotlib.rc_context(settings), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        yield
+
+
+def _checked_suffix(path):
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise UserError(f"{path} has the suffix {suffix!r}: name the picture {', '.join(SUFFIXES)}.")
+    return suffix[1:]
+
+
+def _save(figure, path, file_type):
+    with atomic_path(path) as aside:
+        # The tight box grows the page to whatever the labels need.
+        figure.savefig(aside, format=file_type, dpi=_DPI, bbox_inches="tight", pad_inches=0.1)
+
+
+def _checked_weights(weights, source_tokens, target_tokens):
+    weights = np.asarray(weights, "float64")
+    expected = (len(target_tokens), len(source_tokens))
+    if weights.shape != expected:
+        raise UserError(
+            f"attention weights of shape {weights.shape} do not fit {expected[0]} target and {expected[1]} "
+            f"source words: give weights of shape {expected}."
+        )
+    if 0 in expected:
+        raise UserError(
+            f"attention weights of shape {weights.shape} are empty: give at least one word a side."
+        )
+    if not np.isfinite(weights).all():
+        raise UserError(
+            f"attention weights of shape {weights.shape} hold NaN or infinite values: check the model."
+        )
+    low, high = weights.min(), weights.max()
+    if low < -0.01 or high > 1.01:
+        raise UserError(f"attention weights go from {low:.3g} to {high:.3g}: give weights after the softmax.")
+    return weights
+
+
+def _checked_gold(gold, shape):
+    if gold is None:
+        return Alignment()
+    gold = gold if isinstance(gold, Alignment) else Alignment(sure=gold)
+    targets, sources = shape
+    for j, i in gold.possible:
+        if not (0 <= j < sources and 0 <= i < targets):
+            raise UserError(
+                f"gold link {(j, i)} is outside {sources} source and {targets} target words: "
+                "give pairs (source, target) that count from 0."
+            )
+    return gold
+
+
+def _cell_side(sources, targets):
+    longest = max(sources, targets)
+    shortest_cell, largest_cell = _CELL
+    return min(np.clip(6.0 / longest, shortest_cell, largest_cell), _MAX_SIDE / longest)
+
+
+def _draw_matrix(axes, weights, title, source_tokens, target_tokens, gold, font_size):
+    """Fill one panel: source words on top, target words on the left where asked for."""
+    targets, sources = weights.shape
+    image = axes.imshow(weights, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
+    # Words are drawn as they are: without parse_math, "$" would start a formula.
+    axes.set_xticks(range(sources), source_tokens, rotation=90, fontsize=font_size, parse_math=False)
+    axes.set_yticks(range(targets), target_tokens, fontsize=font_size, parse_math=False)
+    axes.xaxis.tick_top()
+    axes.tick_params(which="both", length=0)
+    axes.set_xticks(np.arange(1, sources) - 0.5, minor=True)
+    axes.set_yticks(np.arange(1, targets) - 0.5, minor=True)
+    axes.grid(which="minor", color="0.88", linewidth=0.5)
+    if title:
+        axes.set_title(title, fontsize=_TITLE_SIZE, parse_math=False)
+    for j, i in sorted(gold.possible):
+        style = "solid" if (j, i) in gold.sure else (0, (2, 1.5))
+        axes.add_patch(
+            Rectangle(
+                (j - 0.45, i - 0.45),
+                0.9,
+                0.9,
+                fill=False,
+                edgecolor=_GOLD_COLOUR,
+                linewidth=1.5,
+                linestyle=style,
+            )
+        )
+    return image
+
+
+def _wrap_title(title, width):
+    return "\n".join(textwrap.wrap(title, max(12, int(width * _TITLE_CHARACTERS))))
+
+
+def _height_above(axes, renderer):
+    """Inches that tick labels and title take above a panel."""
+    return (axes.get_tightbbox(renderer).y1 - axes.get_window_extent(renderer).y1) / axes.figure.dpi
+
+
+def _attention_figure(matrices, source_tokens, target_tokens, gold=None):
+    """Build the figure of `plot_attentions`."""
+    source_tokens, target_tokens = [str(t) for t in source_tokens], [str(t) for t in target_tokens]
+    if not matrices:
+        raise UserError("there are no attention weights to draw: give at least one (title, weights).")
+    panels = [(name, _checked_weights(w, source_tokens, target_tokens)) for name, w in matrices]
+    sources, targets = len(source_tokens), len(target_tokens)
+    gold = _checked_gold(gold, (targets, sources))
+
+    cell = _cell_side(sources, targets)
+    font_size = min(_FONT_SIZE, 72 * cell * 0.8)
+    width, height = cell * sources, cell * targets
+    columns = min(len(panels), max(1, int((_MAX_ROW + _GAP) // (width + _GAP))))
+    rows = -(-len(panels) // columns)
+
+    figure = Figure(dpi=_DPI)
+    every_axes = []
+    for k, (name, weights) in enumerate(panels):
+        axes = figure.add_axes((0, 0, 1, 1), label=str(k))
+        words = target_tokens if k % columns == 0 else [""] * targets
+        image = _draw_matrix(
+            axes, weights, _wrap_title(name or "", width), source_tokens, words, gold, font_size
+        )
+        every_axes.append(axes)
+
+    # Labels and titles do not depend on where the panels stand, so they are measured first.
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    above = max(_height_above(axes, renderer) for axes in every_axes)
+    page_width = columns * (width + _GAP) + _COLOUR_BAR
+    page_height = rows * (above + height + _GAP) - _GAP
+    figure.set_size_inches(page_width, page_height)
+    for k, axes in enumerate(every_axes):
+        row, column = divmod(k, columns)
+        left = column * (width + _GAP)
+        bottom = page_height - row * (above + height + _GAP) - above - height
+        axes.set_position((left / page_width, bottom / page_height, width / page_width, height / page_height))
+    top_bottom = page_height - above - height
+    bar = figure.add_axes(
+        (
+            1 - _COLOUR_BAR / page_width,
+            top_bottom / page_height,
+            _COLOUR_BAR / page_width,
+            height / page_height,
+        )
+    )
+    figure.colorbar(image, cax=bar, ticks=[0, 0.25, 0.5, 0.75, 1] if height > 1 else [0, 1])
+    return figure
+
+
+def plot_attentions(matrices, source_tokens, target_tokens, path, gold=None):
+    """Draw several attention matrices of one sentence pair side by side.
+
+    Use it to compare heads, layers or systems. The panels share words, colours
+    and gold links; many panels go into several rows. Words stand as they are
+    ("$", "_", "▁", "</s>"); characters that no installed font has become boxes.
+
+    Args:
+        matrices: list of `(title, weights)`, weights `(target, source)` from 0 to 1.
+        source_tokens: the words on top, one a column.
+        target_tokens: the words on the left, one a row.
+        path: where the picture shall stand; its suffix, .png, .pdf or .svg, is its type.
+        gold: `Alignment`, its sure links outlined, the merely possible ones dashed; or a set
+            of links (j, i), source position first, counted from 0, all outlined.
+
+    Raises:
+        UserError: weights of another shape than the words, with NaN or outside 0 to 1; a gold
+            link outside the sentence; another suffix; the picture cannot be written.
+
+    Example:
+        >>> heads = [("head 1", [[0.9, 0.1], [0.2, 0.8]]), ("head 2", [[0.5, 0.5], [0.5, 0.5]])]
+        >>> plot_attentions(heads, ["Guten", "Tag"], ["good", "day"], "heads.png")
+    """
+    file_type = _checked_suffix(path)
+    with _style():
+        _save(_attention_figure(matrices, source_tokens, target_tokens, gold), path, file_type)
+
+
+def plot_attention(weights, source_tokens, target_tokens, path, title=None, gold=None):
+    """Draw the attention matrix of one sentence pair, source words on top.
+
+    Args:
+        weights: `(target, source)`, from 0 to 1.
+        title: stands above the source words.
+        source_tokens, target_tokens, path, gold: as for `plot_attentions`.
+
+    Raises:
+        UserError: as for `plot_attentions`.
+
+    Example:
+        >>> weights = [[0.9, 0.1], [0.2, 0.8]]
+        >>> plot_attention(weights, ["Guten", "Tag"], ["good", "day"], "pair.png", gold={(0, 0), (1, 1)})
+    """
+    plot_attentions([(title, weights)], source_tokens, target_tokens, path, gold)
+
+
+def _checked_curve(name, steps, values, log_scale):
+    steps, values = np.asarray(steps, "float64"), np.asarray(values, "float64")
+    if steps.ndim != 1 or steps.shape != values.shape or not len(steps):
+        raise UserError(
+            f"curve {name!r} has steps of shape {steps.shape} and values of shape {values.shape}: "
+            "give two equally long lists that are not empty."
+        )
+    if log_scale and (values <= 0).any():
+        raise UserError(
+            f"curve {name!r} goes down to {np.nanmin(values):.3g}, which a logarithmic axis cannot show: "
+            "use log_scale=False."
+        )
+    return steps, values
+
+
+def _curves_figure(curves, ylabel, title=None, xlabel="step", log_scale=False):
+    """Build the figure of `plot_curves`."""
+    if not curves:
+        raise UserError("there are no curves to draw: give at least one run.")
+    checked = {name: _checked_curve(name, *curve, log_scale) for name, curve in curves.items()}
+    # The axes fill the figure: labels and legend grow the page when it is saved.
+    figure = Figure(figsize=(7, 4.2), dpi=_DPI)
+    axes = figure.add_axes((0, 0, 1, 1))
+    colours = matplotlib.colormaps["tab10"].colors
+    lines = [
+        axes.plot(
+            steps,
+            values,
+            color=colours[k % len(colours)],
+            linestyle=_LINE_STYLES[k // 5 % len(_LINE_STYLES)],
+            linewidth=1.5,
+            marker="o" if len(steps) == 1 else None,
+        )[0]
+        for k, (steps, values) in enumerate(checked.values())
+    ]
+    if log_scale:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(LogFormatter())
+        axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
+    axes.set_xlabel(xlabel, parse_math=False)
+    axes.set_ylabel(ylabel, parse_math=False)
+    if title:
+        axes.set_title(title, fontsize=_TITLE_SIZE, parse_math=False)
+    axes.grid(which="both", color="0.9", linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    legend = axes.legend(
+        lines, map(str, checked), loc="upper left", bbox_to_anchor=(1.02, 1.0), borderaxespad=0, frameon=False
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    return figure
+
+
+def plot_curves(curves, path, ylabel, title=None, xlabel="step", log_scale=False):
+    """Draw one value of several runs over the steps of training.
+
+    Args:
+        curves: `{name of the run: (steps, values)}`, in the order of the legend. A run with
+            one point shows a marker; NaN leaves a gap.
+        path: where the picture shall stand; its suffix, .png, .pdf or .svg, is its type.
+        ylabel: what the values are.
+        title: stands above the picture.
+        xlabel: what the steps are.
+        log_scale: whether the axis of the values is logarithmic.
+
+    Raises:
+        UserError: no curve, an empty one, steps and values of different length, a value
+            of 0 or less on a logarithmic axis, another suffix, or an unwritable path.
+
+    Example:
+        >>> plot_curves({"Luong": ([1, 2, 3], [5.1, 4.0, 3.2])}, "loss.png", ylabel="loss")
+    """
+    file_type = _checked_suffix(path)
+    with _style():
+        _save(_curves_figure(curves, ylabel, title, xlabel, log_scale), path, file_type)

@@ -1,0 +1,179 @@
+"""Beam search over the step contract: frozen finished hypotheses, length penalty, n-best, attention."""
+
+import keras
+import keras_hub
+from keras import ops, tree
+
+# The log-probability of what cannot be; finite, so that sums and quotients stay free of NaN.
+IMPOSSIBLE = -1e9
+
+
+def length_penalty(length, alpha):
+    """Return ((5 + length) / 6) ** alpha, by which a log-probability is divided; 1 for `alpha=0`.
+
+    Example:
+        >>> length_penalty(7.0, 1.0)
+        2.0
+    """
+    return ((5.0 + length) / 6.0) ** alpha
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class BeamSearch(keras_hub.samplers.Sampler):
+    """Search for the translations with the highest length-normalised log-probability.
+
+    Use it as `translator.compile(sampler=BeamSearch(num_beams=5))`, or through
+    `Translator.translate`. With one beam it is greedy search.
+
+        score(y) = log p(y_1..y_n | x) / ((5 + n) / 6)^α
+
+    where n counts the end token, and the end token belongs to y unless y is cut
+    at the greatest length. A finished hypothesis keeps its score and its place
+    until n others beat it. With as many beams as there are hypotheses the search
+    is exhaustive. A sentence stops when no open hypothesis can beat its finished ones any more.
+
+    Args:
+        num_beams: number of hypotheses kept; 1 is greedy search.
+        length_penalty: α; 0 compares plain log-probabilities, a larger one favours longer translations.
+
+    State: all of it stands in the loop's variables; what the model's steps
+    remember is reordered with the beams, attention included.
+
+    Raises:
+        ValueError: fewer than one beam, or a negative α.
+
+    Example:
+        >>> translator.compile(sampler=BeamSearch(num_beams=4, length_penalty=0.6))
+        >>> translator.generate(["Guten Tag"])
+
+    Source: Hiemsch, section 4 (beam search, which it names but leaves out);
+    the length penalty is the one of Zeng, section 4.1.
+    """
+
+    def __init__(self, num_beams=5, length_penalty=0.0, **kwargs):
+        super().__init__(**kwargs)
+        if not isinstance(num_beams, int) or num_beams < 1:
+            raise ValueError(f"BeamSearch: `num_beams` must be a positive integer. Received: {num_beams}.")
+        if length_penalty < 0:
+            raise ValueError(f"BeamSearch: `length_penalty` must not be negative. Received: {length_penalty}.")
+        self.num_beams = num_beams
+        self.length_penalty = float(length_penalty)
+
+    def __call__(self, next, prompt, cache=None, index=0, mask=None, stop_token_ids=None, model=None, **kwargs):
+        """Return the best token ids `(batch, length)`; the call of every KerasHub sampler."""
+        return self.search(next, prompt, cache, index, mask, stop_token_ids, model)["token_ids"][:, 0]
+
+    def search(self, next, prompt, cache, index=0, mask=None, stop_token_ids=None, model=None):
+        """Search, and return all hypotheses, the best first.
+
+        Args:
+            next: function of token ids `(batch * beams, length)`, cache and index to logits
+                `(batch * beams, vocabulary)`, hidden states (unused) and the next cache.
+            prompt: token ids `(batch, length)`; from `index` on they are written.
+            cache: `{"memory": ..., "state": ...}`, trees of tensors `(batch, ...)`: "memory" stays
+                with the sentence, "state" follows the beams.
+            index: first position to write.
+            mask: bool like `prompt`, true where its tokens are forced.
+            stop_token_ids: ids that finish a hypothesis, the padding id 0 not among them; None for none.
+            model: model whose variables the loop reads.
+
+        Returns:
+            a dict: "token_ids" `(batch, beams, length)`, "scores" and "log_probs" `(batch, beams)`, and
+            "state", the last state with rows `batch * beams` ordered alike. A place that no hypothesis
+            fills has a score below `IMPOSSIBLE / 2`.
+        """
+        beams = self.num_beams
+        batch, length = ops.shape(prompt)[0], ops.shape(prompt)[1]
+        index = ops.cast(index, "int32")
+        start = index
+        forced = ops.zeros_like(prompt, dtype="bool") if mask is None else ops.cast(mask, "bool")
+
+        def spread(x):
+            return ops.repeat(x, beams, axis=0)
+
+        tokens, forced = spread(prompt), spread(forced)
+        memory = tree.map_structure(spread, cache["memory"])
+        state = tree.map_structure(spread, cache["state"])
+        first_row = ops.concatenate([ops.zeros((1, 1)), ops.full((1, beams - 1), IMPOSSIBLE)], axis=1)
+        log_probs = ops.cast(ops.broadcast_to(first_row, (batch, beams)), "float32")
+        finished = ops.zeros((batch, beams), dtype="bool")
+        lengths = ops.zeros((batch, beams), dtype="float32")
+
+        def scored(log_probs, lengths):
+            return log_probs / length_penalty(lengths, self.length_penalty)
+
+        def unfinished(tokens, state, index, log_probs, finished, lengths):
+            scores = scored(log_probs, ops.maximum(lengths, 1.0))
+            # At best, an open hypothesis goes on at no cost to the greatest length.
+            longest = ops.cast(length - start, "float32")
+            bound = ops.where(finished, IMPOSSIBLE, log_probs / length_penalty(longest, self.length_penalty))
+            worst_finished = ops.min(ops.where(finished, scores, IMPOSSIBLE), axis=-1)
+            return ops.any(ops.max(bound, axis=-1) > worst_finished)
+
+        def body(tokens, state, index, log_probs, finished, lengths):
+            logits, _, new = next(tokens, {"memory": memory, "state": state}, index)
+            vocabulary = ops.shape(logits)[-1]
+            steps = ops.log_softmax(ops.cast(logits, "float32") / self.temperature, axis=-1)
+            ids = ops.arange(vocabulary, dtype="int32")[None]
+            given = ops.cast(tokens[:, index], "int32")[:, None]
+            must = forced[:, index][:, None]
+            steps = ops.where(ops.logical_and(must, ids != given), IMPOSSIBLE, steps)
+            # A finished hypothesis has one continuation, padding, which costs nothing.
+            frozen = ops.reshape(finished, (-1, 1))
+            steps = ops.where(frozen, ops.where(ids == 0, 0.0, IMPOSSIBLE), steps)
+            # The best of a sentence are among the best of each of its beams.
+            width = min(beams, vocabulary) if isinstance(vocabulary, int) else beams
+            steps, chosen = ops.top_k(steps, k=width)
+            steps = ops.reshape(steps, (-1, beams, width))
+            chosen = ops.reshape(ops.cast(chosen, "int32"), (-1, beams * width))
+
+            candidates = ops.maximum(log_probs[..., None] + steps, IMPOSSIBLE)
+            new_lengths = lengths + ops.cast(ops.logical_not(finished), "float32")
+            scores = scored(candidates, new_lengths[..., None])
+            _, best = ops.top_k(ops.reshape(scores, (-1, beams * width)), k=beams)
+            best = ops.cast(best, "int32")
+            parents = best // width
+            token = ops.take_along_axis(chosen, best, axis=1)
+            log_probs = ops.take_along_axis(ops.reshape(candidates, (-1, beams * width)), best, axis=1)
+
+            rows = ops.reshape(ops.arange(batch, dtype="int32")[:, None] * beams + parents, (-1,))
+
+            def follow(x):
+                return ops.take(x, rows, axis=0)
+
+            tokens = follow(tokens)
+            state = tree.map_structure(follow, new["state"])
+            finished = ops.reshape(follow(ops.reshape(finished, (-1,))), (batch, beams))
+            lengths = ops.reshape(follow(ops.reshape(new_lengths, (-1,))), (batch, beams))
+            column = ops.cast(ops.reshape(token, (-1, 1)), tokens.dtype)
+            tokens = ops.slice_update(tokens, (0, index), column)
+            if stop_token_ids is not None:
+                ends = ops.zeros_like(finished)
+                for stop in stop_token_ids:
+                    ends = ops.logical_or(ends, token == stop)
+                # A stop token that is forced belongs to the given beginning.
+                ends = ops.logical_and(ends, ops.logical_not(ops.reshape(follow(forced[:, index]), (batch, beams))))
+                finished = ops.logical_or(finished, ends)
+            return tokens, state, index + 1, log_probs, finished, lengths
+
+        tokens, state, _, log_probs, finished, lengths = self.run_loop(
+            unfinished,
+            body,
+            loop_vars=(tokens, state, index, log_probs, finished, lengths),
+            maximum_iterations=length - start,
+            model=model,
+        )
+        scores = scored(log_probs, ops.maximum(lengths, 1.0))
+        scores, order = ops.top_k(scores, k=beams)
+        order = ops.cast(order, "int32")
+        rows = ops.reshape(ops.arange(batch, dtype="int32")[:, None] * beams + order, (-1,))
+        return {
+            "token_ids": ops.reshape(ops.take(tokens, rows, axis=0), (batch, beams, length)),
+            "scores": scores,
+            "log_probs": ops.take_along_axis(log_probs, order, axis=1),
+            "state": tree.map_structure(lambda x: ops.take(x, rows, axis=0), state),
+        }
+
+    def get_config(self):
+        """Return the arguments of the constructor."""
+        return {**super().get_config(), "num_beams": self.num_beams, "length_penalty": self.length_penalty}

@@ -1,0 +1,278 @@
+"""BLEU, chrF and TER with sacrebleu's signatures, and paired significance tests."""
+
+import contextlib
+import json
+import os
+from dataclasses import asdict, dataclass
+
+from sacrebleu.metrics import BLEU, CHRF, TER
+from sacrebleu.significance import PairedTest
+
+from keras_attn_zoo.errors import UserError
+
+METRICS = ("bleu", "chrf", "ter")
+
+# What `compare_systems` reads its seed from, inside sacrebleu.
+_SEED_VARIABLE = "SACREBLEU_SEED"
+
+
+@dataclass(frozen=True)
+class MetricScore:
+    """One score of a corpus.
+
+    Attributes:
+        name: sacrebleu's name of the metric, such as `chrF2`.
+        score: the score, in percent. BLEU and chrF: higher is better; TER: lower.
+        signature: sacrebleu's signature: version, case, tokenisation and the rest.
+        verbose: sacrebleu's `verbose_score`, for BLEU the n-gram precisions and
+            lengths; empty for metrics without one.
+    """
+
+    name: str
+    score: float
+    signature: str
+    verbose: str
+
+    def __str__(self):
+        """One line in the manner of sacrebleu."""
+        return f"{self.name}|{self.signature} = {self.score:.2f} {self.verbose}".rstrip()
+
+
+@dataclass(frozen=True)
+class TextScores:
+    """The scores of one corpus, by metric: `scores["bleu"].score`.
+
+    Attributes:
+        metrics: a `MetricScore` for each of "bleu", "chrf" and "ter" that was asked for.
+        segments: number of sentences.
+    """
+
+    metrics: dict
+    segments: int
+
+    def __getitem__(self, metric):
+        """The `MetricScore` of a metric."""
+        return self.metrics[metric]
+
+    def __str__(self):
+        """One line a metric."""
+        return "\n".join(str(score) for score in self.metrics.values())
+
+    def as_dict(self):
+        """Everything as plain dicts, ready for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class SystemScore:
+    """One system's score in a paired bootstrap test.
+
+    Attributes:
+        score: the score on the whole corpus.
+        mean: mean score over the resampled corpora.
+        ci: half the width of the 95 % confidence interval around `mean`.
+        p_value: probability of a difference to the baseline at least this large
+            by chance; 1 where there is no difference, None for the baseline.
+    """
+
+    score: float
+    mean: float
+    ci: float
+    p_value: float | None
+
+
+@dataclass(frozen=True)
+class SystemComparison:
+    """A paired bootstrap test of several systems: `comparison["system"]["bleu"].p_value`.
+
+    Attributes:
+        baseline: name of the system that the others are compared with.
+        systems: `{system: {metric: SystemScore}}`, the baseline first.
+        signatures: `{metric: signature}`, with resamples and seed.
+    """
+
+    baseline: str
+    systems: dict
+    signatures: dict
+
+    def __getitem__(self, system):
+        """The scores of a system, by metric."""
+        return self.systems[system]
+
+    def as_dict(self):
+        """Everything as plain dicts, ready for JSON."""
+        return asdict(self)
+
+
+def _build_metric(name, lowercase, tokenize):
+    """One sacrebleu metric; `tokenize` concerns BLEU alone."""
+    if name == "chrf":
+        return CHRF(lowercase=lowercase)
+    if name == "ter":
+        return TER(case_sensitive=not lowercase)
+    try:
+        return BLEU(lowercase=lowercase, tokenize=tokenize)
+    except (RuntimeError, ImportError, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(
+            f"the tokenizer {tokenize!r} cannot be set up: {reason} Install what it needs or use '13a'."
+        ) from error
+
+
+def _build_metrics(metrics, lowercase, tokenize):
+    metrics = (metrics,) if isinstance(metrics, str) else tuple(metrics)
+    if not metrics or not set(metrics) <= set(METRICS):
+        raise UserError(f"metrics are {metrics}: choose from {', '.join(METRICS)}.")
+    if tokenize not in BLEU.TOKENIZERS:
+        raise UserError(f"unknown tokenizer {tokenize!r}: choose from {', '.join(BLEU.TOKENIZERS)}.")
+    return {name: _build_metric(name, lowercase, tokenize) for name in metrics}
+
+
+def _checked_lines(lines, what):
+    """`lines` as a list of strings, or a `UserError` that names `what`."""
+    if isinstance(lines, str):
+        raise UserError(f"{what} are one string: give a list of strings, one for each sentence.")
+    lines = list(lines)
+    if not lines:
+        raise UserError(f"{what} are empty: give at least one sentence.")
+    for number, line in enumerate(lines, 1):
+        if not isinstance(line, str):
+            raise UserError(
+                f"sentence {number} of {what} is {line!r}: give strings (empty ones are allowed)."
+            )
+    return lines
+
+
+def _check_counts(hypotheses, references, what="hypotheses"):
+    if len(hypotheses) != len(references):
+        raise UserError(
+            f"there are {len(hypotheses)} {what} but {len(references)} references: "
+            "give one reference for each hypothesis."
+        )
+
+
+def score_text(hypotheses, references, metrics=METRICS, lowercase=False, tokenize="13a"):
+    """Score translations against one reference each with BLEU, chrF and TER.
+
+    Give plain detokenised text: sacrebleu tokenises by itself. All metrics
+    follow `lowercase`; sacrebleu's command line has TER without case by default,
+    so its `--ter-case-sensitive` gives the number that stands here.
+
+    Args:
+        hypotheses: list of strings, one a sentence; may hold empty strings.
+        references: list of strings, as many.
+        metrics: any of "bleu", "chrf" and "ter".
+        lowercase: whether case is left out of account.
+        tokenize: sacrebleu's tokeniser for BLEU: "13a", "zh", "char", "intl", "none", ...
+
+    Returns:
+        `TextScores`.
+
+    Raises:
+        UserError: no sentence, unequal counts, an unknown metric or tokeniser.
+
+    Example:
+        >>> scores = score_text(["the cat sat on the mat"], ["the cat sat on the mat"])
+        >>> round(scores["bleu"].score, 1)
+        100.0
+    """
+    computed = _build_metrics(metrics, lowercase, tokenize)
+    hypotheses = _checked_lines(hypotheses, "the hypotheses")
+    references = _checked_lines(references, "the references")
+    _check_counts(hypotheses, references)
+    scores = {}
+    for name, metric in computed.items():
+        result = metric.corpus_score(hypotheses, [references])
+        signature = str(metric.get_signature())
+        verbose = json.loads(result.format(signature=signature, is_json=True)).get("verbose_score", "")
+        scores[name] = MetricScore(result.name, float(result.score), signature, verbose.strip())
+    return TextScores(scores, len(hypotheses))
+
+
+@contextlib.contextmanager
+def _sacrebleu_seed(seed):
+    """Set the seed where sacrebleu reads it, and put back what stood there."""
+    before = os.environ.get(_SEED_VARIABLE)
+    os.environ[_SEED_VARIABLE] = str(seed)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SEED_VARIABLE]
+        else:
+            os.environ[_SEED_VARIABLE] = before
+
+
+def compare_systems(
+    baseline, systems, references, metrics=METRICS, lowercase=False, tokenize="13a", samples=1000, seed=12345
+):
+    """Test by paired bootstrap whether systems differ from a baseline.
+
+    Sentences are drawn with replacement into `samples` corpora as large as the
+    original, the same for all systems, and every system is scored on each of
+    them. The difference between a system and the baseline is significant at
+    level α where its `p_value` is below α.
+
+    Args:
+        baseline: name of one of `systems`.
+        systems: `{name: hypotheses}`, the baseline among them.
+        references: list of strings, one a sentence.
+        metrics, lowercase, tokenize: as for `score_text`.
+        samples: number of resampled corpora.
+        seed: positive integer; one seed gives the same numbers each time.
+
+    Returns:
+        `SystemComparison`.
+
+    Raises:
+        UserError: `baseline` is not among `systems` or alone there, counts of
+            sentences differ, or an option is out of range.
+
+    Example:
+        >>> references = ["a b c d e", "f g h i j"]
+        >>> systems = {"plain": ["a b c d x", "f g h i j"], "new": references}
+        >>> comparison = compare_systems("plain", systems, references, metrics="bleu")
+        >>> round(comparison["new"]["bleu"].score, 1)
+        100.0
+    """
+    computed = _build_metrics(metrics, lowercase, tokenize)
+    if baseline not in systems:
+        raise UserError(f"the baseline {baseline!r} is not a system: name one of {', '.join(systems)}.")
+    if len(systems) < 2:
+        raise UserError(f"{baseline!r} is the only system: give at least one more to compare it with.")
+    if samples < 1:
+        raise UserError(f"samples is {samples}: give a positive number of resampled corpora.")
+    if seed < 1:  # sacrebleu takes 0 for "no seed"
+        raise UserError(f"seed is {seed}: give a positive integer.")
+    references = _checked_lines(references, "the references")
+    named_systems = []
+    for name in [baseline, *(name for name in systems if name != baseline)]:
+        hypotheses = _checked_lines(systems[name], f"the hypotheses of {name!r}")
+        _check_counts(hypotheses, references, f"hypotheses of {name!r}")
+        named_systems.append((name, hypotheses))
+    with _sacrebleu_seed(seed):
+        signatures, results = PairedTest(
+            named_systems, computed, [references], test_type="bs", n_samples=samples
+        )()
+    # sacrebleu keeps the order of the metrics but has names of its own for them.
+    names = dict(zip(computed, signatures, strict=True))
+    return SystemComparison(
+        baseline=baseline,
+        systems={
+            system: {
+                metric: _system_score(results[name][k], results[name][0]) for metric, name in names.items()
+            }
+            for k, (system, _) in enumerate(named_systems)
+        },
+        signatures={metric: str(signatures[name]) for metric, name in names.items()},
+    )
+
+
+def _system_score(result, baseline):
+    if result is baseline:
+        p_value = None
+    elif result.score == baseline.score:
+        p_value = 1.0  # sacrebleu gives two equal outputs the smallest value there is
+    else:
+        p_value = float(result.p_value)
+    return SystemScore(float(result.score), float(result.mean), float(result.ci), p_value)

@@ -1,0 +1,96 @@
+"""Wall time, with compilation kept apart from running."""
+
+import contextlib
+import statistics
+import time
+
+from keras_attn_zoo.errors import UserError
+
+
+class Stopwatch:
+    """Wall time of named laps, such as "training" and "translation".
+
+    A lap that is entered again adds to its time. Backends return before their
+    work is done: convert results to NumPy inside the lap.
+
+    Attributes:
+        seconds: `{lap: seconds}`, in the order in which the laps first ended.
+
+    Example:
+        >>> watch = Stopwatch()
+        >>> with watch.lap("translation"):
+        ...     translation = "hallo".upper()
+        >>> list(watch.seconds)
+        ['translation']
+    """
+
+    def __init__(self):
+        self.seconds = {}
+
+    @contextlib.contextmanager
+    def lap(self, name):
+        """Time the body of a `with` statement; also when it raises."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+
+
+class CompilationClock:
+    """Wall time of repeated calls, split into compilation and running.
+
+    A compiled backend compiles at the first call of every input shape. Record
+    each call under its shape, and the time to compile a shape is estimated as
+
+        compilation = max(0, first call - median of the later calls)
+
+    A shape that was called once tells nothing about its compilation: all of
+    its time counts as running, so `steady` is never too small by it. Such
+    shapes stand in `unresolved`.
+
+    Example:
+        >>> clock = CompilationClock()
+        >>> for seconds in (5.0, 1.0, 1.0):
+        ...     clock.record((32, 16), seconds)
+        >>> clock.total, clock.compilation, clock.steady
+        (7.0, 4.0, 3.0)
+    """
+
+    def __init__(self):
+        self._calls = {}
+
+    def record(self, key, seconds):
+        """Add one call.
+
+        Args:
+            key: what the backend compiles for, usually the shape; hashable.
+            seconds: wall time of the call, until its results were there.
+
+        Raises:
+            UserError: `seconds` is negative or NaN.
+        """
+        if not seconds >= 0:
+            raise UserError(f"a call of {key} took {seconds} seconds: record times of 0 or more.")
+        self._calls.setdefault(key, []).append(seconds)
+
+    @property
+    def total(self):
+        """Seconds of all calls."""
+        return sum(map(sum, self._calls.values()))
+
+    @property
+    def compilation(self):
+        """Estimated seconds spent on compilation."""
+        repeated = (calls for calls in self._calls.values() if len(calls) > 1)
+        return sum(max(0.0, first - statistics.median(later)) for first, *later in repeated)
+
+    @property
+    def steady(self):
+        """Estimated seconds without compilation."""
+        return self.total - self.compilation
+
+    @property
+    def unresolved(self):
+        """The keys that were recorded once only."""
+        return [key for key, calls in self._calls.items() if len(calls) == 1]

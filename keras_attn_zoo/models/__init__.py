@@ -1,0 +1,20 @@
+"""Translators: backbones, tokenizer, preprocessor, task."""
+
+from keras_attn_zoo.models.preprocessor import TranslationPreprocessor
+from keras_attn_zoo.models.readout import Readout
+from keras_attn_zoo.models.rnn_backbone import RNNBackbone
+from keras_attn_zoo.models.rnn_decoder import RNNDecoder
+from keras_attn_zoo.models.token_embedding import TokenEmbedding
+from keras_attn_zoo.models.tokenizer import TranslationTokenizer
+from keras_attn_zoo.models.translator import Hypothesis, Translator
+
+__all__ = [
+    "Hypothesis",
+    "RNNBackbone",
+    "RNNDecoder",
+    "Readout",
+    "TokenEmbedding",
+    "TranslationPreprocessor",
+    "TranslationTokenizer",
+    "Translator",
+]

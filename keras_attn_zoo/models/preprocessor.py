@@ -1,0 +1,139 @@
+"""From sentences to the padded ids of a translator, and back; plain Python and NumPy."""
+
+import keras
+import keras_hub
+import numpy as np
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.models.rnn_backbone import RNNBackbone
+from keras_attn_zoo.models.tokenizer import TranslationTokenizer
+
+# Lengths are padded to a multiple of this, so that compiled backends see few shapes.
+LENGTH_STEP = 8
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class TranslationPreprocessor(keras_hub.models.Seq2SeqLMPreprocessor):
+    """Tokenize and pad sentence pairs; runs where TensorFlow is not installed.
+
+    Use it as the `preprocessor` of a `Translator`, which then takes strings.
+
+    Args:
+        source_tokenizer: tokenizer of the source side.
+        tokenizer: tokenizer of the target side; may be the same.
+        encoder_sequence_length: most source tokens, the end token included.
+        decoder_sequence_length: most target tokens, start and end token included.
+
+    Call with a dict of "encoder_text" and "decoder_text", lists of strings. It
+    returns `(x, y, sample_weight)`: x as `RNNBackbone` wants it, y the next
+    tokens, sample_weight 1 on real ones. A source sentence is its tokens and
+    the end token; a target is read after the start token and ends in the end token.
+
+    Raises:
+        UserError: a sentence has more tokens than the limit.
+
+    Example:
+        >>> x, y, weight = preprocessor({"encoder_text": ["Guten Tag"], "decoder_text": ["Hello"]})
+    """
+
+    backbone_cls = RNNBackbone
+    tokenizer_cls = TranslationTokenizer
+
+    def __init__(
+        self, source_tokenizer, tokenizer, encoder_sequence_length=128, decoder_sequence_length=128, **kwargs
+    ):
+        super().__init__(
+            tokenizer,
+            encoder_sequence_length=encoder_sequence_length,
+            decoder_sequence_length=decoder_sequence_length,
+            **kwargs,
+        )
+        self.source_tokenizer = source_tokenizer
+
+    def build(self, input_shape):
+        """Nothing to build: packing is done in NumPy."""
+        self.built = True
+
+    def call(self, x, y=None, sample_weight=None):
+        """Return inputs, labels and weights of sentence pairs."""
+        sources = self._encode(self.source_tokenizer, x["encoder_text"], self.encoder_sequence_length - 1)
+        targets = self._encode(self.tokenizer, x["decoder_text"], self.decoder_sequence_length - 1)
+        end, start = self.tokenizer.end_token_id, self.tokenizer.start_token_id
+        inputs = self._pack_sources(sources, self.encoder_sequence_length)
+        inputs["decoder_token_ids"] = _pack([[start, *ids] for ids in targets], self.decoder_sequence_length)
+        labels = _pack([[*ids, end] for ids in targets], self.decoder_sequence_length)
+        weights = _padding_mask([[*ids, end] for ids in targets], self.decoder_sequence_length)
+        return inputs, labels, weights.astype("float32")
+
+    def generate_preprocess(self, x, sequence_length=None):
+        """Return the inputs of a search, from source sentences or a dict with "decoder_text" as forced beginnings."""
+        if not isinstance(x, dict):
+            x = {"encoder_text": x, "decoder_text": [""] * len(x)}
+        sources = self._encode(self.source_tokenizer, x["encoder_text"], self.encoder_sequence_length - 1)
+        longest = max(len(ids) for ids in sources) + 1
+        inputs = self._pack_sources(sources, min(_round_up(longest), self.encoder_sequence_length))
+        length = sequence_length or self.decoder_sequence_length
+        prompts = self._encode(self.tokenizer, x["decoder_text"], length - 1)
+        prompts = [[self.tokenizer.start_token_id, *ids] for ids in prompts]
+        inputs["decoder_token_ids"] = _pack(prompts, length)
+        inputs["decoder_padding_mask"] = _padding_mask(prompts, length)
+        return inputs
+
+    def generate_postprocess(self, x):
+        """Return strings from the ids of a search."""
+        ids = np.asarray(keras.ops.convert_to_numpy(x["decoder_token_ids"]))
+        mask = np.asarray(keras.ops.convert_to_numpy(x["decoder_padding_mask"]))
+        return [self.detokenize(row[keep]) for row, keep in zip(ids, mask, strict=True)]
+
+    def detokenize(self, ids):
+        """Return the text of target ids, special tokens left out."""
+        special = self.tokenizer.special_token_ids
+        return self.tokenizer.detokenize([int(i) for i in ids if i not in special])
+
+    def _pack_sources(self, sources, length):
+        sources = [[*ids, self.source_tokenizer.end_token_id] for ids in sources]
+        return {"encoder_token_ids": _pack(sources, length), "encoder_padding_mask": _padding_mask(sources, length)}
+
+    def _encode(self, tokenizer, texts, limit):
+        """Tokenize; raise where a sentence is longer than the limit."""
+        encoded = [list(ids) for ids in tokenizer.tokenize([str(text) for text in texts])]
+        for number, ids in enumerate(encoded, start=1):
+            if len(ids) > limit:
+                raise UserError(
+                    f"sentence {number} has {len(ids)} tokens, more than the {limit} that the model takes: "
+                    "split it, or raise the sequence length of the preprocessor."
+                )
+        return encoded
+
+    def get_config(self):
+        """Return the arguments of the constructor."""
+        return {
+            **super().get_config(),
+            "source_tokenizer": keras.layers.serialize(self.source_tokenizer),
+            "encoder_sequence_length": self.encoder_sequence_length,
+            "decoder_sequence_length": self.decoder_sequence_length,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        """Make a preprocessor from `get_config`; a tokenizer of both sides stays one."""
+        config = dict(config)
+        for key in ("source_tokenizer", "tokenizer"):
+            if isinstance(config[key], dict):
+                config[key] = keras.layers.deserialize(config[key])
+        return cls(**config)
+
+
+def _round_up(length):
+    return -(-length // LENGTH_STEP) * LENGTH_STEP
+
+
+def _pack(rows, length):
+    packed = np.zeros((len(rows), length), dtype="int32")
+    for i, row in enumerate(rows):
+        packed[i, : len(row)] = row
+    return packed
+
+
+def _padding_mask(rows, length):
+    return np.arange(length)[None] < np.array([len(row) for row in rows])[:, None]

@@ -1,0 +1,77 @@
+"""Readout: from decoder state, context and previous word to what the vocabulary is projected from."""
+
+import keras
+from keras import ops
+
+READOUTS = ("linear", "tanh", "maxout")
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class Readout(keras.layers.Layer):
+    """Combine decoder state s_i, context c_i and, where given, the embedding of y_{i-1}.
+
+    Use it between an RNN decoder and its projection onto the vocabulary.
+
+        t_i = [s_i ; c_i ; e_i]                            kind="linear", without `units`
+        t_i = W [s_i ; c_i ; e_i]                          kind="linear"
+        t_i = tanh(W [s_i ; c_i ; e_i] + b)                kind="tanh"
+        t_ik = max(t̃_{i,2k-1}, t̃_{i,2k}), t̃_i = W [...] + b   kind="maxout"
+
+    Args:
+        kind: "linear", "tanh" or "maxout".
+        units: width of t_i; for "linear", None leaves the concatenation as it is.
+
+    Shapes:
+        in: a list of `(..., width)`; out `(..., units)`.
+
+    Raises:
+        ValueError: an unknown kind; "tanh" or "maxout" without `units`.
+
+    Example:
+        >>> Readout("maxout", 4)([keras.ops.ones((2, 3)), keras.ops.ones((2, 5))])  # (2, 4)
+
+    Source: "linear" Hiemsch, section 6; "tanh" Dang, section 2.4 (the
+    attentional state of the work it cites); "maxout" named by Hiemsch,
+    section 6, as Bahdanau's.
+    """
+
+    def __init__(self, kind, units=None, **kwargs):
+        super().__init__(**kwargs)
+        if kind not in READOUTS:
+            raise ValueError(f"Readout: `kind` must be one of {', '.join(READOUTS)}. Received: kind={kind!r}.")
+        if units is None and kind != "linear":
+            raise ValueError(f"Readout: kind={kind!r} needs `units`. Received: units=None.")
+        self.kind = kind
+        self.units = units
+        if units is not None:
+            width = 2 * units if kind == "maxout" else units
+            self.dense = keras.layers.Dense(
+                width, use_bias=kind != "linear", dtype=self.dtype_policy, name="dense"
+            )
+
+    def build(self, input_shape):
+        """Build the linear map."""
+        if self.units is not None:
+            self.dense.build((None, sum(shape[-1] for shape in input_shape)))
+        self.built = True
+
+    def call(self, inputs):
+        """Return t of a list of state, context and embedding."""
+        joined = ops.concatenate([ops.cast(x, self.compute_dtype) for x in inputs], axis=-1)
+        if self.units is None:
+            return joined
+        joined = self.dense(joined)
+        if self.kind == "tanh":
+            return ops.tanh(joined)
+        if self.kind == "maxout":
+            return ops.maximum(joined[..., ::2], joined[..., 1::2])
+        return joined
+
+    def compute_output_shape(self, input_shape):
+        """Return the shape of t."""
+        width = self.units or sum(shape[-1] for shape in input_shape)
+        return (*input_shape[0][:-1], width)
+
+    def get_config(self):
+        """Return the arguments of the constructor."""
+        return {**super().get_config(), "kind": self.kind, "units": self.units}

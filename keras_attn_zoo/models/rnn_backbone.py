@@ -1,0 +1,310 @@
+"""The RNN translator's body: RNN encoder, attention, RNN decoder."""
+
+import keras
+import keras_hub
+from keras import ops
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.layers import AttentionLayer, get_attention
+from keras_attn_zoo.models.readout import READOUTS, Readout
+from keras_attn_zoo.models.rnn_decoder import ATTENTION_QUERIES, CELLS, STATES_OF_CELL, RNNDecoder
+from keras_attn_zoo.models.token_embedding import TokenEmbedding
+
+ENCODER_LAYERS = {"gru": keras.layers.GRU, "lstm": keras.layers.LSTM}
+TIED = ("none", "target", "all")
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class RNNBackbone(keras_hub.models.Backbone):
+    """RNN encoder-decoder with a cross-attention of choice.
+
+    Use it for the systems of Hiemsch (`cross_attention="bahdanau"` and
+    "uniform") and, with `attention_query="current_state"` and input feeding,
+    for Luong's. See `RNNDecoder` for the equations of the two orders.
+
+        h = bi-RNN(e(x_1..x_J)),  s_0 = W [last forward state ; last backward state]
+
+    Args:
+        source_vocabulary_size, target_vocabulary_size: sizes of the vocabularies.
+        embedding_dim: width of the embeddings.
+        hidden_dim: width of a decoder state, and of an encoder state a direction.
+        cell: "gru" or "lstm".
+        encoder_layers, decoder_layers: depths.
+        bidirectional: whether the encoder reads in both directions.
+        cross_attention: a name of `keras_attn_zoo.layers.ATTENTIONS`, or an `AttentionLayer`.
+        attention_query: "previous_state" or "current_state" of the decoder.
+        input_feeding: whether the previous readout enters the decoder's cells.
+        readout: "linear", "tanh" or "maxout".
+        readout_dim: width of the readout; by default the concatenation as it is for
+            "linear", and `hidden_dim` for the others (`embedding_dim` where embeddings are tied).
+        readout_embedding: whether the readout sees the embedding of the previous token.
+        initial_state: "linear" or "tanh" map from the encoder's last states.
+        tie_embeddings: "none"; "target" shares target embedding and output matrix; "all" the source embedding too.
+        dropout: rate on embeddings, between layers, and on the readout.
+        dtype: policy of all layers.
+
+    Inputs, a dict: "encoder_token_ids" `(batch, source)`, "encoder_padding_mask"
+    (true on tokens), "decoder_token_ids" `(batch, target)`, and optional
+    "teacher_forcing_mask" `(batch, target)`: where it is false, the decoder is
+    fed its own best guess in place of the given token.
+
+    Outputs, a dict: "encoder_sequence_output" `(batch, source, width)`,
+    "decoder_sequence_output" `(batch, target, readout_dim)`, "attention_scores"
+    `(batch, heads, target, source)`.
+
+    Raises:
+        UserError: an unknown name or a combination that makes no sense.
+
+    Example:
+        >>> backbone = RNNBackbone(100, 100, embedding_dim=8, hidden_dim=16)
+        >>> backbone({
+        ...     "encoder_token_ids": np.ones((2, 5), "int32"),
+        ...     "encoder_padding_mask": np.ones((2, 5), "bool"),
+        ...     "decoder_token_ids": np.ones((2, 4), "int32"),
+        ... })["attention_scores"]  # (2, 1, 4, 5)
+
+    Source: Hiemsch, section 4; Dang, sections 2.3 and 2.4.
+
+    Differences from the paper: Hiemsch's readout is fed the new state s_i, as
+    in the original of Bahdanau, where the text says s_{i-1}.
+    """
+
+    def __init__(
+        self,
+        source_vocabulary_size,
+        target_vocabulary_size,
+        embedding_dim=256,
+        hidden_dim=512,
+        cell="gru",
+        encoder_layers=1,
+        decoder_layers=1,
+        bidirectional=True,
+        cross_attention="bahdanau",
+        attention_query="previous_state",
+        input_feeding=False,
+        readout="linear",
+        readout_dim=None,
+        readout_embedding=True,
+        initial_state="linear",
+        tie_embeddings="none",
+        dropout=0.0,
+        dtype=None,
+        **kwargs,
+    ):
+        _one_of("cell", cell, CELLS)
+        _one_of("attention_query", attention_query, ATTENTION_QUERIES)
+        _one_of("readout", readout, READOUTS)
+        _one_of("initial_state", initial_state, ("linear", "tanh"))
+        _one_of("tie_embeddings", tie_embeddings, TIED)
+        if tie_embeddings == "all" and source_vocabulary_size != target_vocabulary_size:
+            raise UserError(
+                "tie_embeddings='all' needs one joint vocabulary; received "
+                f"{source_vocabulary_size} source and {target_vocabulary_size} target tokens."
+            )
+        if tie_embeddings != "none" and readout_dim not in (None, embedding_dim):
+            raise UserError(
+                f"tied embeddings need readout_dim = embedding_dim = {embedding_dim}; received {readout_dim}."
+            )
+        tied = tie_embeddings != "none"
+        if readout_dim is None and (tied or readout != "linear"):
+            readout_dim = embedding_dim if tied else hidden_dim
+        dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+
+        # === Layers ===
+        def embedding(size, name):
+            return TokenEmbedding(
+                size, embedding_dim, embeddings_initializer=_embedding_initializer(), dtype=dtype, name=name
+            )
+
+        target_embedding = embedding(target_vocabulary_size, "target_embedding")
+        if tie_embeddings == "all":
+            source_embedding = target_embedding
+        else:
+            source_embedding = embedding(source_vocabulary_size, "source_embedding")
+        encoders = []
+        for i in range(encoder_layers):
+            layer = ENCODER_LAYERS[cell](
+                hidden_dim, return_sequences=True, return_state=True, dtype=dtype, name=f"encoder_{i}"
+            )
+            if bidirectional:
+                layer = keras.layers.Bidirectional(layer, dtype=dtype, name=f"encoder_{i}")
+            encoders.append(layer)
+        bridges = [
+            keras.layers.Dense(hidden_dim, activation=initial_state, dtype=dtype, name=f"initial_state_{i}")
+            for i in range(decoder_layers * STATES_OF_CELL[cell])
+        ]
+        if tied:
+            output_projection = _TiedProjection(target_embedding)
+        else:
+            output_projection = keras.layers.Dense(target_vocabulary_size, dtype=dtype, name="output_projection")
+        decoder = RNNDecoder(
+            attention=get_attention(cross_attention, hidden_dim, dtype=dtype, name="cross_attention"),
+            target_embedding=target_embedding,
+            readout=Readout(readout, readout_dim, dtype=dtype, name="readout"),
+            output_projection=output_projection,
+            embedding_dim=embedding_dim,
+            encoder_dim=hidden_dim * (2 if bidirectional else 1),
+            cell=cell,
+            hidden_dim=hidden_dim,
+            num_layers=decoder_layers,
+            attention_query=attention_query,
+            input_feeding=input_feeding,
+            readout_embedding=readout_embedding,
+            dropout=dropout,
+            dtype=dtype,
+            name="decoder",
+        )
+        source_dropout = keras.layers.Dropout(dropout, dtype=dtype, name="source_dropout")
+        encoder_dropouts = [
+            keras.layers.Dropout(dropout, dtype=dtype, name=f"encoder_dropout_{i}") for i in range(1, encoder_layers)
+        ]
+
+        def encode(token_ids, padding_mask):
+            """Return encoder outputs, and the initial states of the decoder."""
+            x = source_dropout(source_embedding(token_ids))
+            last_states = []
+            for i, layer in enumerate(encoders):
+                if i > 0:
+                    x = encoder_dropouts[i - 1](x)
+                x, *states = layer(x, mask=padding_mask)
+                last_states.append(states)
+            per_cell = STATES_OF_CELL[cell]
+            initial = []
+            for i in range(decoder_layers):
+                # Layer by layer where there are as many encoder layers, else all from the top one.
+                states = last_states[i] if encoder_layers == decoder_layers else last_states[-1]
+                for k in range(per_cell):
+                    joined = ops.concatenate(states[k::per_cell], axis=-1) if bidirectional else states[k]
+                    initial.append(bridges[i * per_cell + k](joined))
+            return x, initial
+
+        # === Functional Model ===
+        encoder_token_ids = keras.Input((None,), dtype="int32", name="encoder_token_ids")
+        encoder_padding_mask = keras.Input((None,), dtype="bool", name="encoder_padding_mask")
+        decoder_token_ids = keras.Input((None,), dtype="int32", name="decoder_token_ids")
+        teacher_forcing_mask = keras.Input((None,), dtype="bool", name="teacher_forcing_mask", optional=True)
+        encoder_outputs, initial_states = encode(encoder_token_ids, encoder_padding_mask)
+        readouts, scores = decoder(
+            decoder_token_ids,
+            encoder_outputs,
+            initial_states,
+            encoder_mask=encoder_padding_mask,
+            teacher_forcing_mask=teacher_forcing_mask,
+        )
+        super().__init__(
+            inputs={
+                "encoder_token_ids": encoder_token_ids,
+                "encoder_padding_mask": encoder_padding_mask,
+                "decoder_token_ids": decoder_token_ids,
+                "teacher_forcing_mask": teacher_forcing_mask,
+            },
+            outputs={
+                "encoder_sequence_output": encoder_outputs,
+                "decoder_sequence_output": readouts,
+                "attention_scores": scores,
+            },
+            dtype=dtype,
+            **kwargs,
+        )
+
+        # === Config ===
+        self.source_vocabulary_size = source_vocabulary_size
+        self.target_vocabulary_size = target_vocabulary_size
+        self.embedding_dim = embedding_dim
+        self.hidden_dim = hidden_dim
+        self.cell = cell
+        self.encoder_layers = encoder_layers
+        self.decoder_layers = decoder_layers
+        self.bidirectional = bidirectional
+        self.cross_attention = cross_attention
+        self.attention_query = attention_query
+        self.input_feeding = input_feeding
+        self.readout = readout
+        self.readout_dim = readout_dim
+        self.readout_embedding = readout_embedding
+        self.initial_state = initial_state
+        self.tie_embeddings = tie_embeddings
+        self.dropout = dropout
+        self.source_embedding = source_embedding
+        self.target_embedding = target_embedding
+        self.token_embedding = target_embedding
+        self.decoder = decoder
+        self.output_projection = output_projection
+        self._encode = encode
+
+    @property
+    def input_spec(self):
+        """None: "teacher_forcing_mask" may be left out, which Keras' own check does not allow."""
+        return None
+
+    def call(self, inputs, training=None, mask=None):
+        """Run the model on a dict of inputs."""
+        return super().call({"teacher_forcing_mask": None, **inputs}, training=training, mask=mask)
+
+    def logits(self, decoder_sequence_output):
+        """Project readouts `(..., readout_dim)` onto the target vocabulary."""
+        return self.output_projection(decoder_sequence_output)
+
+    def start_search(self, encoder_token_ids, encoder_padding_mask):
+        """Encode sentences: the memory of their search, and its state before the first target token."""
+        outputs, initial_states = self._encode(encoder_token_ids, encoder_padding_mask)
+        memory = self.decoder.prepare(outputs, encoder_padding_mask)
+        return memory, self.decoder.initial_state(memory, initial_states)
+
+    def search_step(self, token_ids, memory, state):
+        """Advance a search from the previous tokens `(batch,)`: logits, scores `(batch, heads, source)`, state."""
+        readout, scores, state = self.decoder.step(token_ids, memory, state)
+        return self.logits(readout), scores, state
+
+    def get_config(self):
+        """Return the arguments of the constructor."""
+        attention = self.cross_attention
+        return {
+            **super().get_config(),
+            "source_vocabulary_size": self.source_vocabulary_size,
+            "target_vocabulary_size": self.target_vocabulary_size,
+            "embedding_dim": self.embedding_dim,
+            "hidden_dim": self.hidden_dim,
+            "cell": self.cell,
+            "encoder_layers": self.encoder_layers,
+            "decoder_layers": self.decoder_layers,
+            "bidirectional": self.bidirectional,
+            "cross_attention": (
+                keras.layers.serialize(attention) if isinstance(attention, AttentionLayer) else attention
+            ),
+            "attention_query": self.attention_query,
+            "input_feeding": self.input_feeding,
+            "readout": self.readout,
+            "readout_dim": self.readout_dim,
+            "readout_embedding": self.readout_embedding,
+            "initial_state": self.initial_state,
+            "tie_embeddings": self.tie_embeddings,
+            "dropout": self.dropout,
+        }
+
+
+class _TiedProjection(keras.layers.Layer):
+    """Project readouts onto the vocabulary with the target embedding's own matrix."""
+
+    def __init__(self, embedding):
+        super().__init__(dtype=embedding.dtype_policy, name="output_projection")
+        self.embedding = embedding
+
+    def build(self, input_shape):
+        self.embedding.build((None, None))
+        self.built = True
+
+    def call(self, readouts):
+        return self.embedding(readouts, reverse=True)
+
+    def compute_output_spec(self, readouts):
+        return keras.KerasTensor((*readouts.shape[:-1], self.embedding.input_dim), self.compute_dtype)
+
+
+def _embedding_initializer():
+    return keras.initializers.RandomNormal(stddev=0.1)
+
+
+def _one_of(name, value, valid):
+    if value not in valid:
+        raise UserError(f"{name} must be one of {', '.join(valid)}; received {value!r}.")

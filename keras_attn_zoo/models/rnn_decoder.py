@@ -1,0 +1,261 @@
+"""RNN decoder with attention: one body for Bahdanau's and Luong's order of things."""
+
+import keras
+from keras import ops
+
+from keras_attn_zoo.layers.loops import scan
+
+CELLS = {"gru": keras.layers.GRUCell, "lstm": keras.layers.LSTMCell}
+STATES_OF_CELL = {"gru": 1, "lstm": 2}
+ATTENTION_QUERIES = ("previous_state", "current_state")
+
+
+class RNNDecoder(keras.layers.Layer):
+    """A stack of GRU or LSTM cells that attends once a target position.
+
+    With `attention_query="previous_state"` (Bahdanau) attention comes before
+    the cells, and its context is their input:
+
+        c_i = attention(s_{i-1}, h),  s_i = cells([e(y_{i-1}) ; c_i], s_{i-1}),  t_i = readout(s_i, c_i, e(y_{i-1}))
+
+    With `attention_query="current_state"` (Luong) it comes after them:
+
+        s_i = cells([e(y_{i-1}) ; t_{i-1}], s_{i-1}),  c_i = attention(s_i, h),  t_i = readout(s_i, c_i)
+
+    where t_{i-1} enters with `input_feeding` only. In both, y_{i-1} is the gold
+    token where the teacher forces, else the decoder's own best guess.
+
+    Args:
+        attention: an `AttentionLayer`.
+        target_embedding: layer from token ids to embeddings.
+        readout: a `Readout`.
+        output_projection: layer from readouts to logits, for the decoder's own guesses.
+        embedding_dim, encoder_dim: widths of an embedding and of an encoder output.
+        cell: "gru" or "lstm".
+        hidden_dim: width of a state.
+        num_layers: number of cells.
+        attention_query: "previous_state" or "current_state".
+        input_feeding: whether the previous readout enters the cells.
+        readout_embedding: whether the readout sees the embedding of the previous token.
+        dropout: rate on embeddings, between layers, and on the readout.
+
+    Shapes:
+        token_ids `(batch, target)`, encoder_outputs `(batch, source, encoder_dim)`,
+        initial_states a list of `(batch, hidden_dim)`, all states of the first layer first;
+        out: readouts `(batch, target, readout_dim)`, scores `(batch, heads, target, source)`.
+
+    State of a step: `{"cells": list of states, "attention": its state}`, and
+    `"fed"`, the previous readout, with input feeding.
+    """
+
+    def __init__(
+        self,
+        attention,
+        target_embedding,
+        readout,
+        output_projection,
+        embedding_dim,
+        encoder_dim,
+        cell="gru",
+        hidden_dim=512,
+        num_layers=1,
+        attention_query="previous_state",
+        input_feeding=False,
+        readout_embedding=True,
+        dropout=0.0,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.attention = attention
+        self.target_embedding = target_embedding
+        self.readout = readout
+        self.output_projection = output_projection
+        self.embedding_dim = embedding_dim
+        self.encoder_dim = encoder_dim
+        self.hidden_dim = hidden_dim
+        self.attends_first = attention_query == "previous_state"
+        self.input_feeding = input_feeding
+        self.readout_embedding = readout_embedding
+        self.states_of_cell = STATES_OF_CELL[cell]
+        self.cells = [
+            CELLS[cell](hidden_dim, dtype=self.dtype_policy, name=f"cell_{i}") for i in range(num_layers)
+        ]
+        self.embedding_dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self.layer_dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self.readout_dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+
+    def build(self, token_ids_shape, encoder_outputs_shape, initial_states_shape=None):
+        """Build the cells, the attention, the readout and what they share."""
+        self.target_embedding.build(token_ids_shape)
+        self.attention.build((None, None, self.hidden_dim), (None, None, self.encoder_dim))
+        parts = [(None, self.hidden_dim), (None, self.encoder_dim)]
+        if self.readout_embedding:
+            parts.append((None, self.embedding_dim))
+        self.readout.build(parts)
+        self.readout_dim = self.readout.compute_output_shape(parts)[-1]
+        self.output_projection.build((None, self.readout_dim))
+        width = self.embedding_dim
+        if self.attends_first:
+            width += self.encoder_dim
+        if self.input_feeding:
+            width += self.readout_dim
+        for cell in self.cells:
+            cell.build((None, width))
+            width = self.hidden_dim
+        self.built = True
+
+    # The step, which search uses.
+
+    def prepare(self, encoder_outputs, encoder_mask=None):
+        """Compute what depends on the source alone: the memory of `step`."""
+        return self.attention.prepare(encoder_outputs, value_mask=encoder_mask)
+
+    def initial_state(self, memory, initial_states):
+        """Return the state before the first target position, from a flat list of cell states."""
+        n = self.states_of_cell
+        state = {
+            "cells": [list(initial_states[i * n : (i + 1) * n]) for i in range(len(self.cells))],
+            "attention": self.attention.initial_state(memory),
+        }
+        if self.input_feeding:
+            batch = ops.shape(initial_states[0])[0]
+            state["fed"] = ops.zeros((batch, self.readout_dim), dtype=self.compute_dtype)
+        return state
+
+    def step(self, token_ids, memory, state):
+        """Advance by one position from the previous tokens `(batch,)`: readouts, scores, state."""
+        embedded = self.target_embedding(token_ids)
+        output, context, scores, state = self._advance(embedded, [], memory, state)
+        readout = state["fed"] if self.input_feeding else self._read(output, context, embedded)
+        return readout, scores, state
+
+    def _read(self, output, context, embedded):
+        return self.readout([output, context, embedded] if self.readout_embedding else [output, context])
+
+    def _run_cells(self, inputs, noise, states):
+        """Run the stack; `noise` holds the dropout of every layer but the first, drawn beforehand."""
+        new_states = []
+        for i, (cell, state) in enumerate(zip(self.cells, states, strict=True)):
+            if i > 0 and noise:
+                inputs = inputs * noise[i - 1]
+            inputs, state = cell(inputs, state)
+            new_states.append(list(state))
+        return inputs, new_states
+
+    def _advance(self, embedded, noise, memory, state):
+        """Return output, context and scores of one position, and the next state."""
+        attention_state = state["attention"]
+        inputs = [embedded]
+        if self.attends_first:
+            query = state["cells"][-1][0]
+            context, scores, attention_state = self.attention.step(query, memory, attention_state)
+            inputs.append(context)
+        if self.input_feeding:
+            inputs.append(state["fed"])
+        output, cells = self._run_cells(ops.concatenate(inputs, axis=-1), noise, state["cells"])
+        if not self.attends_first:
+            context, scores, attention_state = self.attention.step(output, memory, attention_state)
+        state = {"cells": cells, "attention": attention_state}
+        if self.input_feeding:
+            state["fed"] = self._read(output, context, embedded)
+        return output, context, scores, state
+
+    # All positions, for training and for forced decoding.
+
+    def call(
+        self,
+        token_ids,
+        encoder_outputs,
+        initial_states,
+        encoder_mask=None,
+        teacher_forcing_mask=None,
+        training=None,
+    ):
+        """Decode along given tokens; where `teacher_forcing_mask` is false, along the decoder's own guesses."""
+        memory = self.prepare(encoder_outputs, encoder_mask)
+        state = self.initial_state(memory, initial_states)
+        embedded = self.embedding_dropout(self.target_embedding(token_ids), training=training)
+        steps = {"embedded": _time_major(embedded), "noise": self._draw_noise(embedded, training)}
+        if teacher_forcing_mask is not None:
+            readouts, scores = self._run_with_guesses(steps, teacher_forcing_mask, memory, state)
+        elif self.attends_first or self.input_feeding:
+            readouts, scores = self._run_in_turn(steps, embedded, memory, state)
+        else:
+            readouts, scores = self._run_attention_last(steps, embedded, memory, state)
+        return self.readout_dropout(readouts, training=training), scores
+
+    def _run_attention_last(self, steps, embedded, memory, state):
+        """Cells first, then attention and readout for all positions at once: nothing is fed back."""
+
+        def step(cells, at):
+            output, cells = self._run_cells(at["embedded"], at["noise"], cells)
+            return cells, output
+
+        _, outputs = scan(step, state["cells"], steps)
+        outputs = _batch_major(outputs)
+        context, scores = self.attention.attend(outputs, memory, memory["mask"][:, None, None, :])
+        return self._read(outputs, context, embedded), scores
+
+    def _run_in_turn(self, steps, embedded, memory, state):
+        """One position after the other; the readout waits until after the loop unless it is fed back."""
+
+        def step(state, at):
+            output, context, scores, state = self._advance(at["embedded"], at["noise"], memory, state)
+            return state, (state["fed"], scores) if self.input_feeding else (output, context, scores)
+
+        _, (*outputs, scores) = scan(step, state, steps)
+        outputs = [_batch_major(x) for x in outputs]
+        readouts = outputs[0] if self.input_feeding else self._read(*outputs, embedded)
+        return readouts, _batch_major_scores(scores)
+
+    def _run_with_guesses(self, steps, teacher_forcing_mask, memory, state):
+        """One position after the other, with the decoder's own guess where the teacher does not force."""
+        first = ops.zeros(ops.shape(steps["embedded"])[1:2], dtype="int32")
+
+        def step(carry, at):
+            state, guess = carry
+            embedded = ops.where(at["forced"][:, None], at["embedded"], self.target_embedding(guess))
+            output, context, scores, state = self._advance(embedded, at["noise"], memory, state)
+            readout = state["fed"] if self.input_feeding else self._read(output, context, embedded)
+            guess = ops.cast(ops.argmax(self.output_projection(ops.stop_gradient(readout)), axis=-1), "int32")
+            return (state, guess), (readout, scores)
+
+        # There is no guess before the first position, which is the start token.
+        forced = ops.cast(teacher_forcing_mask, "bool")
+        forced = ops.concatenate([ops.ones_like(forced[:, :1]), forced[:, 1:]], axis=1)
+        _, (readouts, scores) = scan(step, (state, first), {**steps, "forced": _time_major(forced)})
+        return _batch_major(readouts), _batch_major_scores(scores)
+
+    def _draw_noise(self, embedded, training):
+        """Dropout between the layers, drawn before the loop: (target, batch, hidden_dim) a layer."""
+        if not training or self.layer_dropout.rate == 0:
+            return []
+        batch, target = ops.shape(embedded)[0], ops.shape(embedded)[1]
+        ones = ops.ones((target, batch, self.hidden_dim), dtype=self.compute_dtype)
+        return [self.layer_dropout(ones, training=True) for _ in self.cells[1:]]
+
+    def compute_output_spec(
+        self,
+        token_ids,
+        encoder_outputs,
+        initial_states,
+        encoder_mask=None,
+        teacher_forcing_mask=None,
+        training=None,
+    ):
+        """Return shapes and types without running the loop."""
+        readouts = keras.KerasTensor((*token_ids.shape, self.readout_dim), self.compute_dtype)
+        shape = (token_ids.shape[0], self.attention.num_heads, token_ids.shape[1], encoder_outputs.shape[1])
+        return readouts, keras.KerasTensor(shape, "float32")
+
+
+def _time_major(x):
+    return ops.transpose(x, (1, 0, *range(2, len(x.shape))))
+
+
+_batch_major = _time_major
+
+
+def _batch_major_scores(scores):
+    """Turn scores (target, batch, heads, source) into (batch, heads, target, source)."""
+    return ops.transpose(scores, (1, 2, 0, 3))

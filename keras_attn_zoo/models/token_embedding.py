@@ -1,0 +1,37 @@
+"""Token embedding whose gradient is dense and which can project back onto the vocabulary."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class TokenEmbedding(keras.layers.ReversibleEmbedding):
+    """Look tokens up, and with `reverse=True` project onto the vocabulary with the same matrix.
+
+    Use it wherever tokens enter a translator. It differs from its base class
+    in the gradient alone: dense on every backend. TensorFlow's sparse one keeps
+    a row for every occurrence of a token, and Adam and clipping by the global
+    norm, which square the rows, are then wrong.
+
+    Args:
+        input_dim: size of the vocabulary.
+        output_dim: width of an embedding.
+        **kwargs: see `keras.layers.ReversibleEmbedding`.
+
+    Shapes:
+        in `(batch, length)`, out `(batch, length, output_dim)`; with `reverse=True`
+        in `(..., output_dim)`, out `(..., input_dim)`.
+
+    Example:
+        >>> TokenEmbedding(10, 4)(keras.ops.ones((2, 3), "int32"))  # (2, 3, 4)
+    """
+
+    def call(self, inputs, reverse=False):
+        """Embed token ids, or project states onto the vocabulary."""
+        if reverse:
+            return super().call(inputs, reverse=True)
+        table = ops.cast(self.embeddings, self.compute_dtype)
+        if keras.config.backend() == "tensorflow":
+            # A product in between turns the gradient of the gather into a dense one.
+            table = table * 1.0
+        return ops.take(table, ops.cast(inputs, "int32"), axis=0)

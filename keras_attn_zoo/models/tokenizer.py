@@ -1,0 +1,31 @@
+"""Subword tokenizer of one side of a translator."""
+
+import keras
+import keras_hub
+
+from keras_attn_zoo.models.rnn_backbone import RNNBackbone
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class TranslationTokenizer(keras_hub.tokenizers.SentencePieceTokenizer):
+    """SentencePiece tokenizer with the four special tokens that a translator needs.
+
+    Use one a side of a `TranslationPreprocessor`, or one for both.
+
+    Args:
+        proto: path or bytes of a SentencePiece model with the pieces `<pad>`,
+            `<unk>`, `<s>` and `</s>`, as `keras_attn_zoo.data.subwords` trains them.
+        **kwargs: see `keras_hub.tokenizers.SentencePieceTokenizer`; `config_file`
+            tells the two sides of a preset apart.
+
+    Example:
+        >>> TranslationTokenizer("source.spm")(["Guten Tag"])
+    """
+
+    backbone_cls = RNNBackbone
+
+    def __init__(self, proto=None, **kwargs):
+        self._add_special_token("<s>", "start_token")
+        self._add_special_token("</s>", "end_token")
+        self._add_special_token("<pad>", "pad_token")
+        super().__init__(proto=proto, **kwargs)

@@ -1,0 +1,308 @@
+"""The translator: a task that trains by `fit`, and takes and gives strings."""
+
+import dataclasses
+
+import keras
+import keras_hub
+import numpy as np
+from keras import ops
+
+from keras_attn_zoo.decoding import BeamSearch
+from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.models.preprocessor import TranslationPreprocessor
+from keras_attn_zoo.models.rnn_backbone import RNNBackbone
+from keras_attn_zoo.training.train_step import PerTokenTraining
+
+# Rows of a search are padded to one of these, so that compiled backends see few shapes.
+SEARCH_ROWS = (1, 8, 32, 128)
+
+
+@dataclasses.dataclass(frozen=True)
+class Hypothesis:
+    """One translation of a sentence.
+
+    Attributes:
+        text: the translation.
+        score: its log-probability divided by the length penalty.
+        log_prob: its log-probability, the end token included.
+        source_tokens: subwords of the source, the end token included.
+        tokens: subwords of the translation, the end token included.
+        attention: `(heads, len(tokens), len(source_tokens))`, or None where it was not asked for.
+    """
+
+    text: str
+    score: float
+    log_prob: float
+    source_tokens: list[str]
+    tokens: list[str]
+    attention: np.ndarray | None = None
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class Translator(PerTokenTraining, keras_hub.models.Seq2SeqLM):
+    """A translation model: strings in, strings out, trained by `fit`.
+
+    Use it as any KerasHub task: `from_preset`, `save_to_preset`, `compile`,
+    `fit`, `generate`. `translate` gives n-best lists, scores and attention too.
+
+    Args:
+        backbone: an `RNNBackbone`.
+        preprocessor: a `TranslationPreprocessor`; None works on ids alone.
+
+    `fit` takes what `RNNBackbone` takes, with the next tokens as labels and
+    weights that mark the real ones, or a dict of strings "encoder_text" and
+    "decoder_text". Its numbers are per real target token: see `PerTokenTraining`.
+
+    State: weights alone. `compile` sets optimiser, sampler and loss.
+
+    Example:
+        >>> translator = Translator.from_preset("my_preset")
+        >>> translator.generate(["Guten Tag"])
+    """
+
+    backbone_cls = RNNBackbone
+    preprocessor_cls = TranslationPreprocessor
+    _search_detail = None
+
+    def __init__(self, backbone, preprocessor=None, **kwargs):
+        self.backbone = backbone
+        self.preprocessor = preprocessor
+        inputs = backbone.input
+        hidden = backbone(inputs)
+        outputs = {
+            "logits": backbone.logits(hidden["decoder_sequence_output"]),
+            "attention_scores": hidden["attention_scores"],
+        }
+        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
+
+    def compile(
+        self, optimizer="auto", *, label_smoothing=0.0, accumulation_steps=1, sampler="beam", **kwargs
+    ):
+        """Set up training and search.
+
+        Args:
+            optimizer: a Keras optimiser or its name; "auto" is Adam at 1e-3.
+            label_smoothing: share of the probability that is spread over the vocabulary.
+            accumulation_steps: parts in which a batch is taken; loss and gradient stay those of the whole.
+            sampler: "greedy", "beam" (five beams), a `BeamSearch`, or a KerasHub sampler or its name.
+            **kwargs: `run_eagerly`, `jit_compile` and the like; see `keras.Model.compile`.
+        """
+        if optimizer == "auto":
+            optimizer = keras.optimizers.Adam(1e-3)
+        own = {"greedy": BeamSearch(1), "beam": BeamSearch(5)}
+        if isinstance(sampler, str):
+            sampler = own.get(sampler, sampler)
+        super().compile(optimizer=optimizer, loss=None, weighted_metrics=None, sampler=sampler, **kwargs)
+        self.compile_training(label_smoothing, accumulation_steps)
+        self._compiled_searches = {}
+
+    def get_compile_config(self):
+        """Return what `compile` was given, for a `.keras` file."""
+        return {
+            "optimizer": keras.optimizers.serialize(self.optimizer),
+            "label_smoothing": self.label_smoothing,
+            "accumulation_steps": self.accumulation_steps,
+            "sampler": keras.saving.serialize_keras_object(self.sampler),
+        }
+
+    def compile_from_config(self, config):
+        """Compile as `get_compile_config` says."""
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        self.optimizer.build(self.trainable_variables)
+
+    @property
+    def input_spec(self):
+        """None: "teacher_forcing_mask" may be left out, which Keras' own check does not allow."""
+        return None
+
+    def call(self, inputs, training=None, mask=None):
+        """Return "logits" `(batch, target, vocabulary)` and "attention_scores" of a dict of ids."""
+        return super().call({"teacher_forcing_mask": None, **inputs}, training=training, mask=mask)
+
+    # Training. KerasHub's own pipeline takes no `keras.utils.PyDataset`, and strings only with TensorFlow.
+
+    def fit(self, x=None, y=None, sample_weight=None, validation_data=None, **kwargs):
+        """Train; see `keras.Model.fit`."""
+        x, y, sample_weight = self._to_ids(x, y, sample_weight)
+        if isinstance(validation_data, (dict, tuple)):
+            data = (validation_data,) if isinstance(validation_data, dict) else validation_data
+            validation_data = self._to_ids(*data)
+        return keras.Model.fit(
+            self, x=x, y=y, sample_weight=sample_weight, validation_data=validation_data, **kwargs
+        )
+
+    def evaluate(self, x=None, y=None, sample_weight=None, **kwargs):
+        """Return loss, perplexity and accuracy per token; see `keras.Model.evaluate`."""
+        x, y, sample_weight = self._to_ids(x, y, sample_weight)
+        self._evaluating = True
+        try:
+            return keras.Model.evaluate(self, x=x, y=y, sample_weight=sample_weight, **kwargs)
+        finally:
+            self._evaluating = False
+
+    def _to_ids(self, x, y=None, sample_weight=None):
+        """Run the preprocessor over strings; leave everything else alone."""
+        if isinstance(x, dict) and "encoder_text" in x:
+            return self.preprocessor(x)
+        return x, y, sample_weight
+
+    # Search.
+
+    def generate_step(self, inputs, stop_token_ids=None):
+        """Search on ids; return the best ones with their mask, or for `translate` all that was found."""
+        found = self._search(inputs, stop_token_ids, with_attention=self._search_detail == "attention")
+        if self._search_detail is not None:
+            attention = found.pop("state").get("attention")
+            return found if attention is None else {**found, "attention": attention}
+        token_ids = found["token_ids"][:, 0]
+        return {
+            "decoder_token_ids": token_ids,
+            "decoder_padding_mask": _until_stop(token_ids, inputs["decoder_padding_mask"], stop_token_ids),
+        }
+
+    def _search(self, inputs, stop_token_ids, with_attention):
+        """Run the sampler; with attention, the scores of every step follow the hypotheses."""
+        prompt = inputs["decoder_token_ids"]
+        memory, state = self.backbone.start_search(inputs["encoder_token_ids"], inputs["encoder_padding_mask"])
+        cache = {"memory": memory, "state": {"model": state}}
+        batch, length = ops.shape(prompt)[0], ops.shape(prompt)[1]
+        if with_attention:
+            heads = self.backbone.decoder.attention.num_heads
+            source = ops.shape(inputs["encoder_token_ids"])[1]
+            cache["state"]["attention"] = ops.zeros((batch, length, heads, source), dtype="float32")
+
+        def next(prompt, cache, index):
+            logits, scores, state = self.backbone.search_step(
+                prompt[:, index - 1], cache["memory"], cache["state"]["model"]
+            )
+            state = {"model": state}
+            if with_attention:
+                state["attention"] = ops.slice_update(
+                    cache["state"]["attention"], (0, index, 0, 0), ops.cast(scores[:, None], "float32")
+                )
+            return logits, None, {"memory": cache["memory"], "state": state}
+
+        arguments = {
+            "next": next,
+            "prompt": prompt,
+            "cache": cache,
+            "index": 1,
+            "mask": inputs["decoder_padding_mask"],
+            "stop_token_ids": stop_token_ids,
+            "model": self,
+        }
+        if isinstance(self.sampler, BeamSearch):
+            return self.sampler.search(**arguments)
+        return {"token_ids": self.sampler(**arguments)[:, None]}
+
+    def translate(self, sentences, n_best=1, attention=False, batch_size=32, max_length=None, progress=None):
+        """Translate sentences; return hypotheses with scores and, if asked for, attention.
+
+        Sentences are taken in batches of like length, and lengths and rows are
+        padded to few shapes, so that a compiled backend compiles once a shape.
+
+        Args:
+            sentences: a list of strings.
+            n_best: hypotheses a sentence, at most the number of beams.
+            attention: whether to return attention, as the search saw it.
+            batch_size: sentences searched at once.
+            max_length: most tokens of a translation; by default the preprocessor's.
+            progress: function called with the number of sentences done, after every batch.
+
+        Returns:
+            a list, a sentence an entry: lists of up to `n_best` `Hypothesis`, the best first.
+
+        Raises:
+            UserError: more hypotheses asked for than beams; a sentence longer than the limit; no `BeamSearch`.
+
+        Example:
+            >>> translator.translate(["Guten Tag"], attention=True)[0][0].attention
+        """
+        if not isinstance(self.sampler, BeamSearch):
+            raise UserError("translate needs a BeamSearch: call compile(sampler='greedy' or 'beam') first.")
+        if n_best > self.sampler.num_beams:
+            raise UserError(f"n_best={n_best} needs as many beams; the sampler has {self.sampler.num_beams}.")
+        results = [None] * len(sentences)
+        if not sentences:
+            return results
+        tokenized = self.preprocessor.source_tokenizer.tokenize([str(sentence) for sentence in sentences])
+        order = sorted(range(len(sentences)), key=lambda i: len(tokenized[i]))
+        done = 0
+        for start in range(0, len(order), batch_size):
+            chosen = order[start : start + batch_size]
+            inputs = self.preprocessor.generate_preprocess([sentences[i] for i in chosen], max_length)
+            rows = _padded_rows(len(chosen), batch_size)
+            inputs = {key: _repeat_last_row(value, rows) for key, value in inputs.items()}
+            found = self._run_search(inputs, "attention" if attention else "hypotheses")
+            for row, i in enumerate(chosen):
+                source = inputs["encoder_token_ids"][row][inputs["encoder_padding_mask"][row]]
+                results[i] = self._hypotheses(found, row, source, n_best)
+            done += len(chosen)
+            if progress is not None:
+                progress(done)
+        return results
+
+    def _run_search(self, inputs, detail):
+        """Run `generate_step` as KerasHub compiles it, once with attention and once without."""
+        stop = [self.preprocessor.tokenizer.end_token_id]
+        plain = self.generate_function
+        self.generate_function, self._search_detail = self._compiled_searches.get(detail), detail
+        try:
+            self._compiled_searches[detail] = search = self.make_generate_function()
+            found = search(inputs, stop_token_ids=stop)
+        finally:
+            self.generate_function, self._search_detail = plain, None
+        return {key: np.asarray(ops.convert_to_numpy(value)) for key, value in found.items()}
+
+    def _hypotheses(self, found, row, source, n_best):
+        """Read the hypotheses of one sentence from the arrays of a search."""
+        end = self.preprocessor.tokenizer.end_token_id
+        hypotheses = []
+        for beam in range(n_best):
+            if found["log_probs"][row, beam] < IMPOSSIBLE / 2:
+                break
+            ids = found["token_ids"][row, beam][1:]
+            stops = np.flatnonzero((ids == end) | (ids == 0))
+            ids = ids[: stops[0] + 1] if len(stops) and ids[stops[0]] == end else ids
+            attention = None
+            if "attention" in found:
+                beams = found["token_ids"].shape[1]
+                scores = found["attention"][row * beams + beam][1 : len(ids) + 1, :, : len(source)]
+                attention = np.transpose(scores, (1, 0, 2))
+            hypotheses.append(
+                Hypothesis(
+                    text=self.preprocessor.detokenize(ids),
+                    score=float(found["scores"][row, beam]),
+                    log_prob=float(found["log_probs"][row, beam]),
+                    source_tokens=_pieces(self.preprocessor.source_tokenizer, source),
+                    tokens=_pieces(self.preprocessor.tokenizer, ids),
+                    attention=attention,
+                )
+            )
+        return hypotheses
+
+
+def _pieces(tokenizer, ids):
+    return [tokenizer.id_to_token(int(i)) for i in ids]
+
+
+def _padded_rows(rows, batch_size):
+    """Return the number of rows that `rows` is padded to."""
+    return min([n for n in (*SEARCH_ROWS, batch_size) if n >= rows])
+
+
+def _repeat_last_row(x, rows):
+    return np.concatenate([x, np.repeat(x[-1:], rows - len(x), axis=0)]) if len(x) < rows else x
+
+
+def _until_stop(token_ids, prompt_mask, stop_token_ids):
+    """Mask true up to the first stop token that is not of the prompt, that token included."""
+    if not stop_token_ids:
+        return ops.ones_like(token_ids, dtype="bool")
+    stops = ops.zeros_like(token_ids, dtype="bool")
+    for stop in stop_token_ids:
+        stops = ops.logical_or(stops, token_ids == stop)
+    stops = ops.logical_and(stops, ops.logical_not(ops.cast(prompt_mask, "bool")))
+    before = ops.cumsum(ops.cast(stops, "int32"), axis=-1) - ops.cast(stops, "int32")
+    return before == 0

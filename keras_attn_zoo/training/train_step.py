@@ -1,0 +1,221 @@
+"""Training and validation steps whose numbers are per real target token: one mixin, three backends."""
+
+import keras
+from keras import ops
+
+from keras_attn_zoo.training.token_loss import token_sums
+
+
+class PerTokenTraining:
+    """Mixin for a Keras model: `fit` and `evaluate` with a loss per real target token.
+
+    Use it before `keras.Model` among the bases. The model's outputs hold
+    "logits"; labels are token ids and sample weights mark the real ones.
+
+        loss = Σ w·loss / Σ w       over all tokens of all parts of a batch
+
+    With `accumulation_steps=k`, a batch is taken in k parts of equal rows: memory
+    is that of one part, loss and gradient are those of the whole batch.
+
+    Logs of a training step: "loss", "perplexity" (of the plain likelihood),
+    "accuracy", "gradient_norm" (before clipping) and "tokens"; an epoch and a
+    validation give the means over all tokens under the same names.
+    """
+
+    _evaluating = False
+
+    def compile_training(self, label_smoothing=0.0, accumulation_steps=1):
+        """Set what the step needs; `compile` of the model calls it."""
+        if not 0 <= label_smoothing < 1:
+            raise ValueError(f"`label_smoothing` must lie in [0, 1). Received: {label_smoothing}.")
+        if not isinstance(accumulation_steps, int) or accumulation_steps < 1:
+            raise ValueError(f"`accumulation_steps` must be a positive integer. Received: {accumulation_steps}.")
+        if self.dtype_policy.name == "mixed_float16":
+            raise ValueError("mixed_float16 would need a scaled loss: take mixed_bfloat16. Received: mixed_float16.")
+        self.label_smoothing = float(label_smoothing)
+        self.accumulation_steps = accumulation_steps
+        self._token_metrics = {
+            "loss": keras.metrics.Mean(name="loss"),
+            "perplexity": Perplexity(name="perplexity"),
+            "accuracy": keras.metrics.Mean(name="accuracy"),
+        }
+        self._gradient_norm = keras.metrics.Mean(name="gradient_norm")
+        self._tokens = keras.metrics.Sum(name="tokens")
+
+    @property
+    def metrics(self):
+        """The metrics that `fit` resets and reports."""
+        if not hasattr(self, "_token_metrics"):
+            return []
+        return [*self._token_metrics.values(), self._gradient_norm, self._tokens]
+
+    def batch_sums(self, x, y, sample_weight, y_pred, training):
+        """Sums of one batch, in the manner of `token_sums`."""
+        weights = ops.ones_like(y, dtype="float32") if sample_weight is None else sample_weight
+        return token_sums(y_pred["logits"], y, weights, self.label_smoothing if training else 0.0)
+
+    def train_step(self, *args):
+        """Take one optimiser step."""
+        return _STEPS[keras.config.backend()][0](self, *args)
+
+    def test_step(self, *args):
+        """Score one batch."""
+        return _STEPS[keras.config.backend()][1](self, *args)
+
+    def evaluate(self, *args, **kwargs):
+        """Score data; see `keras.Model.evaluate`."""
+        self._evaluating = True
+        try:
+            return super().evaluate(*args, **kwargs)
+        finally:
+            self._evaluating = False
+
+    def get_metrics_result(self):
+        """Return what an epoch reports; a validation has no gradient."""
+        results = {metric.name: metric.result() for metric in self.metrics}
+        if self._evaluating:
+            del results["gradient_norm"]
+        return results
+
+    # The mathematics, once for all backends.
+
+    def _parts(self, data):
+        """Split a batch into parts of equal rows."""
+        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
+        if self.accumulation_steps == 1:
+            return [(x, y, sample_weight)]
+        k = self.accumulation_steps
+        return [
+            keras.tree.map_structure(lambda t, i=i: t[i::k], (x, y, sample_weight)) for i in range(k)
+        ]
+
+    def _update_metrics(self, sums, gradient_norm=None):
+        """Count a batch; return its own numbers."""
+        tokens = ops.maximum(sums["tokens"], 1.0)
+        logs = {
+            "loss": sums["loss"] / tokens,
+            "perplexity": sums["nll"] / tokens,
+            "accuracy": sums["correct"] / tokens,
+        }
+        for name, value in logs.items():
+            self._token_metrics[name].update_state(value, sample_weight=sums["tokens"])
+        logs["perplexity"] = ops.exp(logs["perplexity"])
+        self._tokens.update_state(sums["tokens"])
+        if gradient_norm is not None:
+            self._gradient_norm.update_state(gradient_norm)
+            logs["gradient_norm"] = gradient_norm
+        logs["tokens"] = sums["tokens"]
+        return logs
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class Perplexity(keras.metrics.Mean):
+    """Exponential of a mean negative log-likelihood, which it is fed."""
+
+    def result(self):
+        """Return exp of the mean."""
+        return ops.exp(super().result())
+
+
+def _add(left, right):
+    return keras.tree.map_structure(lambda a, b: a + b, left, right)
+
+
+def _per_token(gradients, sums):
+    """Turn the gradients of a sum into those of the mean per token, and give their norm."""
+    tokens = ops.maximum(sums["tokens"], 1.0)
+    gradients = [None if g is None else g / ops.cast(tokens, g.dtype) for g in gradients]
+    squares = [ops.sum(ops.square(ops.cast(g, "float32"))) for g in gradients if g is not None]
+    return gradients, ops.sqrt(sum(squares))
+
+
+def _jax_train_step(model, state, data):
+    import jax
+
+    trainable, non_trainable, optimizer_variables, metrics_variables = state
+
+    def objective(trainable, non_trainable, x, y, weights):
+        y_pred, non_trainable = model.stateless_call(trainable, non_trainable, x, training=True)
+        sums = model.batch_sums(x, y, weights, y_pred, training=True)
+        return sums["loss"], (sums, non_trainable)
+
+    total = None
+    for part in model._parts(data):
+        (_, (sums, non_trainable)), gradients = jax.value_and_grad(objective, has_aux=True)(
+            trainable, non_trainable, *part
+        )
+        total = (sums, gradients) if total is None else _add(total, (sums, gradients))
+    sums, gradients = total
+    gradients, norm = _per_token(gradients, sums)
+    trainable, optimizer_variables = model.optimizer.stateless_apply(optimizer_variables, gradients, trainable)
+    logs, metrics_variables = _jax_update_metrics(model, metrics_variables, sums, norm)
+    return logs, (trainable, non_trainable, optimizer_variables, metrics_variables)
+
+
+def _jax_test_step(model, state, data):
+    trainable, non_trainable, metrics_variables = state
+    x, y, weights = keras.utils.unpack_x_y_sample_weight(data)
+    y_pred, non_trainable = model.stateless_call(trainable, non_trainable, x, training=False)
+    sums = model.batch_sums(x, y, weights, y_pred, training=False)
+    logs, metrics_variables = _jax_update_metrics(model, metrics_variables, sums)
+    return logs, (trainable, non_trainable, metrics_variables)
+
+
+def _jax_update_metrics(model, metrics_variables, sums, norm=None):
+    mapping = list(zip(model.metrics_variables, metrics_variables, strict=True))
+    with keras.StatelessScope(state_mapping=mapping) as scope:
+        logs = model._update_metrics(sums, norm)
+    new = [scope.get_current_value(variable) for variable in model.metrics_variables]
+    return logs, [old if value is None else value for old, value in zip(metrics_variables, new, strict=True)]
+
+
+def _tensorflow_train_step(model, data):
+    import tensorflow as tf
+
+    total = None
+    for x, y, weights in model._parts(data):
+        with tf.GradientTape() as tape:
+            sums = model.batch_sums(x, y, weights, model(x, training=True), training=True)
+        gradients = tape.gradient(sums["loss"], [v.value for v in model.trainable_variables])
+        gradients = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
+        total = (sums, gradients) if total is None else _add(total, (sums, gradients))
+    sums, gradients = total
+    gradients, norm = _per_token(gradients, sums)
+    model.optimizer.apply(gradients, model.trainable_variables)
+    return model._update_metrics(sums, norm)
+
+
+def _torch_train_step(model, data):
+    import torch
+
+    model.zero_grad()
+    total = None
+    for x, y, weights in model._parts(data):
+        sums = model.batch_sums(x, y, weights, model(x, training=True), training=True)
+        sums["loss"].backward()
+        sums = {name: value.detach() for name, value in sums.items()}
+        total = sums if total is None else _add(total, sums)
+    variables = list(model.trainable_variables)
+    with torch.no_grad():
+        gradients, norm = _per_token([v.value.grad for v in variables], total)
+        model.optimizer.apply(gradients, variables)
+        return model._update_metrics(total, norm)
+
+
+def _eager_test_step(model, data):
+    x, y, weights = keras.utils.unpack_x_y_sample_weight(data)
+    return model._update_metrics(model.batch_sums(x, y, weights, model(x, training=False), training=False))
+
+
+def _torch_test_step(model, data):
+    import torch
+
+    with torch.no_grad():
+        return _eager_test_step(model, data)
+
+
+_STEPS = {
+    "jax": (_jax_train_step, _jax_test_step),
+    "tensorflow": (_tensorflow_train_step, _eager_test_step),
+    "torch": (_torch_train_step, _torch_test_step),
+}

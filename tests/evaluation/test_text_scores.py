@@ -1,0 +1,141 @@
+import json
+import math
+import os
+
+import pytest
+import sacrebleu
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.evaluation.text_scores import compare_systems, score_text
+
+HYPOTHESES = ["the cat sat on the mat .", "A dog runs quickly home .", "nothing in common", ""]
+REFERENCES = ["the cat sat on a mat .", "a dog runs home quickly .", "a reference of its own", "one more"]
+
+
+def test_bleu_computed_by_hand():
+    # Against "a b c d e f": 1-grams a b c d e of 6, 2-grams ab bc de of 5, 3-grams abc of 4, no 4-gram of 3.
+    # Smoothing "exp" counts the first missing order as 1/2 match; equal lengths, no brevity penalty.
+    by_hand = 100 * math.exp(sum(map(math.log, (5 / 6, 3 / 5, 1 / 4, 0.5 / 3))) / 4)
+    scores = score_text(["a b c x d e"], ["a b c d e f"], metrics="bleu", tokenize="none")
+    assert scores["bleu"].score == pytest.approx(by_hand, abs=1e-9)
+
+
+def test_brevity_penalty_by_hand():
+    scores = score_text(["a b c d"], ["a b c d e f"], metrics="bleu", tokenize="none")
+    assert scores["bleu"].score == pytest.approx(100 * math.exp(1 - 6 / 4), abs=1e-9)
+
+
+def test_ter_by_hand_and_its_case():
+    # One substitution (case) and one deletion over four reference words.
+    assert score_text(["The cat sat"], ["the cat sat down"], metrics="ter")["ter"].score == pytest.approx(
+        50.0
+    )
+    lowercased = score_text(["The cat sat"], ["the cat sat down"], metrics="ter", lowercase=True)
+    assert lowercased["ter"].score == pytest.approx(25.0)
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_scores_equal_direct_calls_of_sacrebleu(lowercase):
+    scores = score_text(HYPOTHESES, REFERENCES, lowercase=lowercase, tokenize="intl")
+    bleu = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES], lowercase=lowercase, tokenize="intl")
+    ter = sacrebleu.corpus_ter(HYPOTHESES, [REFERENCES], case_sensitive=not lowercase)
+    chrf = sacrebleu.CHRF(lowercase=lowercase).corpus_score(HYPOTHESES, [REFERENCES])
+    assert [scores[m].score for m in ("bleu", "chrf", "ter")] == [bleu.score, chrf.score, ter.score]
+    assert [scores[m].name for m in ("bleu", "chrf", "ter")] == ["BLEU", "chrF2", "TER"]
+    assert scores["bleu"].verbose == str(bleu).split(maxsplit=3)[3]
+    assert scores["bleu"].verbose.endswith("hyp_len = 16 ref_len = 20)")
+    assert scores.segments == 4
+
+
+def test_signatures_tell_case_tokeniser_and_version():
+    scores = score_text(HYPOTHESES, REFERENCES, lowercase=True, tokenize="char")
+    for score in scores.metrics.values():
+        assert "case:lc" in score.signature
+        assert f"version:{sacrebleu.__version__}" in score.signature
+    assert "tok:char" in scores["bleu"].signature
+    assert all("case:mixed" in s.signature for s in score_text(HYPOTHESES, REFERENCES).metrics.values())
+
+
+def test_scores_are_written_as_json_and_as_lines():
+    scores = score_text(HYPOTHESES, REFERENCES)
+    assert json.loads(json.dumps(scores.as_dict()))["metrics"]["bleu"]["score"] == scores["bleu"].score
+    lines = str(scores).splitlines()
+    assert len(lines) == 3
+    assert lines[0].startswith(f"BLEU|{scores['bleu'].signature} = {scores['bleu'].score:.2f} ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((["a", "b"], ["a"]), {}, "2 hypotheses but 1 references"),
+        (([], []), {}, "empty"),
+        ((["a"], ["a"]), {"metrics": ("bleu", "rouge")}, "rouge.*choose from bleu, chrf, ter"),
+        ((["a"], ["a"]), {"metrics": ()}, "choose from"),
+        ((["a"], ["a"]), {"tokenize": "14b"}, "14b.*choose from"),
+        (("a", ["a"]), {}, "list of strings"),
+        ((["a", None], ["a", "b"]), {}, "sentence 2 of the hypotheses is None"),
+    ],
+)
+def test_bad_input_of_score_text(arguments, options, message):
+    with pytest.raises(UserError, match=message) as error:
+        score_text(*arguments, **options)
+    assert "\n" not in str(error.value)
+
+
+def _corpus(wrong_every):
+    references = [f"sentence {k} has words like a{k} b{k} c{k} and d{k}" for k in range(40)]
+    return references, [
+        r.replace("words", "wrds") if k % wrong_every == 0 else r for k, r in enumerate(references)
+    ]
+
+
+def test_comparison_finds_a_large_difference_and_none_in_a_copy():
+    references, good = _corpus(20)
+    _, bad = _corpus(2)
+    systems = {"good": good, "bad": bad, "copy": list(bad)}
+    comparison = compare_systems("bad", systems, references, metrics=("chrf", "bleu"), samples=200)
+    assert list(comparison.systems) == ["bad", "good", "copy"]
+    for metric in ("chrf", "bleu"):
+        assert comparison["bad"][metric].p_value is None
+        assert comparison["good"][metric].p_value < 0.05
+        assert comparison["copy"][metric].p_value == 1.0
+        alone = score_text(good, references)[metric].score
+        assert comparison["good"][metric].score == pytest.approx(alone, abs=1e-9)
+        assert abs(comparison["good"][metric].mean - alone) < 1.0
+        assert comparison["good"][metric].ci > 0
+        assert "bs:200" in comparison.signatures[metric] and "seed:12345" in comparison.signatures[metric]
+    json.dumps(comparison.as_dict())
+
+
+def test_comparison_is_fixed_by_its_seed_alone(monkeypatch):
+    references, good = _corpus(5)
+    _, bad = _corpus(3)
+
+    def run(seed):
+        comparison = compare_systems(
+            "bad", {"good": good, "bad": bad}, references, metrics="bleu", samples=50, seed=seed
+        )
+        return comparison.systems
+
+    monkeypatch.setenv("SACREBLEU_SEED", "99")
+    first = run(7)
+    assert os.environ["SACREBLEU_SEED"] == "99"
+    monkeypatch.delenv("SACREBLEU_SEED")
+    assert run(7) == first
+    assert "SACREBLEU_SEED" not in os.environ
+    assert run(8) != first
+
+
+@pytest.mark.parametrize(
+    ("baseline", "systems", "options", "message"),
+    [
+        ("c", {"a": ["x"], "b": ["x"]}, {}, "'c'.*name one of a, b"),
+        ("a", {"a": ["x"]}, {}, "only system"),
+        ("a", {"a": ["x"], "b": ["x", "y"]}, {}, "2 hypotheses of 'b' but 1 references"),
+        ("a", {"a": ["x"], "b": ["x"]}, {"samples": 0}, "samples is 0"),
+        ("a", {"a": ["x"], "b": ["x"]}, {"seed": 0}, "seed is 0"),
+    ],
+)
+def test_bad_input_of_compare_systems(baseline, systems, options, message):
+    with pytest.raises(UserError, match=message):
+        compare_systems(baseline, systems, ["x"], **options)
