@@ -7,7 +7,12 @@ _EXCLUDED = -1e30
 
 
 def combine_masks(
-    query_mask=None, value_mask=None, attention_mask=None, causal=False, target_length=None, source_length=None
+    query_mask=None,
+    value_mask=None,
+    attention_mask=None,
+    causal=False,
+    target_length=None,
+    source_length=None,
 ):
     """Combine the masks of one attention call into one.
 

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.masks import masked_softmax
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -32,6 +33,16 @@ class UniformAttention(AttentionLayer):
     def build(self, query_shape, value_shape, key_shape=None):
         """Nothing to make: the mechanism has no weights."""
         self.built = True
+
+    def prepare(self, value, key=None, value_mask=None):
+        """The weights and the context are the same at every target position: once a sentence will do."""
+        memory = super().prepare(value, value_mask=value_mask)
+        scores = masked_softmax(ops.zeros(ops.shape(memory["mask"])), memory["mask"])[:, None]
+        return {**memory, "scores": scores, "context": self.weigh(scores[:, None], memory)[:, 0]}
+
+    def step(self, query, memory, state):
+        """Return what `prepare` found."""
+        return memory["context"], memory["scores"], state
 
     def energies(self, query, memory):
         """All energies are 0; the softmax over the real tokens does the rest."""

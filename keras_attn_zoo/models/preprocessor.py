@@ -61,6 +61,7 @@ class TranslationPreprocessor(keras_hub.models.Seq2SeqLMPreprocessor):
         end, start = self.tokenizer.end_token_id, self.tokenizer.start_token_id
         inputs = self._pack_sources(sources, self.encoder_sequence_length)
         inputs["decoder_token_ids"] = _pack([[start, *ids] for ids in targets], self.decoder_sequence_length)
+        inputs["decoder_padding_mask"] = inputs["decoder_token_ids"] != 0
         labels = _pack([[*ids, end] for ids in targets], self.decoder_sequence_length)
         weights = _padding_mask([[*ids, end] for ids in targets], self.decoder_sequence_length)
         return inputs, labels, weights.astype("float32")
@@ -87,12 +88,14 @@ class TranslationPreprocessor(keras_hub.models.Seq2SeqLMPreprocessor):
 
     def detokenize(self, ids):
         """Return the text of target ids, special tokens left out."""
-        special = self.tokenizer.special_token_ids
-        return self.tokenizer.detokenize([int(i) for i in ids if i not in special])
+        return self.tokenizer.detokenize(ids)
 
     def _pack_sources(self, sources, length):
         sources = [[*ids, self.source_tokenizer.end_token_id] for ids in sources]
-        return {"encoder_token_ids": _pack(sources, length), "encoder_padding_mask": _padding_mask(sources, length)}
+        return {
+            "encoder_token_ids": _pack(sources, length),
+            "encoder_padding_mask": _padding_mask(sources, length),
+        }
 
     def _encode(self, tokenizer, texts, limit):
         """Tokenize; raise where a sentence is longer than the limit."""

@@ -38,7 +38,9 @@ class Readout(keras.layers.Layer):
     def __init__(self, kind, units=None, **kwargs):
         super().__init__(**kwargs)
         if kind not in READOUTS:
-            raise ValueError(f"Readout: `kind` must be one of {', '.join(READOUTS)}. Received: kind={kind!r}.")
+            raise ValueError(
+                f"Readout: `kind` must be one of {', '.join(READOUTS)}. Received: kind={kind!r}."
+            )
         if units is None and kind != "linear":
             raise ValueError(f"Readout: kind={kind!r} needs `units`. Received: units=None.")
         self.kind = kind

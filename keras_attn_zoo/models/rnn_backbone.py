@@ -12,6 +12,7 @@ from keras_attn_zoo.models.token_embedding import TokenEmbedding
 
 ENCODER_LAYERS = {"gru": keras.layers.GRU, "lstm": keras.layers.LSTM}
 TIED = ("none", "target", "all")
+OPTIONAL_INPUTS = {"decoder_padding_mask": None, "teacher_forcing_mask": None}
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -44,9 +45,10 @@ class RNNBackbone(keras_hub.models.Backbone):
         dtype: policy of all layers.
 
     Inputs, a dict: "encoder_token_ids" `(batch, source)`, "encoder_padding_mask"
-    (true on tokens), "decoder_token_ids" `(batch, target)`, and optional
-    "teacher_forcing_mask" `(batch, target)`: where it is false, the decoder is
-    fed its own best guess in place of the given token.
+    (true on tokens), "decoder_token_ids" `(batch, target)`, and two that may be
+    left out: "decoder_padding_mask" `(batch, target)`, which sets the scores of
+    padded positions to 0, and "teacher_forcing_mask" `(batch, target)`: where it
+    is false, the decoder is fed its own best guess in place of the given token.
 
     Outputs, a dict: "encoder_sequence_output" `(batch, source, width)`,
     "decoder_sequence_output" `(batch, target, readout_dim)`, "attention_scores"
@@ -136,7 +138,9 @@ class RNNBackbone(keras_hub.models.Backbone):
         if tied:
             output_projection = _TiedProjection(target_embedding)
         else:
-            output_projection = keras.layers.Dense(target_vocabulary_size, dtype=dtype, name="output_projection")
+            output_projection = keras.layers.Dense(
+                target_vocabulary_size, dtype=dtype, name="output_projection"
+            )
         decoder = RNNDecoder(
             attention=get_attention(cross_attention, hidden_dim, dtype=dtype, name="cross_attention"),
             target_embedding=target_embedding,
@@ -156,7 +160,8 @@ class RNNBackbone(keras_hub.models.Backbone):
         )
         source_dropout = keras.layers.Dropout(dropout, dtype=dtype, name="source_dropout")
         encoder_dropouts = [
-            keras.layers.Dropout(dropout, dtype=dtype, name=f"encoder_dropout_{i}") for i in range(1, encoder_layers)
+            keras.layers.Dropout(dropout, dtype=dtype, name=f"encoder_dropout_{i}")
+            for i in range(1, encoder_layers)
         ]
 
         def encode(token_ids, padding_mask):
@@ -182,6 +187,7 @@ class RNNBackbone(keras_hub.models.Backbone):
         encoder_token_ids = keras.Input((None,), dtype="int32", name="encoder_token_ids")
         encoder_padding_mask = keras.Input((None,), dtype="bool", name="encoder_padding_mask")
         decoder_token_ids = keras.Input((None,), dtype="int32", name="decoder_token_ids")
+        decoder_padding_mask = keras.Input((None,), dtype="bool", name="decoder_padding_mask", optional=True)
         teacher_forcing_mask = keras.Input((None,), dtype="bool", name="teacher_forcing_mask", optional=True)
         encoder_outputs, initial_states = encode(encoder_token_ids, encoder_padding_mask)
         readouts, scores = decoder(
@@ -189,6 +195,7 @@ class RNNBackbone(keras_hub.models.Backbone):
             encoder_outputs,
             initial_states,
             encoder_mask=encoder_padding_mask,
+            padding_mask=decoder_padding_mask,
             teacher_forcing_mask=teacher_forcing_mask,
         )
         super().__init__(
@@ -196,6 +203,7 @@ class RNNBackbone(keras_hub.models.Backbone):
                 "encoder_token_ids": encoder_token_ids,
                 "encoder_padding_mask": encoder_padding_mask,
                 "decoder_token_ids": decoder_token_ids,
+                "decoder_padding_mask": decoder_padding_mask,
                 "teacher_forcing_mask": teacher_forcing_mask,
             },
             outputs={
@@ -234,12 +242,12 @@ class RNNBackbone(keras_hub.models.Backbone):
 
     @property
     def input_spec(self):
-        """None: "teacher_forcing_mask" may be left out, which Keras' own check does not allow."""
+        """None: two inputs may be left out, which Keras' own check does not allow."""
         return None
 
     def call(self, inputs, training=None, mask=None):
         """Run the model on a dict of inputs."""
-        return super().call({"teacher_forcing_mask": None, **inputs}, training=training, mask=mask)
+        return super().call({**OPTIONAL_INPUTS, **inputs}, training=training, mask=mask)
 
     def logits(self, decoder_sequence_output):
         """Project readouts `(..., readout_dim)` onto the target vocabulary."""

@@ -168,6 +168,7 @@ class RNNDecoder(keras.layers.Layer):
         encoder_outputs,
         initial_states,
         encoder_mask=None,
+        padding_mask=None,
         teacher_forcing_mask=None,
         training=None,
     ):
@@ -182,6 +183,8 @@ class RNNDecoder(keras.layers.Layer):
             readouts, scores = self._run_in_turn(steps, embedded, memory, state)
         else:
             readouts, scores = self._run_attention_last(steps, embedded, memory, state)
+        if padding_mask is not None:
+            scores = ops.where(ops.cast(padding_mask, "bool")[:, None, :, None], scores, 0.0)
         return self.readout_dropout(readouts, training=training), scores
 
     def _run_attention_last(self, steps, embedded, memory, state):
@@ -240,6 +243,7 @@ class RNNDecoder(keras.layers.Layer):
         encoder_outputs,
         initial_states,
         encoder_mask=None,
+        padding_mask=None,
         teacher_forcing_mask=None,
         training=None,
     ):

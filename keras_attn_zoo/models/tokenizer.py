@@ -3,6 +3,7 @@
 import keras
 import keras_hub
 
+from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
 
 
@@ -19,7 +20,7 @@ class TranslationTokenizer(keras_hub.tokenizers.SentencePieceTokenizer):
             tells the two sides of a preset apart.
 
     Example:
-        >>> TranslationTokenizer("source.spm")(["Guten Tag"])
+        >>> TranslationTokenizer("source.spm").tokenize(["Guten Tag"])
     """
 
     backbone_cls = RNNBackbone
@@ -29,3 +30,16 @@ class TranslationTokenizer(keras_hub.tokenizers.SentencePieceTokenizer):
         self._add_special_token("</s>", "end_token")
         self._add_special_token("<pad>", "pad_token")
         super().__init__(proto=proto, **kwargs)
+
+    def set_proto(self, proto):
+        """Take a SentencePiece model, as a path or bytes."""
+        super().set_proto(proto)
+        self._subwords = None if proto is None else Subwords(self.proto)
+
+    def tokenize(self, inputs):
+        """Turn a list of sentences into lists of ids, just as training text is turned into ids."""
+        return self._subwords.encode(inputs)
+
+    def detokenize(self, inputs):
+        """Turn the ids of one sentence into text; special tokens are left out."""
+        return self._subwords.decode(inputs)

@@ -11,7 +11,7 @@ from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.models.preprocessor import TranslationPreprocessor
-from keras_attn_zoo.models.rnn_backbone import RNNBackbone
+from keras_attn_zoo.models.rnn_backbone import OPTIONAL_INPUTS, RNNBackbone
 from keras_attn_zoo.training.train_step import PerTokenTraining
 
 # Rows of a search are padded to one of these, so that compiled backends see few shapes.
@@ -113,12 +113,12 @@ class Translator(PerTokenTraining, keras_hub.models.Seq2SeqLM):
 
     @property
     def input_spec(self):
-        """None: "teacher_forcing_mask" may be left out, which Keras' own check does not allow."""
+        """None: two inputs may be left out, which Keras' own check does not allow."""
         return None
 
     def call(self, inputs, training=None, mask=None):
         """Return "logits" `(batch, target, vocabulary)` and "attention_scores" of a dict of ids."""
-        return super().call({"teacher_forcing_mask": None, **inputs}, training=training, mask=mask)
+        return super().call({**OPTIONAL_INPUTS, **inputs}, training=training, mask=mask)
 
     # Training. KerasHub's own pipeline takes no `keras.utils.PyDataset`, and strings only with TensorFlow.
 
@@ -164,7 +164,9 @@ class Translator(PerTokenTraining, keras_hub.models.Seq2SeqLM):
     def _search(self, inputs, stop_token_ids, with_attention):
         """Run the sampler; with attention, the scores of every step follow the hypotheses."""
         prompt = inputs["decoder_token_ids"]
-        memory, state = self.backbone.start_search(inputs["encoder_token_ids"], inputs["encoder_padding_mask"])
+        memory, state = self.backbone.start_search(
+            inputs["encoder_token_ids"], inputs["encoder_padding_mask"]
+        )
         cache = {"memory": memory, "state": {"model": state}}
         batch, length = ops.shape(prompt)[0], ops.shape(prompt)[1]
         if with_attention:

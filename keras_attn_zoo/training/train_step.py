@@ -29,9 +29,13 @@ class PerTokenTraining:
         if not 0 <= label_smoothing < 1:
             raise ValueError(f"`label_smoothing` must lie in [0, 1). Received: {label_smoothing}.")
         if not isinstance(accumulation_steps, int) or accumulation_steps < 1:
-            raise ValueError(f"`accumulation_steps` must be a positive integer. Received: {accumulation_steps}.")
+            raise ValueError(
+                f"`accumulation_steps` must be a positive integer. Received: {accumulation_steps}."
+            )
         if self.dtype_policy.name == "mixed_float16":
-            raise ValueError("mixed_float16 would need a scaled loss: take mixed_bfloat16. Received: mixed_float16.")
+            raise ValueError(
+                "mixed_float16 would need a scaled loss: take mixed_bfloat16. Received: mixed_float16."
+            )
         self.label_smoothing = float(label_smoothing)
         self.accumulation_steps = accumulation_steps
         self._token_metrics = {
@@ -85,9 +89,7 @@ class PerTokenTraining:
         if self.accumulation_steps == 1:
             return [(x, y, sample_weight)]
         k = self.accumulation_steps
-        return [
-            keras.tree.map_structure(lambda t, i=i: t[i::k], (x, y, sample_weight)) for i in range(k)
-        ]
+        return [keras.tree.map_structure(lambda t, i=i: t[i::k], (x, y, sample_weight)) for i in range(k)]
 
     def _update_metrics(self, sums, gradient_norm=None):
         """Count a batch; return its own numbers."""
@@ -147,7 +149,9 @@ def _jax_train_step(model, state, data):
         total = (sums, gradients) if total is None else _add(total, (sums, gradients))
     sums, gradients = total
     gradients, norm = _per_token(gradients, sums)
-    trainable, optimizer_variables = model.optimizer.stateless_apply(optimizer_variables, gradients, trainable)
+    trainable, optimizer_variables = model.optimizer.stateless_apply(
+        optimizer_variables, gradients, trainable
+    )
     logs, metrics_variables = _jax_update_metrics(model, metrics_variables, sums, norm)
     return logs, (trainable, non_trainable, optimizer_variables, metrics_variables)
 

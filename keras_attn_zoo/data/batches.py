@@ -1,0 +1,422 @@
+"""Batches of a few fixed shapes, in an order that a seed fixes."""
+
+import itertools
+
+import keras
+import numpy as np
+
+from keras_attn_zoo.data import END, PAD, START
+from keras_attn_zoo.errors import UserError
+
+# One seed gives independent random streams, told apart by these.
+_ORDER, _COINS = range(2)
+
+
+def choose_bounds(source_lengths, target_lengths, bucket_count=6, multiple=2):
+    """Choose the shapes that sentence pairs are padded to, so that least is padded.
+
+    Compiled backends compile once a shape, so there should be few. Pairs are
+    sorted by their longer side and cut into buckets; each bucket is as wide,
+    on either side, as its longest sentence with its end token, rounded up.
+    Of all cuts the one of fewest cells is taken,
+
+        sum over buckets b of  n_b (S_b + T_b),
+
+    n_b pairs in a bucket of bounds S_b and T_b.
+
+    Args:
+        source_lengths: tokens of each source sentence, without the end token.
+        target_lengths: tokens of each target sentence.
+        bucket_count: most buckets.
+        multiple: bounds are rounded up to multiples of it.
+
+    Returns:
+        A list of (S, T), shortest first.
+
+    Example:
+        >>> choose_bounds([3, 3, 9], [3, 4, 7], bucket_count=2)
+        [(4, 6), (10, 8)]
+    """
+    source, target = np.asarray(source_lengths) + 1, np.asarray(target_lengths) + 1
+    keys, group = np.unique(np.maximum(source, target), return_inverse=True)
+    pairs_before = np.concatenate([[0], np.cumsum(np.bincount(group))])
+    widest = np.zeros((2, len(keys)), dtype=np.int64)
+    np.maximum.at(widest[0], group, source)
+    np.maximum.at(widest[1], group, target)
+    widest = -(-widest // multiple) * multiple
+    # cells[b, k]: fewest cells of the first k keys in exactly b buckets; the last begins at key cut[b, k].
+    cells = np.full((bucket_count + 1, len(keys) + 1), np.inf)
+    cells[0, 0] = 0
+    cut = np.zeros(cells.shape, dtype=np.int64)
+    for end in range(1, len(keys) + 1):
+        width = np.maximum.accumulate(widest[:, :end][:, ::-1], axis=1)[:, ::-1].sum(axis=0)
+        total = cells[:-1, :end] + (pairs_before[end] - pairs_before[:end]) * width
+        cut[1:, end] = total.argmin(axis=1)
+        cells[1:, end] = total.min(axis=1)
+    bounds, end = [], len(keys)
+    for bucket in range(int(cells[:, end].argmin()), 0, -1):
+        begin = cut[bucket, end]
+        bounds.append(tuple(int(side.max()) for side in widest[:, begin:end]))
+        end = begin
+    return bounds[::-1]
+
+
+def _checked_bounds(bounds):
+    bounds = [tuple(bound) for bound in bounds]
+    if not bounds or any(len(bound) != 2 or min(bound) < 2 for bound in bounds):
+        raise UserError(f"bounds={bounds} are not pairs of lengths from 2 up: give (source, target) pairs.")
+    # The narrowest bucket that takes a sentence pair comes first.
+    return sorted(set(bounds), key=lambda bound: (sum(bound), bound))
+
+
+def _assign(bounds, corpus):
+    """Give each sentence pair the first bucket that takes it."""
+    source, target = corpus.source_lengths + 1, corpus.target_lengths + 1
+    bucket = np.full(len(corpus), -1)
+    for index in reversed(range(len(bounds))):
+        bucket[(source <= bounds[index][0]) & (target <= bounds[index][1])] = index
+    if bucket.min() < 0:
+        worst = int(bucket.argmin())
+        raise UserError(
+            f"line {corpus.lines[worst] + 1} of the corpus has {source[worst]} source and {target[worst]} "
+            f"target tokens, the end token included, above the bounds {bounds}: give larger bounds, "
+            "or limit the tokens of the cache."
+        )
+    return bucket
+
+
+def _rows_of_bucket(bound, tokens_per_batch, sentences_per_batch):
+    if sentences_per_batch is not None:
+        return sentences_per_batch
+    rows = max(1, tokens_per_batch // max(bound))
+    return rows if rows < 8 else rows // 8 * 8
+
+
+def _permutation(rng, count):
+    # Of uniform numbers, whose stream is the steadiest across NumPy versions and platforms.
+    return np.argsort(rng.random(count), kind="stable")
+
+
+def _gather(ids, offsets, lengths, rows, width):
+    """Give the ids of sentences with an end token after each.
+
+    A row of -1 is an empty sentence. Returns ids and the mask of real ones,
+    both `(len(rows), width)`.
+    """
+    lengths = np.where(rows < 0, 0, lengths[rows])[:, None]
+    columns = np.arange(width)
+    inside = columns < lengths
+    positions = np.where(inside, offsets[rows][:, None] + columns, 0)
+    tokens = np.where(inside, ids[positions], PAD).astype(np.int32)
+    tokens[columns == lengths] = END
+    return tokens, columns <= lengths
+
+
+class TranslationBatches(keras.utils.PyDataset):
+    """Padded batches of an encoded corpus, an endless stream or one pass.
+
+    Sentence pairs go to buckets of fixed shapes, each with a fixed number of
+    rows, so there are as many batch shapes as buckets; the last batch of a
+    bucket is filled up with rows of weight zero.
+
+    The stream is the concatenation of epochs, shuffled by (seed, epoch). It is
+    cut into rounds of equal length, after each of which one validates; a round
+    is what `fit` calls an epoch. Batch `i` is the one that stands `i` batches
+    after the beginning of the round set by `set_round`, so a run resumed at a
+    round reads what an uninterrupted one reads.
+
+    Train with `model.fit(**fit_arguments(batches), epochs=...)`.
+
+    Every batch is `(x, y, sample_weight)`, B rows, S source and T target tokens:
+
+    - `x["encoder_token_ids"]`: int32 `(B, S)`, a sentence and its end token.
+    - `x["encoder_padding_mask"]`: bool `(B, S)`, true on real tokens.
+    - `x["decoder_token_ids"]`: int32 `(B, T)`, the start token and the sentence.
+    - `x["decoder_padding_mask"]`: bool `(B, T)`.
+    - `x["teacher_forcing_mask"]`, only with `teacher_forcing`: bool `(B, T)`, true where the
+      decoder is fed the gold token before it and not its own. Always true at position 0.
+    - `y`: int32 `(B, T)`, the sentence and its end token.
+    - `sample_weight`: float32 `(B, T)`, 1 on real tokens of `y`.
+
+    Args:
+        corpus: an `EncodedCorpus`.
+        bounds: (S, T) of each bucket; `None` chooses them by `choose_bounds`.
+        tokens_per_batch: most padded positions of a side; rows are rounded
+            down to a multiple of 8 where there are as many.
+        sentences_per_batch: rows of every batch. Give this or `tokens_per_batch`.
+        seed: fixes the order and the coins of teacher forcing.
+        shuffle: whether to shuffle; otherwise buckets follow one another and
+            sentences keep the order of the corpus.
+        repeat: an endless stream, or one pass over the corpus.
+        bucket_count: most buckets, where `bounds` is not given.
+        teacher_forcing: function of the step, counted in batches from the
+            beginning of the stream, that gives the probability of feeding
+            the gold token; `None` always feeds it, and batches have no mask for it.
+        rounds_per_epoch: how many rounds make about an epoch.
+        steps_per_round: batches of a round; overrides `rounds_per_epoch`.
+
+    Attributes:
+        bounds: (S, T) of the buckets.
+        rows: rows of the batches of each bucket.
+        batches_per_epoch: batches that hold the whole corpus once.
+        round: the round that batch 0 begins.
+
+    Raises:
+        UserError: not exactly one batch size is given, a number is out of
+            range, or a sentence is longer than the bounds.
+
+    Example:
+        >>> batches = TranslationBatches(corpus, tokens_per_batch=4096)  # doctest: +SKIP
+        >>> x, y, sample_weight = batches[0]  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        corpus,
+        bounds=None,
+        tokens_per_batch=None,
+        sentences_per_batch=None,
+        seed=0,
+        shuffle=True,
+        repeat=True,
+        bucket_count=6,
+        teacher_forcing=None,
+        rounds_per_epoch=1,
+        steps_per_round=None,
+    ):
+        # Keras' worker threads lose and repeat batches from one epoch to the next; building one is fast.
+        super().__init__(workers=1)
+        if (tokens_per_batch is None) == (sentences_per_batch is None):
+            raise UserError(
+                f"tokens_per_batch={tokens_per_batch} and sentences_per_batch={sentences_per_batch}: "
+                "give exactly one of them."
+            )
+        for name, value, least in (
+            ("tokens_per_batch", tokens_per_batch, 1),
+            ("sentences_per_batch", sentences_per_batch, 1),
+            ("seed", seed, 0),
+            ("bucket_count", bucket_count, 1),
+            ("rounds_per_epoch", rounds_per_epoch, 1),
+            ("steps_per_round", steps_per_round, 1),
+        ):
+            if value is not None and value < least:
+                raise UserError(f"{name}={value} is below {least}: give at least {least}.")
+        self.corpus, self.seed, self.shuffle, self.repeat = corpus, seed, shuffle, repeat
+        self.teacher_forcing = teacher_forcing
+        if bounds is None:
+            bounds = choose_bounds(corpus.source_lengths, corpus.target_lengths, bucket_count)
+        self.bounds = _checked_bounds(bounds)
+        self.rows = [_rows_of_bucket(bound, tokens_per_batch, sentences_per_batch) for bound in self.bounds]
+        bucket = _assign(self.bounds, corpus)
+        self._members = [np.flatnonzero(bucket == index) for index in range(len(self.bounds))]
+        self._batch_counts = [-(-len(m) // rows) for m, rows in zip(self._members, self.rows, strict=True)]
+        self.batches_per_epoch = sum(self._batch_counts)
+        if not repeat:
+            self._round_length = self.batches_per_epoch
+        else:
+            self._round_length = steps_per_round or max(1, round(self.batches_per_epoch / rounds_per_epoch))
+        self.round = 0
+        self._plan = (None, None)
+
+    def __len__(self):
+        """Count the batches of a round."""
+        return self._round_length
+
+    @property
+    def num_batches(self):
+        """What Keras asks for: `None` for an endless stream."""
+        return None if self.repeat else len(self)
+
+    def __iter__(self):
+        """Yield the batches of the round."""
+        return (self[index] for index in range(len(self)))
+
+    def set_round(self, number):
+        """Let batch 0 be the first of round `number`, counted from 0."""
+        if number < 0 or (number > 0 and not self.repeat):
+            raise UserError(f"there is no round {number}: give one from 0 up, and only 0 for one pass.")
+        self.round = number
+
+    def epoch_of_round(self, number):
+        """Give how often the corpus has been read when a round begins, as a float."""
+        return number * len(self) / self.batches_per_epoch
+
+    def _rng(self, *key):
+        return np.random.default_rng((self.seed, *key))
+
+    def _rows_of_epoch(self, epoch):
+        """List (bucket, rows) of each batch of an epoch in order; a row of -1 is padding."""
+        rng = self._rng(_ORDER, epoch)
+        batches = []
+        for bucket, (members, rows, count) in enumerate(
+            zip(self._members, self.rows, self._batch_counts, strict=True)
+        ):
+            if self.shuffle:
+                members = members[_permutation(rng, len(members))]
+            filled = np.full((count, rows), -1)
+            filled.flat[: len(members)] = members
+            batches.extend((bucket, batch) for batch in filled)
+        if self.shuffle:
+            batches = [batches[i] for i in _permutation(rng, len(batches))]
+        return batches
+
+    def _locate(self, index):
+        """Give epoch and position in it of a batch of the stream."""
+        if index < 0 or (not self.repeat and index >= len(self)):
+            raise IndexError(f"batch {index} of {len(self)}")
+        return divmod(self.round * len(self) + index, self.batches_per_epoch)
+
+    def _bucket_and_rows(self, index):
+        epoch, position = self._locate(index)
+        planned, plan = self._plan
+        if planned != epoch:
+            plan = self._rows_of_epoch(epoch)
+            self._plan = (epoch, plan)
+        return plan[position]
+
+    def bound(self, index):
+        """Give the shape (S, T) that a batch is padded to."""
+        return self.bounds[self._bucket_and_rows(index)[0]]
+
+    def sentences(self, index):
+        """Give the corpus index of each row of a batch, shape `(B,)`; -1 is padding."""
+        return self._bucket_and_rows(index)[1]
+
+    def _teacher_forcing_mask(self, index, shape):
+        step = self.round * len(self) + index
+        ratio = float(self.teacher_forcing(step))
+        if not 0 <= ratio <= 1:
+            raise UserError(f"teacher_forcing gave {ratio} at step {step}: let it give a number from 0 to 1.")
+        mask = self._rng(_COINS, *self._locate(index)).random(shape) < ratio
+        mask[:, 0] = True
+        return mask
+
+    def __getitem__(self, index):
+        """Build a batch; see the class for its parts."""
+        bucket, rows = self._bucket_and_rows(index)
+        source_width, target_width = self.bounds[bucket]
+        corpus = self.corpus
+        source, source_mask = _gather(
+            corpus.source_ids, corpus.source_offsets, corpus.source_lengths, rows, source_width
+        )
+        labels, target_mask = _gather(
+            corpus.target_ids, corpus.target_offsets, corpus.target_lengths, rows, target_width
+        )
+        previous = np.full_like(labels, START)
+        previous[:, 1:] = np.where(target_mask[:, 1:], labels[:, :-1], PAD)
+        x = {
+            "encoder_token_ids": source,
+            "encoder_padding_mask": source_mask,
+            "decoder_token_ids": previous,
+            "decoder_padding_mask": target_mask,
+        }
+        if self.teacher_forcing is not None:
+            x["teacher_forcing_mask"] = self._teacher_forcing_mask(index, labels.shape)
+        return x, labels, (target_mask & (rows >= 0)[:, None]).astype(np.float32)
+
+    def padding_report(self):
+        """Tell how much of the batches of an epoch is padding.
+
+        Returns:
+            A dict of `shapes`, `batches` an epoch, and the shares of padding
+            `source_padding` and `target_padding`, rows of weight zero included.
+        """
+        batch_rows = np.multiply(self._batch_counts, self.rows)
+        cells = batch_rows @ np.array(self.bounds)
+        real = [
+            lengths.sum() + len(self.corpus)
+            for lengths in (self.corpus.source_lengths, self.corpus.target_lengths)
+        ]
+        source_padding, target_padding = (1 - np.array(real) / cells).tolist()
+        return {
+            "shapes": sum(count > 0 for count in self._batch_counts),
+            "batches": self.batches_per_epoch,
+            "source_padding": source_padding,
+            "target_padding": target_padding,
+        }
+
+
+def evaluation_batches(corpus, bounds=None, tokens_per_batch=None, sentences_per_batch=None, bucket_count=6):
+    """Make batches for one pass in a fixed order, as validation and scoring need them.
+
+    Args:
+        corpus: an `EncodedCorpus`.
+        bounds, tokens_per_batch, sentences_per_batch, bucket_count: as in
+            `TranslationBatches`.
+
+    Returns:
+        `TranslationBatches`; `sentences(i)` tells which rows are which sentences.
+
+    Raises:
+        UserError: as in `TranslationBatches`.
+
+    Example:
+        >>> batches = evaluation_batches(corpus, sentences_per_batch=64)  # doctest: +SKIP
+        >>> model.evaluate(as_fit_input(batches))  # doctest: +SKIP
+    """
+    return TranslationBatches(
+        corpus,
+        bounds=bounds,
+        tokens_per_batch=tokens_per_batch,
+        sentences_per_batch=sentences_per_batch,
+        shuffle=False,
+        repeat=False,
+        bucket_count=bucket_count,
+    )
+
+
+def as_fit_input(batches):
+    """Give what `fit`, `evaluate` and `validation_data` read batches from.
+
+    TensorFlow gets a `tf.data.Dataset` whose shapes are unknown, because Keras
+    would take those of the first two batches for the shapes of all.
+
+    Args:
+        batches: `TranslationBatches`. If they repeat, `fit` must be told
+            `steps_per_epoch`; `fit_arguments` does.
+
+    Returns:
+        `batches` themselves, or a dataset that yields them.
+
+    Example:
+        >>> model.evaluate(as_fit_input(evaluation_batches(corpus, tokens_per_batch=4096)))  # doctest: +SKIP
+    """
+    if keras.config.backend() != "tensorflow":
+        return batches
+    import tensorflow as tf
+
+    def stream():
+        indices = itertools.count() if batches.repeat else range(len(batches))
+        return (batches[index] for index in indices)
+
+    signature = keras.tree.map_structure(lambda array: tf.TensorSpec((None, None), array.dtype), batches[0])
+    dataset = tf.data.Dataset.from_generator(stream, output_signature=signature)
+    if not batches.repeat:
+        dataset = dataset.apply(tf.data.experimental.assert_cardinality(len(batches)))
+    return dataset.prefetch(tf.data.AUTOTUNE)
+
+
+def fit_arguments(batches):
+    """Give the arguments with which `fit` reads training batches, round by round.
+
+    To resume, call `batches.set_round` first: `fit` begins at that round and
+    counts it as its epoch of the same number. A further `fit` begins there
+    again until another round is set.
+
+    Args:
+        batches: `TranslationBatches` that repeat.
+
+    Returns:
+        A dict of `x`, `steps_per_epoch`, `initial_epoch` and `shuffle`.
+
+    Example:
+        >>> batches = TranslationBatches(corpus, tokens_per_batch=4096)  # doctest: +SKIP
+        >>> model.fit(**fit_arguments(batches), epochs=10)  # doctest: +SKIP
+    """
+    return {
+        "x": as_fit_input(batches),
+        "steps_per_epoch": len(batches),
+        "initial_epoch": batches.round,
+        # The order is ours; Keras could not shuffle a stream anyway and warns if asked to.
+        "shuffle": False,
+    }

@@ -1,0 +1,323 @@
+"""Token ids of a corpus, encoded once and read from memory-mapped files."""
+
+import contextlib
+import hashlib
+import itertools
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from keras_attn_zoo.data.corpus import Filter, FilterReport, filter_numbered_pairs
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.files import atomic_path, read_json, write_json
+
+# Part of every fingerprint: raise it whenever the same input would give other files.
+FORMAT = 1
+
+_META = "meta.json"
+_LINES = "lines.npy"
+_SIDES = ("source", "target")
+_CHUNK = 10_000
+
+
+def _ids_file(side):
+    return f"{side}_ids.npy"
+
+
+def _offsets_file(side):
+    return f"{side}_offsets.npy"
+
+
+_FILES = {_META, _LINES, *map(_ids_file, _SIDES), *map(_offsets_file, _SIDES)}
+
+
+class EncodedCorpus:
+    """The token ids of a filtered parallel corpus, memory-mapped.
+
+    Made by `build_cache`. Ids stand without start and end tokens.
+
+    Args:
+        folder: the cache.
+
+    Attributes:
+        source_ids, target_ids: all ids of a side in one flat array.
+        source_offsets, target_offsets: where each sentence begins in it, and
+            the end; one longer than the corpus.
+        source_lengths, target_lengths: tokens of each sentence.
+        lines: for each sentence pair its number in the corpus before
+            filtering, from 0.
+        report: the `FilterReport` of the pairs kept and dropped.
+        reused: whether `build_cache` found the cache standing.
+
+    Raises:
+        UserError: the folder holds no cache or a damaged one.
+
+    Example:
+        >>> corpus = EncodedCorpus("runs/de-en/cache/train")  # doctest: +SKIP
+        >>> corpus.source(0), corpus.target(0)  # doctest: +SKIP
+    """
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.reused = True
+        self.meta = self._read_meta()
+        self.report = self._read_report()
+        self.lines = self._open(_LINES)
+        self.source_ids, self.source_offsets, self.source_lengths = self._open_side("source")
+        self.target_ids, self.target_offsets, self.target_lengths = self._open_side("target")
+
+    def _damaged(self, reason):
+        return UserError(
+            f"{self.folder} is no cache or a damaged one ({reason}): remove it and build it again."
+        )
+
+    def _read_meta(self):
+        meta = read_json(self.folder / _META)
+        if not isinstance(meta, dict) or not {"format", "fingerprint", "report"} <= meta.keys():
+            raise self._damaged(f"{_META} is incomplete")
+        if meta["format"] != FORMAT:
+            raise self._damaged(f"format {meta['format']}, not {FORMAT}")
+        return meta
+
+    def _read_report(self):
+        try:
+            return FilterReport(**self.meta["report"])
+        except TypeError as error:
+            raise self._damaged(f"{_META}: {error}") from None
+
+    def _open(self, name):
+        try:
+            array = np.load(self.folder / name, mmap_mode="r", allow_pickle=False)
+        except (OSError, EOFError, ValueError) as error:
+            raise self._damaged(f"{name}: {error}") from None
+        # A plain view: indexing a memmap object costs more.
+        return np.asarray(array)
+
+    def _open_side(self, side):
+        ids, offsets = self._open(_ids_file(side)), self._open(_offsets_file(side))
+        lengths = np.diff(offsets)
+        fits = len(lengths) == len(self.lines) > 0 and offsets[0] == 0 and offsets[-1] == len(ids)
+        if not fits or lengths.min() < 1:
+            raise self._damaged(f"{_offsets_file(side)} does not fit")
+        return ids, offsets, lengths
+
+    def __len__(self):
+        """Count the sentence pairs."""
+        return len(self.lines)
+
+    def source(self, index):
+        """Give the source ids of a sentence pair, shape `(length,)`."""
+        return self.source_ids[self.source_offsets[index] : self.source_offsets[index + 1]]
+
+    def target(self, index):
+        """Give the target ids of a sentence pair, shape `(length,)`."""
+        return self.target_ids[self.target_offsets[index] : self.target_offsets[index + 1]]
+
+
+def _hash_pairs(digest, pairs):
+    """Hash the files that pairs are read from or, where there are none, the pairs."""
+    if hasattr(pairs, "paths"):
+        digest.update(json.dumps([type(pairs).__name__, getattr(pairs, "columns", None)]).encode())
+        for path in pairs.paths:
+            with open(path, "rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+        return
+    for source, target in pairs:
+        digest.update(f"{len(source)} {len(target)} {source}{target}".encode())
+
+
+def _fingerprint(pairs, subwords, settings):
+    digest = hashlib.sha256(json.dumps([FORMAT, settings], sort_keys=True).encode())
+    for model in subwords:
+        digest.update(hashlib.sha256(model.model_bytes).digest())
+    _hash_pairs(digest, pairs)
+    return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def _growing_array(path, dtype):
+    """Open a one-dimensional `.npy` file and give the function that appends to it."""
+    dtype, size = np.dtype(dtype), 0
+
+    with open(path, "wb") as file:
+
+        def write_header():
+            # NumPy pads the header so that the length, known only at the end, fits in afterwards.
+            header = {"descr": dtype.str, "fortran_order": False, "shape": (size,)}
+            np.lib.format.write_array_header_1_0(file, header)
+
+        def append(values):
+            nonlocal size
+            file.write(np.asarray(values, dtype=dtype).tobytes())
+            size += len(values)
+
+        write_header()
+        yield append
+        file.seek(0)
+        write_header()
+
+
+class _Side(NamedTuple):
+    """What one side of a corpus is encoded with."""
+
+    name: str
+    subwords: object
+    limit: int | None
+
+
+class _SideWriter:
+    """Writes the ids and offsets of one side."""
+
+    def __init__(self, folder, side, files):
+        dtype = np.uint16 if side.subwords.vocabulary_size <= 2**16 else np.int32
+        self._append_ids = files.enter_context(_growing_array(folder / _ids_file(side.name), dtype))
+        self._append_offsets = files.enter_context(
+            _growing_array(folder / _offsets_file(side.name), np.int64)
+        )
+        self._append_offsets([0])
+        self._size = 0
+
+    def append(self, sentences):
+        ends = self._size + np.cumsum([len(ids) for ids in sentences], dtype=np.int64)
+        self._append_offsets(ends)
+        self._append_ids(list(itertools.chain.from_iterable(sentences)))
+        self._size += sum(map(len, sentences))
+
+
+class _TokenLimits:
+    """Decides which encoded pairs are dropped."""
+
+    def __init__(self, pairs, too_long):
+        if too_long not in ("drop", "error"):
+            raise UserError(f"there is no too_long={too_long!r}: choose 'drop' or 'error'.")
+        self.pairs, self.too_long = pairs, too_long
+
+    def reason_to_drop(self, number, sides, encoded):
+        """Name the FilterReport attribute for which a pair is dropped, or None."""
+        for side, ids in zip(sides, encoded, strict=True):
+            if not ids:
+                return "empty"
+            if side.limit is not None and len(ids) > side.limit:
+                if self.too_long == "error":
+                    raise self._error(number, side, len(ids))
+                return "over_limit"
+        return None
+
+    def _error(self, number, side, length):
+        # A corpus has one file for each side, or one for both.
+        paths = getattr(self.pairs, "paths", None)
+        where = f" of {paths[_SIDES.index(side.name) % len(paths)]}" if paths else ""
+        return UserError(
+            f"line {number + 1}{where} has {length} {side.name} tokens, more than "
+            f"max_{side.name}_tokens={side.limit}: shorten it, raise the limit, or drop long sentences."
+        )
+
+
+def _chunks(items):
+    while chunk := list(itertools.islice(items, _CHUNK)):
+        yield chunk
+
+
+def _write_arrays(folder, pairs, sides, pair_filter, limits, progress):
+    """Write ids, offsets and line numbers; return the report."""
+    report, done = FilterReport(), 0
+    with contextlib.ExitStack() as files:
+        append_lines = files.enter_context(_growing_array(folder / _LINES, np.int64))
+        writers = [_SideWriter(folder, side, files) for side in sides]
+        for chunk in _chunks(filter_numbered_pairs(pairs, pair_filter, report)):
+            numbers, *texts = zip(*chunk, strict=True)
+            encoded = [side.subwords.encode(list(text)) for side, text in zip(sides, texts, strict=True)]
+            kept = []
+            for number, *ids in zip(numbers, *encoded, strict=True):
+                if reason := limits.reason_to_drop(number, sides, ids):
+                    report.kept -= 1
+                    report.count(reason)
+                else:
+                    kept.append((number, *ids))
+            append_lines([row[0] for row in kept])
+            for column, writer in enumerate(writers, start=1):
+                writer.append([row[column] for row in kept])
+            done += len(chunk)
+            if progress:
+                progress(done)
+    report.check_kept()
+    return report
+
+
+def _standing(folder, fingerprint):
+    """Open the cache in a folder if it is whole and of this fingerprint, else None."""
+    try:
+        corpus = EncodedCorpus(folder)
+    except UserError:
+        return None
+    return corpus if corpus.meta["fingerprint"] == fingerprint else None
+
+
+def build_cache(
+    folder,
+    pairs,
+    source_subwords,
+    target_subwords,
+    pair_filter=None,
+    max_source_tokens=None,
+    max_target_tokens=None,
+    too_long="drop",
+    progress=None,
+):
+    """Encode a parallel corpus, or open the cache of it that stands already.
+
+    A cache is used again if the text, the subword models, the filter and the
+    limits are the same; otherwise, or if it is damaged, it is built anew.
+
+    Args:
+        folder: the cache, a folder that holds nothing else.
+        pairs: (source, target) sentences that can be iterated more than once:
+            `ParallelFiles`, `TSVFile` or a list.
+        source_subwords, target_subwords: `Subwords` of the two sides.
+        pair_filter: a `Filter`; `None` drops only pairs with an empty side.
+        max_source_tokens, max_target_tokens: most tokens of a sentence, without
+            start and end; `None` sets no bound.
+        too_long: `"drop"` sentence pairs above these limits and count them,
+            or treat one as an `"error"`.
+        progress: called with the number of pairs encoded, now and then.
+
+    Returns:
+        The `EncodedCorpus`; its `reused` tells whether the cache stood already.
+
+    Raises:
+        UserError: the corpus cannot be read, nothing is left of it, a sentence
+            is too long, or the folder holds other files.
+
+    Example:
+        >>> from keras_attn_zoo.data.subwords import Subwords, train_subword_pair
+        >>> pairs = [("ein Haus", "a house"), ("ein Hund", "a dog")]
+        >>> models = train_subword_pair(pairs, "/tmp/subwords", None, model_type="word")
+        >>> corpus = build_cache("/tmp/cache", pairs, *map(Subwords, models))
+        >>> len(corpus), corpus.source_lengths.tolist()
+        (2, [2, 2])
+    """
+    folder = Path(folder)
+    if iter(pairs) is pairs:
+        raise UserError("pairs can be iterated only once: give a list, ParallelFiles or TSVFile.")
+    if folder.is_dir() and (others := {path.name for path in folder.iterdir()} - _FILES):
+        raise UserError(f"{folder} holds other files ({min(others)}): choose a folder for the cache alone.")
+    pair_filter = pair_filter or Filter()
+    sides = (
+        _Side("source", source_subwords, max_source_tokens),
+        _Side("target", target_subwords, max_target_tokens),
+    )
+    limits = _TokenLimits(pairs, too_long)
+    settings = [asdict(pair_filter), max_source_tokens, max_target_tokens, too_long]
+    fingerprint = _fingerprint(pairs, (source_subwords, target_subwords), settings)
+    if corpus := _standing(folder, fingerprint):
+        return corpus
+    with atomic_path(folder) as aside:
+        aside.mkdir()
+        report = _write_arrays(aside, pairs, sides, pair_filter, limits, progress)
+        write_json(aside / _META, {"format": FORMAT, "fingerprint": fingerprint, "report": asdict(report)})
+    corpus = EncodedCorpus(folder)
+    corpus.reused = False
+    return corpus

@@ -1,0 +1,390 @@
+"""Parallel text, read as a stream: files, filters, splits."""
+
+import contextlib
+import gzip
+import hashlib
+import io
+import itertools
+import sys
+import unicodedata
+import zlib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from keras_attn_zoo.errors import UserError
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_STANDARD_INPUT = "-"
+
+
+def normalise(text):
+    """Give a sentence its one spelling: NFC, words parted by single spaces.
+
+    Every reader and every subword model applies it, so that one word has one
+    spelling and the whitespace words of a text are its subword words.
+
+    Args:
+        text: a sentence.
+
+    Returns:
+        The sentence, normalised.
+
+    Example:
+        >>> normalise("  ein\\tHaus ")
+        'ein Haus'
+    """
+    return unicodedata.normalize("NFC", " ".join(text.split()))
+
+
+def word_count(text):
+    """Count the whitespace-separated words of a sentence."""
+    return len(text.split())
+
+
+def _check_file(path):
+    path = Path(path)
+    if path.is_dir():
+        raise UserError(f"{path} is a folder: give a text file.")
+    if not path.exists():
+        raise UserError(f"there is no file {path}: check the path.")
+
+
+@contextlib.contextmanager
+def _open_bytes(path):
+    """Open a plain or gzip file, or standard input, told apart by the first two bytes."""
+    with contextlib.ExitStack() as stack:
+        if path == _STANDARD_INPUT:
+            stream = sys.stdin.buffer
+        else:
+            try:
+                stream = stack.enter_context(open(path, "rb"))
+            except OSError as error:
+                raise UserError(
+                    f"cannot read {path}: {error.strerror}. Check the path and its rights."
+                ) from error
+        if stream.peek(2)[:2] == _GZIP_MAGIC:
+            stream = stack.enter_context(io.BufferedReader(gzip.GzipFile(fileobj=stream)))
+        yield stream
+
+
+def _decoded_lines(path):
+    """Yield the lines of a file as they stand, without their line ends."""
+    name = "standard input" if path == _STANDARD_INPUT else path
+    number = 0
+    with _open_bytes(path) as stream:
+        try:
+            for number, line in enumerate(stream, start=1):
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{name} line {number} is not UTF-8 ({error.reason}): convert the file to UTF-8."
+            ) from None
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise UserError(
+                f"{name} is a damaged or truncated gzip file ({error}): fetch it or pack it again."
+            ) from None
+    if number == 0:
+        raise UserError(f"{name} is empty: give a file with one sentence a line.")
+
+
+def read_lines(path):
+    """Read a monolingual text, one sentence a line.
+
+    Use it for text to translate and for references.
+
+    Args:
+        path: a plain or gzip file, or `"-"` for standard input.
+
+    Returns:
+        An iterator of normalised sentences; an empty line is an empty string.
+
+    Raises:
+        UserError: there is no such file, it is empty, not UTF-8 or a damaged gzip file.
+
+    Example:
+        >>> from keras_attn_zoo.files import write_text
+        >>> write_text("/tmp/text.de", "ein Haus\\nein  Hund\\n")
+        >>> list(read_lines("/tmp/text.de"))
+        ['ein Haus', 'ein Hund']
+    """
+    if path != _STANDARD_INPUT:
+        _check_file(path)
+    return map(normalise, _decoded_lines(path))
+
+
+class ParallelFiles:
+    """Parallel text in two files, one sentence a line; iterate as often as you like.
+
+    Args:
+        source: file of the source sentences, plain or gzip.
+        target: file of their translations, of as many lines.
+
+    Raises:
+        UserError: on construction, a file is missing or a folder; on
+            iteration, a file is empty, damaged or not UTF-8, or the two
+            have different numbers of lines.
+
+    Example:
+        >>> from keras_attn_zoo.files import write_text
+        >>> write_text("/tmp/text.de", "ein Haus\\n")
+        >>> write_text("/tmp/text.en", "a house\\n")
+        >>> list(ParallelFiles("/tmp/text.de", "/tmp/text.en"))
+        [('ein Haus', 'a house')]
+    """
+
+    def __init__(self, source, target):
+        self.paths = (Path(source), Path(target))
+        for path in self.paths:
+            _check_file(path)
+
+    def __iter__(self):
+        """Yield (source, target) sentences."""
+        sides = [read_lines(path) for path in self.paths]
+        for before, pair in enumerate(itertools.zip_longest(*sides)):
+            if None in pair:
+                self._raise_unequal(before, pair, sides)
+            yield pair
+
+    def _raise_unequal(self, before, pair, sides):
+        lines = [
+            before + (0 if sentence is None else 1 + sum(1 for _ in rest))
+            for sentence, rest in zip(pair, sides, strict=True)
+        ]
+        raise UserError(
+            f"{self.paths[0]} has {lines[0]} lines, {self.paths[1]} has {lines[1]}: "
+            "give files of equal length."
+        )
+
+
+class TSVFile:
+    """Parallel text in the columns of one tab-separated file; iterate as often as you like.
+
+    A blank line is an empty pair, as in two parallel files; nothing is quoted
+    and there is no header.
+
+    Args:
+        path: the file, plain or gzip.
+        source_column: column of the source sentences, counted from 0.
+        target_column: column of the translations.
+
+    Raises:
+        UserError: on construction, the file is missing or a folder; on
+            iteration, it is empty, damaged or not UTF-8, or a line has too
+            few columns.
+
+    Example:
+        >>> from keras_attn_zoo.files import write_text
+        >>> write_text("/tmp/text.tsv", "7\\tein Haus\\ta house\\n")
+        >>> list(TSVFile("/tmp/text.tsv", source_column=1, target_column=2))
+        [('ein Haus', 'a house')]
+    """
+
+    def __init__(self, path, source_column=0, target_column=1):
+        self.paths = (Path(path),)
+        self.columns = (source_column, target_column)
+        _check_file(path)
+        if min(self.columns) < 0:
+            raise UserError(f"columns {self.columns} are counted from 0: give none below.")
+
+    def __iter__(self):
+        """Yield (source, target) sentences."""
+        (path,) = self.paths
+        for number, line in enumerate(_decoded_lines(path), start=1):
+            if not line.strip():
+                yield "", ""
+                continue
+            fields = line.split("\t")
+            if len(fields) <= max(self.columns):
+                raise UserError(
+                    f"{path} line {number} has {len(fields)} tab-separated columns, "
+                    f"{max(self.columns) + 1} are needed: mend the line or name other columns."
+                )
+            source, target = (normalise(fields[column]) for column in self.columns)
+            yield source, target
+
+
+@dataclass
+class FilterReport:
+    """How many sentence pairs were kept, and how many dropped for which reason.
+
+    Attributes:
+        kept: pairs that passed.
+        empty: pairs with an empty side.
+        short: pairs with a side of fewer than `min_words`.
+        long: pairs with a side of more than `max_words`.
+        ratio: pairs whose sides differ in length by more than `max_length_ratio`.
+        duplicate: pairs that had come before.
+        over_limit: pairs with more tokens than a token limit allows.
+    """
+
+    kept: int = 0
+    empty: int = 0
+    short: int = 0
+    long: int = 0
+    ratio: int = 0
+    duplicate: int = 0
+    over_limit: int = 0
+
+    def count(self, reason):
+        """Count one pair under `reason`, the name of an attribute."""
+        setattr(self, reason, getattr(self, reason) + 1)
+
+    def check_kept(self):
+        """Raise a UserError with the counts if no pair was kept."""
+        if self.kept:
+            return
+        reasons = ", ".join(f"{reason} {count}" for reason, count in asdict(self).items() if count)
+        raise UserError(
+            f"no sentence pair is left after filtering: {reasons}. Loosen the filter or give other text."
+        )
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which sentence pairs to keep, by the whitespace words of both sides.
+
+    A pair is dropped if either side is outside the bounds. Pairs with an
+    empty side are always dropped.
+
+    Args:
+        min_words: fewest words of a side.
+        max_words: most words of a side; `None` sets no bound.
+        max_length_ratio: most words of the longer side for each word of the
+            shorter; `None` sets no bound.
+        drop_duplicates: keep only the first of equal pairs.
+
+    Raises:
+        UserError: the bounds let nothing pass.
+
+    Example:
+        >>> report = FilterReport()
+        >>> list(filter_pairs([("a b", "c d"), ("a", "")], Filter(min_words=2), report))
+        [('a b', 'c d')]
+        >>> report.empty
+        1
+    """
+
+    min_words: int = 1
+    max_words: int | None = None
+    max_length_ratio: float | None = None
+    drop_duplicates: bool = False
+
+    def __post_init__(self):
+        """Check the bounds."""
+        if self.min_words < 1:
+            raise UserError(f"min_words={self.min_words} is below 1: give at least 1.")
+        if self.max_words is not None and self.max_words < self.min_words:
+            raise UserError(f"max_words={self.max_words} is below min_words={self.min_words}: swap them.")
+        if self.max_length_ratio is not None and self.max_length_ratio < 1:
+            raise UserError(f"max_length_ratio={self.max_length_ratio} is below 1: give at least 1.")
+
+    def reason_to_drop(self, source, target):
+        """Name the FilterReport attribute for which a pair is dropped, or None."""
+        shorter, longer = sorted((word_count(source), word_count(target)))
+        if shorter == 0:
+            return "empty"
+        if shorter < self.min_words:
+            return "short"
+        if self.max_words is not None and longer > self.max_words:
+            return "long"
+        if self.max_length_ratio is not None and longer > shorter * self.max_length_ratio:
+            return "ratio"
+        return None
+
+
+def _digest(source, target):
+    # Digests, not texts, are remembered: 16 bytes a pair whatever its length.
+    return hashlib.blake2b(f"{len(source)}:{source}{target}".encode(), digest_size=16).digest()
+
+
+def filter_numbered_pairs(pairs, pair_filter, report):
+    """Yield (number, source, target) of the pairs kept, numbered from 0 before filtering.
+
+    For callers that must say which line a kept pair stood on; the others use
+    `filter_pairs`.
+    """
+    seen = set()
+    for number, (source, target) in enumerate(pairs):
+        reason = pair_filter.reason_to_drop(source, target)
+        if reason is None and pair_filter.drop_duplicates:
+            digest = _digest(source, target)
+            reason = "duplicate" if digest in seen else None
+            seen.add(digest)
+        report.count(reason or "kept")
+        if reason is None:
+            yield number, source, target
+    report.check_kept()
+
+
+def filter_pairs(pairs, pair_filter, report=None):
+    """Keep the sentence pairs that pass a filter, as a stream.
+
+    Args:
+        pairs: iterable of (source, target).
+        pair_filter: a `Filter`.
+        report: a `FilterReport` that is counted up as the stream is read.
+
+    Returns:
+        An iterator of the (source, target) kept, in order.
+
+    Raises:
+        UserError: at the end of the stream, if nothing was kept.
+    """
+    report = FilterReport() if report is None else report
+    return ((source, target) for _, source, target in filter_numbered_pairs(pairs, pair_filter, report))
+
+
+class Splits(NamedTuple):
+    """The three parts of a corpus, each an iterable of (source, target).
+
+    Build it from files of their own, or by `random_split`.
+
+    Example:
+        >>> splits = Splits(train=[("a", "b")], valid=[("c", "d")], test=[("e", "f")])
+        >>> train, valid, test = splits
+    """
+
+    train: object
+    valid: object
+    test: object
+
+
+def random_split(pairs, ratios=(8, 1, 1), seed=0):
+    """Divide sentence pairs at random into training, validation and test parts.
+
+    Use it where a corpus comes without parts of its own. Every pair goes to
+    exactly one part and the parts keep the order of the corpus.
+
+    Args:
+        pairs: iterable of (source, target).
+        ratios: relative sizes of the three parts.
+        seed: the division is a function of the seed and the number of pairs.
+
+    Returns:
+        `Splits` of three lists.
+
+    Raises:
+        UserError: a ratio is not positive, or a part would be empty.
+
+    Example:
+        >>> train, valid, test = random_split([(str(i), str(i)) for i in range(10)])
+        >>> len(train), len(valid), len(test)
+        (8, 1, 1)
+    """
+    if len(ratios) != 3 or min(ratios) <= 0:
+        raise UserError(
+            f"ratios={ratios} are not three positive numbers: give them for training, validation, test."
+        )
+    pairs = list(pairs)
+    ends = [round(len(pairs) * part / sum(ratios)) for part in itertools.accumulate(ratios)]
+    sizes = np.diff([0, *ends])
+    if min(sizes) < 1:
+        raise UserError(
+            f"{len(pairs)} sentence pairs divide {ratios[0]}:{ratios[1]}:{ratios[2]} into "
+            f"{sizes[0]}, {sizes[1]} and {sizes[2]}: give more text, or a file for each part."
+        )
+    order = np.random.default_rng(seed).permutation(len(pairs))
+    return Splits(*([pairs[i] for i in np.sort(part)] for part in np.split(order, ends[:2])))

@@ -1,0 +1,298 @@
+"""Subword vocabularies: SentencePiece models trained on a corpus, and their use."""
+
+import io
+import re
+from pathlib import Path
+
+from keras_attn_zoo.data import END, PAD, START, UNKNOWN
+from keras_attn_zoo.data.corpus import normalise
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.files import atomic_path
+
+MODEL_TYPES = ("bpe", "unigram", "word", "char")
+SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")
+
+_SPACE = "\u2581"
+# SentencePiece drops a training sentence that has this character, which it keeps for itself.
+_RESERVED = "\u2585"
+# The most bytes SentencePiece allows; it drops longer sentences, and by default those above 4192.
+_LONGEST_SENTENCE = 2**30
+# Unigram training adds up floats by thread: a fixed number gives one model on every machine.
+_THREADS = 4
+
+
+class _TextStream:
+    """Feed sentences to the trainer and keep the exception that reading them raises."""
+
+    def __init__(self, sentences):
+        self.sentences = sentences
+        self.error = None
+
+    def __iter__(self):
+        try:
+            for sentence in self.sentences:
+                yield normalise(sentence).replace(_RESERVED, " ")
+        except Exception as error:
+            self.error = error
+            raise
+
+
+def _check_options(vocabulary_size, model_type, byte_fallback):
+    if model_type not in MODEL_TYPES:
+        raise UserError(f"there is no model_type {model_type!r}: choose one of {', '.join(MODEL_TYPES)}.")
+    if vocabulary_size is None:
+        if model_type not in ("word", "char"):
+            raise UserError(
+                f"vocabulary_size=None means all words or characters: give a size for {model_type}."
+            )
+    elif vocabulary_size <= len(SPECIAL_PIECES):
+        raise UserError(
+            f"vocabulary_size={vocabulary_size} leaves no room beside the "
+            f"{len(SPECIAL_PIECES)} special pieces: give a larger one."
+        )
+    if byte_fallback and model_type == "word":
+        raise UserError("byte_fallback splits unknown words into bytes, a word model has none: leave it off.")
+
+
+def _too_large(vocabulary_size, model_type, largest):
+    return UserError(
+        f"vocabulary_size={vocabulary_size} is more than this text gives a {model_type} model: "
+        f"ask for at most {largest}."
+    )
+
+
+def _explain(error, vocabulary_size, model_type):
+    """Turn the trainer's message into one that names the sizes possible."""
+    message = str(error)
+    if found := re.search(r"too high.*<= (\d+)", message):
+        return _too_large(vocabulary_size, model_type, found[1])
+    if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
+        return UserError(
+            f"vocabulary_size={vocabulary_size} is less than the characters of this text need: "
+            f"ask for at least {found[1]}, or lower character_coverage."
+        )
+    if "!sentences_.empty()" in message:
+        return UserError("there is no text to train subwords on: every sentence is empty.")
+    return UserError(f"subword training failed: {' '.join(message.split())}. Check the text and the options.")
+
+
+def _train(sentences, vocabulary_size, model_type="bpe", byte_fallback=False, character_coverage=1.0):
+    """Train a model and return its bytes."""
+    import sentencepiece
+
+    _check_options(vocabulary_size, model_type, byte_fallback)
+    text = _TextStream(sentences)
+    model = io.BytesIO()
+    size = {"use_all_vocab": True} if vocabulary_size is None else {"vocab_size": vocabulary_size}
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(text),
+            model_writer=model,
+            model_type=model_type,
+            byte_fallback=byte_fallback,
+            character_coverage=character_coverage,
+            # Text is normalised when it is read; any rule here would make words that the text has not.
+            normalization_rule_name="identity",
+            max_sentence_length=_LONGEST_SENTENCE,
+            num_threads=_THREADS,
+            pad_id=PAD,
+            unk_id=UNKNOWN,
+            bos_id=START,
+            eos_id=END,
+            pad_piece=SPECIAL_PIECES[PAD],
+            unk_piece=SPECIAL_PIECES[UNKNOWN],
+            bos_piece=SPECIAL_PIECES[START],
+            eos_piece=SPECIAL_PIECES[END],
+            minloglevel=2,
+            **size,
+        )
+    except RuntimeError as error:
+        raise text.error or _explain(error, vocabulary_size, model_type) from None
+    # A character model silently gets smaller than asked.
+    largest = Subwords(model.getvalue()).vocabulary_size
+    if vocabulary_size is not None and largest < vocabulary_size:
+        raise _too_large(vocabulary_size, model_type, largest)
+    return model.getvalue()
+
+
+def _write(model, path):
+    path = Path(path)
+    with atomic_path(path) as aside:
+        aside.write_bytes(model)
+    return path
+
+
+def train_subwords(
+    sentences, model_path, vocabulary_size, model_type="bpe", byte_fallback=False, character_coverage=1.0
+):
+    """Train a SentencePiece model on a stream of sentences.
+
+    The same text and options give the same file on every machine. Ids 0 to 3
+    are `<pad>`, `<unk>`, `<s>` and `</s>`.
+
+    Args:
+        sentences: iterable of sentences, read once.
+        model_path: file to write the model to.
+        vocabulary_size: number of pieces, the four special ones included. A
+            word or character model takes the most frequent; `None` takes all
+            of them.
+        model_type: `"bpe"`, `"unigram"`, `"word"` or `"char"`.
+        byte_fallback: write unknown characters as bytes, which takes 256 pieces.
+        character_coverage: share of the text's characters that must be known.
+
+    Returns:
+        The path of the model.
+
+    Raises:
+        UserError: there is no such model type, there is no text, or the text
+            allows no vocabulary of this size; the message names one it allows.
+
+    Example:
+        >>> text = ["the cat sat", "the dog sat"] * 5
+        >>> path = train_subwords(text, "/tmp/words.spm", 8, model_type="word")
+        >>> Subwords(path).encode(["the dog"])
+        [[5, 7]]
+    """
+    model = _train(sentences, vocabulary_size, model_type, byte_fallback, character_coverage)
+    return _write(model, model_path)
+
+
+def train_subword_pair(pairs, folder, vocabulary_size, joint=False, **options):
+    """Train the models of both sides of a parallel text.
+
+    Args:
+        pairs: (source, target) sentences that can be iterated twice.
+        folder: where `source.spm` and `target.spm`, or `joint.spm`, are written.
+        vocabulary_size: number of pieces of each model.
+        joint: train one model on both sides together.
+        **options: `model_type`, `byte_fallback` and `character_coverage` of
+            `train_subwords`.
+
+    Returns:
+        The paths of the source model and the target model; one path twice
+        where they are joint.
+
+    Raises:
+        UserError: as in `train_subwords`; nothing is written then.
+
+    Example:
+        >>> pairs = [("ein Haus", "a house"), ("ein Hund", "a dog")]
+        >>> source, target = train_subword_pair(pairs, "/tmp/subwords", None, model_type="word")
+        >>> source.name, target.name
+        ('source.spm', 'target.spm')
+    """
+    folder = Path(folder)
+    if joint:
+        both = (sentence for pair in pairs for sentence in pair)
+        path = _write(_train(both, vocabulary_size, **options), folder / "joint.spm")
+        return path, path
+    models = [_train((pair[side] for pair in pairs), vocabulary_size, **options) for side in range(2)]
+    return tuple(
+        _write(model, folder / name) for model, name in zip(models, ("source.spm", "target.spm"), strict=True)
+    )
+
+
+class Subwords:
+    """A SentencePiece model: text to ids, ids to text, ids to words.
+
+    Args:
+        model: path of a model file, or its bytes.
+
+    Attributes:
+        model_bytes: the model as it stands in its file.
+        vocabulary_size: number of pieces.
+
+    Raises:
+        UserError: there is no such file, it is damaged, or its special ids
+            are not those of `train_subwords`.
+
+    Example:
+        >>> path = train_subwords(["ab ab", "ab b"], "/tmp/pieces.spm", None, model_type="char")
+        >>> subwords = Subwords(path)
+        >>> [ids] = subwords.encode(["b ab"])
+        >>> subwords.pieces(ids), subwords.word_groups(ids), subwords.decode(ids)
+        (['▁', 'b', '▁', 'a', 'b'], [0, 0, 1, 1, 1], 'b ab')
+    """
+
+    def __init__(self, model):
+        import sentencepiece
+
+        name = "the subword model" if isinstance(model, bytes) else model
+        self.model_bytes = model if isinstance(model, bytes) else _read_model(Path(model))
+        damaged = UserError(f"{name} is no SentencePiece model or is damaged: restore it or train it again.")
+        if not self.model_bytes:
+            raise damaged
+        try:
+            self._processor = sentencepiece.SentencePieceProcessor(model_proto=self.model_bytes)
+        except RuntimeError:
+            raise damaged from None
+        ids = (
+            self._processor.pad_id(),
+            self._processor.unk_id(),
+            self._processor.bos_id(),
+            self._processor.eos_id(),
+        )
+        if ids != (PAD, UNKNOWN, START, END):
+            raise UserError(
+                f"{name} has the ids {ids} for padding, unknown, start and end, not "
+                f"{(PAD, UNKNOWN, START, END)}: train a model with train_subwords."
+            )
+        self.vocabulary_size = self._processor.vocab_size()
+        # Every model but a word model knows the lone space mark.
+        self._whole_words = self._processor.piece_to_id(_SPACE) == UNKNOWN
+
+    def encode(self, sentences):
+        """Turn sentences into lists of ids, without start and end.
+
+        Args:
+            sentences: list of str.
+
+        Returns:
+            A list of ids for each sentence.
+        """
+        sentences = [normalise(sentence) for sentence in sentences]
+        if self._whole_words:
+            # SentencePiece would merge neighbouring unknown words into one piece.
+            return [
+                self._processor.piece_to_id([_SPACE + word for word in sentence.split()])
+                for sentence in sentences
+            ]
+        return self._processor.encode(sentences)
+
+    def decode(self, ids):
+        """Turn the ids of one sentence into text; padding, start and end are left out."""
+        return self._processor.decode([int(i) for i in ids])
+
+    def pieces(self, ids):
+        """Turn ids into pieces; a piece that begins a word begins with `▁`."""
+        return self._processor.id_to_piece([int(i) for i in ids])
+
+    def word_groups(self, pieces):
+        """Give for each piece the whitespace word that it belongs to.
+
+        Use it to merge the attention of pieces into that of words.
+
+        Args:
+            pieces: the pieces of one sentence, or their ids.
+
+        Returns:
+            A list of word indices counted from 0; -1 for padding, start and end.
+        """
+        if not all(isinstance(piece, str) for piece in pieces):
+            pieces = self.pieces(pieces)
+        groups, word = [], -1
+        for piece in pieces:
+            if piece in SPECIAL_PIECES and piece != SPECIAL_PIECES[UNKNOWN]:
+                groups.append(-1)
+                continue
+            if word < 0 or self._whole_words or piece.startswith(_SPACE):
+                word += 1
+            groups.append(word)
+        return groups
+
+
+def _read_model(path):
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot read the subword model {path}: {error.strerror}. Check the path.") from None

@@ -1,0 +1,116 @@
+"""Schedules over the steps of training: of the learning rate, and of teacher forcing."""
+
+import keras
+from keras import ops
+
+from keras_attn_zoo.errors import UserError
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class InverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
+    """Linear warm-up, then decay with the inverse square root of the step.
+
+    Use it for a Transformer, or where Adam needs a gentle start.
+
+        lr(t) = peak · min(t / warmup, √(warmup / t)),  t = step + 1
+
+    Args:
+        peak: learning rate at the end of the warm-up.
+        warmup_steps: length of the warm-up.
+
+    Example:
+        >>> InverseSquareRoot(1e-3, 4000)(3999)  # 1e-3
+    """
+
+    def __init__(self, peak, warmup_steps):
+        self.peak, self.warmup_steps = float(peak), int(warmup_steps)
+        if self.peak <= 0 or self.warmup_steps < 1:
+            raise UserError(f"peak={peak} and warmup_steps={warmup_steps} must be positive.")
+
+    def __call__(self, step):
+        """Return the learning rate of a step, counted from 0."""
+        t = ops.cast(step, "float32") + 1.0
+        return self.peak * ops.minimum(t / self.warmup_steps, ops.sqrt(self.warmup_steps / t))
+
+    def get_config(self):
+        """Return the arguments of the constructor."""
+        return {"peak": self.peak, "warmup_steps": self.warmup_steps}
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class HalvingSchedule(keras.optimizers.schedules.LearningRateSchedule):
+    """Constant up to a step, from there on halved again and again.
+
+        lr(t) = initial                                    t < start
+        lr(t) = initial · rate^(1 + ⌊(t - start) / every⌋)   t >= start
+
+    Args:
+        initial: learning rate of the beginning.
+        start: first step with a smaller one.
+        every: steps between two cuts.
+        rate: factor of a cut.
+
+    Example:
+        >>> HalvingSchedule(1e-3, start=16000, every=4000)(20000)  # 2.5e-4
+
+    Source: Dang, section 3 (start 16,000, every 4,000, rate 0.5).
+    """
+
+    def __init__(self, initial, start, every, rate=0.5):
+        self.initial, self.start, self.every, self.rate = float(initial), int(start), int(every), float(rate)
+        if self.initial <= 0 or self.every < 1 or not 0 < self.rate < 1:
+            raise UserError(
+                f"initial={initial} and every={every} must be positive, rate={rate} between 0 and 1."
+            )
+
+    def __call__(self, step):
+        """Return the learning rate of a step, counted from 0."""
+        step = ops.cast(step, "float32")
+        cuts = ops.maximum(0.0, 1.0 + ops.floor((step - self.start) / self.every))
+        return self.initial * ops.power(self.rate, cuts)
+
+    def get_config(self):
+        """Return the arguments of the constructor."""
+        return {"initial": self.initial, "start": self.start, "every": self.every, "rate": self.rate}
+
+
+class TeacherForcing:
+    """Probability of feeding the gold token, as a function of the step.
+
+    Use it as `teacher_forcing` of `TranslationBatches`: a coin is thrown for
+    every target position of every sentence.
+
+        p(t) = start + (end - start) · min(t / steps, 1)
+
+    Args:
+        start: probability at step 0.
+        end: probability from step `steps` on; by default `start`, a constant.
+        steps: length of the linear decay.
+
+    Raises:
+        UserError: a probability outside [0, 1], or a decay without `steps`.
+
+    Example:
+        >>> TeacherForcing(1.0, 0.5, steps=1000)(500)
+        0.75
+
+    Source: Hiemsch, section 4 (a constant ratio); the decay is the one of
+    Bengio et al. 2015 that Hiemsch names, in its linear form.
+
+    Differences from the paper: a sentence's positions throw their own coins;
+    the paper leaves open whether a batch shares them.
+    """
+
+    def __init__(self, start, end=None, steps=None):
+        end = start if end is None else end
+        if not (0 <= start <= 1 and 0 <= end <= 1):
+            raise UserError(f"teacher forcing from {start} to {end}: give probabilities between 0 and 1.")
+        if start != end and (steps is None or steps < 1):
+            raise UserError(f"teacher forcing decays from {start} to {end}: say in how many steps.")
+        self.start, self.end, self.steps = float(start), float(end), steps
+
+    def __call__(self, step):
+        """Return the probability at a step."""
+        if self.start == self.end:
+            return self.start
+        return self.start + (self.end - self.start) * min(step / self.steps, 1.0)

@@ -1,0 +1,486 @@
+import itertools
+from collections import Counter
+from itertools import chain
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attn_zoo.data.batches import (
+    TranslationBatches,
+    as_fit_input,
+    choose_bounds,
+    evaluation_batches,
+    fit_arguments,
+)
+from keras_attn_zoo.data.cache import build_cache
+from keras_attn_zoo.errors import UserError
+
+
+class Numbers:
+    """Subwords whose pieces are the numbers of the text."""
+
+    vocabulary_size = 1000
+    model_bytes = b"numbers"
+
+    def encode(self, sentences):
+        return [[int(word) for word in sentence.split()] for sentence in sentences]
+
+
+@pytest.fixture(scope="module")
+def make_corpus(tmp_path_factory):
+    def make(lengths, seed=0):
+        rng = np.random.default_rng(seed)
+        pairs = [tuple(" ".join(map(str, rng.integers(4, 1000, n))) for n in pair) for pair in lengths]
+        return build_cache(tmp_path_factory.mktemp("cache") / "c", pairs, Numbers(), Numbers())
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def corpus(make_corpus):
+    return make_corpus(np.random.default_rng(7).integers(1, 24, (101, 2)))
+
+
+def same(first, second):
+    first, second = keras.tree.flatten(first), keras.tree.flatten(second)
+    return len(first) == len(second) and all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def one_line_error(match, action):
+    with pytest.raises(UserError, match=match) as caught:
+        action()
+    assert "\n" not in str(caught.value)
+
+
+# Bounds
+
+
+def padded_cells(segments, multiple):
+    cells = 0
+    for segment in segments:
+        source, target = (-(-(max(side) + 1) // multiple) * multiple for side in zip(*segment, strict=True))
+        cells += len(segment) * (source + target)
+    return cells
+
+
+def best_of_all_cuts(lengths, bucket_count, multiple):
+    """Try every way to cut the pairs, sorted by their longer side, between different longer sides."""
+    groups = [list(group) for _, group in itertools.groupby(sorted(lengths, key=max), key=max)]
+    return min(
+        padded_cells(
+            [list(chain(*groups[a:b])) for a, b in itertools.pairwise((0, *cuts, len(groups)))], multiple
+        )
+        for count in range(min(bucket_count, len(groups)))
+        for cuts in itertools.combinations(range(1, len(groups)), count)
+    )
+
+
+def cells_in_narrowest_bounds(lengths, bounds):
+    return sum(min(s + t for s, t in bounds if source < s and target < t) for source, target in lengths)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("bucket_count", [1, 2, 3, 9])
+def test_bounds_are_the_best_of_all_cuts(seed, bucket_count):
+    rng = np.random.default_rng(seed)
+    multiple = int(rng.integers(1, 4))
+    lengths = rng.integers(1, 25, (12, 2))
+    bounds = choose_bounds(*lengths.T, bucket_count, multiple)
+    assert len(bounds) <= bucket_count
+    assert all(side % multiple == 0 for bound in bounds for side in bound)
+    # A pair may fit a narrower bucket than that of its cut.
+    best = best_of_all_cuts(lengths.tolist(), bucket_count, multiple)
+    assert cells_in_narrowest_bounds(lengths.tolist(), bounds) <= best
+    # With sides of one length it cannot.
+    square = np.repeat(lengths[:, :1], 2, axis=1)
+    bounds = choose_bounds(*square.T, bucket_count, multiple)
+    best = best_of_all_cuts(square.tolist(), bucket_count, multiple)
+    assert cells_in_narrowest_bounds(square.tolist(), bounds) == best
+
+
+def test_bounds_by_hand():
+    assert choose_bounds([3, 3, 9], [3, 4, 7], bucket_count=2) == [(4, 6), (10, 8)]
+    assert choose_bounds([3, 3, 9], [3, 4, 7], bucket_count=1, multiple=1) == [(10, 8)]
+    assert choose_bounds([5] * 4, [2] * 4, bucket_count=6) == [(6, 4)]
+
+
+def test_bounds_of_many_lengths_are_quick_and_cover():
+    rng = np.random.default_rng(0)
+    source, target = rng.geometric(0.01, (2, 20_000))
+    bounds = choose_bounds(source, target, 6)
+    assert len(bounds) == 6
+    covered = np.zeros(len(source), dtype=bool)
+    for s, t in bounds:
+        covered |= (source < s) & (target < t)
+    assert covered.all()
+
+
+# One batch
+
+
+def expected_batch(corpus, rows, bound):
+    """Literal construction of a batch, row by row."""
+    source_width, target_width = bound
+    x = {name: [] for name in ("source", "source_mask", "decoder", "target_mask")}
+    y, weight = [], []
+    for row in rows:
+        source = [] if row < 0 else corpus.source(row).tolist()
+        target = [] if row < 0 else corpus.target(row).tolist()
+        fill_source, fill_target = source_width - len(source) - 1, target_width - len(target) - 1
+        x["source"].append([*source, 3] + [0] * fill_source)
+        x["source_mask"].append([True] * (len(source) + 1) + [False] * fill_source)
+        x["decoder"].append([2, *target] + [0] * fill_target)
+        x["target_mask"].append([True] * (len(target) + 1) + [False] * fill_target)
+        y.append([*target, 3] + [0] * fill_target)
+        weight.append([float(row >= 0)] * (len(target) + 1) + [0.0] * fill_target)
+    return x["source"], x["source_mask"], x["decoder"], x["target_mask"], y, weight
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_batches_equal_the_literal_construction(corpus, shuffle):
+    batches = TranslationBatches(corpus, sentences_per_batch=8, shuffle=shuffle, bucket_count=4)
+    fillers = 0
+    for index in range(len(batches)):
+        x, y, weight = batches[index]
+        rows = batches.sentences(index)
+        bound = (x["encoder_token_ids"].shape[1], y.shape[1])
+        assert bound in batches.bounds
+        arrays = (
+            x["encoder_token_ids"],
+            x["encoder_padding_mask"],
+            x["decoder_token_ids"],
+            x["decoder_padding_mask"],
+            y,
+            weight,
+        )
+        for array, expected in zip(arrays, expected_batch(corpus, rows, bound), strict=True):
+            assert array.tolist() == expected
+        assert [str(a.dtype) for a in arrays] == ["int32", "bool", "int32", "bool", "int32", "float32"]
+        assert "teacher_forcing_mask" not in x, "the teacher always forces"
+        assert x["encoder_padding_mask"].any(axis=1).all(), "no row is fully masked"
+        fillers += (rows < 0).sum()
+    assert 0 < fillers < 4 * 8
+
+
+@pytest.mark.parametrize("batch_size", [{"sentences_per_batch": 7}, {"tokens_per_batch": 200}])
+def test_an_epoch_holds_every_sentence_once_in_few_shapes(corpus, batch_size):
+    batches = TranslationBatches(corpus, **batch_size, bucket_count=3, seed=5)
+    seen, shapes = Counter(), Counter()
+    for index in range(len(batches)):
+        x, _, weight = batches[index]
+        seen.update(row for row in batches.sentences(index).tolist() if row >= 0)
+        shapes[(x["encoder_token_ids"].shape, weight.shape)] += 1
+    assert seen == Counter(range(len(corpus)))
+    assert len(shapes) == batches.padding_report()["shapes"] == 3
+    expected = {((rows, s), (rows, t)) for rows, (s, t) in zip(batches.rows, batches.bounds, strict=True)}
+    assert set(shapes) == expected
+
+
+def test_rows_by_tokens(corpus):
+    batches = TranslationBatches(corpus, bounds=[(6, 4), (10, 12), (24, 24)], tokens_per_batch=150)
+    assert batches.rows == [24, 8, 6], "150 // 6 = 25 and 150 // 12 = 12 go down to multiples of 8"
+    assert TranslationBatches(corpus, bounds=[(24, 24)], tokens_per_batch=3).rows == [1]
+
+
+def test_each_pair_goes_to_the_narrowest_bucket(corpus):
+    bounds = [(24, 24), (12, 24), (24, 12), (8, 8)]
+    batches = TranslationBatches(corpus, bounds=bounds, sentences_per_batch=4)
+    for index in range(len(batches)):
+        x, y, _ = batches[index]
+        shape = (x["encoder_token_ids"].shape[1], y.shape[1])
+        for row in batches.sentences(index):
+            if row >= 0:
+                lengths = corpus.source_lengths[row], corpus.target_lengths[row]
+                fits = [sum(b) for b in bounds if lengths[0] < b[0] and lengths[1] < b[1]]
+                assert sum(shape) == min(fits)
+
+
+def test_padding_report_equals_a_count(corpus):
+    batches = TranslationBatches(corpus, tokens_per_batch=100, bucket_count=3)
+    source, target = [], []
+    for x, y, weight in batches:
+        real_rows = weight.any(axis=1, keepdims=True)
+        source.append((x["encoder_padding_mask"] & real_rows).ravel())
+        target.append(weight.ravel())
+        assert y.shape == weight.shape
+    report = batches.padding_report()
+    assert report["source_padding"] == pytest.approx(1 - np.concatenate(source).mean())
+    assert report["target_padding"] == pytest.approx(1 - np.concatenate(target).mean())
+    assert report["batches"] == len(batches) == len(source)
+
+
+# Order
+
+
+def test_order_is_a_function_of_seed_and_epoch(corpus):
+    def order(seed, round_number):
+        batches = TranslationBatches(corpus, sentences_per_batch=8, seed=seed)
+        batches.set_round(round_number)
+        return [batches.sentences(index).tolist() for index in range(len(batches))]
+
+    assert order(0, 0) == order(0, 0)
+    assert order(0, 0) != order(1, 0)
+    assert order(0, 0) != order(0, 1)
+    assert sorted(chain(*order(0, 0))) == sorted(chain(*order(0, 1)))
+
+
+def test_shuffling_mixes_buckets_and_sentences(corpus):
+    batches = TranslationBatches(corpus, sentences_per_batch=4, bucket_count=4)
+    widths = [x["encoder_token_ids"].shape[1] for x, *_ in batches]
+    assert widths != sorted(widths) and widths != sorted(widths, reverse=True)
+    rows = batches.sentences(0)
+    assert rows.tolist() != sorted(rows)
+
+
+def test_evaluation_is_one_pass_in_order(corpus):
+    batches = evaluation_batches(corpus, sentences_per_batch=8, bucket_count=3)
+    assert batches.num_batches == len(batches) == len(list(batches))
+    order = np.concatenate([batches.sentences(index) for index in range(len(batches))])
+    order = order[order >= 0]
+    assert sorted(order) == list(range(len(corpus)))
+    assert (np.diff(order) < 0).sum() <= 2, "within a bucket in the order of the corpus"
+    with pytest.raises(IndexError):
+        batches[len(batches)]
+    one_line_error("no round 1", lambda: batches.set_round(1))
+
+
+# Rounds
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"rounds_per_epoch": 4}, {"rounds_per_epoch": 1000}, {"steps_per_round": 5}]
+)
+def test_rounds_are_one_continuous_stream(corpus, options):
+    def ratio(step):
+        return 1 / (1 + step / 20)
+
+    whole = TranslationBatches(corpus, sentences_per_batch=6, teacher_forcing=ratio)
+    n = whole.batches_per_epoch
+    stream = []
+    for epoch in range(3):
+        whole.set_round(epoch)
+        stream.extend(whole)
+    assert len(stream) == 3 * n
+    rounds = TranslationBatches(corpus, sentences_per_batch=6, teacher_forcing=ratio, **options)
+    length = options.get("steps_per_round") or max(1, round(n / options.get("rounds_per_epoch", 1)))
+    assert len(rounds) == length
+    for number in range(len(stream) // length):
+        rounds.set_round(number)
+        for index, batch in enumerate(rounds):
+            assert same(batch, stream[number * length + index])
+        assert rounds.epoch_of_round(number) == pytest.approx(number * length / n)
+    rounds.set_round(0)
+    assert all(same(rounds[index], batch) for index, batch in enumerate(stream)), "index runs on past a round"
+
+
+def test_every_epoch_of_the_stream_holds_every_sentence(corpus):
+    batches = TranslationBatches(corpus, sentences_per_batch=6, rounds_per_epoch=3)
+    rows = np.concatenate([batches.sentences(index) for index in range(2 * batches.batches_per_epoch)])
+    assert Counter(rows[rows >= 0].tolist()) == dict.fromkeys(range(len(corpus)), 2)
+
+
+# Teacher forcing
+
+
+def test_coins_follow_the_ratio_and_the_step(corpus):
+    steps = []
+
+    def ratio(step):
+        steps.append(step)
+        return 0.25
+
+    batches = TranslationBatches(corpus, sentences_per_batch=16, teacher_forcing=ratio, rounds_per_epoch=2)
+    batches.set_round(3)
+    masks = [x["teacher_forcing_mask"] for x, *_ in batches]
+    assert steps == [3 * len(batches) + index for index in range(len(batches))]
+    assert all(mask[:, 0].all() for mask in masks)
+    coins = np.concatenate([mask[:, 1:].ravel() for mask in masks])
+    assert abs(coins.mean() - 0.25) < 4 * np.sqrt(0.25 * 0.75 / len(coins))
+    assert same(batches[1], batches[1])
+
+
+def test_coins_differ_between_batches_epochs_and_seeds(corpus):
+    def coins(seed, index):
+        batches = TranslationBatches(
+            corpus, [(24, 24)], sentences_per_batch=16, seed=seed, teacher_forcing=lambda step: 0.5
+        )
+        return batches[index][0]["teacher_forcing_mask"]
+
+    epoch = -(-len(corpus) // 16)
+    masks = [coins(0, 0), coins(0, 1), coins(0, epoch), coins(1, 0)]
+    for first, second in itertools.combinations(masks, 2):
+        assert (first != second).any()
+
+
+@pytest.mark.parametrize("ratio", [0.0, 1.0])
+def test_certain_coins(corpus, ratio):
+    batches = TranslationBatches(corpus, sentences_per_batch=8, teacher_forcing=lambda step: ratio)
+    assert (batches[0][0]["teacher_forcing_mask"][:, 1:] == bool(ratio)).all()
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({}, "give exactly one"),
+        ({"tokens_per_batch": 9, "sentences_per_batch": 9}, "give exactly one"),
+        ({"sentences_per_batch": 0}, "sentences_per_batch=0 is below 1"),
+        ({"tokens_per_batch": -1}, "tokens_per_batch=-1 is below 1"),
+        ({"sentences_per_batch": 1, "seed": -1}, "seed=-1"),
+        ({"sentences_per_batch": 1, "rounds_per_epoch": 0}, "rounds_per_epoch=0"),
+        ({"sentences_per_batch": 1, "steps_per_round": 0}, "steps_per_round=0"),
+        ({"sentences_per_batch": 1, "bucket_count": 0}, "bucket_count=0"),
+        ({"sentences_per_batch": 1, "bounds": []}, "not pairs"),
+        ({"sentences_per_batch": 1, "bounds": [(3, 4, 5)]}, "not pairs"),
+    ],
+)
+def test_bad_arguments(corpus, options, match):
+    one_line_error(match, lambda: TranslationBatches(corpus, **options))
+
+
+def test_sentence_above_the_bounds(make_corpus):
+    corpus = make_corpus([(3, 3), (3, 8), (9, 3)])
+    one_line_error(
+        r"line 2 of the corpus has 4 source and 9 target tokens.*\[\(8, 8\)\]",
+        lambda: TranslationBatches(corpus, bounds=[(8, 8)], sentences_per_batch=2),
+    )
+    assert len(TranslationBatches(corpus, bounds=[(10, 9)], sentences_per_batch=2)) == 2
+
+
+def test_bad_ratio_and_round(corpus):
+    batches = TranslationBatches(corpus, sentences_per_batch=8, teacher_forcing=lambda step: 2 - step)
+    one_line_error("teacher_forcing gave 2.0 at step 0", lambda: batches[0])
+    assert batches[1]
+    one_line_error("no round -1", lambda: batches.set_round(-1))
+
+
+# Feeding Keras
+
+
+class ReadsEverything(keras.layers.Layer):
+    """Makes logits out of every part of x."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = keras.layers.Embedding(1000, 4)
+
+    def build(self, input_shape):
+        self.embedding.build((None, None))
+
+    def call(self, x):
+        ops = keras.ops
+        source_mask = ops.cast(x["encoder_padding_mask"], "float32")[..., None]
+        source = ops.sum(self.embedding(x["encoder_token_ids"]) * source_mask, axis=1, keepdims=True)
+        forced = ops.logical_and(x["teacher_forcing_mask"], x["decoder_padding_mask"])
+        return source + self.embedding(x["decoder_token_ids"]) * ops.cast(forced, "float32")[..., None]
+
+
+def functional_model(model_class=keras.Model):
+    kinds = {
+        "encoder_token_ids": "int32",
+        "encoder_padding_mask": "bool",
+        "decoder_token_ids": "int32",
+        "decoder_padding_mask": "bool",
+        "teacher_forcing_mask": "bool",
+    }
+    inputs = {name: keras.Input((None,), name=name, dtype=kind) for name, kind in kinds.items()}
+    return model_class(inputs, ReadsEverything()(inputs))
+
+
+def recording_model(seen):
+    """A model whose steps only note their batches, as NumPy arrays."""
+
+    def note(*arguments):
+        to_numpy = keras.ops.convert_to_numpy
+        seen.append(keras.tree.map_structure(lambda tensor: np.array(to_numpy(tensor)), arguments[-1]))
+        # Under JAX a step is handed the state of the model and returns it.
+        return ({"loss": 0.0}, arguments[0]) if len(arguments) == 2 else {"loss": 0.0}
+
+    class Recording(keras.Model):
+        def train_step(self, *arguments):
+            return note(*arguments)
+
+        def test_step(self, *arguments):
+            return note(*arguments)
+
+    model = functional_model(Recording)
+    model.compile("sgd", loss="sparse_categorical_crossentropy", run_eagerly=True)
+    return model
+
+
+@pytest.fixture(scope="module")
+def uneven_corpus(make_corpus):
+    """Many short sentences and few long: the first batches share a shape, a later one differs."""
+    return make_corpus([(3, 3)] * 40 + [(9, 7)] * 3)
+
+
+def training_batches(corpus, **options):
+    batches = TranslationBatches(
+        corpus, sentences_per_batch=8, teacher_forcing=lambda step: 0.5, bucket_count=2, seed=3, **options
+    )
+    shapes = [batches[index][1].shape for index in range(batches.batches_per_epoch)]
+    assert shapes[0] == shapes[1] and len(set(shapes)) == 2
+    return batches
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"rounds_per_epoch": 2}, {"steps_per_round": 1}, {"steps_per_round": 2}]
+)
+def test_fit_sees_exactly_the_stream(uneven_corpus, options):
+    batches = training_batches(uneven_corpus, **options)
+    expected = [batches[index] for index in range(4 * len(batches))]
+    seen, epochs = [], []
+    model = recording_model(seen)
+    note = keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs: epochs.append(epoch))
+    model.fit(**fit_arguments(batches), epochs=3, verbose=0, callbacks=[note])
+    assert epochs == [0, 1, 2]
+    assert len(seen) == 3 * len(batches)
+    assert all(same(got, want) for got, want in zip(seen, expected, strict=False))
+
+    seen.clear()
+    batches.set_round(2)
+    recording_model(seen).fit(**fit_arguments(batches), epochs=4, verbose=0, callbacks=[note])
+    assert epochs[3:] == [2, 3]
+    assert len(seen) == 2 * len(batches)
+    assert all(same(got, want) for got, want in zip(seen, expected[2 * len(batches) :], strict=True))
+
+
+@pytest.mark.filterwarnings("ignore:.*shuffle=True")
+def test_keras_does_not_shuffle_the_stream(uneven_corpus):
+    batches, seen = training_batches(uneven_corpus), []
+    recording_model(seen).fit(
+        as_fit_input(batches), steps_per_epoch=len(batches), epochs=2, shuffle=True, verbose=0
+    )
+    assert len(seen) == 2 * len(batches)
+    assert all(same(got, batches[index]) for index, got in enumerate(seen))
+
+
+def test_validation_sees_every_batch_every_time(uneven_corpus):
+    batches = training_batches(uneven_corpus)
+    valid = evaluation_batches(uneven_corpus, sentences_per_batch=8, bucket_count=2)
+    seen = []
+    model = recording_model(seen)
+    model.fit(**fit_arguments(batches), epochs=2, validation_data=as_fit_input(valid), verbose=0)
+    n, v = len(batches), len(valid)
+    assert len(seen) == 2 * (n + v)
+    for epoch in range(2):
+        part = seen[epoch * (n + v) : (epoch + 1) * (n + v)]
+        assert all(same(part[i], batches[epoch * n + i]) for i in range(n))
+        assert all(same(part[n + i], valid[i]) for i in range(v))
+    seen.clear()
+    model.evaluate(as_fit_input(valid), verbose=0)
+    assert len(seen) == v
+    assert all(same(got, want) for got, want in zip(seen, valid, strict=True))
+
+
+def test_compiled_fit_takes_all_shapes(uneven_corpus):
+    batches = training_batches(uneven_corpus)
+    model = functional_model()
+    model.compile("sgd", loss=lambda y, logits: keras.ops.mean(logits**2, axis=-1))
+    before = model.get_weights()
+    history = model.fit(**fit_arguments(batches), epochs=2, verbose=0)
+    assert np.isfinite(history.history["loss"]).all()
+    assert any((old != new).any() for old, new in zip(before, model.get_weights(), strict=True))

@@ -1,0 +1,284 @@
+import gzip
+import io
+import itertools
+import subprocess
+import sys
+import unicodedata
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from keras_attn_zoo import data
+from keras_attn_zoo.data.corpus import (
+    Filter,
+    FilterReport,
+    ParallelFiles,
+    Splits,
+    TSVFile,
+    filter_numbered_pairs,
+    filter_pairs,
+    normalise,
+    random_split,
+    read_lines,
+    word_count,
+)
+from keras_attn_zoo.errors import UserError
+
+PAIRS = [("ein Haus", "a house"), ("ein kleiner Hund", "a small dog"), ("ja", "yes")]
+
+
+def write(path, text, packed=False):
+    data = text if isinstance(text, bytes) else text.encode()
+    path.write_bytes(gzip.compress(data) if packed else data)
+    return path
+
+
+def sides(pairs):
+    return ["".join(f"{pair[side]}\n" for pair in pairs) for side in range(2)]
+
+
+def one_line_error(match, action):
+    with pytest.raises(UserError, match=match) as caught:
+        action()
+    assert "\n" not in str(caught.value)
+
+
+# Reading
+
+
+@pytest.mark.parametrize("packed", [(False, False), (True, False), (True, True)])
+def test_parallel_files_plain_or_gzip_whatever_the_name(tmp_path, packed):
+    source, target = sides(PAIRS)
+    corpus = ParallelFiles(
+        write(tmp_path / "text.txt", source, packed[0]), str(write(tmp_path / "text.gz", target, packed[1]))
+    )
+    assert list(corpus) == PAIRS
+    assert list(corpus) == PAIRS, "a second pass reads the same"
+    assert corpus.paths == (tmp_path / "text.txt", tmp_path / "text.gz")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_tsv_columns(tmp_path, packed):
+    text = "".join(f"{i}\t{source}\t{target}\tCC-BY\n" for i, (source, target) in enumerate(PAIRS))
+    corpus = TSVFile(write(tmp_path / "a.tsv", text, packed), source_column=2, target_column=1)
+    assert list(corpus) == list(corpus) == [(target, source) for source, target in PAIRS]
+    assert corpus.paths == (tmp_path / "a.tsv",)
+
+
+def test_text_is_stripped_and_composed(tmp_path):
+    decomposed = unicodedata.normalize("NFD", "schöne Häuser")
+    assert decomposed != "schöne Häuser"
+    path = write(tmp_path / "a", "\ufeff  " + decomposed + "\t\u00a0 hier \r\n\n x\u2028y \n")
+    assert list(read_lines(path)) == ["schöne Häuser hier", "", "x y"]
+    tsv = TSVFile(write(tmp_path / "b", f" {decomposed} \t  a \r\n"))
+    assert list(tsv) == [("schöne Häuser", "a")]
+
+
+def test_no_line_end_at_the_end_of_the_file(tmp_path):
+    assert list(read_lines(write(tmp_path / "a", "x\ny"))) == ["x", "y"]
+
+
+def test_blank_lines_make_empty_pairs(tmp_path):
+    corpus = ParallelFiles(write(tmp_path / "a", "x\n\nz\n"), write(tmp_path / "b", "1\n2\n \n"))
+    assert list(corpus) == [("x", "1"), ("", "2"), ("z", "")]
+    assert list(TSVFile(write(tmp_path / "c", "x\t1\n\n"))) == [("x", "1"), ("", "")]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_standard_input(monkeypatch, packed):
+    data = b"eins\nzwei\n"
+    stream = io.BufferedReader(io.BytesIO(gzip.compress(data) if packed else data))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(stream))
+    assert list(read_lines("-")) == ["eins", "zwei"]
+
+
+def test_reading_is_streamed(tmp_path):
+    """The first pairs come although a later line is damaged."""
+    source = write(tmp_path / "a", b"x\n" * 50_000 + b"\xff\n")
+    target = write(tmp_path / "b", b"y\n" * 50_001)
+    assert list(itertools.islice(ParallelFiles(source, target), 3)) == [("x", "y")] * 3
+
+
+def test_missing_file_and_folder(tmp_path):
+    there = write(tmp_path / "a", "x\n")
+    for make in (
+        lambda path: ParallelFiles(there, path),
+        lambda path: ParallelFiles(path, there),
+        TSVFile,
+        read_lines,
+    ):
+        one_line_error("there is no file .*nowhere", lambda make=make: make(tmp_path / "nowhere"))
+        one_line_error("is a folder", lambda make=make: make(tmp_path))
+
+
+@pytest.mark.parametrize(("first", "second"), [(5, 3), (3, 5), (1, 4)])
+def test_unequal_files_name_both_counts(tmp_path, first, second):
+    corpus = ParallelFiles(write(tmp_path / "a", "x\n" * first), write(tmp_path / "b", "y\n" * second))
+    one_line_error(f"a has {first} lines, .*b has {second}", lambda: list(corpus))
+
+
+def test_invalid_utf8_names_file_and_line(tmp_path):
+    path = write(tmp_path / "latin.de", b"x\ny\nsch\xf6n\n")
+    one_line_error(r"latin\.de line 3 is not UTF-8", lambda: list(read_lines(path)))
+    one_line_error(
+        r"latin\.de line 3 is not UTF-8",
+        lambda: list(ParallelFiles(write(tmp_path / "b", "1\n2\n3\n"), path)),
+    )
+    one_line_error(r"latin\.de line 3 is not UTF-8", lambda: list(TSVFile(path, 0, 0)))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_empty_file(tmp_path, packed):
+    path = write(tmp_path / "a", "", packed)
+    one_line_error("a is empty", lambda: list(read_lines(path)))
+    one_line_error("a is empty", lambda: list(ParallelFiles(write(tmp_path / "b", "x\n"), path)))
+
+
+def test_tsv_line_with_too_few_columns(tmp_path):
+    path = write(tmp_path / "a.tsv", "1\t2\n3\n")
+    one_line_error(r"a\.tsv line 2 has 1 tab-separated columns, 2 are needed", lambda: list(TSVFile(path)))
+    one_line_error("line 1 has 2", lambda: list(TSVFile(path, 0, 2)))
+    one_line_error("counted from 0", lambda: TSVFile(path, -1, 0))
+
+
+def test_damaged_gzip(tmp_path):
+    text = " ".join(map(str, np.random.default_rng(0).integers(0, 10**9, 2000))) + "\n"
+    whole = gzip.compress((text * 5).encode())
+    truncated = write(tmp_path / "a.gz", whole[: len(whole) // 2])
+    one_line_error(r"a\.gz is a damaged or truncated gzip", lambda: list(read_lines(truncated)))
+    spoiled = write(tmp_path / "b.gz", whole[:100] + b"\x00" * 50 + whole[150:])
+    one_line_error(r"b\.gz is a damaged or truncated gzip", lambda: list(read_lines(spoiled)))
+
+
+def test_normalise_and_word_count():
+    assert normalise(" a\u0301\tb  c\n") == "á b c"
+    assert word_count("ein  kleiner Hund ") == 3
+    assert word_count("") == 0
+
+
+# Filtering
+
+
+def made_pairs(count=400):
+    rng = np.random.default_rng(1)
+    return [tuple(" ".join("w" * n) for n in rng.integers(0, 12, 2)) for _ in range(count)]
+
+
+@pytest.mark.parametrize(
+    "pair_filter",
+    [
+        Filter(),
+        Filter(min_words=4, max_words=9),
+        Filter(max_length_ratio=1.5),
+        Filter(drop_duplicates=True),
+        Filter(min_words=2, max_words=10, max_length_ratio=2, drop_duplicates=True),
+    ],
+)
+def test_filter_equals_a_literal_loop(pair_filter):
+    pairs = made_pairs()
+    kept, reasons, seen = [], Counter(), []
+    for pair in pairs:
+        first, second = len(pair[0].split()), len(pair[1].split())
+        if first == 0 or second == 0:
+            reasons["empty"] += 1
+        elif first < pair_filter.min_words or second < pair_filter.min_words:
+            reasons["short"] += 1
+        elif pair_filter.max_words is not None and (
+            first > pair_filter.max_words or second > pair_filter.max_words
+        ):
+            reasons["long"] += 1
+        elif pair_filter.max_length_ratio is not None and (
+            max(first / second, second / first) > pair_filter.max_length_ratio
+        ):
+            reasons["ratio"] += 1
+        elif pair_filter.drop_duplicates and pair in seen:
+            reasons["duplicate"] += 1
+        else:
+            kept.append(pair)
+        seen.append(pair)
+    report = FilterReport()
+    assert list(filter_pairs(pairs, pair_filter, report)) == kept
+    assert report == FilterReport(kept=len(kept), **reasons)
+    assert list(filter_pairs(pairs, pair_filter)) == kept
+    numbered = list(filter_numbered_pairs(pairs, pair_filter, FilterReport()))
+    assert [pairs[number] for number, *_ in numbered] == [tuple(pair) for _, *pair in numbered] == kept
+
+
+def test_either_side_outside_drops_the_pair():
+    four, thirty, more = (" ".join("w" * n) for n in (4, 30, 31))
+    pairs = [(four, thirty), (thirty, four), ("a b c", four), (four, "a b c"), (more, four), (four, more)]
+    assert list(filter_pairs(pairs, Filter(min_words=4, max_words=30))) == pairs[:2]
+
+
+def test_pairs_that_join_alike_are_no_duplicates():
+    pairs = [("a b", "c"), ("a", "b c"), ("a b", "c")]
+    assert list(filter_pairs(pairs, Filter(drop_duplicates=True))) == pairs[:2]
+
+
+def test_nothing_left_is_an_error_with_counts():
+    pairs = [("a", ""), ("a", "b"), ("a b c d e", "a b c d e"), ("a b c d e", "a b c d e f")]
+    report = FilterReport()
+    one_line_error(
+        "no sentence pair is left after filtering: empty 1, short 1, long 2",
+        lambda: list(filter_pairs(pairs, Filter(min_words=2, max_words=4), report)),
+    )
+    assert report.kept == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"min_words": 0}, "min_words=0"),
+        ({"min_words": 5, "max_words": 4}, "max_words=4 is below min_words=5"),
+        ({"max_length_ratio": 0.5}, "max_length_ratio=0.5"),
+    ],
+)
+def test_filter_that_lets_nothing_pass(options, match):
+    one_line_error(match, lambda: Filter(**options))
+
+
+# Splits
+
+
+@pytest.mark.parametrize(("count", "sizes"), [(10, (8, 1, 1)), (100, (80, 10, 10)), (1003, (802, 101, 100))])
+def test_random_split_puts_every_pair_in_one_part(count, sizes):
+    pairs = [(f"s{i}", f"t{i}") for i in range(count)]
+    splits = random_split(iter(pairs), seed=3)
+    assert isinstance(splits, Splits)
+    assert tuple(map(len, splits)) == sizes
+    assert Counter(itertools.chain(*splits)) == Counter(pairs)
+    assert splits == random_split(pairs, seed=3)
+    assert splits != random_split(pairs, seed=4)
+    assert all(part == sorted(part, key=lambda pair: int(pair[0][1:])) for part in splits)
+
+
+def test_random_split_is_random():
+    pairs = [(str(i), "") for i in range(2000)]
+    numbers = [int(source) for source, _ in random_split(pairs, ratios=(2, 1, 1)).train]
+    assert len(numbers) == 1000
+    assert abs(np.mean(numbers) - 999.5) < 3 * 577 / np.sqrt(1000)
+
+
+def test_random_split_errors():
+    pairs = [("a", "b")] * 4
+    one_line_error("4 sentence pairs divide 8:1:1 into 3, 1 and 0", lambda: random_split(pairs))
+    one_line_error("0 sentence pairs", lambda: random_split([]))
+    one_line_error("three positive numbers", lambda: random_split(pairs, ratios=(1, 0, 1)))
+    one_line_error("three positive numbers", lambda: random_split(pairs, ratios=(1, 1)))
+
+
+def test_reading_needs_neither_keras_nor_sentencepiece():
+    code = (
+        "import sys\n"
+        "from keras_attn_zoo.data import Filter, TSVFile\n"
+        "assert not {'keras', 'sentencepiece'} & sys.modules.keys()\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_package_offers_its_rooms_names():
+    assert data.Filter is Filter
+    assert all(getattr(data, name) is not None for name in data.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        data.nothing  # noqa: B018
