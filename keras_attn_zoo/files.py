@@ -12,9 +12,7 @@ from keras_attn_zoo.errors import UserError
 
 def _write_failed(path, error):
     reason = error.strerror or str(error)
-    return UserError(
-        f"cannot write {path}: {reason}. Free some space or choose a folder that you may write to."
-    )
+    return UserError(f"cannot write {path}: {reason}. Free some space or choose a folder that you may write to.")
 
 
 def _beside(path):

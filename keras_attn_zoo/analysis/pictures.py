@@ -88,13 +88,9 @@ def _checked_weights(weights, source_tokens, target_tokens):
             f"source words: give weights of shape {expected}."
         )
     if 0 in expected:
-        raise UserError(
-            f"attention weights of shape {weights.shape} are empty: give at least one word a side."
-        )
+        raise UserError(f"attention weights of shape {weights.shape} are empty: give at least one word a side.")
     if not np.isfinite(weights).all():
-        raise UserError(
-            f"attention weights of shape {weights.shape} hold NaN or infinite values: check the model."
-        )
+        raise UserError(f"attention weights of shape {weights.shape} hold NaN or infinite values: check the model.")
     low, high = weights.min(), weights.max()
     if low < -0.01 or high > 1.01:
         raise UserError(f"attention weights go from {low:.3g} to {high:.3g}: give weights after the softmax.")
@@ -180,9 +176,7 @@ def _attention_figure(matrices, source_tokens, target_tokens, gold=None):
     for k, (name, weights) in enumerate(panels):
         axes = figure.add_axes((0, 0, 1, 1), label=str(k))
         words = target_tokens if k % columns == 0 else [""] * targets
-        image = _draw_matrix(
-            axes, weights, _wrap_title(name or "", width), source_tokens, words, gold, font_size
-        )
+        image = _draw_matrix(axes, weights, _wrap_title(name or "", width), source_tokens, words, gold, font_size)
         every_axes.append(axes)
 
     # Labels and titles do not depend on where the panels stand, so they are measured first.

@@ -248,9 +248,7 @@ class TranslationBatches(keras.utils.PyDataset):
         """List (bucket, rows) of each batch of an epoch in order; a row of -1 is padding."""
         rng = self._rng(_ORDER, epoch)
         batches = []
-        for bucket, (members, rows, count) in enumerate(
-            zip(self._members, self.rows, self._batch_counts, strict=True)
-        ):
+        for bucket, (members, rows, count) in enumerate(zip(self._members, self.rows, self._batch_counts, strict=True)):
             if self.shuffle:
                 members = members[_permutation(rng, len(members))]
             filled = np.full((count, rows), -1)
@@ -324,8 +322,7 @@ class TranslationBatches(keras.utils.PyDataset):
         batch_rows = np.multiply(self._batch_counts, self.rows)
         cells = batch_rows @ np.array(self.bounds)
         real = [
-            lengths.sum() + len(self.corpus)
-            for lengths in (self.corpus.source_lengths, self.corpus.target_lengths)
+            lengths.sum() + len(self.corpus) for lengths in (self.corpus.source_lengths, self.corpus.target_lengths)
         ]
         source_padding, target_padding = (1 - np.array(real) / cells).tolist()
         return {

@@ -70,9 +70,7 @@ class EncodedCorpus:
         self.target_ids, self.target_offsets, self.target_lengths = self._open_side("target")
 
     def _damaged(self, reason):
-        return UserError(
-            f"{self.folder} is no cache or a damaged one ({reason}): remove it and build it again."
-        )
+        return UserError(f"{self.folder} is no cache or a damaged one ({reason}): remove it and build it again.")
 
     def _read_meta(self):
         meta = read_json(self.folder / _META)
@@ -129,7 +127,21 @@ def _hash_pairs(digest, pairs):
         digest.update(f"{len(source)} {len(target)} {source}{target}".encode())
 
 
-def _fingerprint(pairs, subwords, settings):
+def fingerprint(pairs, subwords, settings):
+    """Return a number that changes with the text, the subword models or the settings.
+
+    Args:
+        pairs: sentence pairs; those with `paths` are read as files.
+        subwords: `Subwords`, as many as there are.
+        settings: plain data.
+
+    Returns:
+        A string of hexadecimal digits.
+
+    Example:
+        >>> fingerprint([("a", "b")], (), []) == fingerprint([("a", "c")], (), [])
+        False
+    """
     digest = hashlib.sha256(json.dumps([FORMAT, settings], sort_keys=True).encode())
     for model in subwords:
         digest.update(hashlib.sha256(model.model_bytes).digest())
@@ -174,9 +186,7 @@ class _SideWriter:
     def __init__(self, folder, side, files):
         dtype = np.uint16 if side.subwords.vocabulary_size <= 2**16 else np.int32
         self._append_ids = files.enter_context(_growing_array(folder / _ids_file(side.name), dtype))
-        self._append_offsets = files.enter_context(
-            _growing_array(folder / _offsets_file(side.name), np.int64)
-        )
+        self._append_offsets = files.enter_context(_growing_array(folder / _offsets_file(side.name), np.int64))
         self._append_offsets([0])
         self._size = 0
 
@@ -311,13 +321,13 @@ def build_cache(
     )
     limits = _TokenLimits(pairs, too_long)
     settings = [asdict(pair_filter), max_source_tokens, max_target_tokens, too_long]
-    fingerprint = _fingerprint(pairs, (source_subwords, target_subwords), settings)
-    if corpus := _standing(folder, fingerprint):
+    found = fingerprint(pairs, (source_subwords, target_subwords), settings)
+    if corpus := _standing(folder, found):
         return corpus
     with atomic_path(folder) as aside:
         aside.mkdir()
         report = _write_arrays(aside, pairs, sides, pair_filter, limits, progress)
-        write_json(aside / _META, {"format": FORMAT, "fingerprint": fingerprint, "report": asdict(report)})
+        write_json(aside / _META, {"format": FORMAT, "fingerprint": found, "report": asdict(report)})
     corpus = EncodedCorpus(folder)
     corpus.reused = False
     return corpus

@@ -62,9 +62,7 @@ def _open_bytes(path):
             try:
                 stream = stack.enter_context(open(path, "rb"))
             except OSError as error:
-                raise UserError(
-                    f"cannot read {path}: {error.strerror}. Check the path and its rights."
-                ) from error
+                raise UserError(f"cannot read {path}: {error.strerror}. Check the path and its rights.") from error
         if stream.peek(2)[:2] == _GZIP_MAGIC:
             stream = stack.enter_context(io.BufferedReader(gzip.GzipFile(fileobj=stream)))
         yield stream
@@ -79,9 +77,7 @@ def _decoded_lines(path):
             for number, line in enumerate(stream, start=1):
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
-            raise UserError(
-                f"{name} line {number} is not UTF-8 ({error.reason}): convert the file to UTF-8."
-            ) from None
+            raise UserError(f"{name} line {number} is not UTF-8 ({error.reason}): convert the file to UTF-8.") from None
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise UserError(
                 f"{name} is a damaged or truncated gzip file ({error}): fetch it or pack it again."
@@ -154,8 +150,7 @@ class ParallelFiles:
             for sentence, rest in zip(pair, sides, strict=True)
         ]
         raise UserError(
-            f"{self.paths[0]} has {lines[0]} lines, {self.paths[1]} has {lines[1]}: "
-            "give files of equal length."
+            f"{self.paths[0]} has {lines[0]} lines, {self.paths[1]} has {lines[1]}: give files of equal length."
         )
 
 
@@ -237,9 +232,7 @@ class FilterReport:
         if self.kept:
             return
         reasons = ", ".join(f"{reason} {count}" for reason, count in asdict(self).items() if count)
-        raise UserError(
-            f"no sentence pair is left after filtering: {reasons}. Loosen the filter or give other text."
-        )
+        raise UserError(f"no sentence pair is left after filtering: {reasons}. Loosen the filter or give other text.")
 
 
 @dataclass(frozen=True)
@@ -375,9 +368,7 @@ def random_split(pairs, ratios=(8, 1, 1), seed=0):
         (8, 1, 1)
     """
     if len(ratios) != 3 or min(ratios) <= 0:
-        raise UserError(
-            f"ratios={ratios} are not three positive numbers: give them for training, validation, test."
-        )
+        raise UserError(f"ratios={ratios} are not three positive numbers: give them for training, validation, test.")
     pairs = list(pairs)
     ends = [round(len(pairs) * part / sum(ratios)) for part in itertools.accumulate(ratios)]
     sizes = np.diff([0, *ends])

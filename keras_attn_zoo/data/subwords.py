@@ -42,9 +42,7 @@ def _check_options(vocabulary_size, model_type, byte_fallback):
         raise UserError(f"there is no model_type {model_type!r}: choose one of {', '.join(MODEL_TYPES)}.")
     if vocabulary_size is None:
         if model_type not in ("word", "char"):
-            raise UserError(
-                f"vocabulary_size=None means all words or characters: give a size for {model_type}."
-            )
+            raise UserError(f"vocabulary_size=None means all words or characters: give a size for {model_type}.")
     elif vocabulary_size <= len(SPECIAL_PIECES):
         raise UserError(
             f"vocabulary_size={vocabulary_size} leaves no room beside the "
@@ -187,9 +185,7 @@ def train_subword_pair(pairs, folder, vocabulary_size, joint=False, **options):
         path = _write(_train(both, vocabulary_size, **options), folder / "joint.spm")
         return path, path
     models = [_train((pair[side] for pair in pairs), vocabulary_size, **options) for side in range(2)]
-    return tuple(
-        _write(model, folder / name) for model, name in zip(models, ("source.spm", "target.spm"), strict=True)
-    )
+    return tuple(_write(model, folder / name) for model, name in zip(models, ("source.spm", "target.spm"), strict=True))
 
 
 class Subwords:
@@ -253,10 +249,7 @@ class Subwords:
         sentences = [normalise(sentence) for sentence in sentences]
         if self._whole_words:
             # SentencePiece would merge neighbouring unknown words into one piece.
-            return [
-                self._processor.piece_to_id([_SPACE + word for word in sentence.split()])
-                for sentence in sentences
-            ]
+            return [self._processor.piece_to_id([_SPACE + word for word in sentence.split()]) for sentence in sentences]
         return self._processor.encode(sentences)
 
     def decode(self, ids):

@@ -55,15 +55,11 @@ class BeamSearch(keras_hub.samplers.Sampler):
         if not isinstance(num_beams, int) or num_beams < 1:
             raise ValueError(f"BeamSearch: `num_beams` must be a positive integer. Received: {num_beams}.")
         if length_penalty < 0:
-            raise ValueError(
-                f"BeamSearch: `length_penalty` must not be negative. Received: {length_penalty}."
-            )
+            raise ValueError(f"BeamSearch: `length_penalty` must not be negative. Received: {length_penalty}.")
         self.num_beams = num_beams
         self.length_penalty = float(length_penalty)
 
-    def __call__(
-        self, next, prompt, cache=None, index=0, mask=None, stop_token_ids=None, model=None, **kwargs
-    ):
+    def __call__(self, next, prompt, cache=None, index=0, mask=None, stop_token_ids=None, model=None, **kwargs):
         """Return the best token ids `(batch, length)`; the call of every KerasHub sampler."""
         return self.search(next, prompt, cache, index, mask, stop_token_ids, model)["token_ids"][:, 0]
 
@@ -156,9 +152,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
                 for stop in stop_token_ids:
                     ends = ops.logical_or(ends, token == stop)
                 # A stop token that is forced belongs to the given beginning.
-                ends = ops.logical_and(
-                    ends, ops.logical_not(ops.reshape(follow(forced[:, index]), (batch, beams)))
-                )
+                ends = ops.logical_and(ends, ops.logical_not(ops.reshape(follow(forced[:, index]), (batch, beams))))
                 finished = ops.logical_or(finished, ends)
             return tokens, state, index + 1, log_probs, finished, lengths
 

@@ -299,9 +299,7 @@ def _checked_matrix(weights):
             f"attention weights of shape {weights.shape}: give those of one sentence pair, (target, source)."
         )
     if not np.isfinite(weights).all():
-        raise UserError(
-            f"attention weights of shape {weights.shape} hold NaN or infinite values: check the model."
-        )
+        raise UserError(f"attention weights of shape {weights.shape} hold NaN or infinite values: check the model.")
     return weights
 
 
@@ -314,9 +312,7 @@ def _membership(groups, pieces, side):
             "give the word index of each piece as an integer."
         )
     if (groups < -1).any():
-        raise UserError(
-            f"{side} groups hold {groups.min()}: give word indices from 0, or -1 to drop a piece."
-        )
+        raise UserError(f"{side} groups hold {groups.min()}: give word indices from 0, or -1 to drop a piece.")
     words = groups.max(initial=-1) + 1
     return (groups[:, None] == np.arange(words)).astype("float64")
 
@@ -368,9 +364,7 @@ def _kept(length, ignored, side):
     kept = np.ones(length, bool)
     for position in ignored:
         if not 0 <= position < length:
-            raise UserError(
-                f"ignored {side} position {position} is outside the {length} {side} words: count from 0."
-            )
+            raise UserError(f"ignored {side} position {position} is outside the {length} {side} words: count from 0.")
         kept[position] = False
     return kept
 
@@ -410,9 +404,7 @@ def extract_alignment(weights, method="argmax", threshold=None, ignore_source=()
     if method not in ("argmax", "threshold"):
         raise UserError(f"method is {method!r}: choose 'argmax' or 'threshold'.")
     if (method == "threshold") != (threshold is not None):
-        raise UserError(
-            f"method={method!r} with threshold={threshold}: 'threshold' needs one, 'argmax' takes none."
-        )
+        raise UserError(f"method={method!r} with threshold={threshold}: 'threshold' needs one, 'argmax' takes none.")
     targets, sources = weights.shape
     kept = np.outer(_kept(targets, ignore_target, "target"), _kept(sources, ignore_source, "source"))
     weights = np.where(kept, weights, 0.0)

@@ -137,9 +137,7 @@ def _checked_lines(lines, what):
         raise UserError(f"{what} are empty: give at least one sentence.")
     for number, line in enumerate(lines, 1):
         if not isinstance(line, str):
-            raise UserError(
-                f"sentence {number} of {what} is {line!r}: give strings (empty ones are allowed)."
-            )
+            raise UserError(f"sentence {number} of {what} is {line!r}: give strings (empty ones are allowed).")
     return lines
 
 
@@ -251,17 +249,13 @@ def compare_systems(
         _check_counts(hypotheses, references, f"hypotheses of {name!r}")
         named_systems.append((name, hypotheses))
     with _sacrebleu_seed(seed):
-        signatures, results = PairedTest(
-            named_systems, computed, [references], test_type="bs", n_samples=samples
-        )()
+        signatures, results = PairedTest(named_systems, computed, [references], test_type="bs", n_samples=samples)()
     # sacrebleu keeps the order of the metrics but has names of its own for them.
     names = dict(zip(computed, signatures, strict=True))
     return SystemComparison(
         baseline=baseline,
         systems={
-            system: {
-                metric: _system_score(results[name][k], results[name][0]) for metric, name in names.items()
-            }
+            system: {metric: _system_score(results[name][k], results[name][0]) for metric, name in names.items()}
             for k, (system, _) in enumerate(named_systems)
         },
         signatures={metric: str(signatures[name]) for metric, name in names.items()},

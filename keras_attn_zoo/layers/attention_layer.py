@@ -171,9 +171,7 @@ class AttentionLayer(keras.layers.Layer):
         if value_mask is not None:
             wanted("value_mask", value_mask, f"(batch, source) = ({batch}, {source})", batch, source)
         if attention_mask is not None:
-            pattern = (
-                f"(batch, target, source) = ({batch}, {target}, {source}), with an axis of heads or without"
-            )
+            pattern = f"(batch, target, source) = ({batch}, {target}, {source}), with an axis of heads or without"
             if len(attention_mask.shape) == 3:
                 wanted("attention_mask", attention_mask, pattern, batch, target, source)
             else:

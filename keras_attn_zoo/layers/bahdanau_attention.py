@@ -56,9 +56,7 @@ class BahdanauAttention(AttentionLayer):
     def __init__(self, units, attention_feedback=False, kernel_initializer="glorot_uniform", **kwargs):
         super().__init__(**kwargs)
         if not isinstance(units, int) or units < 1:
-            raise ValueError(
-                f"BahdanauAttention: `units` must be a positive integer. Received: units={units}."
-            )
+            raise ValueError(f"BahdanauAttention: `units` must be a positive integer. Received: units={units}.")
         self.units = units
         self.attention_feedback = bool(attention_feedback)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)

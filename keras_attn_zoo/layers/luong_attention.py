@@ -46,9 +46,7 @@ class LuongAttention(AttentionLayer):
     def __init__(self, score="general", units=None, kernel_initializer="glorot_uniform", **kwargs):
         super().__init__(**kwargs)
         if score not in SCORES:
-            raise ValueError(
-                f"LuongAttention: `score` must be one of {', '.join(SCORES)}. Received: score={score!r}."
-            )
+            raise ValueError(f"LuongAttention: `score` must be one of {', '.join(SCORES)}. Received: score={score!r}.")
         if units is not None and score != "concat":
             raise ValueError(f"LuongAttention: `units` belongs to score='concat'. Received: score={score!r}.")
         if units is not None and (not isinstance(units, int) or units < 1):

@@ -29,16 +29,12 @@ class AttentionEntry:
 
 
 ATTENTIONS = {
-    "bahdanau": AttentionEntry(
-        BahdanauAttention, lambda width: {"units": width}, "Hiemsch 1-3, Dang 2.3", ("cross",)
-    ),
+    "bahdanau": AttentionEntry(BahdanauAttention, lambda width: {"units": width}, "Hiemsch 1-3, Dang 2.3", ("cross",)),
     "bahdanau_feedback": AttentionEntry(
         BahdanauAttention, lambda width: {"units": width, "attention_feedback": True}, "Bahar 11", ("cross",)
     ),
     "luong_dot": AttentionEntry(LuongAttention, lambda width: {"score": "dot"}, "Dang 2.4", ("cross",)),
-    "luong_general": AttentionEntry(
-        LuongAttention, lambda width: {"score": "general"}, "Dang 2.4", ("cross",)
-    ),
+    "luong_general": AttentionEntry(LuongAttention, lambda width: {"score": "general"}, "Dang 2.4", ("cross",)),
     "luong_concat": AttentionEntry(
         LuongAttention, lambda width: {"score": "concat", "units": width}, "Dang 2.4", ("cross",)
     ),
@@ -63,9 +59,7 @@ def get_attention(identifier, width, **kwargs):
     """
     if isinstance(identifier, str):
         if identifier not in ATTENTIONS:
-            raise UserError(
-                f"unknown attention {identifier!r}: choose one of {', '.join(sorted(ATTENTIONS))}."
-            )
+            raise UserError(f"unknown attention {identifier!r}: choose one of {', '.join(sorted(ATTENTIONS))}.")
         entry = ATTENTIONS[identifier]
         return entry.layer(**entry.arguments(width), **kwargs)
     if isinstance(identifier, dict):

@@ -6,9 +6,10 @@ from keras_attn_zoo.models.rnn_backbone import RNNBackbone
 from keras_attn_zoo.models.rnn_decoder import RNNDecoder
 from keras_attn_zoo.models.token_embedding import TokenEmbedding
 from keras_attn_zoo.models.tokenizer import TranslationTokenizer
-from keras_attn_zoo.models.translator import Hypothesis, Translator
+from keras_attn_zoo.models.translator import ForcedDecoding, Hypothesis, Translator
 
 __all__ = [
+    "ForcedDecoding",
     "Hypothesis",
     "RNNBackbone",
     "RNNDecoder",

@@ -39,9 +39,7 @@ class TranslationPreprocessor(keras_hub.models.Seq2SeqLMPreprocessor):
     backbone_cls = RNNBackbone
     tokenizer_cls = TranslationTokenizer
 
-    def __init__(
-        self, source_tokenizer, tokenizer, encoder_sequence_length=128, decoder_sequence_length=128, **kwargs
-    ):
+    def __init__(self, source_tokenizer, tokenizer, encoder_sequence_length=128, decoder_sequence_length=128, **kwargs):
         super().__init__(
             tokenizer,
             encoder_sequence_length=encoder_sequence_length,
@@ -72,7 +70,7 @@ class TranslationPreprocessor(keras_hub.models.Seq2SeqLMPreprocessor):
             x = {"encoder_text": x, "decoder_text": [""] * len(x)}
         sources = self._encode(self.source_tokenizer, x["encoder_text"], self.encoder_sequence_length - 1)
         longest = max(len(ids) for ids in sources) + 1
-        inputs = self._pack_sources(sources, min(_round_up(longest), self.encoder_sequence_length))
+        inputs = self._pack_sources(sources, min(round_up(longest), self.encoder_sequence_length))
         length = sequence_length or self.decoder_sequence_length
         prompts = self._encode(self.tokenizer, x["decoder_text"], length - 1)
         prompts = [[self.tokenizer.start_token_id, *ids] for ids in prompts]
@@ -127,7 +125,8 @@ class TranslationPreprocessor(keras_hub.models.Seq2SeqLMPreprocessor):
         return cls(**config)
 
 
-def _round_up(length):
+def round_up(length):
+    """Return the next length that compiled backends are shown."""
     return -(-length // LENGTH_STEP) * LENGTH_STEP
 
 

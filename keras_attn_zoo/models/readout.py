@@ -38,18 +38,14 @@ class Readout(keras.layers.Layer):
     def __init__(self, kind, units=None, **kwargs):
         super().__init__(**kwargs)
         if kind not in READOUTS:
-            raise ValueError(
-                f"Readout: `kind` must be one of {', '.join(READOUTS)}. Received: kind={kind!r}."
-            )
+            raise ValueError(f"Readout: `kind` must be one of {', '.join(READOUTS)}. Received: kind={kind!r}.")
         if units is None and kind != "linear":
             raise ValueError(f"Readout: kind={kind!r} needs `units`. Received: units=None.")
         self.kind = kind
         self.units = units
         if units is not None:
             width = 2 * units if kind == "maxout" else units
-            self.dense = keras.layers.Dense(
-                width, use_bias=kind != "linear", dtype=self.dtype_policy, name="dense"
-            )
+            self.dense = keras.layers.Dense(width, use_bias=kind != "linear", dtype=self.dtype_policy, name="dense")
 
     def build(self, input_shape):
         """Build the linear map."""

@@ -138,9 +138,7 @@ class RNNBackbone(keras_hub.models.Backbone):
         if tied:
             output_projection = _TiedProjection(target_embedding)
         else:
-            output_projection = keras.layers.Dense(
-                target_vocabulary_size, dtype=dtype, name="output_projection"
-            )
+            output_projection = keras.layers.Dense(target_vocabulary_size, dtype=dtype, name="output_projection")
         decoder = RNNDecoder(
             attention=get_attention(cross_attention, hidden_dim, dtype=dtype, name="cross_attention"),
             target_embedding=target_embedding,
@@ -160,8 +158,7 @@ class RNNBackbone(keras_hub.models.Backbone):
         )
         source_dropout = keras.layers.Dropout(dropout, dtype=dtype, name="source_dropout")
         encoder_dropouts = [
-            keras.layers.Dropout(dropout, dtype=dtype, name=f"encoder_dropout_{i}")
-            for i in range(1, encoder_layers)
+            keras.layers.Dropout(dropout, dtype=dtype, name=f"encoder_dropout_{i}") for i in range(1, encoder_layers)
         ]
 
         def encode(token_ids, padding_mask):

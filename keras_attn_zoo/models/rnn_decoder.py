@@ -77,9 +77,7 @@ class RNNDecoder(keras.layers.Layer):
         self.input_feeding = input_feeding
         self.readout_embedding = readout_embedding
         self.states_of_cell = STATES_OF_CELL[cell]
-        self.cells = [
-            CELLS[cell](hidden_dim, dtype=self.dtype_policy, name=f"cell_{i}") for i in range(num_layers)
-        ]
+        self.cells = [CELLS[cell](hidden_dim, dtype=self.dtype_policy, name=f"cell_{i}") for i in range(num_layers)]
         self.embedding_dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
         self.layer_dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
         self.readout_dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)

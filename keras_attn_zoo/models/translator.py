@@ -1,6 +1,7 @@
 """The translator: a task that trains by `fit`, and takes and gives strings."""
 
 import dataclasses
+import time
 
 import keras
 import keras_hub
@@ -10,7 +11,7 @@ from keras import ops
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.models.preprocessor import TranslationPreprocessor
+from keras_attn_zoo.models.preprocessor import TranslationPreprocessor, round_up
 from keras_attn_zoo.models.rnn_backbone import OPTIONAL_INPUTS, RNNBackbone
 from keras_attn_zoo.training.train_step import PerTokenTraining
 
@@ -37,6 +38,21 @@ class Hypothesis:
     source_tokens: list[str]
     tokens: list[str]
     attention: np.ndarray | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ForcedDecoding:
+    """A given translation as the model sees it.
+
+    Attributes:
+        source_tokens: subwords of the source, the end token included.
+        tokens: subwords of the translation, the end token included.
+        attention: `(heads, len(tokens), len(source_tokens))`.
+    """
+
+    source_tokens: list[str]
+    tokens: list[str]
+    attention: np.ndarray
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -76,9 +92,7 @@ class Translator(PerTokenTraining, keras_hub.models.Seq2SeqLM):
         }
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
 
-    def compile(
-        self, optimizer="auto", *, label_smoothing=0.0, accumulation_steps=1, sampler="beam", **kwargs
-    ):
+    def compile(self, optimizer="auto", *, label_smoothing=0.0, accumulation_steps=1, sampler="beam", **kwargs):
         """Set up training and search.
 
         Args:
@@ -128,9 +142,7 @@ class Translator(PerTokenTraining, keras_hub.models.Seq2SeqLM):
         if isinstance(validation_data, (dict, tuple)):
             data = (validation_data,) if isinstance(validation_data, dict) else validation_data
             validation_data = self._to_ids(*data)
-        return keras.Model.fit(
-            self, x=x, y=y, sample_weight=sample_weight, validation_data=validation_data, **kwargs
-        )
+        return keras.Model.fit(self, x=x, y=y, sample_weight=sample_weight, validation_data=validation_data, **kwargs)
 
     def evaluate(self, x=None, y=None, sample_weight=None, **kwargs):
         """Return loss, perplexity and accuracy per token; see `keras.Model.evaluate`."""
@@ -164,9 +176,7 @@ class Translator(PerTokenTraining, keras_hub.models.Seq2SeqLM):
     def _search(self, inputs, stop_token_ids, with_attention):
         """Run the sampler; with attention, the scores of every step follow the hypotheses."""
         prompt = inputs["decoder_token_ids"]
-        memory, state = self.backbone.start_search(
-            inputs["encoder_token_ids"], inputs["encoder_padding_mask"]
-        )
+        memory, state = self.backbone.start_search(inputs["encoder_token_ids"], inputs["encoder_padding_mask"])
         cache = {"memory": memory, "state": {"model": state}}
         batch, length = ops.shape(prompt)[0], ops.shape(prompt)[1]
         if with_attention:
@@ -198,7 +208,9 @@ class Translator(PerTokenTraining, keras_hub.models.Seq2SeqLM):
             return self.sampler.search(**arguments)
         return {"token_ids": self.sampler(**arguments)[:, None]}
 
-    def translate(self, sentences, n_best=1, attention=False, batch_size=32, max_length=None, progress=None):
+    def translate(
+        self, sentences, n_best=1, attention=False, batch_size=32, max_length=None, progress=None, clock=None
+    ):
         """Translate sentences; return hypotheses with scores and, if asked for, attention.
 
         Sentences are taken in batches of like length, and lengths and rows are
@@ -211,6 +223,7 @@ class Translator(PerTokenTraining, keras_hub.models.Seq2SeqLM):
             batch_size: sentences searched at once.
             max_length: most tokens of a translation; by default the preprocessor's.
             progress: function called with the number of sentences done, after every batch.
+            clock: a `CompilationClock` that is told the shape and the seconds of every batch.
 
         Returns:
             a list, a sentence an entry: lists of up to `n_best` `Hypothesis`, the best first.
@@ -236,10 +249,58 @@ class Translator(PerTokenTraining, keras_hub.models.Seq2SeqLM):
             inputs = self.preprocessor.generate_preprocess([sentences[i] for i in chosen], max_length)
             rows = _padded_rows(len(chosen), batch_size)
             inputs = {key: _repeat_last_row(value, rows) for key, value in inputs.items()}
+            began = time.perf_counter()
             found = self._run_search(inputs, "attention" if attention else "hypotheses")
+            if clock is not None:
+                clock.record(inputs["encoder_token_ids"].shape, time.perf_counter() - began)
             for row, i in enumerate(chosen):
                 source = inputs["encoder_token_ids"][row][inputs["encoder_padding_mask"][row]]
                 results[i] = self._hypotheses(found, row, source, n_best)
+            done += len(chosen)
+            if progress is not None:
+                progress(done)
+        return results
+
+    def force(self, sources, targets, batch_size=32, progress=None):
+        """Decode along given translations; return the attention, with which words are aligned.
+
+        Args:
+            sources, targets: lists of as many strings.
+            batch_size: sentences decoded at once.
+            progress: function called with the number of sentences done, after every batch.
+
+        Returns:
+            a list of `ForcedDecoding`.
+
+        Raises:
+            UserError: lists of unequal length; a sentence longer than the limit.
+
+        Example:
+            >>> translator.force(["Guten Tag"], ["Hello"])[0].attention
+        """
+        if len(sources) != len(targets):
+            raise UserError(f"{len(sources)} sources and {len(targets)} targets: give as many of each.")
+        order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
+        results = [None] * len(sources)
+        done = 0
+        for start in range(0, len(order), batch_size):
+            chosen = order[start : start + batch_size]
+            x, labels, weights = self.preprocessor(
+                {"encoder_text": [sources[i] for i in chosen], "decoder_text": [targets[i] for i in chosen]}
+            )
+            x = _trim(x, "encoder_padding_mask", ("encoder_token_ids", "encoder_padding_mask"))
+            x = _trim(x, "decoder_padding_mask", ("decoder_token_ids", "decoder_padding_mask"))
+            rows = _padded_rows(len(chosen), batch_size)
+            x = {key: _repeat_last_row(value, rows) for key, value in x.items()}
+            scores = keras.Model.predict_on_batch(self.backbone, x)["attention_scores"]
+            for row, i in enumerate(chosen):
+                source = x["encoder_token_ids"][row][x["encoder_padding_mask"][row]]
+                target = labels[row][weights[row] > 0]
+                results[i] = ForcedDecoding(
+                    source_tokens=_pieces(self.preprocessor.source_tokenizer, source),
+                    tokens=_pieces(self.preprocessor.tokenizer, target),
+                    attention=np.asarray(scores[row][:, : len(target), : len(source)]),
+                )
             done += len(chosen)
             if progress is not None:
                 progress(done)
@@ -283,6 +344,12 @@ class Translator(PerTokenTraining, keras_hub.models.Seq2SeqLM):
                 )
             )
         return hypotheses
+
+
+def _trim(x, mask, keys):
+    """Cut padding that no row of the batch needs, down to a length that compiled backends see often."""
+    width = min(round_up(int(x[mask].sum(axis=1).max())), x[mask].shape[1])
+    return {key: value[:, :width] if key in keys else value for key, value in x.items()}
 
 
 def _pieces(tokenizer, ids):

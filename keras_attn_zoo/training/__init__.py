@@ -1,0 +1,1 @@
+"""Training: the loss per token, one train step per backend, schedules, callbacks."""

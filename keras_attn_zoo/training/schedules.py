@@ -59,9 +59,7 @@ class HalvingSchedule(keras.optimizers.schedules.LearningRateSchedule):
     def __init__(self, initial, start, every, rate=0.5):
         self.initial, self.start, self.every, self.rate = float(initial), int(start), int(every), float(rate)
         if self.initial <= 0 or self.every < 1 or not 0 < self.rate < 1:
-            raise UserError(
-                f"initial={initial} and every={every} must be positive, rate={rate} between 0 and 1."
-            )
+            raise UserError(f"initial={initial} and every={every} must be positive, rate={rate} between 0 and 1.")
 
     def __call__(self, step):
         """Return the learning rate of a step, counted from 0."""

@@ -29,13 +29,9 @@ class PerTokenTraining:
         if not 0 <= label_smoothing < 1:
             raise ValueError(f"`label_smoothing` must lie in [0, 1). Received: {label_smoothing}.")
         if not isinstance(accumulation_steps, int) or accumulation_steps < 1:
-            raise ValueError(
-                f"`accumulation_steps` must be a positive integer. Received: {accumulation_steps}."
-            )
+            raise ValueError(f"`accumulation_steps` must be a positive integer. Received: {accumulation_steps}.")
         if self.dtype_policy.name == "mixed_float16":
-            raise ValueError(
-                "mixed_float16 would need a scaled loss: take mixed_bfloat16. Received: mixed_float16."
-            )
+            raise ValueError("mixed_float16 would need a scaled loss: take mixed_bfloat16. Received: mixed_float16.")
         self.label_smoothing = float(label_smoothing)
         self.accumulation_steps = accumulation_steps
         self._token_metrics = {
@@ -149,9 +145,7 @@ def _jax_train_step(model, state, data):
         total = (sums, gradients) if total is None else _add(total, (sums, gradients))
     sums, gradients = total
     gradients, norm = _per_token(gradients, sums)
-    trainable, optimizer_variables = model.optimizer.stateless_apply(
-        optimizer_variables, gradients, trainable
-    )
+    trainable, optimizer_variables = model.optimizer.stateless_apply(optimizer_variables, gradients, trainable)
     logs, metrics_variables = _jax_update_metrics(model, metrics_variables, sums, norm)
     return logs, (trainable, non_trainable, optimizer_variables, metrics_variables)
 

@@ -1,0 +1,1 @@
+"""Systems, runs, run folders and tables."""

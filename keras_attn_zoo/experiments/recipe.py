@@ -1,0 +1,90 @@
+"""What the recipes share: train named systems on one corpus, score them, set the table beside the paper's."""
+
+import argparse
+import dataclasses
+from pathlib import Path
+
+from keras_attn_zoo.experiments.settings import System
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One system of a recipe, with what the paper reports of it.
+
+    Attributes:
+        system: the `System`.
+        paper: the paper's figures, `{column: figure}`; empty where it reports none.
+    """
+
+    system: System
+    paper: dict = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """A paper's comparison.
+
+    Attributes:
+        title: short title of the paper.
+        entries: its systems, by name.
+        default: names of the systems that run where none are named.
+        note: what a reader of the table must know.
+    """
+
+    title: str
+    entries: dict
+    default: tuple
+    note: str = ""
+
+
+def run_recipe(recipe, description, arguments=None):
+    """Run a recipe as a script: parse the command line, train, score, write the table.
+
+    Args:
+        recipe: a `Recipe`.
+        description: the script's docstring, shown by `--help`.
+        arguments: command line; by default that of the process.
+
+    Returns:
+        the exit status.
+    """
+    from keras_attn_zoo.cli import add_backend_argument, add_corpus_arguments, add_override_argument, guarded
+
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="folder of the runs; a run that stands there resumes")
+    parser.add_argument(
+        "--systems",
+        nargs="+",
+        default=list(recipe.default),
+        metavar="NAME",
+        help=f"systems to train, of: {', '.join(recipe.entries)} (default: {' '.join(recipe.default)})",
+    )
+    parser.add_argument("--table-only", action="store_true", help="train nothing, write the table of what stands there")
+    add_corpus_arguments(parser)
+    add_override_argument(parser)
+    add_backend_argument(parser)
+    return guarded(parser, lambda options: _run(recipe, options), arguments)
+
+
+def _run(recipe, options):
+    from keras_attn_zoo.cli import corpus_from_options, say, show_progress
+    from keras_attn_zoo.errors import UserError
+    from keras_attn_zoo.experiments.run import score_run, train_system
+    from keras_attn_zoo.experiments.table import results_table
+    from keras_attn_zoo.files import write_text
+
+    for name in options.systems:
+        if name not in recipe.entries:
+            raise UserError(f"unknown system {name!r}: choose of {', '.join(recipe.entries)}.")
+    folders = [options.out / name for name in options.systems]
+    if not options.table_only:
+        corpus = corpus_from_options(options)
+        for name, folder in zip(options.systems, folders, strict=True):
+            system = recipe.entries[name].system.override(**options.set)
+            run = train_system(system, corpus, folder, options.out / "data", resume=True, say=say)
+            if not run.read_scores():
+                score_run(folder, corpus.splits.test, corpus.gold, progress=show_progress(len(corpus.splits.test)))
+    table = results_table(folders, paper={name: recipe.entries[name].paper for name in options.systems})
+    text = "\n\n".join(part for part in (f"# {recipe.title}", table, recipe.note) if part) + "\n"
+    write_text(options.out / "results.md", text)
+    print(text)

@@ -1,0 +1,368 @@
+"""Train a system into a run folder, and score it there."""
+
+import dataclasses
+import math
+import time
+from pathlib import Path
+
+import keras
+
+from keras_attn_zoo.data.batches import TranslationBatches, as_fit_input, evaluation_batches, fit_arguments
+from keras_attn_zoo.data.cache import EncodedCorpus, build_cache, fingerprint
+from keras_attn_zoo.data.corpus import Filter, filter_pairs
+from keras_attn_zoo.data.subwords import Subwords, train_subword_pair
+from keras_attn_zoo.decoding import BeamSearch
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.evaluation.alignments import Alignment, alignment_scores, write_alignments
+from keras_attn_zoo.evaluation.text_scores import score_text
+from keras_attn_zoo.evaluation.timing import CompilationClock
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.word_alignment import align_words
+from keras_attn_zoo.files import read_json, write_text
+from keras_attn_zoo.models import RNNBackbone, TranslationPreprocessor, TranslationTokenizer, Translator
+from keras_attn_zoo.models.word_vectors import load_word_vectors
+from keras_attn_zoo.training.callbacks import BestPreset, ResumableState, RunLog, ValidationBLEU, read_log
+from keras_attn_zoo.training.progress import Progress
+from keras_attn_zoo.training.schedules import HalvingSchedule, InverseSquareRoot, TeacherForcing
+
+# Sentences of a validation or test batch.
+EVALUATION_ROWS = 64
+# A translation may be this much longer than the longest training sentence.
+ROOM_FOR_TRANSLATIONS = 1.25
+
+
+@dataclasses.dataclass(frozen=True)
+class PreparedData:
+    """Subword models and encoded splits of a corpus."""
+
+    subword_paths: tuple
+    train: EncodedCorpus
+    valid: EncodedCorpus
+
+
+def prepare_data(corpus, settings, folder, say=lambda text: None):
+    """Train subwords and encode training and validation text, or open what stands there already.
+
+    Args:
+        corpus: a `Corpus`.
+        settings: a `DataSettings`.
+        folder: where subword models and caches stand; systems with the same settings share them.
+        say: function of a line of text that tells what is being done.
+
+    Raises:
+        UserError: text that cannot be read, or settings that it does not allow.
+    """
+    pair_filter = Filter(settings.min_words, settings.max_words, settings.max_length_ratio, settings.drop_duplicates)
+    options = {
+        "vocabulary_size": settings.vocabulary_size,
+        "joint": settings.joint,
+        "model_type": settings.model_type,
+        "byte_fallback": settings.byte_fallback,
+    }
+    kept = _Filtered(corpus.splits.train, pair_filter)
+    key = fingerprint(corpus.splits.train, (), [options, dataclasses.asdict(pair_filter)])[:12]
+    folder = Path(folder) / key
+    names = ("joint.spm", "joint.spm") if settings.joint else ("source.spm", "target.spm")
+    paths = tuple(folder / name for name in names)
+    if not all(path.exists() for path in paths):
+        say("training the subword models")
+        train_subword_pair(kept, folder, **options)
+    source, target = (Subwords(path) for path in paths)
+
+    def cache(name, pairs, pair_filter):
+        say(f"encoding the {name} text")
+        limit = settings.max_tokens - 2
+        return build_cache(folder / f"{name}-{settings.max_tokens}", pairs, source, target, pair_filter, limit, limit)
+
+    train = cache("train", corpus.splits.train, pair_filter)
+    return PreparedData(paths, train, cache("valid", corpus.splits.valid, Filter()))
+
+
+class _Filtered:
+    """The pairs that a filter keeps, as often as they are asked for."""
+
+    def __init__(self, pairs, pair_filter):
+        self.pairs, self.pair_filter = pairs, pair_filter
+
+    def __iter__(self):
+        return iter(filter_pairs(self.pairs, self.pair_filter))
+
+
+def build_translator(system, subword_paths, max_tokens):
+    """Build a system's translator, with fresh weights drawn from the system's seed."""
+    keras.utils.set_random_seed(system.seed)
+    source, target = (Path(path).read_bytes() for path in subword_paths)
+    length = math.ceil(max_tokens * ROOM_FOR_TRANSLATIONS)
+    preprocessor = TranslationPreprocessor(
+        TranslationTokenizer(source, config_file="source_tokenizer.json"),
+        TranslationTokenizer(target),
+        encoder_sequence_length=length,
+        decoder_sequence_length=length,
+    )
+    backbone = RNNBackbone(
+        preprocessor.source_tokenizer.vocabulary_size(),
+        preprocessor.tokenizer.vocabulary_size(),
+        **system.backbone,
+    )
+    return Translator(backbone, preprocessor)
+
+
+def compile_translator(translator, system):
+    """Compile as the system's training and search settings say."""
+    training, search = system.training, system.search
+    schedules = {
+        "constant": lambda: training.learning_rate,
+        "plateau": lambda: training.learning_rate,
+        "inverse_sqrt": lambda: InverseSquareRoot(training.learning_rate, training.warmup_steps),
+        "halving": lambda: HalvingSchedule(training.learning_rate, training.decay_start, training.decay_every),
+    }
+    if training.schedule not in schedules:
+        raise UserError(f"schedule must be one of {', '.join(schedules)}; received {training.schedule!r}.")
+    translator.compile(
+        optimizer=keras.optimizers.Adam(schedules[training.schedule](), global_clipnorm=training.clip_norm),
+        label_smoothing=training.label_smoothing,
+        accumulation_steps=training.accumulation_steps,
+        sampler=BeamSearch(search.beams, search.length_penalty),
+    )
+
+
+def train_system(system, corpus, folder, data_folder=None, resume=False, say=lambda text: None):
+    """Train a system on a corpus into a run folder.
+
+    A run that was stopped, by Ctrl-C or by a kill, goes on with `resume=True`
+    from its last round, to the numbers of an uninterrupted one.
+
+    Args:
+        system: a `System`.
+        corpus: a `Corpus`.
+        folder: the run folder.
+        data_folder: where subword models and caches stand; by default in the run folder.
+        resume: whether to go on with a run that stands there.
+        say: function of a line of text that tells what is being done.
+
+    Returns:
+        the `RunFolder`.
+
+    Raises:
+        UserError: bad settings or text; a folder that holds something else.
+
+    Example:
+        >>> train_system(SYSTEMS["uniform"], embedded_corpus(), "runs/uniform")  # doctest: +SKIP
+    """
+    run = RunFolder(folder)
+    training = system.training
+    if training.best_by not in ("loss", "bleu"):
+        raise UserError(f"best_by must be loss or bleu; received {training.best_by!r}.")
+    if not resume and run.config.exists():
+        run.create(system, corpus.description)
+    data = prepare_data(corpus, system.data, data_folder or run.path / "data", say)
+    translator = build_translator(system, data.subword_paths, system.data.max_tokens)
+    compile_translator(translator, system)
+    run.create(system, corpus.description, resume, beside=("data",))
+    _load_vectors(translator, training, say)
+
+    batches = TranslationBatches(
+        data.train,
+        tokens_per_batch=system.data.tokens_per_batch,
+        sentences_per_batch=system.data.sentences_per_batch,
+        seed=system.seed,
+        bucket_count=system.data.bucket_count,
+        teacher_forcing=_teacher_forcing(training),
+        rounds_per_epoch=training.validations_per_epoch,
+    )
+    valid = evaluation_batches(
+        data.valid, sentences_per_batch=EVALUATION_ROWS, bucket_count=min(3, system.data.bucket_count)
+    )
+    rounds = max(1, round(training.epochs * batches.batches_per_epoch / len(batches)))
+    monitor = f"val_{training.best_by}"
+    watched = [BestPreset(run.best, monitor)]
+    mode = "max" if training.best_by == "bleu" else "min"
+    if training.schedule == "plateau":
+        watched.append(
+            keras.callbacks.ReduceLROnPlateau(
+                monitor, training.plateau_factor, training.plateau_patience, mode=mode, min_delta=0.0
+            )
+        )
+    if training.patience is not None:
+        watched.append(keras.callbacks.EarlyStopping(monitor, patience=training.patience, mode=mode))
+    state = ResumableState(run.state, batches, watched)
+    if state.restore(translator) or batches.round >= rounds:
+        say("training has ended already")
+        return run
+    callbacks = []
+    if training.best_by == "bleu":
+        sources, references = zip(*list(corpus.splits.valid)[: training.bleu_sentences], strict=True)
+        callbacks.append(ValidationBLEU(list(sources), list(references), system.search.batch_size))
+    callbacks += [Progress(batches, rounds, system.name), RunLog(run.log, batches), *watched, state]
+    translator.fit(
+        **fit_arguments(batches),
+        epochs=rounds,
+        validation_data=as_fit_input(valid),
+        callbacks=callbacks,
+        verbose=0,
+    )
+    return run
+
+
+def _teacher_forcing(training):
+    if training.teacher_forcing == 1.0 and training.teacher_forcing_end in (None, 1.0):
+        return None
+    return TeacherForcing(training.teacher_forcing, training.teacher_forcing_end, training.teacher_forcing_steps)
+
+
+def _load_vectors(translator, training, say):
+    sides = (
+        (
+            training.word_vectors_source,
+            translator.backbone.source_embedding,
+            translator.preprocessor.source_tokenizer,
+        ),
+        (
+            training.word_vectors_target,
+            translator.backbone.target_embedding,
+            translator.preprocessor.tokenizer,
+        ),
+    )
+    for path, embedding, tokenizer in sides:
+        if path is not None:
+            found = load_word_vectors(embedding, tokenizer.get_vocabulary(), path)
+            say(f"{found} of {embedding.input_dim} embeddings begin as vectors of {path}")
+
+
+def load_translator(path, beams=None, length_penalty=None):
+    """Load the translator of a run folder or of a preset.
+
+    Args:
+        path: a run folder, or whatever `Translator.from_preset` takes.
+        beams, length_penalty: settings of the search; by default those of the run, or 5 and 1.
+
+    Raises:
+        UserError: there is no trained system, or it is damaged.
+    """
+    run = RunFolder(path)
+    search = None
+    preset = str(path)
+    if run.config.exists():
+        search = run.system().search
+        if not run.best.exists():
+            raise UserError(f"{path} has no trained model yet: train it, or resume it with --resume.")
+        preset = str(run.best)
+    elif "://" not in preset and not Path(preset).is_dir():
+        raise UserError(f"there is no run folder or preset {path}: check the path.")
+    try:
+        translator = Translator.from_preset(preset)
+    except (ValueError, OSError, KeyError, TypeError) as error:
+        reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+        raise UserError(f"{preset} is no preset of a translator, or is damaged: {reason}") from error
+    translator.compile(
+        sampler=BeamSearch(
+            beams or (search.beams if search else 5),
+            length_penalty if length_penalty is not None else (search.length_penalty if search else 1.0),
+        )
+    )
+    return translator
+
+
+def score_run(folder, pairs, gold=None, name="test", beams=None, length_penalty=None, progress=None):
+    """Translate and score a test set; write hypotheses, scores and alignments into the run folder.
+
+    Args:
+        folder: the run folder of a trained system.
+        pairs: test sentence pairs.
+        gold: for each pair `(source words, target words, Alignment)`, or None for no alignment scores.
+        name: of the test set, in files and tables.
+        beams, length_penalty: settings of the search; by default those of the system.
+        progress: function called with a word and the number of sentences done.
+
+    Returns:
+        the scores, plain data.
+    """
+    run = RunFolder(folder)
+    system = run.system()
+    search = system.search
+    translator = load_translator(folder, beams, length_penalty)
+    pairs = list(pairs)
+    sources, references = [source for source, _ in pairs], [target for _, target in pairs]
+    clock = CompilationClock()
+    report = None if progress is None else (lambda done: progress("translated", done))
+    began = time.perf_counter()
+    found = translator.translate(sources, batch_size=search.batch_size, clock=clock, progress=report)
+    seconds = time.perf_counter() - began
+    hypotheses = [best[0].text for best in found]
+    write_text(run.hypotheses(name), "".join(text + "\n" for text in hypotheses))
+    scores = {
+        "system": system.name,
+        "sentences": len(pairs),
+        "beams": translator.sampler.num_beams,
+        "length_penalty": translator.sampler.length_penalty,
+        "text": score_text(hypotheses, references).as_dict(),
+        **_likelihood(translator, pairs),
+        "translation_seconds": seconds,
+        "translation_compilation_seconds": clock.compilation,
+        "training": training_summary(run),
+        "parameters": translator.count_params(),
+        "backend": keras.config.backend(),
+    }
+    if gold is not None:
+        scores["alignment"] = score_alignment(translator, gold, run.alignment(name), search.batch_size)
+    run.add_scores(name, scores)
+    return scores
+
+
+def score_alignment(translator, gold, path, batch_size=32):
+    """Align gold-aligned sentence pairs by forced decoding; write the links; return AER, precision, recall.
+
+    Args:
+        translator: a `Translator`.
+        gold: `(source words, target words, Alignment)` a sentence.
+        path: file of the links, in Pharaoh's format counted from 0, source first.
+    """
+    links, _ = align_words(translator, [(source, target) for source, target, _ in gold], batch_size)
+    predicted = [Alignment(sure=frozenset(found)) for found in links]
+    write_alignments(path, predicted)
+    scores = alignment_scores(predicted, [alignment for *_, alignment in gold])
+    return {
+        "aer": scores.aer,
+        "precision": scores.precision,
+        "recall": scores.recall,
+        "sentences": scores.sentences,
+    }
+
+
+def _likelihood(translator, pairs):
+    """Loss, perplexity and accuracy per real target token of a test set; what is over the limit is left out."""
+    x, y, weights = translator.preprocessor(
+        {"encoder_text": [source for source, _ in pairs], "decoder_text": [target for _, target in pairs]}
+    )
+    result = translator.evaluate(x, y, sample_weight=weights, batch_size=EVALUATION_ROWS, verbose=0, return_dict=True)
+    return {key: float(result[key]) for key in ("loss", "perplexity", "accuracy", "tokens")}
+
+
+def training_summary(run):
+    """Return steps, rounds and wall time of a run's training, from its log; compilation apart."""
+    lines = read_log(run.log)
+    steps = [line for line in lines if "seconds" in line]
+    rounds = [line for line in lines if "round" in line]
+    clock = CompilationClock()
+    for line in steps:
+        clock.record(tuple(line["shape"]), line["seconds"])
+    tokens = sum(line["tokens"] for line in steps)
+    return {
+        "steps": len(steps),
+        "rounds": len(rounds),
+        "best_valid_loss": min((line["val_loss"] for line in rounds), default=None),
+        "seconds": clock.total,
+        "compilation_seconds": clock.compilation,
+        "tokens_per_second": tokens / clock.steady if clock.steady else None,
+        "steps_per_second": len(steps) / clock.steady if clock.steady else None,
+        "environment": read_json(run.environment)["backend"],
+    }
+
+
+def curves(folders, key="val_loss"):
+    """Return the curves of runs, for `plot_curves`: `{name: (steps, values)}`."""
+    found = {}
+    for folder in folders:
+        lines = [line for line in read_log(RunFolder(folder).log) if key in line]
+        found[Path(folder).name] = ([line["step"] for line in lines], [line[key] for line in lines])
+    return found

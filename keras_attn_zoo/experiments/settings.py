@@ -1,0 +1,186 @@
+"""The settings of a system: what makes it, trains it and searches with it; plain data, checked on entry."""
+
+import dataclasses
+
+from keras_attn_zoo.errors import UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class DataSettings:
+    """How text becomes batches.
+
+    Attributes:
+        vocabulary_size: subwords of each model.
+        model_type: "bpe", "unigram", "word" or "char".
+        joint: one subword model for both sides.
+        byte_fallback: write unknown characters as bytes.
+        min_words, max_words: bounds on the words of a training sentence, on either side.
+        max_length_ratio: bound on the ratio of the two sides; None for none.
+        drop_duplicates: whether to keep a training pair once.
+        max_tokens: most subwords of a sentence.
+        sentences_per_batch, tokens_per_batch: budget of a batch; exactly one.
+        bucket_count: number of batch shapes.
+    """
+
+    vocabulary_size: int | None = 8000
+    model_type: str = "bpe"
+    joint: bool = False
+    byte_fallback: bool = False
+    min_words: int = 1
+    max_words: int | None = None
+    max_length_ratio: float | None = None
+    drop_duplicates: bool = False
+    max_tokens: int = 100
+    sentences_per_batch: int | None = 128
+    tokens_per_batch: int | None = None
+    bucket_count: int = 6
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingSettings:
+    """How a system is trained.
+
+    Attributes:
+        epochs: readings of the corpus, at most.
+        validations_per_epoch: rounds of an epoch.
+        learning_rate: of Adam, at its peak.
+        schedule: "constant", "inverse_sqrt" (with `warmup_steps`), "halving" (from step `decay_start` on, every
+            `decay_every` steps) or "plateau" (times `plateau_factor` after `plateau_patience` rounds without gain).
+        clip_norm: bound on the norm of the gradient; None for none.
+        label_smoothing: share of the probability that is spread over the vocabulary.
+        accumulation_steps: parts in which a batch is taken.
+        teacher_forcing: probability of feeding the gold token at the beginning, and
+        teacher_forcing_end: from step `teacher_forcing_steps` on; None keeps it constant.
+        best_by: "loss" or "bleu" on the validation set.
+        bleu_sentences: validation sentences that are translated for "bleu".
+        patience: rounds without gain before training stops; None never stops early.
+        word_vectors_source, word_vectors_target: text files of word vectors to begin with.
+    """
+
+    epochs: float = 10
+    validations_per_epoch: int = 4
+    learning_rate: float = 1e-3
+    schedule: str = "constant"
+    warmup_steps: int = 4000
+    decay_start: int = 16000
+    decay_every: int = 4000
+    plateau_factor: float = 0.9
+    plateau_patience: int = 2
+    clip_norm: float | None = 1.0
+    label_smoothing: float = 0.0
+    accumulation_steps: int = 1
+    teacher_forcing: float = 1.0
+    teacher_forcing_end: float | None = None
+    teacher_forcing_steps: int | None = None
+    best_by: str = "loss"
+    bleu_sentences: int = 500
+    patience: int | None = None
+    word_vectors_source: str | None = None
+    word_vectors_target: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchSettings:
+    """How a system translates.
+
+    Attributes:
+        beams: number of hypotheses; 1 is greedy.
+        length_penalty: exponent of the length penalty.
+        batch_size: sentences searched at once.
+    """
+
+    beams: int = 5
+    length_penalty: float = 1.0
+    batch_size: int = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class System:
+    """A named system: a builder with its data, training and search.
+
+    Attributes:
+        name: the name by which recipes and the command line know it.
+        backbone: arguments of `RNNBackbone`, vocabularies left out.
+        data, training, search: the settings.
+        seed: fixes weights, data order, dropout and sampling.
+        source: paper and section it stands in.
+    """
+
+    name: str
+    backbone: dict
+    data: DataSettings = DataSettings()
+    training: TrainingSettings = TrainingSettings()
+    search: SearchSettings = SearchSettings()
+    seed: int = 1
+    source: str = ""
+
+    def to_dict(self):
+        """Return plain data for a file."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, value):
+        """Read what `to_dict` gave.
+
+        Raises:
+            UserError: a setting that does not exist.
+        """
+        parts = {"data": DataSettings, "training": TrainingSettings, "search": SearchSettings}
+        try:
+            return cls(**{key: parts[key](**part) if key in parts else part for key, part in value.items()})
+        except TypeError as error:
+            raise UserError(f"the settings do not fit this version: {error}. Train the system anew.") from None
+
+    def override(self, **settings):
+        """Return a copy with settings changed; each is named as in its part, `backbone` entries too.
+
+        Raises:
+            UserError: no part has a setting of that name.
+
+        Example:
+            >>> System("a", {"hidden_dim": 512}).override(epochs=3, hidden_dim=64).training.epochs
+            3
+        """
+        changed = {"backbone": dict(self.backbone)}
+        own = {"seed", "name"}
+        for key, value in settings.items():
+            part = next(
+                (p for p in ("data", "training", "search") if key in getattr(self, p).__dataclass_fields__),
+                None,
+            )
+            if part is not None:
+                changed[part] = dataclasses.replace(changed.get(part, getattr(self, part)), **{key: value})
+            elif key in own:
+                changed[key] = value
+            elif key in BACKBONE_SETTINGS:
+                changed["backbone"][key] = value
+            else:
+                raise UserError(f"there is no setting {key!r}: choose one of {', '.join(sorted(all_settings()))}.")
+        return dataclasses.replace(self, **changed)
+
+
+BACKBONE_SETTINGS = frozenset(
+    [
+        "embedding_dim",
+        "hidden_dim",
+        "cell",
+        "encoder_layers",
+        "decoder_layers",
+        "bidirectional",
+        "cross_attention",
+        "attention_query",
+        "input_feeding",
+        "readout",
+        "readout_dim",
+        "readout_embedding",
+        "initial_state",
+        "tie_embeddings",
+        "dropout",
+    ]
+)
+
+
+def all_settings():
+    """Names of all settings that `System.override` takes."""
+    parts = (DataSettings, TrainingSettings, SearchSettings)
+    return {name for part in parts for name in part.__dataclass_fields__} | BACKBONE_SETTINGS | {"seed", "name"}

@@ -1,0 +1,55 @@
+"""Embeddings that begin as word vectors from a text file."""
+
+import numpy as np
+from keras import ops
+
+from keras_attn_zoo.data.corpus import read_lines
+from keras_attn_zoo.errors import UserError
+
+
+def load_word_vectors(embedding, vocabulary, path):
+    """Set the rows of an embedding to the vectors of the same words; leave the other rows alone.
+
+    Use it before training. Pieces are compared with words after the mark of a
+    word's beginning, `▁`, is taken off; pieces that do not begin a word keep
+    what they have.
+
+    Args:
+        embedding: a built `TokenEmbedding`.
+        vocabulary: its pieces, in the order of their ids.
+        path: text file, plain or gzip: a word and its numbers a line, with or without the header line of word2vec.
+
+    Returns:
+        how many pieces were found.
+
+    Raises:
+        UserError: vectors of another width; a line that is no vector; not a single piece found.
+
+    Example:
+        >>> load_word_vectors(backbone.source_embedding, tokenizer.get_vocabulary(), "vectors.de.txt")
+
+    Source: Hiemsch, section 6 (pretrained embeddings, which it names as an extension).
+    """
+    rows = {piece[1:]: i for i, piece in enumerate(vocabulary) if piece.startswith("▁") and len(piece) > 1}
+    width = embedding.output_dim
+    table = np.array(ops.convert_to_numpy(embedding.embeddings))
+    found = 0
+    for number, line in enumerate(read_lines(path), start=1):
+        word, *numbers = line.split(" ")
+        if number == 1 and len(numbers) == 1:
+            continue
+        if len(numbers) != width:
+            raise UserError(
+                f"{path} line {number} has {len(numbers)} numbers, the embedding has a width of {width}: "
+                "take other vectors, or set embedding_dim."
+            )
+        if word in rows:
+            try:
+                table[rows[word]] = [float(x) for x in numbers]
+            except ValueError:
+                raise UserError(f"{path} line {number} is no vector: {line[:40]!r}.") from None
+            found += 1
+    if not found:
+        raise UserError(f"{path} has a vector for none of the {len(rows)} words of the vocabulary: is it the language?")
+    embedding.embeddings.assign(table)
+    return found

@@ -1,0 +1,253 @@
+"""Callbacks of a training run: its log, its best preset, its state for resuming.
+
+A *round* is what Keras calls an epoch: the stretch of training between two
+validations, of which an epoch of the corpus may have several.
+"""
+
+import json
+import time
+import zipfile
+from pathlib import Path
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.evaluation.timing import CompilationClock
+from keras_attn_zoo.files import atomic_path, read_json, write_json
+
+# What Keras' own callbacks count from round to round, and forget when training begins again.
+_COUNTERS = ("wait", "best", "cooldown_counter", "stopped_epoch")
+
+
+class RunLog(keras.callbacks.Callback):
+    """Write the numbers of every step and every round as lines of JSON.
+
+    Use it to draw curves and to time a run. A resumed run continues the file:
+    lines of steps that are taken again are removed first.
+
+    Lines: `{"step": n, "loss": ..., "gradient_norm": ..., "learning_rate": ..., "seconds": ...}` a step, the
+    numbers those of its own batch, and `{"round": r, "step": n, "val_loss": ..., ...}` a round.
+
+    Args:
+        path: file to write.
+        batches: the `TranslationBatches` that are trained on; their shapes tell compilation from running.
+
+    Example:
+        >>> model.fit(**fit_arguments(batches), callbacks=[RunLog("log.jsonl", batches)])  # doctest: +SKIP
+    """
+
+    def __init__(self, path, batches):
+        super().__init__()
+        self.path = Path(path)
+        self.batches = batches
+        self.clock = CompilationClock()
+
+    def on_train_begin(self, logs=None):
+        """Open the file, and cut what will be written again."""
+        self.step = self._first = self.batches.round * len(self.batches)
+        kept = [line for line in read_log(self.path) if line["step"] <= self.step] if self.path.exists() else []
+        with atomic_path(self.path) as aside:
+            aside.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+        for line in kept:
+            if "seconds" in line:
+                self.clock.record(tuple(line["shape"]), line["seconds"])
+        self._file = self.path.open("a", encoding="utf-8")
+
+    def on_train_batch_begin(self, batch, logs=None):
+        """Start the clock of a step."""
+        self._began = time.perf_counter()
+
+    def on_train_batch_end(self, batch, logs=None):
+        """Write a step."""
+        numbers = {name: float(value) for name, value in logs.items()}
+        seconds = time.perf_counter() - self._began
+        # Batches are counted from the round in which `fit` began.
+        shape = self.batches.bound(self.step - self._first)
+        self.clock.record(shape, seconds)
+        self.step += 1
+        learning_rate = float(ops.convert_to_numpy(self.model.optimizer.learning_rate))
+        self._write({"step": self.step, **numbers, "learning_rate": learning_rate, "seconds": seconds, "shape": shape})
+
+    def on_epoch_end(self, epoch, logs=None):
+        """Write a round."""
+        self._write({"round": epoch + 1, "step": self.step, **{k: float(v) for k, v in logs.items()}})
+        self._file.flush()
+
+    def on_train_end(self, logs=None):
+        """Close the file."""
+        self._file.close()
+
+    def _write(self, line):
+        try:
+            self._file.write(json.dumps(line) + "\n")
+        except OSError as error:
+            raise UserError(f"cannot write {self.path}: {error.strerror}. Free some space, then resume.") from None
+
+
+def read_log(path):
+    """Read the lines of a `RunLog`; a last line cut by a kill is left out.
+
+    Raises:
+        UserError: there is no such file, or it is no log.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines(keepends=True)
+    except OSError as error:
+        raise UserError(f"cannot read the log {path}: {error.strerror}. Is this a run folder?") from None
+    records = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            records.append(json.loads(line))
+        except json.JSONDecodeError:
+            if number == len(lines) and not line.endswith("\n"):
+                break
+            raise UserError(f"{path} line {number} is no JSON: the log is damaged.") from None
+    return records
+
+
+class ValidationBLEU(keras.callbacks.Callback):
+    """Translate validation sentences after every round; log "val_bleu".
+
+    Put it before the callbacks that watch "val_bleu".
+
+    Args:
+        sources: sentences to translate.
+        references: their translations.
+        batch_size: sentences searched at once.
+    """
+
+    def __init__(self, sources, references, batch_size=32):
+        super().__init__()
+        self.sources, self.references, self.batch_size = sources, references, batch_size
+
+    def on_epoch_end(self, epoch, logs=None):
+        """Add the score to the logs, which the callbacks after this one read."""
+        from keras_attn_zoo.evaluation.text_scores import score_text
+
+        found = self.model.translate(self.sources, batch_size=self.batch_size)
+        scores = score_text([best[0].text for best in found], self.references, metrics=("bleu",))
+        logs["val_bleu"] = scores["bleu"].score
+
+
+class BestPreset(keras.callbacks.Callback):
+    """Save the model as a preset whenever a number has improved.
+
+    A preset holds tokenizers and configuration too, so it translates by
+    itself, under any backend. It is written aside and then renamed.
+
+    Args:
+        folder: where the preset shall stand.
+        monitor: "val_loss" or "val_bleu".
+    """
+
+    def __init__(self, folder, monitor="val_loss"):
+        super().__init__()
+        self.folder, self.monitor = Path(folder), monitor
+        self.sign = -1.0 if monitor == "val_bleu" else 1.0
+        self.best = None
+
+    def on_epoch_end(self, epoch, logs=None):
+        """Save, if this round is the best so far."""
+        value = float(logs[self.monitor])
+        if self.best is None or self.sign * value < self.sign * self.best:
+            with atomic_path(self.folder) as aside:
+                self.model.save_to_preset(str(aside))
+            self.best = value
+
+
+class ResumableState(keras.callbacks.Callback):
+    """Save after every round all that the next one depends on.
+
+    A run killed at any moment resumes at its last complete round, and gives
+    the numbers of an uninterrupted run on the same backend and device: weights,
+    optimiser, random states and the counters of other callbacks are kept, and the
+    order of batches is a function of seed and round. Put it last.
+
+    Keras' `BackupAndRestore` keeps neither random states nor counters.
+
+    Args:
+        folder: where the state stands; replaced as a whole.
+        batches: the `TranslationBatches` that are trained on.
+        watched: callbacks whose counters are kept, such as `EarlyStopping`.
+
+    Example:
+        >>> state = ResumableState("state", batches, watched=[stopper])  # doctest: +SKIP
+        >>> state.restore(model)  # doctest: +SKIP
+        >>> model.fit(**fit_arguments(batches), callbacks=[stopper, state])  # doctest: +SKIP
+    """
+
+    def __init__(self, folder, batches, watched=()):
+        super().__init__()
+        self.folder = Path(folder)
+        self.batches = batches
+        self.watched = list(watched)
+        self._counters = None
+
+    def restore(self, model):
+        """Load the saved state, if there is one, into a compiled model; set the round of the batches.
+
+        Returns:
+            whether training had ended: all rounds were done, or it was stopped early.
+
+        Raises:
+            UserError: the state is damaged, or of another model.
+        """
+        if not self.folder.exists():
+            return False
+        saved = read_json(self.folder / "state.json")
+        if keras.config.backend() != saved["backend"]:
+            raise UserError(
+                f"this run was begun under {saved['backend']}, not {keras.config.backend()}: resume it there."
+            )
+        model.optimizer.build(model.trainable_variables)
+        variables = _state_variables(model)
+        try:
+            with np.load(self.folder / "variables.npz", allow_pickle=False) as arrays:
+                values = [arrays[str(i)] for i in range(len(arrays.files))]
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            raise UserError(f"{self.folder} is damaged: remove it to begin again, or restore a copy.") from None
+        shapes = [tuple(value.shape) for value in values]
+        if shapes != [tuple(variable.shape) for variable in variables]:
+            raise UserError(f"{self.folder} belongs to another model: take another run folder.")
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
+        self._counters = saved["counters"]
+        self.batches.set_round(saved["round"])
+        return saved["ended"]
+
+    def on_train_begin(self, logs=None):
+        """Give the other callbacks their counters back, which they have just reset."""
+        for callback, counters in zip(self.watched, self._counters or [], strict=False):
+            for name, value in counters.items():
+                setattr(callback, name, value)
+
+    def on_epoch_end(self, epoch, logs=None):
+        """Save the state."""
+        counters = [
+            {name: _plain(getattr(callback, name)) for name in _COUNTERS if hasattr(callback, name)}
+            for callback in self.watched
+        ]
+        with atomic_path(self.folder) as aside:
+            aside.mkdir()
+            arrays = {str(i): ops.convert_to_numpy(variable) for i, variable in enumerate(_state_variables(self.model))}
+            np.savez(aside / "variables.npz", **arrays)
+            write_json(
+                aside / "state.json",
+                {
+                    "round": epoch + 1,
+                    "backend": keras.config.backend(),
+                    "counters": counters,
+                    "ended": bool(self.model.stop_training),
+                },
+            )
+
+
+def _state_variables(model):
+    """List weights, random states and optimiser variables, in an order that a model fixes."""
+    return [*model.trainable_variables, *model.non_trainable_variables, *model.optimizer.variables]
+
+
+def _plain(value):
+    return value if value is None else float(value)

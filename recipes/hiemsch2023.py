@@ -1,0 +1,94 @@
+"""Hiemsch: Incorporating Attention Mechanisms in RNN-based Encoder-Decoder Models.
+
+A bidirectional GRU encoder, a GRU decoder, Bahdanau's attention, German to English. The paper's experiments 1 to 4
+differ in learning rate, batch size and teacher forcing; its ablation is experiment 4 with uniform attention. The
+remaining systems take up what the paper's discussion asks for: dropout, maxout readout, beam search, a decaying
+learning rate and a decaying teacher forcing.
+
+Examples:
+  python recipes/hiemsch2023.py --train train.de train.en --out runs/hiemsch
+  python recipes/hiemsch2023.py --train train.de.gz train.en.gz --valid val.de.gz val.en.gz \\
+      --test test.de.gz test.en.gz --out runs/multi30k --systems bahdanau-dropout uniform-dropout
+  python recipes/hiemsch2023.py --embedded --out runs/embedded --set epochs=4 hidden_dim=128
+
+How the paper is read:
+- The readout is fed the new decoder state, the context and the embedding of the previous token, as in the original of
+  Bahdanau; the paper's text says the previous state.
+- Teacher forcing throws a coin for every target position of every sentence.
+- Vocabularies are 8,000 subwords a side; the paper's are 8,000 words.
+- The paper does not say how many epochs its models were given; it sees overfitting after about six.
+"""
+
+import dataclasses
+import sys
+
+from keras_attn_zoo.experiments.recipe import Entry, Recipe, run_recipe
+from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, System, TrainingSettings
+
+BACKBONE = {"embedding_dim": 256, "hidden_dim": 512, "cell": "gru", "readout": "linear"}
+DATA = DataSettings(vocabulary_size=8000, min_words=4, max_words=30)
+TRAINING = TrainingSettings(epochs=6, validations_per_epoch=4, clip_norm=None)
+GREEDY = SearchSettings(beams=1)
+
+
+def experiment(name, learning_rate, batch, teacher_forcing, attention="bahdanau"):
+    """One of the paper's models: no dropout, linear readout, greedy search."""
+    return System(
+        name=name,
+        backbone={**BACKBONE, "cross_attention": attention},
+        data=dataclasses.replace(DATA, sentences_per_batch=batch),
+        training=dataclasses.replace(TRAINING, learning_rate=learning_rate, teacher_forcing=teacher_forcing),
+        search=GREEDY,
+        source="Hiemsch, section 5",
+    )
+
+
+def extended(name, attention="bahdanau", dropout=0.4, **training):
+    """The paper's sizes with its wish list: maxout readout, beam search, a learning rate that decays."""
+    settings = {
+        "epochs": 12,
+        "validations_per_epoch": 2,
+        "learning_rate": 1e-3,
+        "schedule": "plateau",
+        "plateau_factor": 0.5,
+        "plateau_patience": 1,
+        "patience": 5,
+        **training,
+    }
+    return System(
+        name=name,
+        backbone={**BACKBONE, "readout": "maxout", "cross_attention": attention, "dropout": dropout},
+        data=dataclasses.replace(DATA, min_words=1, max_words=50),
+        training=TrainingSettings(**settings),
+        search=SearchSettings(beams=5, length_penalty=1.0),
+        source="Hiemsch, section 6",
+    )
+
+
+ENTRIES = {
+    "experiment-1": Entry(experiment("experiment-1", 1e-4, 128, 0.8)),
+    "experiment-2": Entry(experiment("experiment-2", 5e-4, 256, 0.8)),
+    "experiment-3": Entry(experiment("experiment-3", 5e-4, 128, 0.5)),
+    "experiment-4": Entry(experiment("experiment-4", 1e-4, 128, 0.5), {"BLEU": "17.75", "perplexity": "88.2"}),
+    "uniform": Entry(experiment("uniform", 1e-4, 128, 0.5, "uniform"), {"BLEU": "12.09", "perplexity": "100.5"}),
+    "bahdanau-plain": Entry(extended("bahdanau-plain", dropout=0.0)),
+    "bahdanau-dropout": Entry(extended("bahdanau-dropout")),
+    "uniform-plain": Entry(extended("uniform-plain", "uniform", dropout=0.0)),
+    "uniform-dropout": Entry(extended("uniform-dropout", "uniform")),
+    "bahdanau-decaying-forcing": Entry(
+        extended(
+            "bahdanau-decaying-forcing", teacher_forcing=1.0, teacher_forcing_end=0.5, teacher_forcing_steps=2000
+        )
+    ),
+}
+
+RECIPE = Recipe(
+    title="Hiemsch: Bahdanau's attention against uniform attention",
+    entries=ENTRIES,
+    default=("experiment-1", "experiment-2", "experiment-3", "experiment-4", "uniform"),
+    note="In brackets the paper's own figures: Europarl German-English, sentences of 4 to 30 words, greedy search; its "
+    "perplexities are the exponentials of its test losses 4.48 and 4.61.",
+)
+
+if __name__ == "__main__":
+    sys.exit(run_recipe(RECIPE, __doc__))
