@@ -76,9 +76,7 @@ ENTRIES = {
     "uniform-plain": Entry(extended("uniform-plain", "uniform", dropout=0.0)),
     "uniform-dropout": Entry(extended("uniform-dropout", "uniform")),
     "bahdanau-decaying-forcing": Entry(
-        extended(
-            "bahdanau-decaying-forcing", teacher_forcing=1.0, teacher_forcing_end=0.5, teacher_forcing_steps=2000
-        )
+        extended("bahdanau-decaying-forcing", teacher_forcing=1.0, teacher_forcing_end=0.5, teacher_forcing_steps=2000)
     ),
 }
 

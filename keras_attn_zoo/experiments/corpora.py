@@ -3,7 +3,7 @@
 import dataclasses
 from pathlib import Path
 
-from keras_attn_zoo.data.corpus import ParallelFiles, Splits, TSVFile, random_split
+from keras_attn_zoo.data.corpus import ParallelFiles, Splits, TSVFile, random_split, read_lines
 from keras_attn_zoo.errors import UserError
 
 
@@ -22,13 +22,14 @@ class Corpus:
     gold: list | None = None
 
 
-def corpus_from_files(train, valid=None, test=None, seed=0):
+def corpus_from_files(train, valid=None, test=None, seed=0, reverse=False):
     """Read a corpus from files.
 
     Args:
         train, valid, test: each a `(source, target)` pair of files with one sentence a line, or one TSV
             file, plain or gzip. Without `valid` and `test`, the text is split 8:1:1 at random.
         seed: of the random split.
+        reverse: whether the second file or column is the source.
 
     Raises:
         UserError: one of `valid` and `test` without the other; a file that is missing.
@@ -38,12 +39,21 @@ def corpus_from_files(train, valid=None, test=None, seed=0):
     """
     if (valid is None) != (test is None):
         raise UserError("give validation and test files, or neither for a random split.")
-    description = {"train": _names(train)}
+    description = {"train": _names(train), "reverse": reverse}
     if valid is None:
-        description["split"] = {"ratios": [8, 1, 1], "seed": seed}
-        return Corpus(random_split(_open(train), seed=seed), description)
+        description["split_seed"] = seed
+        return Corpus(random_split(open_pairs(train, reverse), seed=seed), description)
     description.update(valid=_names(valid), test=_names(test))
-    return Corpus(Splits(_open(train), list(_open(valid)), list(_open(test))), description)
+    splits = Splits(open_pairs(train, reverse), list(open_pairs(valid, reverse)), list(open_pairs(test, reverse)))
+    return Corpus(splits, description)
+
+
+def corpus_from_description(description):
+    """Read the corpus again that the description in a run folder tells of."""
+    if "generated" in description:
+        return embedded_corpus(**description["generated"])
+    parts = {name: _one_or_two(description[name]) for name in ("train", "valid", "test") if name in description}
+    return corpus_from_files(**parts, seed=description.get("split_seed", 0), reverse=description["reverse"])
 
 
 def embedded_corpus(train=12000, valid=400, test=500, seed=0):
@@ -66,9 +76,50 @@ def embedded_corpus(train=12000, valid=400, test=500, seed=0):
     return Corpus(Splits(pairs["train"], pairs["valid"], pairs["test"]), description, gold)
 
 
-def _open(files):
-    return TSVFile(files) if isinstance(files, (str, Path)) else ParallelFiles(*files)
+def open_pairs(files, reverse=False):
+    """Return sentence pairs of two files or of one TSV file, to be iterated as often as one likes.
+
+    Args:
+        files: `(source, target)`, or the path of a TSV file.
+        reverse: whether the second file or column is the source.
+    """
+    if isinstance(files, (str, Path)):
+        return TSVFile(files, 1, 0) if reverse else TSVFile(files)
+    return ParallelFiles(*reversed(files)) if reverse else ParallelFiles(*files)
+
+
+def read_bitext(bitext=None, source=None, target=None, reverse=False):
+    """Read tokenised sentence pairs: words apart by spaces.
+
+    Args:
+        bitext: file of `SOURCE ||| TARGET` lines.
+        source, target: two files in its place.
+        reverse: whether the second side is the source.
+
+    Returns:
+        a list of `(source words, target words)`.
+
+    Raises:
+        UserError: no file or too many; a line without a bar, or with an empty side.
+    """
+    if (bitext is None) == (source is None and target is None) or (source is None) != (target is None):
+        raise UserError("give --bitext, or --source and --target.")
+    if bitext is not None:
+        pairs, place = [line.split("|||") for line in read_lines(bitext)], bitext
+    else:
+        pairs, place = list(ParallelFiles(source, target)), source
+    found = []
+    for number, pair in enumerate(pairs, start=1):
+        words = [side.split() for side in pair]
+        if len(words) != 2 or not all(words):
+            raise UserError(f"{place} line {number} is no pair of sentences: give SOURCE ||| TARGET, neither empty.")
+        found.append(tuple(reversed(words)) if reverse else tuple(words))
+    return found
+
+
+def _one_or_two(files):
+    return tuple(files) if len(files) == 2 else files[0]
 
 
 def _names(files):
-    return [str(file) for file in ([files] if isinstance(files, (str, Path)) else files)]
+    return [str(Path(file).resolve()) for file in ([files] if isinstance(files, (str, Path)) else files)]

@@ -18,9 +18,7 @@ COLUMNS = {
     "steps": lambda s: f"{s['training']['steps']}",
     "tokens/s": lambda s: f"{s['training']['tokens_per_second']:.0f}",
     "translation": lambda s: clock_time(s["translation_seconds"] - s["translation_compilation_seconds"]),
-    "compilation": lambda s: clock_time(
-        s["training"]["compilation_seconds"] + s["translation_compilation_seconds"]
-    ),
+    "compilation": lambda s: clock_time(s["training"]["compilation_seconds"] + s["translation_compilation_seconds"]),
     "parameters": lambda s: f"{s['parameters'] / 1e6:.1f} M",
 }
 

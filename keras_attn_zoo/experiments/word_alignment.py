@@ -7,6 +7,7 @@ import numpy as np
 from keras_attn_zoo.data.corpus import normalise
 from keras_attn_zoo.evaluation.alignments import extract_alignment, merge_subwords
 
+_PUNCTUATION = re.compile(r"([,.;:?!]+)(?=\s|$)")
 _SPACE_BEFORE_PUNCTUATION = re.compile(r" ([,.;:?!])")
 
 
@@ -81,3 +82,40 @@ def align_words(translator, pairs, batch_size=32, progress=None):
         for one, (source, target) in zip(decoded, pairs, strict=True)
     ]
     return [extract_alignment(matrix) for matrix in matrices], matrices
+
+
+def sentence_picture(translator, sentence, target=None, subwords=False):
+    """Attention of one sentence, ready to draw.
+
+    Args:
+        translator: a `Translator`.
+        sentence: the source sentence.
+        target: a given translation; None draws the model's own.
+        subwords: whether rows and columns are subwords and not words.
+
+    Returns:
+        the matrix `(target, source)` and the words on its two axes.
+    """
+    if target is None:
+        one = translator.translate([sentence], attention=True)[0][0]
+        target = one.text
+    else:
+        one = translator.force([sentence], [target])[0]
+    attention = one.attention.mean(axis=0)
+    if subwords:
+        return attention, one.source_tokens, one.tokens
+    source_words, target_words = split_words(sentence), split_words(target)
+    matrix = word_attention(
+        attention, one.source_tokens, one.tokens, source_words, target_words, source_reduction="sum"
+    )
+    return matrix, source_words, target_words
+
+
+def split_words(text):
+    """Split a sentence into words, with punctuation apart.
+
+    Example:
+        >>> split_words("Er ruft, ja.")
+        ['Er', 'ruft', ',', 'ja', '.']
+    """
+    return _PUNCTUATION.sub(r" \1", normalise(text)).split()

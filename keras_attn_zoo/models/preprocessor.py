@@ -97,14 +97,7 @@ class TranslationPreprocessor(keras_hub.models.Seq2SeqLMPreprocessor):
 
     def _encode(self, tokenizer, texts, limit):
         """Tokenize; raise where a sentence is longer than the limit."""
-        encoded = [list(ids) for ids in tokenizer.tokenize([str(text) for text in texts])]
-        for number, ids in enumerate(encoded, start=1):
-            if len(ids) > limit:
-                raise UserError(
-                    f"sentence {number} has {len(ids)} tokens, more than the {limit} that the model takes: "
-                    "split it, or raise the sequence length of the preprocessor."
-                )
-        return encoded
+        return check_lengths(tokenizer.tokenize([str(text) for text in texts]), limit)
 
     def get_config(self):
         """Return the arguments of the constructor."""
@@ -123,6 +116,17 @@ class TranslationPreprocessor(keras_hub.models.Seq2SeqLMPreprocessor):
             if isinstance(config[key], dict):
                 config[key] = keras.layers.deserialize(config[key])
         return cls(**config)
+
+
+def check_lengths(encoded, limit):
+    """Return tokenized sentences as they are; raise where one is longer than the limit."""
+    for number, ids in enumerate(encoded, start=1):
+        if len(ids) > limit:
+            raise UserError(
+                f"sentence {number} has {len(ids)} tokens, more than the {limit} that the model takes: "
+                "split it, or raise the sequence length of the preprocessor."
+            )
+    return encoded
 
 
 def round_up(length):

@@ -263,7 +263,6 @@ class RNNBackbone(keras_hub.models.Backbone):
 
     def get_config(self):
         """Return the arguments of the constructor."""
-        attention = self.cross_attention
         return {
             **super().get_config(),
             "source_vocabulary_size": self.source_vocabulary_size,
@@ -274,9 +273,7 @@ class RNNBackbone(keras_hub.models.Backbone):
             "encoder_layers": self.encoder_layers,
             "decoder_layers": self.decoder_layers,
             "bidirectional": self.bidirectional,
-            "cross_attention": (
-                keras.layers.serialize(attention) if isinstance(attention, AttentionLayer) else attention
-            ),
+            "cross_attention": _attention_config(self.cross_attention),
             "attention_query": self.attention_query,
             "input_feeding": self.input_feeding,
             "readout": self.readout,
@@ -304,6 +301,14 @@ class _TiedProjection(keras.layers.Layer):
 
     def compute_output_spec(self, readouts):
         return keras.KerasTensor((*readouts.shape[:-1], self.embedding.input_dim), self.compute_dtype)
+
+
+def _attention_config(attention):
+    """Return a name as it is, and the configuration of a layer without its shapes: the decoder builds it."""
+    if not isinstance(attention, AttentionLayer):
+        return attention
+    config = keras.layers.serialize(attention)
+    return {key: value for key, value in config.items() if key != "build_config"}
 
 
 def _embedding_initializer():

@@ -2,6 +2,7 @@
 
 import keras
 import keras_hub
+import sentencepiece
 
 from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
@@ -33,6 +34,8 @@ class TranslationTokenizer(keras_hub.tokenizers.SentencePieceTokenizer):
 
     def set_proto(self, proto):
         """Take a SentencePiece model, as a path or bytes."""
+        # Loading would tell on the terminal that the text is normalised elsewhere.
+        sentencepiece.set_min_log_level(2)
         super().set_proto(proto)
         self._subwords = None if proto is None else Subwords(self.proto)
 

@@ -11,7 +11,7 @@ from keras import ops
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.models.preprocessor import TranslationPreprocessor, round_up
+from keras_attn_zoo.models.preprocessor import TranslationPreprocessor, check_lengths, round_up
 from keras_attn_zoo.models.rnn_backbone import OPTIONAL_INPUTS, RNNBackbone
 from keras_attn_zoo.training.train_step import PerTokenTraining
 
@@ -241,7 +241,10 @@ class Translator(PerTokenTraining, keras_hub.models.Seq2SeqLM):
         results = [None] * len(sentences)
         if not sentences:
             return results
-        tokenized = self.preprocessor.source_tokenizer.tokenize([str(sentence) for sentence in sentences])
+        tokenized = check_lengths(
+            self.preprocessor.source_tokenizer.tokenize([str(sentence) for sentence in sentences]),
+            self.preprocessor.encoder_sequence_length - 1,
+        )
         order = sorted(range(len(sentences)), key=lambda i: len(tokenized[i]))
         done = 0
         for start in range(0, len(order), batch_size):

@@ -1,0 +1,96 @@
+"""Which backend the command line runs on, settled before Keras is imported."""
+
+import contextlib
+import importlib.util
+import json
+import os
+import sys
+import warnings
+from pathlib import Path
+
+from keras_attn_zoo.errors import UserError
+
+# The fastest first, as `docs/speed.md` measures them.
+BACKENDS = ("jax", "tensorflow", "torch")
+
+
+def choose_backend(name=None):
+    """Set Keras' backend: the named one, else the configured one, else the fastest that is installed.
+
+    Call it before anything imports keras.
+
+    Args:
+        name: "jax", "tensorflow" or "torch"; None takes the environment variable KERAS_BACKEND, then
+            Keras' own configuration file, then the first of `BACKENDS` that is installed. A file that says
+            "tensorflow" does not count: Keras writes that by itself when it is first imported.
+
+    Returns:
+        the backend's name.
+
+    Raises:
+        UserError: an unknown backend, or one that is not installed.
+
+    Example:
+        >>> choose_backend("jax")
+        'jax'
+    """
+    installed = [backend for backend in BACKENDS if importlib.util.find_spec(backend) is not None]
+    if name is None:
+        name = os.environ.get("KERAS_BACKEND")
+    if name is None:
+        configured = _configured()
+        chosen = configured in installed and configured != "tensorflow"
+        name = configured if chosen else next(iter(installed), None)
+    if name is None:
+        raise UserError("no backend is installed: pip install 'keras-attn-zoo[jax]' (or [tensorflow], [torch]).")
+    if name not in BACKENDS:
+        raise UserError(f"unknown backend {name!r}: choose one of {', '.join(BACKENDS)}.")
+    if name not in installed:
+        raise UserError(
+            f"the backend {name} is not installed: pip install 'keras-attn-zoo[{name}]', "
+            f"or choose one of {', '.join(installed) or 'none'}."
+        )
+    os.environ["KERAS_BACKEND"] = name
+    _quieten(name)
+    return name
+
+
+def _configured():
+    home = Path(os.environ.get("KERAS_HOME", Path.home() / ".keras"))
+    try:
+        return json.loads((home / "keras.json").read_text(encoding="utf-8")).get("backend")
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def _quieten(backend):
+    """Keep the libraries' own messages off the terminal, and their idle start-up out of the way."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    warnings.filterwarnings("ignore", module=r"(keras|keras_hub|jax|tensorflow|torch)\b.*")
+    if backend == "jax":
+        cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "keras-attn-zoo" / "jax"
+        os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache))
+    if backend == "tensorflow":
+        with _silent_standard_error():
+            import tensorflow
+            import tensorflow_text  # noqa: F401
+
+            tensorflow.constant(0)
+    else:
+        # KerasHub would import it wherever it is installed, which takes seconds and serves nothing here.
+        sys.modules.setdefault("tensorflow", None)
+        sys.modules.setdefault("tensorflow_text", None)
+
+
+@contextlib.contextmanager
+def _silent_standard_error():
+    """Send what C++ writes before its log levels are read to nowhere; Python's errors are raised as ever."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)

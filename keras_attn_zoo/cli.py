@@ -1,0 +1,435 @@
+"""The command `attn-zoo`: train, translate, evaluate, align, plot, and a demonstration."""
+
+import argparse
+import ast
+import errno
+import os
+import sys
+from pathlib import Path
+
+import keras_attn_zoo
+from keras_attn_zoo.backends import BACKENDS, choose_backend
+from keras_attn_zoo.errors import UserError
+
+INTERRUPTED = 130
+
+
+# Pieces that the recipes use too.
+
+
+def guarded(parser, action, arguments=None):
+    """Parse a command line, choose the backend, run; turn bad input into one line and a status.
+
+    Args:
+        parser: an `argparse.ArgumentParser` with the options of `add_backend_argument`.
+        action: function of the parsed options, or None for the one that a subcommand has set.
+        arguments: the command line; by default that of the process.
+
+    Returns:
+        the exit status: 0, 2 for bad input, 130 after Ctrl-C.
+    """
+    options, rest = parser.parse_known_args(arguments)
+    # argparse ends a list of positional arguments at the first option; what comes after options belongs to it too.
+    more = getattr(options, "list_argument", None)
+    if rest and (more is None or any(item.startswith("-") for item in rest)):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:
+        setattr(options, more, [*getattr(options, more), *rest])
+    action = action or options.action
+    try:
+        choose_backend(options.backend)
+        return action(options) or 0
+    except UserError as error:
+        print(f"{parser.prog}: error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"\n{parser.prog}: stopped. A training run resumes at its last round.", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has closed the pipe; leave nothing for Python to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT, errno.EPERM):
+            raise
+        place = f" {error.filename}" if error.filename else ""
+        print(f"{parser.prog}: error: cannot write{place}: {error.strerror}.", file=sys.stderr)
+        return 2
+
+
+def say(text):
+    """Tell what is being done, beside the output proper."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def show_progress(total):
+    """Return a function that shows how many of `total` sentences are done."""
+    moves = sys.stderr.isatty()
+
+    def show(what, done):
+        if moves or done == total:
+            print(f"{what} {done}/{total} sentences", end="\r" if moves and done < total else "\n", file=sys.stderr)
+
+    return show
+
+
+def add_backend_argument(parser):
+    """Add `--backend`."""
+    parser.add_argument(
+        "--backend",
+        metavar="NAME",
+        help=f"{', '.join(BACKENDS)}; by default the configured one (KERAS_BACKEND), else the fastest installed",
+    )
+
+
+def add_corpus_arguments(parser):
+    """Add the options that name training, validation and test text."""
+    group = parser.add_argument_group("text: two files, one sentence a line, or one TSV file; plain or gzip")
+    for name, text in (("train", "training"), ("valid", "validation"), ("test", "test")):
+        group.add_argument(f"--{name}", nargs="+", metavar="FILE", help=f"{text} text: SOURCE TARGET, or one TSV file")
+    group.add_argument("--reverse", action="store_true", help="the second file or column is the source")
+    group.add_argument("--split-seed", type=int, default=0, help="of the random split, without --valid and --test")
+    group.add_argument("--embedded", action="store_true", help="use the corpus that the package makes itself")
+
+
+def add_override_argument(parser):
+    """Add `--set`."""
+    parser.add_argument(
+        "--set",
+        nargs="+",
+        default={},
+        action=_Settings,
+        metavar="NAME=VALUE",
+        help="change settings of a system, such as epochs=3 hidden_dim=256 seed=2",
+    )
+
+
+class _Settings(argparse.Action):
+    """Collect NAME=VALUE pairs; values are Python literals, or else words."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        settings = dict(getattr(namespace, self.dest))
+        for item in values:
+            name, equals, value = item.partition("=")
+            if not equals:
+                parser.error(f"--set takes NAME=VALUE; received {item!r}")
+            try:
+                settings[name] = ast.literal_eval(value)
+            except (ValueError, SyntaxError):
+                settings[name] = value
+        setattr(namespace, self.dest, settings)
+
+
+def corpus_from_options(options):
+    """Read the corpus that the options of `add_corpus_arguments` name."""
+    from keras_attn_zoo.experiments.corpora import corpus_from_files, embedded_corpus
+
+    if options.embedded:
+        if options.train:
+            raise UserError("--embedded and --train: give one of them.")
+        return embedded_corpus()
+    if not options.train:
+        raise UserError("no training text: give --train SOURCE TARGET, --train FILE.tsv, or --embedded.")
+    return corpus_from_files(
+        *(_files(name, getattr(options, name)) for name in ("train", "valid", "test")),
+        seed=options.split_seed,
+        reverse=options.reverse,
+    )
+
+
+def _files(name, files):
+    if files is None:
+        return None
+    if len(files) > 2:
+        raise UserError(f"--{name} takes SOURCE TARGET or one TSV file; received {len(files)} files.")
+    return tuple(files) if len(files) == 2 else files[0]
+
+
+# The subcommands.
+
+
+def _demo(options):
+    from keras_attn_zoo.experiments.demo import run_demo
+
+    run_demo(options.out, say, show_progress)
+
+
+def _train(options):
+    from keras_attn_zoo.experiments.run import score_run, train_system
+    from keras_attn_zoo.experiments.systems import SYSTEMS, small
+    from keras_attn_zoo.experiments.table import results_table
+
+    if options.system not in SYSTEMS:
+        raise UserError(f"unknown system {options.system!r}: choose one of {', '.join(SYSTEMS)}.")
+    system = SYSTEMS[options.system]
+    system = (small(system) if options.small else system).override(**options.set)
+    corpus = corpus_from_options(options)
+    run = train_system(system, corpus, options.run, resume=options.resume, say=say)
+    score_run(run.path, corpus.splits.test, corpus.gold, progress=show_progress(len(corpus.splits.test)))
+    print(results_table([run.path]))
+
+
+def _translate(options):
+    from keras_attn_zoo.data.corpus import read_lines
+    from keras_attn_zoo.experiments.run import load_translator
+    from keras_attn_zoo.files import write_text
+
+    if options.sentences and options.input:
+        raise UserError("sentences and --input: give one of them.")
+    sentences = options.sentences or list(read_lines(options.input or "-"))
+    translator = load_translator(options.model, options.beams, options.length_penalty)
+    # An empty line stays an empty line, so that lines of input and output correspond.
+    numbers = [i for i, sentence in enumerate(sentences) if sentence.strip()]
+    show = show_progress(len(numbers)) if options.output else None
+    found = translator.translate(
+        [sentences[i] for i in numbers],
+        n_best=options.n_best,
+        batch_size=options.batch_size,
+        progress=show and (lambda done: show("translated", done)),
+    )
+    lines = [[""] for _ in sentences]
+    for i, hypotheses in zip(numbers, found, strict=True):
+        if options.n_best > 1:
+            lines[i] = [f"{i} ||| {one.text} ||| {one.score:.4f}" for one in hypotheses]
+        else:
+            lines[i] = [f"{hypotheses[0].text}\t{hypotheses[0].score:.4f}" if options.scores else hypotheses[0].text]
+    text = "".join(f"{line}\n" for group in lines for line in group)
+    if options.output:
+        write_text(options.output, text)
+    else:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def _evaluate(options):
+    from keras_attn_zoo.data.corpus import read_lines
+    from keras_attn_zoo.evaluation.text_scores import score_text
+    from keras_attn_zoo.experiments.corpora import corpus_from_description, open_pairs
+    from keras_attn_zoo.experiments.run import score_run
+    from keras_attn_zoo.experiments.run_folder import RunFolder
+    from keras_attn_zoo.experiments.table import results_table
+
+    if options.hypotheses or options.references:
+        if not (options.hypotheses and options.references) or options.runs:
+            raise UserError("to score text, give --hypotheses and --references and no run.")
+        print(score_text(list(read_lines(options.hypotheses)), list(read_lines(options.references))))
+        return
+    if not options.runs:
+        raise UserError("give a run folder, or --hypotheses and --references.")
+    for folder in options.runs:
+        if options.test:
+            pairs, gold = list(open_pairs(_files("test", options.test), options.reverse)), None
+        else:
+            corpus = corpus_from_description(RunFolder(folder).corpus())
+            pairs, gold = list(corpus.splits.test), corpus.gold
+        score_run(folder, pairs, gold, options.name, options.beams, options.length_penalty, show_progress(len(pairs)))
+    print(results_table(options.runs, options.name))
+
+
+def _align(options):
+    from keras_attn_zoo.evaluation.alignments import Alignment, alignment_scores, format_alignment, read_alignments
+    from keras_attn_zoo.experiments.corpora import read_bitext
+    from keras_attn_zoo.experiments.run import load_translator
+    from keras_attn_zoo.experiments.word_alignment import align_words
+    from keras_attn_zoo.files import write_text
+
+    pairs = read_bitext(options.bitext, options.source, options.target, options.reverse)
+    gold = None
+    if options.gold:
+        lengths = [(len(source), len(target)) for source, target in pairs]
+        gold = read_alignments(options.gold, options.index_base, options.gold_reverse, lengths=lengths)
+    translator = load_translator(options.model)
+    show = show_progress(len(pairs))
+    links, _ = align_words(translator, pairs, options.batch_size, lambda done: show("aligned", done))
+    predicted = [Alignment(sure=frozenset(found)) for found in links]
+    text = "".join(format_alignment(one) + "\n" for one in predicted)
+    if options.output:
+        write_text(options.output, text)
+    elif not options.gold:
+        sys.stdout.write(text)
+    if gold is not None:
+        print(alignment_scores(predicted, gold))
+
+
+def _plot_attention(options):
+    from keras_attn_zoo.analysis.pictures import plot_attention
+    from keras_attn_zoo.experiments.run import load_translator
+    from keras_attn_zoo.experiments.word_alignment import sentence_picture
+
+    translator = load_translator(options.model, options.beams)
+    matrix, source, target = sentence_picture(translator, options.sentence, options.target, options.subwords)
+    plot_attention(matrix, source, target, options.output)
+    say(f"wrote {options.output}")
+
+
+def _plot_curves(options):
+    from keras_attn_zoo.analysis.pictures import plot_curves
+    from keras_attn_zoo.experiments.run import curves
+
+    plot_curves(curves(options.runs, options.key), options.output, ylabel=options.key.replace("val_", "validation "))
+    say(f"wrote {options.output}")
+
+
+def build_parser():
+    """Return the parser of `attn-zoo`."""
+    parser = argparse.ArgumentParser(
+        prog="attn-zoo",
+        description="Use, compare and look inside attention mechanisms for translation.",
+        epilog="examples:\n"
+        "  attn-zoo demo\n"
+        "  attn-zoo train --system bahdanau --train train.de train.en --run runs/bahdanau\n"
+        '  attn-zoo translate runs/bahdanau "Guten Morgen."\n'
+        "  attn-zoo COMMAND --help",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {keras_attn_zoo.__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def command(name, action, summary, examples, group=commands, list_argument=None):
+        sub = group.add_parser(
+            name,
+            help=summary,
+            description=summary[0].upper() + summary[1:] + ".",
+            epilog="examples:\n" + "\n".join(f"  {line}" for line in examples),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        sub.set_defaults(action=action, list_argument=list_argument)
+        add_backend_argument(sub)
+        return sub
+
+    def search_arguments(sub):
+        sub.add_argument("--beams", type=_positive, help="hypotheses kept; 1 is greedy (default: the run's)")
+        sub.add_argument("--length-penalty", type=float, help="exponent of the length penalty (default: the run's)")
+
+    sub = command(
+        "demo",
+        _demo,
+        "train Bahdanau's attention and its uniform twin on a corpus made here, score, translate and draw",
+        ["attn-zoo demo", "attn-zoo demo --out my-demo --backend torch"],
+    )
+    sub.add_argument("--out", type=Path, default=Path("demo-run"), help="folder (default: %(default)s); resumes there")
+
+    sub = command(
+        "train",
+        _train,
+        "train a system on parallel text into a run folder, then score it on the test text",
+        [
+            "attn-zoo train --system bahdanau --train train.de train.en --run runs/bahdanau",
+            "attn-zoo train --system luong-general --train all.tsv --reverse --run runs/luong --set epochs=5",
+            "attn-zoo train --system uniform --embedded --small --run runs/uniform --resume",
+        ],
+    )
+    sub.add_argument("--system", required=True, metavar="NAME", help="an unknown name lists the known ones")
+    sub.add_argument("--run", type=Path, required=True, metavar="DIR", help="the run folder")
+    sub.add_argument("--resume", action="store_true", help="go on with the run that stands there")
+    sub.add_argument("--small", action="store_true", help="take the system in the size of the demonstration")
+    add_corpus_arguments(sub)
+    add_override_argument(sub)
+
+    sub = command(
+        "translate",
+        _translate,
+        "translate sentences, a file, or what comes through a pipe",
+        [
+            'attn-zoo translate runs/bahdanau "Guten Morgen." "Wie geht es dir?"',
+            "attn-zoo translate runs/bahdanau --input news.de --output news.en --beams 5",
+            "cat news.de | attn-zoo translate hf://user/preset > news.en",
+            'attn-zoo translate runs/bahdanau --n-best 3 "Guten Morgen."',
+        ],
+        list_argument="sentences",
+    )
+    sub.add_argument("model", help="a run folder, a preset folder, or hf://user/preset")
+    sub.add_argument("sentences", nargs="*", metavar="SENTENCE", help="by default the standard input, a line each")
+    sub.add_argument("--input", metavar="FILE", help="file of sentences, plain or gzip")
+    sub.add_argument("--output", type=Path, metavar="FILE", help="by default the standard output")
+    sub.add_argument("--n-best", type=_positive, default=1, help="write NUMBER ||| TEXT ||| SCORE lines")
+    sub.add_argument("--scores", action="store_true", help="write the score behind each translation")
+    sub.add_argument("--batch-size", type=_positive, default=32, help="sentences searched at once (default: 32)")
+    search_arguments(sub)
+
+    sub = command(
+        "evaluate",
+        _evaluate,
+        "score runs on a test text (BLEU, chrF, TER, perplexity, AER), or a file of translations",
+        [
+            "attn-zoo evaluate runs/bahdanau runs/uniform",
+            "attn-zoo evaluate runs/bahdanau --test news.de news.en --name news --beams 12",
+            "attn-zoo evaluate --hypotheses ours.en --references news.en",
+        ],
+        list_argument="runs",
+    )
+    sub.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="run folders")
+    sub.add_argument(
+        "--test", nargs="+", metavar="FILE", help="SOURCE TARGET or one TSV file; by default the run's own"
+    )
+    sub.add_argument("--reverse", action="store_true", help="the second file or column is the source")
+    sub.add_argument("--name", default="test", help="of the test set, in the run folder (default: test)")
+    sub.add_argument("--hypotheses", metavar="FILE", help="translations, one a line")
+    sub.add_argument("--references", metavar="FILE", help="their references")
+    search_arguments(sub)
+
+    sub = command(
+        "align",
+        _align,
+        "align the words of given translations by forced decoding; write Pharaoh lines, score against gold",
+        [
+            "attn-zoo align runs/bahdanau --source test.de --target test.en --output test.align",
+            "attn-zoo align runs/bahdanau --bitext test.de-en --gold gold.talp --index-base 1",
+        ],
+    )
+    sub.add_argument("model", help="a run folder, a preset folder, or hf://user/preset")
+    sub.add_argument("--source", metavar="FILE", help="source sentences, words apart by spaces")
+    sub.add_argument("--target", metavar="FILE", help="their translations")
+    sub.add_argument("--bitext", metavar="FILE", help="both in one file: SOURCE ||| TARGET")
+    sub.add_argument("--reverse", action="store_true", help="the second side is the source of the model")
+    sub.add_argument("--gold", metavar="FILE", help="gold links, i-j sure and ipj possible")
+    sub.add_argument("--index-base", type=int, choices=(0, 1), default=0, help="what the gold counts from (default: 0)")
+    sub.add_argument("--gold-reverse", action="store_true", help="the gold links are target-source")
+    sub.add_argument("--output", type=Path, metavar="FILE", help="links, source-target, counted from 0")
+    sub.add_argument("--batch-size", type=_positive, default=32, help="sentences decoded at once (default: 32)")
+
+    plots = commands.add_parser("plot", help="draw the attention of a sentence, or the curves of runs")
+    kinds = plots.add_subparsers(title="pictures", metavar="PICTURE", required=True)
+    sub = command(
+        "attention",
+        _plot_attention,
+        "draw the attention matrix of a sentence, with its words on both axes",
+        [
+            'attn-zoo plot attention runs/bahdanau "Er ruft den Freund an." --output attention.png',
+            'attn-zoo plot attention runs/bahdanau "Guten Tag." --target "Hello." --output forced.pdf',
+        ],
+        kinds,
+    )
+    sub.add_argument("model", help="a run folder, a preset folder, or hf://user/preset")
+    sub.add_argument("sentence", help="the source sentence")
+    sub.add_argument("--target", metavar="TEXT", help="a given translation; by default the model's own")
+    sub.add_argument("--subwords", action="store_true", help="draw subwords instead of words")
+    sub.add_argument("--output", type=Path, required=True, metavar="FILE", help="picture: .png, .pdf or .svg")
+    sub.add_argument("--beams", type=_positive, help="hypotheses kept (default: the run's)")
+    sub = command(
+        "curves",
+        _plot_curves,
+        "draw the curves of several runs in one picture",
+        ["attn-zoo plot curves runs/bahdanau runs/uniform --output curves.png", "... --key val_bleu"],
+        kinds,
+    )
+    sub.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run folders")
+    sub.add_argument("--key", default="val_loss", help="a number of the log (default: val_loss)")
+    sub.add_argument("--output", type=Path, required=True, metavar="FILE", help="picture: .png, .pdf or .svg")
+    return parser
+
+
+def _positive(text):
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {value}")
+    return value
+
+
+def main(arguments=None):
+    """Run `attn-zoo`; return its exit status."""
+    return guarded(build_parser(), None, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""The demonstration: Bahdanau's attention against its uniform twin, from raw text to pictures."""
+
+from pathlib import Path
+
+from keras_attn_zoo.analysis.pictures import plot_attention, plot_curves
+from keras_attn_zoo.experiments.corpora import embedded_corpus
+from keras_attn_zoo.experiments.run import curves, load_translator, score_run, train_system
+from keras_attn_zoo.experiments.systems import SYSTEMS, small
+from keras_attn_zoo.experiments.table import results_table
+from keras_attn_zoo.experiments.word_alignment import sentence_picture
+from keras_attn_zoo.files import write_text
+
+NAMES = ("bahdanau", "uniform")
+SAMPLES = 4
+PICTURES = 3
+
+
+def run_demo(out, say, show_progress):
+    """Train both systems, print table and samples, draw; a demonstration that was stopped goes on.
+
+    Args:
+        out: folder of the two runs.
+        say: function of a line of text that tells what is being done.
+        show_progress: function of a number of sentences to a function `(what, done)`.
+    """
+    out = Path(out)
+    say("making the corpus")
+    corpus = embedded_corpus()
+    folders = []
+    for name in NAMES:
+        run = train_system(small(SYSTEMS[name]), corpus, out / name, out / "data", resume=True, say=say)
+        if "test" not in run.read_scores():
+            score_run(run.path, corpus.splits.test, corpus.gold, progress=show_progress(len(corpus.splits.test)))
+        folders.append(run.path)
+    table = results_table(folders)
+    write_text(out / "results.md", table + "\n")
+    print(table)
+
+    pairs = corpus.splits.test[:SAMPLES]
+    found = {folder.name: load_translator(folder).translate([source for source, _ in pairs]) for folder in folders}
+    for i, (source, reference) in enumerate(pairs):
+        print(f"\n  source     {source}\n  reference  {reference}")
+        for name, hypotheses in found.items():
+            print(f"  {name:<10} {hypotheses[i][0].text}")
+
+    pictures = [out / "curves.png"]
+    plot_curves(curves(folders), pictures[0], ylabel="validation loss", title="Validation loss")
+    translator = load_translator(folders[0])
+    # The longest sentences of a readable width show most of what moves.
+    chosen = sorted(range(len(corpus.gold)), key=lambda i: abs(len(corpus.gold[i][0]) - 14))[:PICTURES]
+    for number, i in enumerate(chosen, start=1):
+        source, target = corpus.splits.test[i]
+        matrix, source_words, target_words = sentence_picture(translator, source, target)
+        pictures.append(out / f"attention-{number}.png")
+        plot_attention(matrix, source_words, target_words, pictures[-1], gold=corpus.gold[i][2])
+    print("\npictures: " + ", ".join(str(path) for path in pictures))

@@ -1,0 +1,66 @@
+"""Run all tests: `python -m tests`. Style once, then every backend in a process of its own; one summary, one status."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+BACKENDS = ("jax", "tensorflow", "torch")
+ROOT = Path(__file__).resolve().parent.parent
+OUTCOMES = ("passed", "failed", "error", "skipped")
+
+
+def run(command, environment):
+    """Run a command at the project's root, showing its output as it comes; return status and output."""
+    lines = []
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            lines.append(line)
+    return process.returncode, lines
+
+
+def outcomes(lines):
+    """Read the counts off the last line of a pytest run."""
+    last = next((line for line in reversed(lines) if re.search(r"\d+ (passed|failed|error|skipped)", line)), "")
+    return {name: sum(map(int, re.findall(rf"(\d+) {name}", last))) for name in OUTCOMES}
+
+
+def main(arguments):
+    """Run style checks and the tests under each backend; arguments go to pytest."""
+    rows, total = [], dict.fromkeys(OUTCOMES, 0)
+    began = time.monotonic()
+    for command in (["ruff", "check", "."], ["ruff", "format", "--check", "."]):
+        status, _ = run([sys.executable, "-m", *command], os.environ)
+        rows.append((" ".join(command), "passed" if status == 0 else "FAILED", status))
+    with tempfile.TemporaryDirectory() as cache:
+        for backend in BACKENDS:
+            print(f"\n=== {backend} ===", flush=True)
+            # Compiled programs are shared between the processes that the tests start, and thrown away.
+            environment = {**os.environ, "KERAS_BACKEND": backend, "JAX_COMPILATION_CACHE_DIR": cache}
+            started = time.monotonic()
+            status, lines = run([sys.executable, "-m", "pytest", *arguments], environment)
+            counts = outcomes(lines)
+            for name in OUTCOMES:
+                total[name] += counts[name]
+            text = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "no tests"
+            if counts["passed"] == 0:
+                status = status or 1
+            rows.append((backend, f"{text} in {time.monotonic() - started:.0f} s", status))
+    print("\n=== summary ===")
+    for name, text, _ in rows:
+        print(f"{name:<22} {text}")
+    failed = total["failed"] + total["error"] + sum(status != 0 for _, _, status in rows[:2])
+    bad = any(status != 0 for *_, status in rows)
+    print(f"{'FAILED' if bad else 'all good'} in {time.monotonic() - began:.0f} s")
+    print(f"{total['passed']} passed, {max(failed, int(bad))} failed, {total['skipped']} skipped")
+    return int(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
