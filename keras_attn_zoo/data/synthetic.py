@@ -1,707 +1,782 @@
 """A synthetic German-English corpus with gold word alignments.
 
-Sentence pairs come from a synchronous grammar: every construction emits German
-and English words together, as a `Fragment` that also carries the links between
-them, and word order is set by listing fragments in the order of each language.
-Links are kept between words, not positions, so that reordering costs nothing;
-positions are counted once, when the sentence is finished.
-
-The grammar has what makes attention earn its keep: verbs at the end of
-subordinate clauses, separable verbs, verbs in two parts, inversion, compounds
-that need several English words, relative clauses moved to the end, do-support.
+Sentence pairs are drawn at random from a synchronous grammar (`synthetic_grammar`)
+over a lexicon of its own (`synthetic_lexicon`). They have what makes attention earn
+its keep: verbs at the end of subordinate clauses, separable verbs, verbs in two
+parts, inversion, compounds that need several English words, relative clauses moved
+to the end, do-support.
 """
 
 import random
-import re
-from dataclasses import dataclass, field
 from functools import cache
-from itertools import islice, product
+from itertools import islice
+from pathlib import Path
 
 from keras_attn_zoo.data import synthetic_lexicon as lexicon
+from keras_attn_zoo.data.synthetic_grammar import (
+    Clause,
+    Constituent,
+    Coordination,
+    Fixed,
+    Fragment,
+    Gap,
+    Name,
+    NounPhrase,
+    Polite,
+    Pronoun,
+    SyntheticPair,
+    arrange,
+    both,
+    comma,
+    complement,
+    existential,
+    finish,
+    followed,
+    gloss,
+    join,
+    possessive,
+    preceded,
+    prepositional,
+    purpose,
+    relative_pronoun,
+    request,
+    split_words,
+    subordinate,
+    words_of,
+)
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import atomic_path
 
-_MARKS = ",.?!"
-_NO_SENTENCE = 2000  # sentences of a wrong length in a row before the request is called impossible
+__all__ = ["SyntheticPair", "generate_corpus", "generate_splits", "split_words", "write_corpus"]
+
+# ---------------------------------------------------------------- the sampler
+
+_NO_SENTENCE = 2000  # sentences of a wrong length in a row before a request is called impossible
+_PAST, _PRESENT, _FUTURE = "past", "present", "future"
+_ACCUSATIVE = lexicon.Slot("a")
+# Persons of whom one speaks together with a place: the owner of the shop.
+_OF_A_PLACE = frozenset(["Direktor", "Direktorin", "Besitzer", "Besitzerin", "Besucher", "Besucherin", "Hausmeister"])
+# Pronouns whose possessive stands where no owner is at hand.
+_OWNERS = (0, 0, 1, 4, 5)
+# Persons that overlap: I and we, the two of you.
+_SPEAKERS = ({lexicon.ICH, lexicon.WIR}, {lexicon.DU, lexicon.IHR})
+_COMPARABLE = ("person", "animal", "text", "place", "idea", "event", "furniture", "vehicle", "clothing", "device")
 
 
-@dataclass(frozen=True)
-class SyntheticPair:
-    """A German sentence, its English translation and the links between their words.
+@cache
+def _uses(kind):
+    """The verbs, each with a frame, whose subject may be of a kind."""
+    return [(v, f) for v in lexicon.verbs().values() for f in v.frames if kind in f.subjects]
 
-    Attributes:
-        source: the German sentence, as raw text.
-        target: the English sentence, as raw text.
-        source_words: German words, punctuation marks separate.
-        target_words: English words likewise.
-        alignment: frozenset of sure links (source word, target word), counted from 0.
-        possible: frozenset of the links that are merely possible, such as
-            auxiliary "does" to the German finite verb; none of them is sure.
-        construction: name of the sentence pattern it was made by.
+
+@cache
+def _uses_with_object(kind):
+    """The verbs, each with a frame, that take an accusative object of a kind."""
+    return [
+        (verb, frame)
+        for verb, frame in _uses("person")
+        if any(_is_object(slot) and kind in slot.kinds for slot in frame.slots)
+    ]
+
+
+@cache
+def _uses_with_preposition(kind):
+    """The verbs, each with a frame of one prepositional object of a kind, with a preposition in English."""
+    return [
+        (verb, frame)
+        for verb, frame in _uses("person")
+        if len(frame.slots) == 1 and frame.slots[0].preposition and frame.slots[0].english
+        if kind in frame.slots[0].kinds
+    ]
+
+
+@cache
+def _passive_uses():
+    """The verbs that go into the passive, each with its object."""
+    return [
+        (verb, frame.slots[0])
+        for verb, frame in _uses("person")
+        if len(frame.slots) == 1 and _is_object(frame.slots[0])
+    ]
+
+
+@cache
+def _professions(gender):
+    persons = lexicon.nouns_of("person")
+    return [noun for noun in persons if noun.gender == gender and noun.lemma not in lexicon.NO_PROFESSION]
+
+
+@cache
+def _masculine_persons():
+    return [noun for noun in lexicon.nouns_of("person") if noun.gender == "m"]
+
+
+def _is_object(slot):
+    return slot.case == "a" and not slot.preposition
+
+
+def _is_plain(constituent):
+    """Whether a constituent shows that it is the object even where it stands in front."""
+    return constituent.german == "accusative" and constituent.fragment.german[0].text in ("den", "diesen")
+
+
+# Sentence patterns, methods of the sampler, and how often each is drawn, relative to the others.
+_PATTERNS = dict(
+    statement=16,
+    fronted=10,
+    yes_no_question=6,
+    open_question=6,
+    subordinate_last=10,
+    subordinate_first=8,
+    reported=9,
+    asked=4,
+    attempt=6,
+    purpose=4,
+    coordinated_clauses=6,
+    shared_subject=4,
+    predicate=5,
+    comparison=4,
+    profession=2,
+    existence=5,
+    passive=6,
+    polite_request=2,
+    nested=8,
+)
+
+
+class _Sampler:
+    """Draws sentences; every choice comes from one random stream.
+
+    Draws use `random.random` alone, whose sequence Python guarantees to stay the same.
     """
 
-    source: str
-    target: str
-    source_words: tuple
-    target_words: tuple
-    alignment: frozenset
-    possible: frozenset = frozenset()
-    construction: str = ""
+    def __init__(self, seed):
+        self._random = random.Random(seed).random
+        self._patterns = [getattr(self, name) for name, weight in _PATTERNS.items() for _ in range(weight)]
+
+    # ------------------------------------------------------------ draws
+
+    def _chance(self, probability):
+        return self._random() < probability
+
+    def _pick(self, items):
+        return items[int(self._random() * len(items))]
+
+    def _skewed(self, items):
+        """Earlier items more often."""
+        return items[int(self._random() ** 1.4 * len(items))]
+
+    def _between(self, low, high):
+        return low + int(self._random() * (high - low + 1))
+
+    def sentence(self):
+        """A `SyntheticPair` of a pattern drawn by weight."""
+        pattern = self._pick(self._patterns)
+        fragment, mark = pattern()
+        return finish(fragment, mark, pattern.__name__)
+
+    # ------------------------------------------------------------ noun phrases
+
+    def _name(self):
+        gender = self._pick("fm")
+        if self._chance(0.4):
+            return Name(self._pick(lexicon.SURNAMES), gender, title=True)
+        return Name(self._pick(lexicon.FIRST_NAMES[gender]), gender)
+
+    def _determiner(self, noun, plural, owner, definite):
+        draw = self._random()
+        table = lexicon.DETERMINERS
+        if noun.plural is None:
+            return table["the"] if definite or draw < 0.5 else table[""]
+        if draw < 0.14:
+            return possessive(owner or Pronoun(self._pick(_OWNERS)))
+        if draw < 0.2:
+            return table["this"]
+        if draw < 0.25 and noun.kind in ("person", "text", "thing"):
+            name = self._pick(lexicon.FIRST_NAMES[self._pick("fm")])
+            return table["the"] if name[-1] in "sxz" else lexicon.owned_by(name)
+        if definite or draw < 0.6:
+            return table["the"]
+        if not plural:
+            return table["every"] if draw > 0.97 else table["a"]
+        if draw < 0.72:
+            number = self._between(2, 12) if self._chance(0.6) else self._between(13, 150)
+            return lexicon.counting(number)
+        return table[self._pick(("many", "some", "several", "few", "all", ""))]
+
+    def _noun_phrase(self, kinds, owner=None, definite=False, time=None, plural=None, determiner=None):
+        """A noun phrase of one of some kinds; with `time`, it may have a relative clause in that time."""
+        noun = self._skewed(lexicon.nouns_of(self._pick(kinds)))
+        if plural is None:
+            plural = self._chance(0.25)
+        plural = plural and noun.plural is not None
+        determiner = determiner or self._determiner(noun, plural, owner, definite)
+        chosen = ()
+        if (self._chance(0.35) and determiner.kind != "fixed") or self._chance(0.1):
+            chosen = (self._pick(lexicon.adjectives_of(noun.kind)),)
+        phrase = NounPhrase(noun, determiner, plural, chosen)
+        ownable = determiner is lexicon.DETERMINERS["the"] and noun.plural is not None
+        if ownable and self._chance(0.09):
+            phrase.owner = self._owner(noun)
+        elif time and determiner.kind in ("definite", "ein", "der") and self._chance(0.22):
+            phrase.relative = self._relative(phrase, time)
+            phrase.extraposed = self._chance(0.5)
+        return phrase
+
+    def _owner(self, noun):
+        kind = "place" if noun.lemma in _OF_A_PLACE else "person"
+        return NounPhrase(
+            self._skewed(lexicon.nouns_of(kind)), lexicon.DETERMINERS["the"], self._chance(0.2) and kind == "person"
+        )
+
+    def _subject(self, kinds=("person",), time=None):
+        kind = self._pick(kinds)
+        draw = self._random()
+        if kind == "person" and draw < 0.3:
+            return Pronoun(self._between(0, 6))
+        if kind == "person" and draw < 0.48:
+            return self._name()
+        if kind == "person" and draw < 0.54:
+            lead, word = self._pick((("", "und|and"), ("sowohl|both", "als_auch|and")))
+            other = self._name() if self._chance(0.5) else self._noun_phrase((kind,), plural=False)
+            return Coordination(self._noun_phrase((kind,), definite=True, plural=False), other, word, lead)
+        return self._noun_phrase((kind,), time=time)
+
+    def _object_pronoun(self, case, subject):
+        """A pronoun that is not the subject itself, None if the draw fails."""
+        pronoun = Pronoun(self._between(0, 6))
+        same = any({pronoun.person, subject.person} <= pair for pair in _SPEAKERS)
+        return None if pronoun.german[case] == "-" or same else pronoun
+
+    def _filler(self, slot, subject, alone, definite, time):
+        """A phrase for what a verb governs; a pronoun only where it stands alone."""
+        if "person" in slot.kinds and alone:
+            draw = self._random()
+            pronoun = self._object_pronoun(slot.case, subject) if draw < 0.25 else None
+            if pronoun:
+                return pronoun
+            if draw < 0.4:
+                return self._name()
+        if slot.case == "a" and not slot.preposition and self._chance(0.05):
+            first, second = (self._noun_phrase(slot.kinds, subject, definite) for _ in range(2))
+            return Coordination(first, second, self._pick(("und|and", "und|and", "oder|or")))
+        return self._noun_phrase(slot.kinds, subject, definite, time)
+
+    # ------------------------------------------------------------ adverbials
+
+    def _place(self):
+        draw = self._random()
+        if draw < 0.2:
+            city = self._pick(lexicon.CITIES)
+            german, _, english = city.partition("=")
+            fragment, tail = gloss(f"in|in {german}|{english or german}"), Fragment()
+        else:
+            kind = "place" if draw < 0.7 else "spot" if draw < 0.85 else "surface"
+            preposition, english = dict(place=("in", "in"), spot=("an", "at"), surface=("auf", "on"))[kind]
+            phrase = self._noun_phrase((kind,), definite=self._chance(0.8), plural=False)
+            fragment, tail = prepositional(preposition, english, phrase, "d")
+        return Constituent(fragment, "place", "place", tail, comma=True)
+
+    def _direction(self):
+        draw = self._random()
+        if draw < 0.35:
+            german, _, english = self._pick(lexicon.CITIES).partition("=")
+            fragment, tail = gloss(f"nach|to {german}|{english or german}"), Fragment()
+        elif draw < 0.7:
+            phrase = self._noun_phrase(("place",), definite=self._chance(0.8), plural=False)
+            fragment, tail = prepositional("in", "into", phrase, "a")
+        else:
+            phrase = self._noun_phrase(("spot",), definite=True, plural=False)
+            fragment, tail = prepositional("zu", "to", phrase, "d")
+        return Constituent(fragment, "direction", "direction", tail, comma=True)
+
+    def _time(self, time):
+        """An adverbial of time that goes with past, present or future."""
+        draw = self._random()
+        day, month = self._pick(lexicon.WEEKDAYS), self._pick(lexicon.MONTHS)
+        if draw < 0.55:
+            fragment = gloss(self._pick(lexicon.TIMES[time]))
+        elif time == _PRESENT:
+            fragment = gloss(f"jeden|every {day.replace('=', '|')}")
+        elif draw < 0.65:
+            fragment = gloss(f"am|on {day.replace('=', '|')}")
+        elif draw < 0.75:
+            fragment = gloss(f"im|in {month.replace('=', '|')}")
+        elif draw < 0.85:
+            fragment = self._distance(time)
+        elif draw < 0.93:
+            fragment = self._date(month)
+        else:
+            year = self._between(1850, 2015) if time == _PAST else self._between(2028, 2060)
+            fragment = join(both("im", "in"), Fragment(german=words_of("Jahr")), both(str(year), str(year)))
+        return Constituent(fragment, "time", "time", comma=len(fragment.english) > 1)
+
+    def _distance(self, time):
+        german, english = lexicon.number_words(self._between(2, 30))
+        period = both(*self._pick(lexicon.PERIODS).split("="))
+        number = both(german, english)
+        if time == _FUTURE:
+            return join(both("in", "in"), number, period)
+        ago = both("vor", "ago")
+        return arrange([ago, number, period], [number, period, ago])
+
+    def _date(self, month):
+        am = both("am", "on the")
+        of = Fragment(english=words_of("of"))
+        day = both(*lexicon.ordinal_words(self._between(1, 30)))
+        return join(am, day, of, gloss(month.replace("=", "|")))
+
+    # ------------------------------------------------------------ clauses
+
+    def _tense(self, time, person, modal, compound=0.6):
+        if time == _PRESENT or (time == _FUTURE and modal):
+            return "present"
+        if time == _FUTURE:
+            return "future"
+        if modal:
+            return "preterite"
+        return "perfect" if self._chance(compound) or person in (lexicon.DU, lexicon.IHR) else "preterite"
+
+    def _modal(self, time):
+        modal = self._pick(list(lexicon.modals().values()))
+        return None if time == _PAST and modal.past is None else modal
+
+    def _fill(self, frame, subject, time, definite, skip=None):
+        """What a verb governs, the slot `skip` left out."""
+        parts = []
+        relative_time = time if skip is None else None
+        for slot in frame.slots:
+            if slot is skip:
+                continue
+            if slot.case == "dir":
+                parts.append(self._direction())
+            elif slot.case == "loc":
+                parts.append(self._place())
+            else:
+                alone = len(frame.slots) == 1
+                phrase = self._filler(slot, subject, alone, definite, relative_time)
+                if isinstance(phrase, NounPhrase) and phrase.relative is not None:
+                    relative_time = None
+                parts.append(complement(slot, phrase))
+        return parts
+
+    def _clause(self, time, subject=None, light=False, plain=False, use=None, deep=True):
+        """A clause in a time; a `light` one has no adverbials, a `plain` one no modal and no adverb of time."""
+        verb, frame = use or self._skewed(_uses("person"))
+        if use is None and subject is None and self._chance(0.08):
+            kind = self._pick(("animal", "vehicle", "device", "event"))
+            verb, frame = self._pick(_uses(kind))
+            subject = self._subject((kind,), time if deep else None)
+        subject = subject or self._subject(time=time if deep else None)
+        modal = None
+        if not plain and "person" in frame.subjects and self._chance(0.2):
+            modal = self._modal(time)
+        negated = self._chance(0.14)
+        constituents = self._fill(frame, subject, time if deep else None, negated)
+        clause = Clause(subject, verb, self._tense(time, subject.person, modal), constituents, modal)
+        clause.negated = negated
+        if negated and self._chance(0.5):
+            self._negate_by_determiner(clause, frame)
+        if not light:
+            self._add_adverbials(clause, frame, time, plain)
+        return clause
+
+    def _negate_by_determiner(self, clause, frame):
+        """ "kein" before the one object, instead of "nicht"."""
+        if len(frame.slots) == 1 and _is_object(frame.slots[0]):
+            phrase = self._noun_phrase(frame.slots[0].kinds, determiner=lexicon.DETERMINERS["no"])
+            clause.constituents = [complement(_ACCUSATIVE, phrase)]
+            clause.negated = False
+
+    def _add_adverbials(self, clause, frame, time, plain):
+        placed = any(slot.case in ("dir", "loc") for slot in frame.slots)
+        person = "person" in frame.subjects
+        if not plain and self._chance(0.36):
+            clause.constituents.append(self._time(time))
+        elif person and not plain and not clause.negated and time != _FUTURE and self._chance(0.2):
+            clause.frequency = self._pick(lexicon.FREQUENCIES)
+        if person and not placed and self._chance(0.16):
+            clause.constituents.append(self._place())
+        elif person and not clause.negated and self._chance(0.14):
+            clause.constituents.append(Constituent(gloss(self._pick(lexicon.MANNERS)), "manner", "manner"))
+
+    def _relative(self, phrase, time):
+        """A relative clause for a noun phrase, without commas."""
+        kind = phrase.noun.kind
+        draw = self._random()
+        if kind == "person" and draw < 0.15:
+            return self._whose(phrase, time)
+        if kind in ("person", "animal") and draw < 0.6:
+            who = relative_pronoun(phrase, "n", "who" if kind == "person" else "that")
+            return self._clause(time, who, light=True, deep=False, use=self._pick(_uses(kind))).final()
+        if kind == "place" and draw < 0.3:
+            which = relative_pronoun(phrase, "d", "which")
+            front = complement(lexicon.Slot("d", "in", "in"), which)
+            return self._clause(time, light=True, deep=False).final(front)
+        if draw < 0.85 or not _uses_with_preposition(kind):
+            uses, pronoun = _uses_with_object(kind), "whom" if kind == "person" else "that"
+            choose = _is_object
+        else:
+            uses, pronoun = _uses_with_preposition(kind), "whom" if kind == "person" else "which"
+            choose = bool
+        if not uses:
+            return None
+        verb, frame = self._skewed(uses)
+        slot = next(slot for slot in frame.slots if choose(slot) and kind in slot.kinds)
+        front = complement(slot, relative_pronoun(phrase, slot.case, pronoun))
+        front.fronts = True
+        subject = self._relative_subject(phrase)
+        clause = Clause(subject, verb, self._tense(time, subject.person, None))
+        clause.constituents = [front, *self._fill(frame, subject, None, False, skip=slot)]
+        return clause.final(front)
+
+    def _relative_subject(self, phrase):
+        """The subject of a relative clause, its case plain where the pronoun does not show it."""
+        if self._chance(0.5):
+            return Pronoun(self._between(0, 6))
+        if phrase.gender == "m":
+            return self._subject()
+        return NounPhrase(self._skewed(_masculine_persons()), lexicon.DETERMINERS[self._pick(("the", "a", "this"))])
+
+    def _whose(self, phrase, time):
+        pronoun = lexicon.WHOSE[lexicon.RELATIVE[phrase.gender]["g"]]
+        subject = self._noun_phrase(("person", "animal"), determiner=pronoun, plural=self._chance(0.2))
+        use = self._pick(_uses(subject.noun.kind))
+        return self._clause(time, subject, light=True, deep=False, use=use).final()
+
+    # ------------------------------------------------------------ patterns: each gives a fragment and a mark
+
+    def _any_time(self):
+        return self._pick((_PAST, _PAST, _PAST, _PRESENT, _PRESENT, _FUTURE))
+
+    def _past_or_present(self):
+        return self._pick((_PAST, _PAST, _PRESENT))
+
+    def statement(self):
+        """Subject first."""
+        return self._clause(self._any_time()).main(), "."
+
+    def fronted(self):
+        """An adverbial or a masculine object first, the verb second."""
+        clause = self._clause(self._any_time())
+        fronts = [part for part in clause.constituents if part.german in ("time", "place") or _is_plain(part)]
+        if self._chance(0.25) or not fronts:
+            adverb = self._pick(lexicon.SENTENCE_ADVERBS)
+            front = Constituent(gloss(adverb.rstrip(",")), "time", "time", comma=adverb.endswith(","))
+            clause.constituents.append(front)
+            return clause.main(front), "."
+        return clause.main(self._pick(fronts)), "."
+
+    def yes_no_question(self):
+        """The verb first."""
+        return self._clause(self._any_time()).question(), "?"
+
+    def open_question(self):
+        """A question word first."""
+        time = self._any_time()
+        draw = self._random()
+        if draw < 0.25:
+            return self._clause(time, Fixed("wer", "who"), light=True).main(), "?"
+        if draw < 0.55:
+            clause = self._clause(time, light=True)
+            word = self._pick(("wann|when", "warum|why", "wo|where"))
+            front = Constituent(gloss(word), "time", "time")
+            clause.constituents.append(front)
+            return clause.question(front), "?"
+        return self._object_question(time), "?"
+
+    def _object_question(self, time):
+        kind = self._pick(("person", "thing", "text", "food", "device"))
+        verb, frame = self._skewed(_uses_with_object(kind))
+        slot = next(slot for slot in frame.slots if _is_object(slot) and kind in slot.kinds)
+        if self._chance(0.5):
+            which = lexicon.DETERMINERS["which"]
+            phrase = self._noun_phrase((kind,), determiner=which)
+        else:
+            phrase = Fixed("wen", "whom") if kind == "person" else Fixed("was", "what")
+        front = complement(slot, phrase)
+        front.fronts = True
+        subject = self._relative_subject(phrase)
+        clause = Clause(subject, verb, self._tense(time, subject.person, None))
+        clause.constituents = [front, *self._fill(frame, subject, None, True, skip=slot)]
+        return clause.question(front)
+
+    def _subordinate(self, time):
+        """A subordinate clause of reason, time or condition."""
+        if time == _PAST and self._chance(0.2):
+            clause = self._clause(time, light=True, plain=True)
+            clause.tense = "pluperfect"
+            return subordinate("nachdem|after", clause)
+        return subordinate(self._pick(lexicon.SUBORDINATORS[time]), self._clause(time, light=True))
+
+    def subordinate_last(self):
+        """A main clause and a subordinate one."""
+        time = self._past_or_present()
+        return followed(self._clause(time).main(), self._subordinate(time)), "."
+
+    def subordinate_first(self):
+        """A subordinate clause and the main clause after it."""
+        time = self._past_or_present()
+        return preceded(self._subordinate(time), self._clause(time, light=True)), "."
+
+    def _report(self, kind, time, light=True):
+        """The main clause before "dass", "ob" or an infinitive."""
+        subject = self._subject()
+        clause = Clause(subject, self._pick(lexicon.clause_verbs(kind)), self._tense(time, subject.person, None))
+        if not light and self._chance(0.3):
+            clause.constituents.append(self._time(time))
+        return clause
+
+    def reported(self):
+        """ "dass" after a verb of saying or thinking."""
+        time = self._past_or_present()
+        clause = subordinate("dass|that", self._clause(time))
+        return followed(self._report("that", time, light=False).main(), clause), "."
+
+    def asked(self):
+        """ "ob" after a verb of asking."""
+        time = self._past_or_present()
+        return followed(self._report("whether", time).main(), subordinate("ob|whether", self._clause(time))), "."
+
+    def attempt(self):
+        """A verb with an infinitive clause."""
+        time = self._past_or_present()
+        report = self._report("to", time, light=False)
+        subject = report.subject
+        gap = Gap(subject)
+        return followed(report.main(), self._clause(time, gap, plain=True).infinitive()), "."
+
+    def purpose(self):
+        """ "um ... zu"."""
+        time = self._past_or_present()
+        clause = self._clause(time, self._subject(time=time), light=True)
+        gap = Gap(clause.subject)
+        return purpose(clause.main(), self._clause(time, gap, light=True, plain=True)), "."
+
+    def coordinated_clauses(self):
+        """Two main clauses."""
+        time = self._past_or_present()
+        first, second = self._clause(time), self._clause(time, light=True)
+        if self._chance(0.5):
+            return join(first.main(), both("und", "and"), second.main()), "."
+        word = self._pick(("aber|but", "denn|for"))
+        return join(first.main(), comma(english=True), gloss(word), second.main()), "."
+
+    def shared_subject(self):
+        """Two verbs with one subject."""
+        time = self._past_or_present()
+        first = self._clause(time, self._subject(time=time), light=True)
+        gap = Gap(first.subject)
+        return join(first.main(), both("und", "and"), self._clause(time, gap, light=True).main()), "."
+
+    def _being(self, time, subject, predicate):
+        verb = lexicon.auxiliary("sein")
+        tense = self._tense(time, subject.person, None, compound=0.25)
+        return Clause(subject, verb, tense, [Constituent(predicate, "predicate", "predicate")])
+
+    def predicate(self):
+        """A thing has a quality, or gets it."""
+        time = self._any_time()
+        kind = self._pick(_COMPARABLE)
+        adjective = self._pick(lexicon.adjectives_of(kind))
+        degree = gloss(self._pick(lexicon.DEGREES)) if adjective.comparative and self._chance(0.5) else Fragment()
+        subject = self._subject((kind,), time)
+        clause = self._being(time, subject, join(degree, both(adjective.german, adjective.english)))
+        clause.negated = self._chance(0.15)
+        if kind in ("person", "animal") and self._chance(0.25):
+            clause.verb = lexicon.auxiliary("werden")
+        if self._chance(0.3):
+            clause.constituents.append(self._time(time))
+        return (clause.question(), "?") if self._chance(0.2) else (clause.main(), ".")
+
+    def comparison(self):
+        """ "größer als" or "so groß wie"."""
+        time = self._past_or_present()
+        kind = self._pick(_COMPARABLE)
+        adjective = self._pick([item for item in lexicon.adjectives_of(kind) if item.comparative])
+        other, tail = self._noun_phrase((kind,), definite=True, time=time).realise("n")
+        if self._chance(0.65):
+            quality = join(both(*adjective.comparative), both("als", "than"))
+        else:
+            quality = join(both("so", "as"), both(adjective.german, adjective.english), both("wie", "as"))
+        subject = self._noun_phrase((kind,), definite=True, time=time)
+        return self._being(time, subject, join(quality, other, tail)).main(), "."
+
+    def profession(self):
+        """A person's profession, which only English gives an article."""
+        time = self._past_or_present()
+        gender = self._pick("fm")
+        subject = Name(self._pick(lexicon.FIRST_NAMES[gender]), gender)
+        if self._chance(0.4):
+            subject = Pronoun(3 if gender == "f" else 2)
+        noun = self._skewed(_professions(gender))
+        predicate = join(Fragment(english=words_of("a")), both(noun.lemma, noun.english))
+        clause = self._being(time, subject, predicate)
+        clause.constituents.append(self._place())
+        return clause.main(), "."
+
+    def existence(self):
+        """ "es gibt"."""
+        time = self._past_or_present()
+        table = lexicon.DETERMINERS
+        plural = self._chance(0.6)
+        choices = ("many", "several", "few", "some", "no") if plural else ("a", "a", "no")
+        kind = self._pick(("person", "animal", "place", "furniture", "vehicle", "spot", "device"))
+        phrase = self._noun_phrase((kind,), time=time, plural=plural, determiner=table[self._pick(choices)])
+        tense = "present" if time == _PRESENT else "preterite"
+        return existential(phrase, self._place(), tense, self._chance(0.5)), "."
+
+    def passive(self):
+        """The passive, with or without its agent."""
+        time = self._past_or_present()
+        verb, slot = self._skewed(_passive_uses())
+        subject = self._noun_phrase(slot.kinds, time=time, definite=self._chance(0.7))
+        modal = lexicon.modals()[self._pick(("müssen", "können"))] if self._chance(0.25) else None
+        clause = Clause(subject, verb, self._tense(time, subject.person, modal, 0.3), modal=modal, passive=True)
+        clause.negated = self._chance(0.15)
+        if self._chance(0.5):
+            agent = self._noun_phrase(("person",), time=time, definite=self._chance(0.6))
+            clause.constituents.append(complement(lexicon.Slot("d", "von", "by"), agent))
+        if self._chance(0.4):
+            clause.constituents.append(self._time(time))
+        return (clause.question(), "?") if self._chance(0.15) else (clause.main(), ".")
+
+    def polite_request(self):
+        """ "Bitte ... Sie"."""
+        return request(self._clause(_PRESENT, Polite(), light=True, plain=True)), "!"
+
+    def nested(self):
+        """A reported clause with a subordinate or infinitive clause of its own."""
+        time = self._past_or_present()
+        report = self._report("that", time)
+        clause = self._clause(time, self._subject(time=time), light=True)
+        reported = subordinate("dass|that", clause)
+        if self._chance(0.6):
+            inner = followed(reported, self._subordinate(time))
+        else:
+            gap = Gap(clause.subject)
+            inner = purpose(reported, self._clause(time, gap, light=True, plain=True))
+        return followed(report.main(), inner), "."
 
 
-def split_words(text):
-    """Split a sentence into words, the marks , . ? ! separate.
+# ---------------------------------------------------------------- corpora
+
+
+def _check_count(name, value, least):
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise UserError(f"{name} is {value!r}: give a whole number of at least {least}.")
+
+
+def _stream(seed, min_words, max_words):
+    """Sentence pairs without end, no German sentence twice."""
+    sampler = _Sampler(seed)
+    seen, failures = set(), 0
+    while True:
+        pair = sampler.sentence()
+        fits = all(min_words <= len(words) <= max_words for words in (pair.source_words, pair.target_words))
+        if fits and pair.source not in seen:
+            seen.add(pair.source)
+            failures = 0
+            yield pair
+            continue
+        failures += 1
+        if failures == _NO_SENTENCE:
+            raise UserError(
+                f"no more sentences of {min_words} to {max_words} words were found: widen the limits of length."
+            )
+
+
+def generate_corpus(size, seed=0, min_words=4, max_words=25):
+    """Make German-English sentence pairs with gold alignments.
+
+    Use it where no corpus is at hand: for examples, tests, and comparisons of
+    mechanisms that shall run anywhere and be scored by alignment.
 
     Args:
-        text: raw text.
+        size: number of pairs.
+        seed: whole number; the same seed gives the same pairs, and more of them
+            start with the fewer.
+        min_words: least number of words of a sentence on either side, marks counted.
+        max_words: greatest number likewise.
 
     Returns:
-        List of words.
+        List of `SyntheticPair`, no German sentence twice.
+
+    Raises:
+        UserError: a number is wrong, or there are not so many sentences of this length.
 
     Example:
-        >>> split_words("Er ruft an, oder?")
-        ['Er', 'ruft', 'an', ',', 'oder', '?']
+        >>> pair = generate_corpus(1, seed=3)[0]
+        >>> split_words(pair.source) == list(pair.source_words)
+        True
     """
-    return re.findall(rf"[^\s{_MARKS}]+|[{_MARKS}]", text)
+    _check_count("size", size, 0)
+    _check_count("seed", seed, 0)
+    _check_count("min_words", min_words, 1)
+    _check_count("max_words", max_words, min_words)
+    return list(islice(_stream(seed, min_words, max_words), size))
 
 
-# ---------------------------------------------------------------- fragments
+def generate_splits(train, valid, test, seed=0):
+    """Make a corpus in three splits that share words but no German sentence.
 
-
-class Word:
-    """One word of a sentence in the making; two words are never the same, whatever they say."""
-
-    __slots__ = ("text",)
-
-    def __init__(self, text):
-        self.text = text
-
-
-@dataclass(slots=True)
-class Fragment:
-    """German words, English words, and the links between them."""
-
-    german: list = field(default_factory=list)
-    english: list = field(default_factory=list)
-    sure: list = field(default_factory=list)
-    possible: list = field(default_factory=list)
-
-    def __bool__(self):
-        return bool(self.german or self.english)
-
-
-def _words(text):
-    return [Word(word) for word in text.split()]
-
-
-def both(german, english):
-    """Words that translate each other, each linked to each."""
-    left, right = _words(german), _words(english)
-    return Fragment(left, right, list(product(left, right)))
-
-
-def gloss(text):
-    """Word by word: "gestern|yesterday Abend|evening"; "_" joins words of one side."""
-    return join(*(both(*unit.replace("_", " ").split("|")) for unit in text.split()))
-
-
-def arrange(german, english):
-    """Join fragments, in German in the one order and in English in the other."""
-    whole = {id(fragment): fragment for fragment in (*german, *english)}.values()
-    return Fragment(
-        [word for fragment in german for word in fragment.german],
-        [word for fragment in english for word in fragment.english],
-        [link for fragment in whole for link in fragment.sure],
-        [link for fragment in whole for link in fragment.possible],
-    )
-
-
-def join(*fragments):
-    """Join fragments in the same order on both sides."""
-    return arrange(fragments, fragments)
-
-
-def _comma(english=False):
-    return both(",", ",") if english else Fragment(german=[Word(",")])
-
-
-def _settle(words):
-    """Drop commas before other marks; give the words kept and the position of every word."""
-    kept, position = [], {}
-    for word in words:
-        if word.text in _MARKS and kept and kept[-1].text == ",":
-            if word.text != ",":
-                dropped = kept.pop()
-                del position[dropped]
-                position[word] = len(kept)
-                kept.append(word)
-            else:
-                position[word] = len(kept) - 1
-        else:
-            position[word] = len(kept)
-            kept.append(word)
-    return kept, position
-
-
-_VOWEL_SOUND = re.compile(r"(?!eu|uni(?!n)|use|usu|one)[aeiou]|hon|hour|heir", re.IGNORECASE)
-
-
-def _with_article(words):
-    """"a" becomes "an" where the next word starts with a vowel sound."""
-    texts = [word.text for word in words]
-    for i in range(len(texts) - 1):
-        if texts[i] == "a" and _VOWEL_SOUND.match(texts[i + 1]):
-            texts[i] = "an"
-    return texts
-
-
-def _raw_text(texts):
-    return re.sub(rf" ([{_MARKS}])", r"\1", " ".join(texts))
-
-
-def finish(fragment, mark=".", construction=""):
-    """End a sentence: punctuation, capitals, a or an, and positions for the links.
+    The test set is drawn first and the training set last, so that systems
+    trained on more or fewer pairs are compared on the same test set.
 
     Args:
-        fragment: `Fragment` of the whole sentence.
-        mark: the final mark.
-        construction: name of the sentence pattern.
+        train: number of training pairs; valid: of validation pairs; test: of test pairs.
+        seed: as in `generate_corpus`.
 
     Returns:
-        `SyntheticPair`.
+        Dictionary of lists of `SyntheticPair` under "train", "valid" and "test".
+
+    Raises:
+        UserError: a number is wrong.
+
+    Example:
+        >>> {name: len(pairs) for name, pairs in generate_splits(20, 5, 5).items()}
+        {'train': 20, 'valid': 5, 'test': 5}
     """
-    fragment = join(fragment, both(mark, mark))
-    german, german_position = _settle(fragment.german)
-    english, english_position = _settle(fragment.english)
-    source, target = [word.text for word in german], _with_article(english)
-    source[0] = source[0][0].upper() + source[0][1:]
-    target[0] = target[0][0].upper() + target[0][1:]
-
-    def positions(links):
-        return frozenset(
-            (german_position[left], english_position[right])
-            for left, right in links
-            if left in german_position and right in english_position
-        )
-
-    sure = positions(fragment.sure)
-    return SyntheticPair(
-        _raw_text(source),
-        _raw_text(target),
-        tuple(source),
-        tuple(target),
-        sure,
-        positions(fragment.possible) - sure,
-        construction,
-    )
+    for name, size in (("train", train), ("valid", valid), ("test", test)):
+        _check_count(name, size, 0)
+    pairs = generate_corpus(train + valid + test, seed)
+    return {"train": pairs[test + valid :], "valid": pairs[test : test + valid], "test": pairs[:test]}
 
 
-# ---------------------------------------------------------------- noun phrases
-# Every phrase has `person` (0 to 5: ich to sie) and `gender`, and `realise(case)`, which gives two
-# fragments: the phrase, and a tail that may move to the end of a German clause.
+def _pharaoh(pair):
+    links = [(link, "-") for link in pair.alignment] + [(link, "p") for link in pair.possible]
+    return " ".join(f"{j}{mark}{i}" for (j, i), mark in sorted(links))
 
 
-@dataclass
-class Pronoun:
-    """A personal pronoun, by its row in the table of pronouns."""
+def write_corpus(folder, splits):
+    """Write a corpus as text files with its alignments.
 
-    row: int
-
-    def __post_init__(self):
-        """Read the row."""
-        *forms, person, self.gender = lexicon.PRONOUNS.strip().split("\n")[self.row].split()
-        nominative, accusative, dative, self.reflexive, subject, obj = forms
-        self.german = dict(n=nominative, a=accusative, d=dative)
-        self.english = dict(n=subject, a=obj, d=obj)
-        self.person = int(person)
-
-    def realise(self, case):
-        """The pronoun, and no tail."""
-        return both(self.german[case], self.english[case]), Fragment()
-
-
-@dataclass
-class Name:
-    """A person by name: a first name, or Herr or Frau with a surname."""
-
-    german: str
-    gender: str
-    title: bool = False
-    person = lexicon.ER
-
-    def realise(self, case):
-        """The name, and no tail."""
-        name = both(self.german, self.german)
-        if self.title:
-            german = "Frau" if self.gender == "f" else "Herr" if case == "n" else "Herrn"
-            name = join(both(german, "Mrs" if self.gender == "f" else "Mr"), name)
-        return name, Fragment()
-
-
-@dataclass
-class Gap:
-    """A subject that is said elsewhere: of the second verb in "he comes and sings"."""
-
-    person: int
-    gender: str
-
-    def realise(self, case):
-        """Nothing."""
-        return Fragment(), Fragment()
-
-
-@dataclass
-class Fixed:
-    """A relative or question pronoun: its two forms are given."""
-
-    german: str
-    english: str
-    person: int = lexicon.ER
-    gender: str = "m"
-
-    def realise(self, case):
-        """The pronoun, and no tail."""
-        return both(self.german, self.english), Fragment()
-
-
-@dataclass
-class NounPhrase:
-    """A noun with what stands about it.
-
-    Attributes:
-        noun: `lexicon.Noun`.
-        determiner: `lexicon.Determiner`.
-        plural: whether it is plural.
-        adjectives: those before the noun.
-        owner: a phrase in the genitive, or None.
-        relative: fragment of a relative clause without its commas, or None.
-        extraposed: whether the relative clause may move behind the verb.
-    """
-
-    noun: lexicon.Noun
-    determiner: lexicon.Determiner
-    plural: bool = False
-    adjectives: tuple = ()
-    owner: object = None
-    relative: Fragment | None = None
-    extraposed: bool = False
-
-    @property
-    def person(self):
-        """Third person, singular or plural."""
-        return lexicon.SIE if self.plural else lexicon.ER
-
-    @property
-    def gender(self):
-        """Gender, "p" in the plural."""
-        return lexicon.PLURAL if self.plural else self.noun.gender
-
-    def realise(self, case):
-        """The phrase, and the relative clause where it may move."""
-        article = both(
-            self.determiner.form(self.gender, case),
-            self.determiner.plural if self.plural else self.determiner.singular,
-        )
-        ending = self.determiner.adjective_endings(self.gender)[case]
-        adjectives = [both(item.stem + ending, item.english) for item in self.adjectives]
-        noun = self.noun
-        head = both(
-            (noun.plural if self.plural else noun.singular)[case],
-            noun.english_plural if self.plural else noun.english,
-        )
-        phrase = self._with_owner(article, adjectives, head)
-        if self.relative is None:
-            return phrase, Fragment()
-        tail = join(_comma(), self.relative, _comma())
-        return (phrase, tail) if self.extraposed else (join(phrase, tail), Fragment())
-
-    def _with_owner(self, article, adjectives, head):
-        """Article, adjectives and noun, with the owner behind in German."""
-        if self.owner is None:
-            return join(article, *adjectives, head)
-        owner, _ = self.owner.realise("g")
-        if self.owner.noun.kind == "person":
-            last = owner.english[-1]
-            last.text += "'" if last.text.endswith("s") and self.owner.plural else "'s"
-            bare = Fragment(german=article.german)
-            return arrange([bare, *adjectives, head, owner], [owner, *adjectives, head])
-        of = Fragment(english=[Word("of")])
-        of.possible = [(owner.german[0], of.english[0])]
-        return join(article, *adjectives, head, of, owner)
-
-
-@dataclass
-class Coordination:
-    """Two phrases with "und" or "oder", or "sowohl ... als auch", as one plural phrase."""
-
-    first: object
-    second: object
-    word: str = "und|and"
-    lead: str = ""
-    person = lexicon.SIE
-    gender = lexicon.PLURAL
-
-    def realise(self, case):
-        """Both phrases, and no tail."""
-        parts = [self.first.realise(case), self.second.realise(case)]
-        (first, _), (second, _) = parts
-        return join(gloss(self.lead), first, gloss(self.word), second), Fragment()
-
-
-def prepositional(preposition, english, phrase, case):
-    """A prepositional phrase: "im Garten", "in the garden".
+    Every split becomes three files of equal length: `train.de` and `train.en`
+    with raw text, and `train.align` with links "source-target" between the words
+    of `split_words`, counted from 0, possible ones as "source p target" without
+    spaces. The folder appears whole or not at all.
 
     Args:
-        preposition: German preposition.
-        english: English preposition, "" where there is none.
-        phrase: the noun phrase; case: its case.
+        folder: where to write; it must not hold anything yet.
+        splits: dictionary of lists of `SyntheticPair`, as from `generate_splits`.
 
-    Returns:
-        Two `Fragment`s: the phrase, and a tail that may move.
+    Raises:
+        UserError: the folder holds something, or may not be written.
+
+    Example:
+        >>> write_corpus("corpus", generate_splits(20, 5, 5))
     """
-    inner, tail = phrase.realise(case)
-    definite = isinstance(phrase, NounPhrase) and phrase.determiner.kind == "definite"
-    contracted = definite and lexicon.CONTRACTIONS.get((preposition, inner.german[0].text))
-    if contracted:
-        first = inner.german[0]
-        first.text = contracted
-        right = _words(english)
-        return join(Fragment([], right, [(first, word) for word in right]), inner), tail
-    return join(both(preposition, english), inner), tail
-
-
-# ---------------------------------------------------------------- clauses
-
-_GERMAN_FIELD = (
-    "pronoun pronoun_dative frequency time dative accusative not manner place prepositional direction predicate"
-).split()
-_ENGLISH_FIELD = "indirect predicate object to prepositional direction manner place time".split()
-
-
-@dataclass
-class Constituent:
-    """A part of a clause other than subject and verb.
-
-    Attributes:
-        fragment: its words.
-        german: where it stands between the German verb and the end of the clause.
-        english: where it stands after the English verb.
-        tail: words that stand behind the German end of the clause.
-        comma: whether English sets a comma after it when it stands in front.
-        fronts: whether English follows when German puts it in front.
-    """
-
-    fragment: Fragment
-    german: str
-    english: str
-    tail: Fragment = field(default_factory=Fragment)
-    comma: bool = False
-    fronts: bool = True
-
-
-def complement(slot, phrase):
-    """What a verb governs, in its place.
-
-    Args:
-        slot: `lexicon.Slot`.
-        phrase: the noun phrase that fills it.
-
-    Returns:
-        `Constituent`.
-    """
-    if slot.preposition:
-        fragment, tail = prepositional(slot.preposition, slot.english, phrase, slot.case)
-        return Constituent(fragment, "prepositional", "prepositional", tail)
-    fragment, tail = phrase.realise(slot.case)
-    pronoun = isinstance(phrase, Pronoun)
-    if slot.case == "a":
-        return Constituent(fragment, "pronoun" if pronoun else "accusative", "object", tail, fronts=False)
-    if slot.english:
-        fragment = join(Fragment(english=_words(slot.english)), fragment)
-    english = "to" if slot.english else "indirect"
-    return Constituent(fragment, "pronoun_dative" if pronoun else "dative", english, tail, fronts=False)
-
-
-@dataclass
-class _VerbGroup:
-    """A verb in its form and what goes with it, cut where other words may come between."""
-
-    finite: Fragment
-    bracket: Fragment
-    auxiliary: Fragment
-    main: Fragment
-    particle: Fragment
-    negation: Fragment
-    adverb: Fragment
-    reflexive: Fragment
-
-
-@dataclass
-class Clause:
-    """Subject, verb and the rest, from which every word order is made.
-
-    Attributes:
-        subject: a phrase.
-        verb: `lexicon.Verb`.
-        tense: present, preterite, perfect, pluperfect or future.
-        constituents: list of `Constituent`.
-        modal: `lexicon.Modal` or None; only in present and preterite.
-        passive: whether the verb is passive; not in pluperfect and future.
-        negated: whether "nicht" stands in it.
-        frequency: gloss of an adverb that English puts before the verb, or "".
-    """
-
-    subject: object
-    verb: lexicon.Verb
-    tense: str = "present"
-    constituents: list = field(default_factory=list)
-    modal: lexicon.Modal | None = None
-    passive: bool = False
-    negated: bool = False
-    frequency: str = ""
-
-    # ------------------------------------------------------------ word order
-
-    def main(self, front=None):
-        """Main clause: the German verb second, after the subject or the constituent `front`."""
-        return self._render("second", front)
-
-    def verb_first(self):
-        """German with the verb first, as after a fronted clause; English as ever."""
-        return self._render("first")
-
-    def question(self, front=None):
-        """Question, after the question word `front` if given; where the subject asks, it is `main`."""
-        return self._render("second" if front else "first", front, asks=True)
-
-    def final(self, front=None):
-        """Subordinate clause: the German verb last, and `front`, a relative pronoun, first."""
-        return self._render("final", front)
-
-    def infinitive(self):
-        """Infinitive clause with "zu", without its subject."""
-        group = self._infinitive_group()
-        german = [*self._german_field(group), group.bracket, *self._tails()]
-        return arrange(german, [group.negation, group.adverb, group.auxiliary, *self._english_field(group)])
-
-    def _render(self, order, front=None, asks=False):
-        subject = join(*self.subject.realise("n"))
-        group = self._finite_group(support=asks or self.negated, joined=order == "final")
-        lead = [front.fragment, front.tail] if front else []
-        field_ = self._german_field(group, front)
-        if order == "final":
-            german = [*lead, subject, *field_, group.bracket, group.finite]
-        elif order == "second" and front:
-            german = [*lead, group.finite, subject, *field_, group.bracket]
-        elif order == "second":
-            german = [subject, group.finite, *field_, group.bracket]
-        else:
-            german = [group.finite, subject, *field_, group.bracket]
-        english = []
-        if front and front.fronts:
-            english = [*lead, Fragment(english=_words(","))] if front.comma else lead
-        english = [*english, *([group.auxiliary, subject] if asks else [subject, group.auxiliary])]
-        english += [group.negation, group.adverb, *self._english_field(group, front)]
-        return arrange([*german, *self._tails(front)], english)
-
-    def _german_field(self, group, front=None):
-        """What stands between the finite verb and the end of the German clause."""
-        placed = [(part.german, part.fragment) for part in self.constituents if part is not front]
-        placed += [("pronoun", group.reflexive), ("frequency", group.adverb), ("not", group.negation)]
-        return [fragment for _, fragment in sorted(placed, key=lambda item: _GERMAN_FIELD.index(item[0]))]
-
-    def _tails(self, front=None):
-        return [part.tail for part in self.constituents if part is not front]
-
-    def _english_field(self, group, front=None):
-        """The English main verb and what follows it."""
-        parts = [part for part in self.constituents if part is not front or not part.fronts]
-        parts.sort(key=lambda part: _ENGLISH_FIELD.index(part.english))
-        words = [[part.fragment, part.tail] for part in parts]
-        pronoun_first = self.verb.movable and parts and parts[0].german == "pronoun"
-        words.insert(1 if pronoun_first else 0, [group.particle])
-        return [group.main, *(fragment for pair in words for fragment in pair)]
-
-    # ------------------------------------------------------------ verb forms
-
-    def _is_past(self):
-        return self.tense in ("preterite", "perfect", "pluperfect")
-
-    def _german_leader(self):
-        """The German verb that is finite in place of the lexical one, or None."""
-        if self.modal:
-            return self.modal.german
-        if self.passive:
-            return lexicon.auxiliary("sein" if self.tense == "perfect" else "werden")
-        if self.tense == "future":
-            return lexicon.auxiliary("werden")
-        if self.tense in ("perfect", "pluperfect"):
-            return lexicon.auxiliary(self.verb.auxiliary)
-        return None
-
-    def _english_leader(self):
-        """English words before the lexical verb, the first one to be inflected."""
-        if self.modal:
-            return self.modal.past if self._is_past() else self.modal.present
-        if self.passive:
-            return ("be",)
-        return {"future": ("will",), "pluperfect": ("had",)}.get(self.tense, ())
-
-    def _german_words(self, leader, joined):
-        """German: the finite word, the lexical words, and a passive "werden" or "worden"."""
-        verb, person = self.verb, self.subject.person
-        past = self.tense in ("preterite", "pluperfect")
-        finite = leader or verb
-        form = (finite.preterite if past else finite.present)[person]
-        if leader is None:
-            if joined:
-                word = Word(verb.prefix + form)
-                return word, [word], []
-            word = Word(form)
-            return word, [word, *_words(verb.prefix)], []
-        bare = verb.infinitive if (self.modal and not self.passive) or self.tense == "future" else verb.participle
-        passive = []
-        if self.passive and self.modal:
-            passive = _words("werden")
-        elif self.passive and self.tense == "perfect":
-            passive = _words("worden")
-        return Word(form), _words(bare), passive
-
-    def _english_words(self, support):
-        """English: auxiliary words, leading words, passive "be", lexical words; a word may be two of these."""
-        person, english = self.subject.person, self.verb.english
-        leader = list(self._english_leader())
-        passive = ["be"] if self.passive and self.modal else []
-        if not leader:
-            lexical = english.base
-        else:
-            lexical = english.participle if self.passive or self.tense == "pluperfect" else english.base
-        words = [Word(text) for text in (*leader, *passive, lexical)]
-        first = words[0]
-        if first.text in ("will", "can", "could", "should", "would", "had"):
-            helping = [first]
-        elif first.text == "be" or not support:
-            verb = lexicon.english_verb(first.text)
-            first.text = (verb.preterite if self._is_past() else verb.present)(person)
-            helping = [first] if verb.base == "be" else []
-        else:
-            do = lexicon.english_verb("do")
-            helping = [Word((do.preterite if self._is_past() else do.present)(person))]
-        count = len(leader)
-        return helping, words[:count], words[count:-1], words[-1]
-
-    def _finite_group(self, support, joined):
-        """The verb of a clause with a subject; `support` for do-support, `joined` for verb-final "anruft"."""
-        leader = self._german_leader()
-        finite, lexical, passive = self._german_words(leader, joined)
-        helping, leading, be, main = self._english_words(support)
-        rest = _words(" ".join(self.verb.rest))
-        sure = [*product(lexical, [main, *rest]), *product(passive, be or helping)]
-        possible = []
-        for word in leading:
-            (possible if word.text == "to" else sure).append((finite, word))
-        do = [word for word in helping if word not in (*leading, main)]
-        perfect = leader is not None and not leading
-        (sure if perfect else possible).extend((finite, word) for word in do)
-        if perfect and not do:
-            possible.append((finite, main))
-        after = [word for word in (*leading, *be, main) if word not in helping]
-        bracket = [word for word in lexical if word is not finite] + passive
-        return self._group(
-            Fragment([finite], [], sure, possible), bracket, Fragment(english=helping), after, rest, main
-        )
-
-    def _infinitive_group(self):
-        german = _words(" ".join(self.verb.zu))
-        to, main = _words(f"to {self.verb.english.base}")
-        rest = _words(" ".join(self.verb.rest))
-        if len(german) == 1:
-            sure = [*product(german, [to, main, *rest])]
-        else:
-            sure = [(german[0], to), *product(german[1:], [main, *rest])]
-        return self._group(Fragment(), german, Fragment([], [to], sure), [main], rest, main)
-
-    def _group(self, finite, bracket, auxiliary, after, rest, main):
-        """Cut the words of a verb where other words may come between."""
-        reflexive = Fragment()
-        if self.verb.reflexive:
-            word = Word(lexicon.REFLEXIVE[self.subject.person])
-            reflexive = Fragment([word], [], [], [(word, main)])
-        movable = self.verb.movable
-        return _VerbGroup(
-            finite,
-            Fragment(german=bracket),
-            auxiliary,
-            Fragment(english=after if movable else [*after, *rest]),
-            Fragment(english=rest if movable else []),
-            both("nicht", "not") if self.negated else Fragment(),
-            gloss(self.frequency),
-            reflexive,
-        )
-
-
-# ---------------------------------------------------------------- sentences of several clauses
-
-
-def subordinate(conjunction, clause):
-    """A clause with its conjunction, a gloss such as "weil|because"."""
-    return join(gloss(conjunction), clause.final())
-
-
-def followed(main, dependent):
-    """A main clause and a dependent one; only German sets a comma."""
-    return join(main, _comma(), dependent)
-
-
-def preceded(dependent, clause):
-    """A fronted dependent clause, the main clause inverted in German."""
-    return join(dependent, _comma(english=True), clause.verb_first())
-
-
-def purpose(main, clause):
-    """ "um ... zu": what a thing is done for."""
-    return join(main, _comma(), both("um", "in order"), clause.infinitive())
-
-
-def existential(phrase, place, tense, place_first):
-    """ "Es gibt": that there is something in some place.
-
-    Args:
-        phrase: what there is; place: `Constituent` of the place.
-        tense: present or preterite; place_first: whether the sentence starts with the place.
-
-    Returns:
-        `Fragment`.
-    """
-    thing, tail = phrase.realise("a")
-    be = lexicon.english_verb("be")
-    english = (be.present if tense == "present" else be.preterite)(phrase.person)
-    verb, there = both("gibt" if tense == "present" else "gab", english), both("es", "there")
-    if place_first:
-        comma = Fragment(english=_words(","))
-        return arrange(
-            [place.fragment, verb, there, thing, tail], [place.fragment, comma, there, verb, thing, tail]
-        )
-    return arrange([there, verb, place.fragment, thing, tail], [there, verb, thing, tail, place.fragment])
-
-
-def request(clause):
-    """A polite request: "Bitte rufen Sie an", "please call"; the subject is `Polite`."""
-    return join(both("bitte", "please"), clause.verb_first())
-
-
-@dataclass
-class Polite:
-    """The subject "Sie" of a request, which English leaves out."""
-
-    person = lexicon.SIE
-    gender = lexicon.PLURAL
-
-    def realise(self, case):
-        """ "Sie", and no tail."""
-        return Fragment(german=_words("Sie")), Fragment()
-
-
-def relative_pronoun(phrase, case, english):
-    """The relative pronoun for a noun phrase in a case, as a phrase."""
-    return Fixed(lexicon.RELATIVE[phrase.gender][case], english, phrase.person, phrase.gender)
+    folder = Path(folder)
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise UserError(f"{folder} exists and is no empty folder: choose another one, or remove it first.")
+    with atomic_path(folder) as aside:
+        aside.mkdir()
+        for name, pairs in splits.items():
+            columns = {
+                "de": [pair.source for pair in pairs],
+                "en": [pair.target for pair in pairs],
+                "align": [_pharaoh(pair) for pair in pairs],
+            }
+            for ending, lines in columns.items():
+                text = "".join(line + "\n" for line in lines)
+                (aside / f"{name}.{ending}").write_text(text, encoding="utf-8")

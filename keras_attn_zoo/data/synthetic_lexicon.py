@@ -11,8 +11,16 @@ import re
 from dataclasses import dataclass, field
 from functools import cache
 
-NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = CASES = "nadg"
-PLURAL = "p"
+PLURAL = "p"  # beside the genders m, f, n; cases are n, a, d, g
+
+
+def _tokens(text):
+    return tuple(text.split())
+
+
+def _rows(text):
+    return tuple(text.strip().split("\n"))
+
 
 # ---------------------------------------------------------------- determiners and adjective endings
 
@@ -111,32 +119,46 @@ DETERMINERS = {
     "few": Determiner("wenig", "", "few", "der"),
     "": Determiner("", "", "", "fixed"),
 }
-# By person: ich, du, er, wir, ihr, sie (plural), and sie (singular) last.
+# By person, that of "er" left out: it depends on whom it refers to.
 POSSESSIVES = tuple(
     Determiner(german, english, english)
     for german, english in (
         ("mein", "my"),
         ("dein", "your"),
-        ("sein", "his"),
+        ("", ""),
         ("unser", "our"),
         ("euer", "your"),
         ("ihr", "their"),
-        ("ihr", "her"),
     )
 )
+# By German and English gender.
+SINGULAR_POSSESSIVES = {
+    (german, english): Determiner(stem, word, word)
+    for german, stem in (("m", "sein"), ("n", "sein"), ("f", "ihr"))
+    for english, word in (("m", "his"), ("f", "her"), ("n", "its"))
+}
+# Of the polite "Sie".
+POLITE_POSSESSIVE = Determiner("Ihr", "your", "your")
 
 # ---------------------------------------------------------------- pronouns
 
-# German nominative, accusative, dative, reflexive; English subject and object; person, gender.
-PRONOUNS = """
-ich   mich  mir    mich  I    me    0 m
-du    dich  dir    dich  you  you   1 m
-er    ihn   ihm    sich  he   him   2 m
-sie   -     ihr    sich  she  her   2 f
-wir   uns   uns    uns   we   us    3 p
-ihr   euch  euch   euch  you  you   4 p
-sie   -     ihnen  sich  they them  5 p
-"""
+# German nominative, accusative, dative; English subject and object; person, gender. The accusative "sie" has
+# two translations and is left out.
+PRONOUNS = tuple(
+    (*forms, int(person), gender)
+    for *forms, person, gender in (
+        line.split()
+        for line in _rows("""
+        ich mich mir I me 0 m
+        du dich dir you you 1 m
+        er ihn ihm he him 2 m
+        sie - ihr she her 2 f
+        wir uns uns we us 3 p
+        ihr euch euch you you 4 p
+        sie - ihnen they them 5 p
+        """)
+    )
+)
 REFLEXIVE = ("mich", "dich", "sich", "uns", "euch", "sich")
 
 # ---------------------------------------------------------------- nouns
@@ -700,6 +722,8 @@ Badezimmer n - bathroom
 """,
     "spot": """
 Bahnhof m ¨e station
+Markt m ¨e market
+Friedhof m ¨e cemetery
 Flughafen m ¨ airport
 Haltestelle f -n stop
 Strand m ¨e beach
@@ -718,7 +742,6 @@ Rezeption f -en reception desk
 Quelle f -n spring
 """,
     "surface": """
-Markt m ¨e market
 Platz m ¨e square
 Straße f -n street
 Bauernhof m ¨e farm
@@ -730,13 +753,10 @@ Bühne f -n stage
 Balkon m -s balcony
 Terrasse f -n terrace
 Dach n ¨er roof
-Friedhof m ¨e cemetery
 Baustelle f -n building site
 Hügel m - hill
 Spielplatz m ¨e playground
-Flohmarkt m ¨e flea market
 Treppe f -n stairway
-Parkplatz m ¨e car park
 """,
     "idea": """
 Plan m ¨e plan
@@ -798,7 +818,6 @@ Urlaub m -e holiday
 Ausflug m ¨e trip
 Wettbewerb m -e competition
 Rede f -n speech
-Unterricht m 0 lesson
 Kurs m -e course
 Feier f -n celebration
 Geburtstag m -e birthday
@@ -897,7 +916,8 @@ Restaurant Hotel Café : Fisch=fish Luxus=luxury Berg=mountain Strand=beach Flug
 Stadt=city
 Fabrik Laden : Schokoladen=chocolate Papier=paper Schuh=shoe Blumen=flower Waffen=weapons Spielzeug=toy \
 Möbel=furniture
-Bahnhof Markt Platz Straße : Haupt=main Stadt=city Dorf=village Güter=freight
+Markt Platz Straße Bahnhof : Haupt=main Stadt=city Dorf=village
+Bahnhof : Güter=freight Nord=north Süd=south Ost=east West=west
 Markt : Wochen=weekly Weihnachts=Christmas Fisch=fish Blumen=flower
 Brücke : Eisenbahn=railway Hänge=suspension Fußgänger=pedestrian
 See : Berg=mountain Wald=forest
@@ -912,224 +932,54 @@ Wahl : Präsidenten=presidential Parlaments=parliamentary Bürgermeister=mayoral
 """
 
 FIRST_NAMES = {
-    "f": """Anna Maria Lena Julia Sarah Laura Sophie Emma Hannah Clara Johanna Charlotte Frieda Greta Ida Katharina
-    Lisa Luise Magdalena Martha Miriam Monika Nina Paula Petra Renate Sabine Sandra Silvia Stefanie Susanne Tanja
-    Ulrike Ursula Vera Veronika Birgit Claudia Dorothea Elisabeth Eva Franziska Gabriele Heike Ingrid Karin""",
-    "m": """Peter Thomas Michael Paul Lukas Jonas Felix Max Moritz Karl Friedrich Hans Georg Stefan Martin Andreas
-    Anton Bernd Christian Daniel David Dieter Emil Erik Florian Frank Gerhard Günter Heinrich Helmut Jakob Jan
-    Johannes Jürgen Klaus Konrad Kurt Leo Ludwig Manfred Markus Matthias Oskar Otto Philipp Ralf Rudolf
-    Sebastian Simon Theo Tobias Uwe Viktor Walter Werner Wilhelm Wolfgang""",
+    "f": _tokens(
+        """
+        Anna Maria Lena Julia Sarah Laura Sophie Emma Hannah Clara Johanna Charlotte Frieda Greta
+        Ida Katharina Lisa Luise Magdalena Martha Miriam Monika Nina Paula Petra Renate Sabine
+        Sandra Silvia Stefanie Susanne Tanja Ulrike Ursula Vera Veronika Birgit Claudia Dorothea
+        Elisabeth Eva Franziska Gabriele Heike Ingrid Karin
+        """
+    ),
+    "m": _tokens(
+        """
+        Peter Thomas Michael Paul Lukas Jonas Felix Max Moritz Karl Friedrich Hans Georg Stefan
+        Martin Andreas Anton Bernd Christian Daniel David Dieter Emil Erik Florian Frank Gerhard
+        Günter Heinrich Helmut Jakob Jan Johannes Jürgen Klaus Konrad Kurt Leo Ludwig Manfred Markus
+        Matthias Oskar Otto Philipp Ralf Rudolf Sebastian Simon Theo Tobias Uwe Viktor Walter Werner
+        Wilhelm Wolfgang
+        """
+    ),
 }
-SURNAMES = [
-    "Müller",
-    "Schmidt",
-    "Schneider",
-    "Fischer",
-    "Weber",
-    "Meyer",
-    "Wagner",
-    "Becker",
-    "Schulz",
-    "Hoffmann",
-    "Schäfer",
-    "Koch",
-    "Bauer",
-    "Richter",
-    "Klein",
-    "Wolf",
-    "Schröder",
-    "Neumann",
-    "Schwarz",
-    "Zimmermann",
-    "Braun",
-    "Krüger",
-    "Hofmann",
-    "Hartmann",
-    "Lange",
-    "Schmitt",
-    "Werner",
-    "Krause",
-    "Meier",
-    "Lehmann",
-    "Schmid",
-    "Schulze",
-    "Maier",
-    "Köhler",
-    "Herrmann",
-    "König",
-    "Walter",
-    "Mayer",
-    "Huber",
-    "Kaiser",
-    "Fuchs",
-    "Peters",
-    "Lang",
-    "Scholz",
-    "Möller",
-    "Weiß",
-    "Jung",
-    "Hahn",
-    "Schubert",
-    "Vogel",
-    "Friedrich",
-    "Keller",
-    "Günther",
-    "Frank",
-    "Berger",
-    "Winkler",
-    "Roth",
-    "Beck",
-    "Lorenz",
-    "Baumann",
-    "Franke",
-    "Albrecht",
-    "Schuster",
-    "Simon",
-    "Ludwig",
-    "Böhm",
-    "Winter",
-    "Kraus",
-    "Martin",
-    "Schumacher",
-    "Krämer",
-    "Vogt",
-    "Stein",
-    "Jäger",
-    "Otto",
-    "Sommer",
-    "Groß",
-    "Seidel",
-    "Heinrich",
-    "Brandt",
-    "Haas",
-    "Schreiber",
-    "Graf",
-    "Dietrich",
-    "Ziegler",
-    "Kuhn",
-    "Kühn",
-    "Pohl",
-    "Engel",
-    "Horn",
-    "Busch",
-    "Bergmann",
-    "Thomas",
-    "Voigt",
-    "Sauer",
-    "Arnold",
-    "Wolff",
-    "Pfeiffer",
-]
+SURNAMES = _tokens(
+    """
+    Müller Schmidt Schneider Fischer Weber Meyer Wagner Becker Schulz Hoffmann Schäfer Koch Bauer Richter Klein
+    Wolf Schröder Neumann Schwarz Zimmermann Braun Krüger Hofmann Hartmann Lange Schmitt Werner Krause Meier
+    Lehmann Schmid Schulze Maier Köhler Herrmann König Walter Mayer Huber Kaiser Fuchs Peters Lang Scholz Möller
+    Weiß Jung Hahn Schubert Vogel Friedrich Keller Günther Frank Berger Winkler Roth Beck Lorenz Baumann Franke
+    Albrecht Schuster Simon Ludwig Böhm Winter Kraus Martin Schumacher Krämer Vogt Stein Jäger Otto Sommer Groß
+    Seidel Heinrich Brandt Haas Schreiber Graf Dietrich Ziegler Kuhn Kühn Pohl Engel Horn Busch Bergmann Thomas
+    Voigt Sauer Arnold Wolff Pfeiffer
+    """
+)
 
 # Places whose English name differs stand with it.
-CITIES = [
-    "Berlin",
-    "Hamburg",
-    "München=Munich",
-    "Köln=Cologne",
-    "Frankfurt",
-    "Stuttgart",
-    "Düsseldorf",
-    "Leipzig",
-    "Dortmund",
-    "Essen",
-    "Bremen",
-    "Dresden",
-    "Hannover=Hanover",
-    "Nürnberg=Nuremberg",
-    "Bonn",
-    "Mannheim",
-    "Karlsruhe",
-    "Augsburg",
-    "Wiesbaden",
-    "Aachen",
-    "Kiel",
-    "Lübeck",
-    "Erfurt",
-    "Mainz",
-    "Rostock",
-    "Kassel",
-    "Potsdam",
-    "Heidelberg",
-    "Regensburg",
-    "Würzburg",
-    "Ulm",
-    "Göttingen",
-    "Trier",
-    "Jena",
-    "Weimar",
-    "Konstanz=Constance",
-    "Passau",
-    "Wien=Vienna",
-    "Salzburg",
-    "Graz",
-    "Innsbruck",
-    "Linz",
-    "Zürich=Zurich",
-    "Basel",
-    "Bern",
-    "Genf=Geneva",
-    "Luzern=Lucerne",
-    "Paris",
-    "London",
-    "Rom=Rome",
-    "Mailand=Milan",
-    "Venedig=Venice",
-    "Florenz=Florence",
-    "Neapel=Naples",
-    "Prag=Prague",
-    "Warschau=Warsaw",
-    "Krakau=Krakow",
-    "Budapest",
-    "Brüssel=Brussels",
-    "Amsterdam",
-    "Kopenhagen=Copenhagen",
-    "Stockholm",
-    "Oslo",
-    "Helsinki",
-    "Moskau=Moscow",
-    "Athen=Athens",
-    "Lissabon=Lisbon",
-    "Madrid",
-    "Barcelona",
-    "Sevilla=Seville",
-    "Dublin",
-    "Edinburgh",
-    "Istanbul",
-    "Kairo=Cairo",
-    "Tokio=Tokyo",
-    "Peking=Beijing",
-    "Deutschland=Germany",
-    "Österreich=Austria",
-    "Frankreich=France",
-    "Italien=Italy",
-    "Spanien=Spain",
-    "Portugal",
-    "Polen=Poland",
-    "Ungarn=Hungary",
-    "Belgien=Belgium",
-    "Dänemark=Denmark",
-    "Schweden=Sweden",
-    "Norwegen=Norway",
-    "Finnland=Finland",
-    "Russland=Russia",
-    "Griechenland=Greece",
-    "England",
-    "Schottland=Scotland",
-    "Irland=Ireland",
-    "Kanada=Canada",
-    "Indien=India",
-    "China",
-    "Japan",
-    "Australien=Australia",
-    "Brasilien=Brazil",
-    "Argentinien=Argentina",
-    "Ägypten=Egypt",
-    "Marokko=Morocco",
-    "Bayern=Bavaria",
-    "Sachsen=Saxony",
-    "Tirol=Tyrol",
-]
+CITIES = _tokens(
+    """
+    Berlin Hamburg München=Munich Köln=Cologne Frankfurt Stuttgart Düsseldorf Leipzig Dortmund Essen Bremen
+    Dresden Hannover=Hanover Nürnberg=Nuremberg Bonn Mannheim Karlsruhe Augsburg Wiesbaden Aachen Kiel Lübeck
+    Erfurt Mainz Rostock Kassel Potsdam Heidelberg Regensburg Würzburg Ulm Göttingen Trier Jena Weimar
+    Konstanz=Constance Passau Wien=Vienna Salzburg Graz Innsbruck Linz Zürich=Zurich Basel Bern Genf=Geneva
+    Luzern=Lucerne Paris London Rom=Rome Mailand=Milan Venedig=Venice Florenz=Florence Neapel=Naples Prag=Prague
+    Warschau=Warsaw Krakau=Krakow Budapest Brüssel=Brussels Amsterdam Kopenhagen=Copenhagen Stockholm Oslo
+    Helsinki Moskau=Moscow Athen=Athens Lissabon=Lisbon Madrid Barcelona Sevilla=Seville Dublin Edinburgh
+    Istanbul Kairo=Cairo Tokio=Tokyo Peking=Beijing Deutschland=Germany Österreich=Austria Frankreich=France
+    Italien=Italy Spanien=Spain Portugal Polen=Poland Ungarn=Hungary Belgien=Belgium Dänemark=Denmark
+    Schweden=Sweden Norwegen=Norway Finnland=Finland Russland=Russia Griechenland=Greece England
+    Schottland=Scotland Irland=Ireland Kanada=Canada Indien=India China Japan Australien=Australia
+    Brasilien=Brazil Argentinien=Argentina Ägypten=Egypt Marokko=Morocco Bayern=Bavaria Sachsen=Saxony
+    Tirol=Tyrol
+    """
+)
 
 # ---------------------------------------------------------------- adjectives
 
@@ -1390,6 +1240,7 @@ ADJECTIVE_GROUP = {
 GERMAN_IRREGULAR = """
 backen backt backte gebacken
 beginnen beginnt begann begonnen
+bereiten bereitet bereitete bereitet
 bieten bietet bot geboten
 binden bindet band gebunden
 bitten bittet bat gebeten
@@ -1497,6 +1348,7 @@ be was been
 become became become
 begin began begun
 bend bent bent
+bid bid bid
 bind bound bound
 bite bit bitten
 blow blew blown
@@ -1511,6 +1363,7 @@ come came come
 cost cost cost
 cut cut cut
 dig dug dug
+do did done
 draw drew drawn
 dream dreamed dreamed
 drink drank drunk
@@ -1549,6 +1402,7 @@ lose lost lost
 make made made
 mean meant meant
 meet met met
+overtake overtook overtaken
 pay paid paid
 put put put
 read read read
@@ -1562,6 +1416,7 @@ see saw seen
 sell sold sold
 send sent sent
 set set set
+sew sewed sewn
 shake shook shaken
 shine shone shone
 shut shut shut
@@ -1591,43 +1446,12 @@ write wrote written
 """
 # Verbs that double their last consonant: stopped, stopping.
 _DOUBLING = frozenset(
-    [
-        "stop",
-        "plan",
-        "hug",
-        "rob",
-        "rub",
-        "drop",
-        "grab",
-        "chat",
-        "slip",
-        "beg",
-        "admit",
-        "prefer",
-        "cancel",
-        "get",
-        "put",
-        "run",
-        "sit",
-        "swim",
-        "win",
-        "cut",
-        "set",
-        "hit",
-        "dig",
-        "begin",
-        "forget",
-        "let",
-        "travel",
-        "shut",
-        "wrap",
-        "knit",
-        "nod",
-        "step",
-        "clap",
-        "swap",
-        "unwrap",
-    ]
+    _tokens(
+        """
+    stop plan hug rob rub drop grab chat slip beg admit prefer cancel get put run sit swim win cut set hit dig
+    begin forget let travel shut wrap knit nod step clap swap occur kidnap fulfil jot marvel
+    """
+    )
 )
 
 # German = English : what it governs ; another way. "an|rufen" is separable, "be-kommen" is not, "*" takes
@@ -2021,7 +1845,7 @@ denken = think : that
 glauben = believe : that
 wissen = know : that whether
 hoffen = hope : that to
-behaupten = claim : that
+be-haupten = claim : that
 ver-muten = suspect : that
 fürchten = fear : that
 be-merken = notice : that
@@ -2054,7 +1878,7 @@ möchten = would_like_to -
 # ---------------------------------------------------------------- adverbials, word by word: German|English
 
 TIMES = {
-    "past": """
+    "past": _rows("""
 gestern|yesterday
 vorgestern|the_day_before_yesterday
 gestern|yesterday Abend|evening
@@ -2069,8 +1893,8 @@ neulich|recently
 vor|before dem|the Krieg|war
 nach|after dem|the Essen|meal
 den|the ganzen|whole Tag|day
-""",
-    "present": """
+"""),
+    "present": _rows("""
 heute|today
 jeden|every Tag|day
 jede|every Woche|week
@@ -2081,9 +1905,9 @@ im|in_the Winter|winter
 am|in_the Abend|evening
 am|at_the Wochenende|weekend
 heutzutage|nowadays
-nach|after der|the Arbeit|work
-""",
-    "future": """
+nach|after der| Arbeit|work
+"""),
+    "future": _rows("""
 morgen|tomorrow
 übermorgen|the_day_after_tomorrow
 nächste|next Woche|week
@@ -2093,35 +1917,24 @@ nächsten|next Sommer|summer
 bald|soon
 morgen|tomorrow Abend|evening
 in|in Zukunft|future
-""",
+"""),
 }
-WEEKDAYS = [
-    "Montag=Monday",
-    "Dienstag=Tuesday",
-    "Mittwoch=Wednesday",
-    "Donnerstag=Thursday",
-    "Freitag=Friday",
-    "Samstag=Saturday",
-    "Sonntag=Sunday",
-]
-MONTHS = [
-    "Januar=January",
-    "Februar=February",
-    "März=March",
-    "April=April",
-    "Mai=May",
-    "Juni=June",
-    "Juli=July",
-    "August=August",
-    "September=September",
-    "Oktober=October",
-    "November=November",
-    "Dezember=December",
-]
+WEEKDAYS = _tokens(
+    """
+    Montag=Monday Dienstag=Tuesday Mittwoch=Wednesday Donnerstag=Thursday Freitag=Friday Samstag=Saturday
+    Sonntag=Sunday
+    """
+)
+MONTHS = _tokens(
+    """
+    Januar=January Februar=February März=March April=April Mai=May Juni=June Juli=July August=August
+    September=September Oktober=October November=November Dezember=December
+    """
+)
 # German dative plural, English plural.
 PERIODS = ["Minuten=minutes", "Stunden=hours", "Tagen=days", "Wochen=weeks", "Monaten=months", "Jahren=years"]
 
-FREQUENCIES = """
+FREQUENCIES = _rows("""
 immer|always
 oft|often
 manchmal|sometimes
@@ -2129,8 +1942,8 @@ selten|rarely
 nie|never
 meistens|usually
 fast|almost immer|always
-""".strip().split("\n")
-MANNERS = """
+""")
+MANNERS = _rows("""
 sofort|immediately
 heimlich|secretly
 freiwillig|voluntarily
@@ -2141,31 +1954,46 @@ allein|alone
 ohne|without Hilfe|help
 zum|for_the ersten|first Mal|time
 mit|with großer|great Freude|joy
-""".strip().split("\n")
-SENTENCE_ADVERBS = """
-leider|unfortunately
+""")
+# A comma at the end stands in English.
+SENTENCE_ADVERBS = _rows("""
+leider|unfortunately,
 vielleicht|perhaps
-natürlich|of_course
+natürlich|of_course,
 wahrscheinlich|probably
-glücklicherweise|fortunately
+glücklicherweise|fortunately,
 hoffentlich|hopefully
-offenbar|apparently
-angeblich|allegedly
-trotzdem|nevertheless
+offenbar|apparently,
+angeblich|allegedly,
+trotzdem|nevertheless,
 deshalb|therefore
-außerdem|moreover
+außerdem|moreover,
 schließlich|finally
 plötzlich|suddenly
-zum|for Beispiel|example
-tatsächlich|indeed
-""".strip().split("\n")
+zum|for Beispiel|example,
+tatsächlich|indeed,
+""")
+# Persons that one is not by profession.
+NO_PROFESSION = frozenset(
+    _tokens(
+        """
+        Mann Frau Junge Freund Freundin Nachbar Nachbarin Bruder Schwester Vater Mutter Sohn Tochter Onkel Tante
+        Großvater Großmutter Enkel Enkelin Neffe Nichte Cousin Kollege Kollegin Kunde Kundin Gast Besucher
+        Besucherin Tourist Touristin Dieb Zeuge Zeugin Held Heldin Riese Zwerg Zauberer Hexe Patient Patientin
+        Besitzer Besitzerin Mieter Mieterin
+        """
+    )
+)
+
 DEGREES = ["sehr|very", "zu|too", "ziemlich|quite", "besonders|particularly", "so|so", "äußerst|extremely"]
 
 # German|English, and whether the tense is past, present or either.
 SUBORDINATORS = {
-    "past": "weil|because obwohl|although als|when bevor|before während|while da|since",
-    "present": "weil|because obwohl|although wenn|when falls|if bevor|before während|while sobald|as_soon_as "
-    "solange|as_long_as da|since damit|so_that",
+    "past": _tokens("weil|because obwohl|although als|when bevor|before während|while da|since"),
+    "present": _tokens(
+        "weil|because obwohl|although wenn|when falls|if bevor|before während|while sobald|as_soon_as "
+        "solange|as_long_as da|since damit|so_that"
+    ),
 }
 
 # ---------------------------------------------------------------- morphology
@@ -2205,6 +2033,12 @@ def _english_plural(noun):
     return re.sub(r"([^aeiou])y$", r"\1ie", noun) + "s"
 
 
+def _english_compound(modifier, head):
+    """ "front door", but "pair of riding trousers"."""
+    pair, of, rest = head.rpartition("of ")
+    return f"{pair}{of}{modifier} {rest}"
+
+
 @dataclass(frozen=True, eq=False)
 class Noun:
     """A noun: gender, its German forms by case, its English in both numbers, its kind."""
@@ -2228,18 +2062,15 @@ class Noun:
             self.gender,
             forms(self.singular),
             forms(self.plural),
-            f"{english} {self.english}",
-            f"{english} {self.english_plural}",
+            _english_compound(english, self.english),
+            _english_compound(english, self.english_plural),
             self.kind,
         )
 
 
 def _noun(line, kind):
     lemma, gender, spec, english = line.split(maxsplit=3)
-    if lemma.endswith("in") and spec == "-nen":
-        plural = lemma + "nen"
-    else:
-        plural = _german_plural(lemma, spec)
+    plural = _german_plural(lemma, spec)
     english, _, english_plural = english.partition("/")
     weak = gender == "w"
     genitive = lemma if gender == "f" else plural if weak else _genitive(lemma)
@@ -2285,44 +2116,13 @@ def nouns_of(kind):
 
 
 _NO_COMPARATIVE = frozenset(
-    [
-        "blind",
-        "begabt",
-        "fremd",
-        "enttäuscht",
-        "überrascht",
-        "verletzt",
-        "schwarz",
-        "weiß",
-        "grau",
-        "braun",
-        "rot",
-        "blau",
-        "grün",
-        "gelb",
-        "kaputt",
-        "rund",
-        "gestohlen",
-        "vergoldet",
-        "offiziell",
-        "geheim",
-        "gefälscht",
-        "handgeschrieben",
-        "historisch",
-        "verlassen",
-        "leer",
-        "international",
-        "öffentlich",
-        "jährlich",
-        "unmöglich",
-        "vollständig",
-        "falsch",
-        "richtig",
-        "entscheidend",
-        "lauwarm",
-        "wild",
-        "erfahren",
-    ]
+    _tokens(
+        """
+    blind begabt fremd enttäuscht überrascht verletzt schwarz weiß grau braun rot blau grün gelb kaputt rund
+    gestohlen vergoldet offiziell geheim gefälscht handgeschrieben historisch verlassen leer international
+    öffentlich jährlich unmöglich vollständig falsch richtig entscheidend lauwarm wild erfahren
+    """
+    )
 )
 
 
@@ -2395,10 +2195,7 @@ def _add_t(stem):
 
 def _present(infinitive, er):
     stem = infinitive.removesuffix("en") if infinitive.endswith("en") else infinitive.removesuffix("n")
-    if infinitive.endswith("eln"):
-        ich = stem[:-2] + "le"
-    else:
-        ich = stem + "e"
+    ich = stem[:-2] + "le" if infinitive.endswith("eln") else stem + "e"
     if stem.endswith("t") and not er.endswith("et"):
         du = er + "st"
     elif er[-2] in "sßzx":
@@ -2410,8 +2207,7 @@ def _present(infinitive, er):
 
 def _preterite(er):
     """The preterite of six persons."""
-    weak = er.endswith("te")
-    plural = er + ("n" if weak else "en")
+    plural = er + ("n" if er.endswith("e") else "en")
     du = er + ("est" if er[-1] in "sßzdt" else "st")
     return (er, du, er, plural, _add_t(er), plural)
 
@@ -2527,8 +2323,8 @@ def _german_verb(entry):
     word, reflexive = entry.removesuffix(" sich"), entry.endswith(" sich")
     auxiliary = "sein" if word.endswith("*") else "haben"
     word = word.rstrip("*")
-    prefix, bar, simple = word.rpartition("|")
-    inseparable, dash, simple = simple.rpartition("-")
+    prefix, _, simple = word.rpartition("|")
+    inseparable, _, simple = simple.rpartition("-")
     present, preterite, participle = _simple_forms(simple)
     if inseparable:
         present = tuple(inseparable + form for form in present)
@@ -2624,3 +2420,72 @@ def modals():
             make_verb(german, "be"), tuple(present.split("_")), None if past == "-" else tuple(past.split("_"))
         )
     return found
+
+
+# ---------------------------------------------------------------- numbers
+
+_GERMAN_UNITS = _tokens(
+    """
+    null ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn
+    siebzehn achtzehn neunzehn
+    """
+)
+_GERMAN_TENS = ["zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", "siebzig", "achtzig", "neunzig"]
+_ENGLISH_UNITS = _tokens(
+    """
+    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+    seventeen eighteen nineteen
+    """
+)
+_ENGLISH_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_GERMAN_ORDINALS = {1: "erst", 3: "dritt", 7: "siebt", 8: "acht"}
+_ENGLISH_ORDINALS = {
+    "one": "first",
+    "two": "second",
+    "three": "third",
+    "five": "fifth",
+    "eight": "eighth",
+    "nine": "ninth",
+    "twelve": "twelfth",
+}
+
+
+def number_words(number):
+    """A number from 2 to 999 in German and English: 125 is "hundertfünfundzwanzig"."""
+    hundreds, rest = divmod(number, 100)
+    german, english = [], []
+    if hundreds:
+        german.append("" if hundreds == 1 else _GERMAN_UNITS[hundreds])
+        german.append("hundert")
+        english += [_ENGLISH_UNITS[hundreds], "hundred"] + ["and"] * bool(rest)
+    tens, unit = divmod(rest, 10)
+    if 0 < rest < 20:
+        german.append(_GERMAN_UNITS[rest])
+        english.append(_ENGLISH_UNITS[rest])
+    elif rest:
+        german.append((_GERMAN_UNITS[unit] + "und" if unit else "") + _GERMAN_TENS[tens - 2])
+        english.append("-".join([_ENGLISH_TENS[tens - 2], *([_ENGLISH_UNITS[unit]] if unit else [])]))
+    return "".join(german), " ".join(english)
+
+
+def ordinal_words(number):
+    """An ordinal from 1 to 99, the German one as it stands after "am": ("dritten", "third")."""
+    german, english = ("ein", "one") if number == 1 else number_words(number)
+    stem = _GERMAN_ORDINALS.get(number) or german + ("t" if number < 20 else "st")
+    tens, _, unit = english.rpartition("-")
+    unit = _ENGLISH_ORDINALS.get(unit) or re.sub("y$", "ie", unit) + "th"
+    return stem + "en", f"{tens}-{unit}" if tens else unit
+
+
+def counting(number):
+    """The determiner of a number from 2 to 999."""
+    german, english = number_words(number)
+    return Determiner(german, "", english, "fixed")
+
+
+def owned_by(name):
+    """The determiner of a first name: "Annas", "Anna's"."""
+    return Determiner(name + "s", name + "'s", name + "'s", "fixed")
+
+
+WHOSE = {form: Determiner(form, "whose", "whose", "fixed") for form in ("dessen", "deren")}

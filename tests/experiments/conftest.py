@@ -1,0 +1,56 @@
+"""A tiny corpus and a tiny trained run, shared by the tests of this folder."""
+
+import pytest
+
+from keras_attn_zoo.data.corpus import Splits
+from keras_attn_zoo.evaluation.alignments import Alignment
+from keras_attn_zoo.experiments.corpora import Corpus
+from keras_attn_zoo.experiments.run import score_run, train_system
+from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, System, TrainingSettings
+
+WORDS = {"rot": "red", "blau": "blue", "haus": "house", "hund": "dog", "katze": "cat", "geht": "goes", "läuft": "runs"}
+
+
+def make_pairs(count, shift=0):
+    """Sentences of 2 to 5 words, the English in reverse order; no two alike among the first few hundred."""
+    words, pairs = list(WORDS), []
+    for i in range(shift, shift + count):
+        chosen = [words[(i * 5 + i // 7 + 3 * k) % len(words)] for k in range(2 + i % 4)]
+        pairs.append((" ".join(chosen), " ".join(WORDS[word] for word in reversed(chosen))))
+    return pairs
+
+
+def make_corpus():
+    test = make_pairs(6, 400)
+    gold = [
+        (source.split(), target.split(), Alignment(sure={(j, len(source.split()) - 1 - j) for j in range(len(source.split()))}))
+        for source, target in test
+    ]
+    return Corpus(Splits(make_pairs(96), make_pairs(16, 200), test), {"train": ["a", "b"], "reverse": False}, gold)
+
+
+TINY = System(
+    "tiny",
+    {"embedding_dim": 8, "hidden_dim": 12, "dropout": 0.2, "readout": "tanh", "cross_attention": "bahdanau"},
+    data=DataSettings(vocabulary_size=None, model_type="word", max_tokens=12, sentences_per_batch=16, bucket_count=1),
+    training=TrainingSettings(
+        epochs=2, validations_per_epoch=2, learning_rate=1e-2, schedule="plateau", plateau_patience=0, patience=50,
+        teacher_forcing=0.9,
+    ),
+    search=SearchSettings(beams=2, batch_size=8),
+    seed=3,
+)
+
+
+@pytest.fixture(scope="session")
+def corpus():
+    return make_corpus()
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory, corpus):
+    """A trained and scored run folder; tests must leave it as it is."""
+    folder = tmp_path_factory.mktemp("runs") / "tiny"
+    train_system(TINY, corpus, folder)
+    score_run(folder, corpus.splits.test, corpus.gold)
+    return folder

@@ -1,0 +1,210 @@
+"""A run from text to scores, and what happens when it is stopped, damaged or asked for the wrong thing."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import sacrebleu
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.evaluation.alignments import alignment_scores, read_alignments
+from keras_attn_zoo.experiments.run import curves, load_translator, train_system, training_summary
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.settings import System
+from keras_attn_zoo.experiments.table import markdown_table, results_table
+from keras_attn_zoo.training.callbacks import RunLog, read_log
+from tests.experiments.conftest import TINY
+
+NUMBERS = ("loss", "perplexity", "accuracy", "gradient_norm", "tokens", "learning_rate")
+
+
+def numbers(folder):
+    """The log without wall times."""
+    return [{k: v for k, v in line.items() if k not in ("seconds", "shape")} for line in read_log(folder / "log.jsonl")]
+
+
+def test_run_folder_holds_everything(trained, corpus):
+    run = RunFolder(trained)
+    assert run.system() == TINY
+    assert run.corpus() == corpus.description
+    lines = read_log(run.log)
+    steps = [line for line in lines if "shape" in line]
+    rounds = [line for line in lines if "round" in line]
+    assert [line["step"] for line in steps] == list(range(1, 13))
+    assert [line["round"] for line in rounds] == [1, 2, 3, 4]
+    assert all(set(NUMBERS) <= line.keys() for line in steps)
+    assert {"val_loss", "val_perplexity", "val_accuracy"} <= rounds[0].keys() and "val_gradient_norm" not in rounds[0]
+    assert json.loads(run.environment.read_text())["backend"]
+
+
+def test_a_round_reports_the_mean_over_its_tokens(trained):
+    lines = read_log(trained / "log.jsonl")
+    steps = [line for line in lines if "shape" in line][:3]
+    first_round = next(line for line in lines if "round" in line)
+    tokens = sum(line["tokens"] for line in steps)
+    assert first_round["tokens"] == tokens
+    assert np.isclose(first_round["loss"], sum(line["loss"] * line["tokens"] for line in steps) / tokens, rtol=1e-5)
+
+
+def test_scores_are_those_of_the_written_files(trained, corpus):
+    run = RunFolder(trained)
+    scores = run.read_scores()["test"]
+    hypotheses = run.hypotheses("test").read_text(encoding="utf-8").splitlines()
+    references = [target for _, target in corpus.splits.test]
+    assert len(hypotheses) == len(references)
+    bleu = sacrebleu.corpus_bleu(hypotheses, [references])
+    assert np.isclose(scores["text"]["metrics"]["bleu"]["score"], bleu.score)
+    links = read_alignments(run.alignment("test"))
+    assert np.isclose(scores["alignment"]["aer"], alignment_scores(links, [gold for *_, gold in corpus.gold]).aer)
+    assert np.isclose(scores["perplexity"], np.exp(scores["loss"]), rtol=1e-5)
+    assert scores["tokens"] == sum(len(reference.split()) + 1 for reference in references)
+
+
+@pytest.mark.parametrize("stop_at", [1, 7])
+def test_a_stopped_run_resumes_to_the_numbers_of_an_uninterrupted_one(
+    trained, corpus, tmp_path, monkeypatch, stop_at
+):
+    folder = tmp_path / "run"
+    taken = []
+    write = RunLog.on_train_batch_end
+
+    def stop(self, batch, logs=None):
+        write(self, batch, logs)
+        taken.append(batch)
+        if len(taken) == stop_at:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunLog, "on_train_batch_end", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train_system(TINY, corpus, folder)
+    train_system(TINY, corpus, folder, resume=True)
+    assert numbers(folder) == numbers(trained)
+    with np.load(folder / "state/variables.npz") as ours, np.load(trained / "state/variables.npz") as theirs:
+        assert len(ours.files) == len(theirs.files)
+        assert all(np.array_equal(ours[name], theirs[name]) for name in ours.files)
+    assert json.loads((folder / "state/state.json").read_text()) == json.loads((trained / "state/state.json").read_text())
+
+
+def test_resuming_an_ended_run_changes_nothing(trained, corpus, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(trained, folder)
+    said = []
+    train_system(TINY, corpus, folder, resume=True, say=said.append)
+    assert said[-1] == "training has ended already"
+    assert numbers(folder) == numbers(trained)
+
+
+def test_a_folder_that_is_taken_is_refused_before_anything_is_written(trained, corpus, tmp_path):
+    before = sorted(path.stat().st_mtime_ns for path in trained.rglob("*"))
+    with pytest.raises(UserError, match="holds a run already: resume it with --resume"):
+        train_system(TINY, corpus, trained)
+    with pytest.raises(UserError, match=r"other settings \(system.seed\)"):
+        train_system(TINY.override(seed=4), corpus, trained, resume=True)
+    assert before == sorted(path.stat().st_mtime_ns for path in trained.rglob("*"))
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match="not empty and holds no run"):
+        train_system(TINY, corpus, tmp_path)
+
+
+def test_a_damaged_or_foreign_state_is_refused(trained, corpus, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(trained, folder)
+    whole = (folder / "state/variables.npz").read_bytes()
+    (folder / "state/variables.npz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(UserError, match="is damaged"):
+        train_system(TINY, corpus, folder, resume=True)
+    config = json.loads((folder / "config.json").read_text())
+    config["system"]["backbone"]["hidden_dim"] = 14
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "state/variables.npz").write_bytes(whole)
+    with pytest.raises(UserError, match="belongs to another model"):
+        train_system(TINY.override(hidden_dim=14), corpus, folder, resume=True)
+    state = json.loads((folder / "state/state.json").read_text())
+    (folder / "state/state.json").write_text(json.dumps({**state, "backend": "theano"}))
+    with pytest.raises(UserError, match="begun under theano"):
+        train_system(TINY.override(hidden_dim=14), corpus, folder, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("config.json", b"{"), ("model.weights.h5", b"nothing"), ("task.json", None)]
+)
+def test_a_damaged_preset_is_one_line(trained, tmp_path, name, content):
+    preset = tmp_path / "preset"
+    shutil.copytree(trained / "best", preset)
+    if content is None:
+        (preset / "config.json").unlink()
+    else:
+        (preset / name).write_bytes(content)
+    with pytest.raises(UserError) as error:
+        load_translator(preset)
+    assert "\n" not in str(error.value) and str(preset) in str(error.value)
+
+
+def test_what_is_no_run_is_said(tmp_path):
+    with pytest.raises(UserError, match="no run folder or preset"):
+        load_translator(tmp_path / "nowhere")
+    with pytest.raises(UserError, match="is no run folder"):
+        RunFolder(tmp_path).system()
+    with pytest.raises(UserError, match="no run is scored on 'test'"):
+        results_table([tmp_path])
+
+
+def test_settings_round_trip_and_unknown_ones_are_listed():
+    assert System.from_dict(json.loads(json.dumps(TINY.to_dict()))) == TINY
+    with pytest.raises(UserError, match=r"no setting 'epoch': choose one of .*epochs"):
+        TINY.override(epoch=1)
+    with pytest.raises(UserError, match="do not fit this version"):
+        System.from_dict({**TINY.to_dict(), "colour": "red"})
+
+
+def test_table_and_curves_come_from_the_folder(trained):
+    table = results_table([trained], paper={"tiny": {"BLEU": "17.75"}})
+    scores = RunFolder(trained).read_scores()["test"]
+    row = next(line for line in table.splitlines() if line.startswith("| tiny"))
+    assert f"{scores['text']['metrics']['bleu']['score']:.1f} (paper: 17.75)" in row
+    assert f"{100 * scores['alignment']['aer']:.1f}" in row
+    assert scores["text"]["metrics"]["bleu"]["signature"] in table
+    (name, (steps, values)), = curves([trained]).items()
+    assert name == "tiny" and steps == [3, 6, 9, 12] and values[-1] == read_log(trained / "log.jsonl")[-1]["val_loss"]
+
+
+def test_training_summary_is_that_of_the_log(trained):
+    steps = [line for line in read_log(trained / "log.jsonl") if "shape" in line]
+    summary = training_summary(RunFolder(trained))
+    assert summary["steps"] == 12 and summary["rounds"] == 4
+    assert np.isclose(summary["seconds"], sum(line["seconds"] for line in steps))
+    first, *rest = (line["seconds"] for line in steps)
+    assert np.isclose(summary["compilation_seconds"], max(0, first - np.median(rest)))
+
+
+def test_markdown_table_has_one_width_a_column():
+    table = markdown_table(["system", "BLEU"], [["a", "1.0"], ["longer name", "10.0"]])
+    assert len({len(line) for line in table.splitlines()}) == 1
+    assert table.splitlines()[1].endswith(":|")
+
+
+def test_best_by_bleu_and_early_stopping(corpus, tmp_path):
+    system = TINY.override(best_by="bleu", bleu_sentences=4, patience=1, learning_rate=1e-9, epochs=5, schedule="constant")
+    run = train_system(system, corpus, tmp_path / "run")
+    rounds = [line for line in read_log(run.log) if "round" in line]
+    assert all("val_bleu" in line for line in rounds)
+    assert len(rounds) < 10, "no gain, so it stopped early"
+    said = []
+    train_system(system, corpus, tmp_path / "run", resume=True, say=said.append)
+    assert said[-1] == "training has ended already"
+
+
+def test_state_is_written_whole_or_not_at_all(trained, corpus, tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "savez", full)
+        with pytest.raises(UserError, match="No space left on device"):
+            train_system(TINY, corpus, folder)
+    assert not (folder / "state").exists()
+    assert not list(folder.rglob("*.partial"))

@@ -1,0 +1,58 @@
+"""The public names, pinned: a change here is a change for users."""
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+PUBLIC = {
+    "keras_attn_zoo.layers": [
+        "ATTENTIONS",
+        "AttentionLayer",
+        "BahdanauAttention",
+        "LuongAttention",
+        "UniformAttention",
+        "get_attention",
+    ],
+    "keras_attn_zoo.models": [
+        "ForcedDecoding",
+        "Hypothesis",
+        "RNNBackbone",
+        "RNNDecoder",
+        "Readout",
+        "TokenEmbedding",
+        "TranslationPreprocessor",
+        "TranslationTokenizer",
+        "Translator",
+    ],
+    "keras_attn_zoo.decoding": ["BeamSearch", "length_penalty"],
+}
+ATTENTION_NAMES = {"bahdanau", "bahdanau_feedback", "luong_concat", "luong_dot", "luong_general", "uniform"}
+SYSTEM_NAMES = {"bahdanau", "bahdanau-feedback", "luong-concat", "luong-dot", "luong-general", "uniform"}
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_public_names(module):
+    found = importlib.import_module(module)
+    assert sorted(found.__all__) == PUBLIC[module]
+    for name in found.__all__:
+        assert getattr(found, name).__doc__, f"{name} has no docstring"
+
+
+def test_registered_names():
+    from keras_attn_zoo.experiments.systems import SYSTEMS
+    from keras_attn_zoo.layers import ATTENTIONS
+
+    assert set(ATTENTIONS) == ATTENTION_NAMES
+    assert set(SYSTEMS) == SYSTEM_NAMES
+
+
+def test_importing_the_package_and_asking_for_help_imports_no_backend():
+    code = (
+        "import sys, keras_attn_zoo, keras_attn_zoo.cli as cli\n"
+        "cli.build_parser().format_help()\n"
+        "heavy = {'keras', 'tensorflow', 'jax', 'torch', 'matplotlib', 'sacrebleu'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
