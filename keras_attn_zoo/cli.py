@@ -46,15 +46,20 @@ def guarded(parser, action, arguments=None):
         print(f"\n{parser.prog}: stopped. A training run resumes at its last round.", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader has closed the pipe; leave nothing for Python to flush at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT, errno.EPERM):
             raise
+        _drop_output()
         place = f" {error.filename}" if error.filename else ""
         print(f"{parser.prog}: error: cannot write{place}: {error.strerror}.", file=sys.stderr)
         return 2
+
+
+def _drop_output():
+    """Leave nothing that Python would try to write once more when it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def say(text):
@@ -155,7 +160,7 @@ def _demo(options):
 
 
 def _train(options):
-    from keras_attn_zoo.experiments.run import score_run, train_system
+    from keras_attn_zoo.experiments.run import draw_run, score_run, train_system
     from keras_attn_zoo.experiments.systems import SYSTEMS, small
     from keras_attn_zoo.experiments.table import results_table
 
@@ -166,6 +171,7 @@ def _train(options):
     corpus = corpus_from_options(options)
     run = train_system(system, corpus, options.run, resume=options.resume, say=say)
     score_run(run.path, corpus.splits.test, corpus.gold, progress=show_progress(len(corpus.splits.test)))
+    draw_run(run.path, corpus.splits.test, corpus.gold)
     print(results_table([run.path]))
 
 

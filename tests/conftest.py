@@ -3,9 +3,31 @@
 import os
 import sys
 
+import pytest
+
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("KERAS_BACKEND", "jax")
 if os.environ["KERAS_BACKEND"] != "tensorflow":
     # Proves that the package needs no TensorFlow, and saves the seconds that its import takes.
     sys.modules["tensorflow"] = None
     sys.modules["tensorflow_text"] = None
+
+
+@pytest.fixture(scope="session")
+def corpus():
+    """A tiny corpus with gold alignments."""
+    from tests.tiny_run import make_corpus
+
+    return make_corpus()
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory, corpus):
+    """A trained and scored run folder; tests leave its system, log and "test" scores as they are."""
+    from keras_attn_zoo.experiments.run import score_run, train_system
+    from tests.tiny_run import TINY
+
+    folder = tmp_path_factory.mktemp("runs") / "tiny"
+    train_system(TINY, corpus, folder)
+    score_run(folder, corpus.splits.test, corpus.gold)
+    return folder

@@ -22,6 +22,7 @@ _HOMES = {
         "read_lines",
         "word_count",
     ),
+    "synthetic": ("SyntheticPair", "generate_corpus", "generate_splits", "split_words", "write_corpus"),
     "subwords": ("Subwords", "train_subword_pair", "train_subwords"),
     "cache": ("EncodedCorpus", "build_cache"),
     "batches": (

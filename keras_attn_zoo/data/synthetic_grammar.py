@@ -41,7 +41,7 @@ class SyntheticPair:
 
 
 def split_words(text):
-    """Split a sentence into words, the marks , . ? ! separate.
+    """Split a sentence into words, with the marks that end a word or a sentence separate.
 
     Args:
         text: raw text.
@@ -53,7 +53,7 @@ def split_words(text):
         >>> split_words("Er ruft an, oder?")
         ['Er', 'ruft', 'an', ',', 'oder', '?']
     """
-    return re.findall(rf"[^\s{_MARKS}]+|[{_MARKS}]", text)
+    return re.sub(r"([,.;:?!]+)(?=\s|$)", r" \1", text).split()
 
 
 # ---------------------------------------------------------------- fragments

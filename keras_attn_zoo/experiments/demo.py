@@ -2,17 +2,15 @@
 
 from pathlib import Path
 
-from keras_attn_zoo.analysis.pictures import plot_attention, plot_curves
+from keras_attn_zoo.analysis.pictures import plot_curves
 from keras_attn_zoo.experiments.corpora import embedded_corpus
-from keras_attn_zoo.experiments.run import curves, load_translator, score_run, train_system
+from keras_attn_zoo.experiments.run import curves, draw_run, load_translator, score_run, train_system
 from keras_attn_zoo.experiments.systems import SYSTEMS, small
 from keras_attn_zoo.experiments.table import results_table
-from keras_attn_zoo.experiments.word_alignment import sentence_picture
 from keras_attn_zoo.files import write_text
 
 NAMES = ("bahdanau", "uniform")
 SAMPLES = 4
-PICTURES = 3
 
 
 def run_demo(out, say, show_progress):
@@ -25,7 +23,7 @@ def run_demo(out, say, show_progress):
     """
     out = Path(out)
     say("making the corpus")
-    corpus = embedded_corpus()
+    corpus = embedded_corpus(train=8000, valid=300, test=300)
     folders = []
     for name in NAMES:
         run = train_system(small(SYSTEMS[name]), corpus, out / name, out / "data", resume=True, say=say)
@@ -45,12 +43,6 @@ def run_demo(out, say, show_progress):
 
     pictures = [out / "curves.png"]
     plot_curves(curves(folders), pictures[0], ylabel="validation loss", title="Validation loss")
-    translator = load_translator(folders[0])
-    # The longest sentences of a readable width show most of what moves.
-    chosen = sorted(range(len(corpus.gold)), key=lambda i: abs(len(corpus.gold[i][0]) - 14))[:PICTURES]
-    for number, i in enumerate(chosen, start=1):
-        source, target = corpus.splits.test[i]
-        matrix, source_words, target_words = sentence_picture(translator, source, target)
-        pictures.append(out / f"attention-{number}.png")
-        plot_attention(matrix, source_words, target_words, pictures[-1], gold=corpus.gold[i][2])
-    print("\npictures: " + ", ".join(str(path) for path in pictures))
+    for folder in folders:
+        pictures += draw_run(folder, corpus.splits.test, corpus.gold)
+    print("\npictures:\n" + "\n".join(f"  {path}" for path in pictures))

@@ -69,7 +69,7 @@ def run_recipe(recipe, description, arguments=None):
 def _run(recipe, options):
     from keras_attn_zoo.cli import corpus_from_options, say, show_progress
     from keras_attn_zoo.errors import UserError
-    from keras_attn_zoo.experiments.run import score_run, train_system
+    from keras_attn_zoo.experiments.run import draw_run, score_run, train_system
     from keras_attn_zoo.experiments.table import results_table
     from keras_attn_zoo.files import write_text
 
@@ -84,6 +84,7 @@ def _run(recipe, options):
             run = train_system(system, corpus, folder, options.out / "data", resume=True, say=say)
             if not run.read_scores():
                 score_run(folder, corpus.splits.test, corpus.gold, progress=show_progress(len(corpus.splits.test)))
+                draw_run(folder, corpus.splits.test, corpus.gold)
     table = results_table(folders, paper={name: recipe.entries[name].paper for name in options.systems})
     text = "\n\n".join(part for part in (f"# {recipe.title}", table, recipe.note) if part) + "\n"
     write_text(options.out / "results.md", text)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import keras
 
+from keras_attn_zoo.analysis.pictures import plot_attention, plot_curves
 from keras_attn_zoo.data.batches import TranslationBatches, as_fit_input, evaluation_batches, fit_arguments
 from keras_attn_zoo.data.cache import EncodedCorpus, build_cache, fingerprint
 from keras_attn_zoo.data.corpus import Filter, filter_pairs
@@ -17,7 +18,7 @@ from keras_attn_zoo.evaluation.alignments import Alignment, alignment_scores, wr
 from keras_attn_zoo.evaluation.text_scores import score_text
 from keras_attn_zoo.evaluation.timing import CompilationClock
 from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.word_alignment import align_words
+from keras_attn_zoo.experiments.word_alignment import align_words, sentence_picture
 from keras_attn_zoo.files import read_json, write_text
 from keras_attn_zoo.models import RNNBackbone, TranslationPreprocessor, TranslationTokenizer, Translator
 from keras_attn_zoo.models.word_vectors import load_word_vectors
@@ -25,6 +26,8 @@ from keras_attn_zoo.training.callbacks import BestPreset, ResumableState, RunLog
 from keras_attn_zoo.training.progress import Progress
 from keras_attn_zoo.training.schedules import HalvingSchedule, InverseSquareRoot, TeacherForcing
 
+# How many sentences a run folder shows, and about how long they are.
+PICTURES, WORDS_OF_A_PICTURE = 3, 14
 # Sentences of a validation or test batch.
 EVALUATION_ROWS = 64
 # A translation may be this much longer than the longest training sentence.
@@ -33,8 +36,9 @@ ROOM_FOR_TRANSLATIONS = 1.25
 
 @dataclasses.dataclass(frozen=True)
 class PreparedData:
-    """Subword models and encoded splits of a corpus."""
+    """Subword models and encoded splits of a corpus, and a fingerprint of the training text."""
 
+    key: str
     subword_paths: tuple
     train: EncodedCorpus
     valid: EncodedCorpus
@@ -75,7 +79,7 @@ def prepare_data(corpus, settings, folder, say=lambda text: None):
         return build_cache(folder / f"{name}-{settings.max_tokens}", pairs, source, target, pair_filter, limit, limit)
 
     train = cache("train", corpus.splits.train, pair_filter)
-    return PreparedData(paths, train, cache("valid", corpus.splits.valid, Filter()))
+    return PreparedData(key, paths, train, cache("valid", corpus.splits.valid, Filter()))
 
 
 class _Filtered:
@@ -116,8 +120,6 @@ def compile_translator(translator, system):
         "inverse_sqrt": lambda: InverseSquareRoot(training.learning_rate, training.warmup_steps),
         "halving": lambda: HalvingSchedule(training.learning_rate, training.decay_start, training.decay_every),
     }
-    if training.schedule not in schedules:
-        raise UserError(f"schedule must be one of {', '.join(schedules)}; received {training.schedule!r}.")
     translator.compile(
         optimizer=keras.optimizers.Adam(schedules[training.schedule](), global_clipnorm=training.clip_norm),
         label_smoothing=training.label_smoothing,
@@ -151,15 +153,12 @@ def train_system(system, corpus, folder, data_folder=None, resume=False, say=lam
     """
     run = RunFolder(folder)
     training = system.training
-    if training.best_by not in ("loss", "bleu"):
-        raise UserError(f"best_by must be loss or bleu; received {training.best_by!r}.")
-    if not resume and run.config.exists():
-        run.create(system, corpus.description)
+    run.check_free(resume, beside=("data",))
     data = prepare_data(corpus, system.data, data_folder or run.path / "data", say)
     translator = build_translator(system, data.subword_paths, system.data.max_tokens)
     compile_translator(translator, system)
-    run.create(system, corpus.description, resume, beside=("data",))
     _load_vectors(translator, training, say)
+    run.create(system, {**corpus.description, "fingerprint": data.key})
 
     batches = TranslationBatches(
         data.train,
@@ -283,6 +282,7 @@ def score_run(folder, pairs, gold=None, name="test", beams=None, length_penalty=
     translator = load_translator(folder, beams, length_penalty)
     pairs = list(pairs)
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
+    likelihood = _likelihood(translator, pairs)
     clock = CompilationClock()
     report = None if progress is None else (lambda done: progress("translated", done))
     began = time.perf_counter()
@@ -296,7 +296,7 @@ def score_run(folder, pairs, gold=None, name="test", beams=None, length_penalty=
         "beams": translator.sampler.num_beams,
         "length_penalty": translator.sampler.length_penalty,
         "text": score_text(hypotheses, references).as_dict(),
-        **_likelihood(translator, pairs),
+        **likelihood,
         "translation_seconds": seconds,
         "translation_compilation_seconds": clock.compilation,
         "training": training_summary(run),
@@ -330,7 +330,7 @@ def score_alignment(translator, gold, path, batch_size=32):
 
 
 def _likelihood(translator, pairs):
-    """Loss, perplexity and accuracy per real target token of a test set; what is over the limit is left out."""
+    """Loss, perplexity and accuracy per real target token of a test set."""
     x, y, weights = translator.preprocessor(
         {"encoder_text": [source for source, _ in pairs], "decoder_text": [target for _, target in pairs]}
     )
@@ -363,6 +363,33 @@ def curves(folders, key="val_loss"):
     """Return the curves of runs, for `plot_curves`: `{name: (steps, values)}`."""
     found = {}
     for folder in folders:
-        lines = [line for line in read_log(RunFolder(folder).log) if key in line]
+        lines = [line for line in read_log(RunFolder(folder).log) if "round" in line and key in line]
         found[Path(folder).name] = ([line["step"] for line in lines], [line[key] for line in lines])
     return found
+
+
+def draw_run(folder, pairs, gold=None, count=PICTURES):
+    """Draw the attention of a few test sentences, and the curve of the validation loss, into the run folder.
+
+    Sentences of a length that shows reordering and still reads well are taken; the given translation is
+    decoded along, and gold links are outlined.
+
+    Args:
+        folder: the run folder of a trained system.
+        pairs, gold: see `score_run`.
+        count: number of sentences.
+
+    Returns:
+        the paths of the pictures.
+    """
+    run = RunFolder(folder)
+    translator = load_translator(folder)
+    chosen = sorted(range(len(pairs)), key=lambda i: abs(len(pairs[i][0].split()) - WORDS_OF_A_PICTURE))[:count]
+    paths = []
+    for number, i in enumerate(chosen, start=1):
+        matrix, source_words, target_words = sentence_picture(translator, *pairs[i])
+        paths.append(run.picture(f"attention-{number}"))
+        plot_attention(matrix, source_words, target_words, paths[-1], gold=gold and gold[i][2])
+    paths.append(run.picture("curves"))
+    plot_curves(curves([folder]), paths[-1], ylabel="validation loss")
+    return paths

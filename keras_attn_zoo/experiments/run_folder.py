@@ -31,7 +31,7 @@ class RunFolder:
     config.json        the resolved settings, and where the text came from
     environment.json   versions, backend, machine
     log.jsonl          numbers of every step and round
-    state/             what resuming needs
+    state.npz          what resuming needs
     best/              the preset of the best round
     hypotheses/        translations, one file a test set
     alignments/        Pharaoh lines, one file a test set
@@ -52,7 +52,7 @@ class RunFolder:
         self.config = self.path / "config.json"
         self.environment = self.path / "environment.json"
         self.log = self.path / "log.jsonl"
-        self.state = self.path / "state"
+        self.state = self.path / "state.npz"
         self.best = self.path / "best"
         self.scores = self.path / "scores.json"
 
@@ -68,32 +68,41 @@ class RunFolder:
         """File of a picture."""
         return self.path / "pictures" / f"{name}.png"
 
-    def create(self, system, corpus, resume=False, beside=()):
-        """Begin a run, or find the one that stands there.
+    def check_free(self, resume=False, beside=()):
+        """Raise where a run cannot begin here, before anything is written.
 
         Args:
-            system: the `System` to train.
-            corpus: description of the text, plain data.
             resume: whether to go on with a run that stands there.
             beside: names in the folder that may stand there before the run begins.
 
         Raises:
-            UserError: a run stands there and is not to be resumed, or was begun with other settings.
+            UserError: a run stands there and is not to be resumed; the folder holds something else.
         """
-        config = {"system": system.to_dict(), "corpus": corpus}
         if self.config.exists():
             if not resume:
                 raise UserError(f"{self.path} holds a run already: resume it with --resume, or take another folder.")
-            standing = read_json(self.config)
-            if standing != config:
-                changed = sorted(_differences(standing, config))
+        elif self.path.exists() and (not self.path.is_dir() or {e.name for e in self.path.iterdir()} - set(beside)):
+            raise UserError(f"{self.path} is not empty and holds no run: take another folder.")
+
+    def create(self, system, corpus):
+        """Begin a run, or check that the one that stands there has the same settings and text.
+
+        Args:
+            system: the `System` to train.
+            corpus: description of the text, plain data.
+
+        Raises:
+            UserError: the run was begun with other settings or other text.
+        """
+        config = {"system": system.to_dict(), "corpus": corpus}
+        if self.config.exists():
+            changed = sorted(_differences(self._read_config(), config))
+            if changed:
                 raise UserError(
                     f"{self.path} was begun with other settings ({', '.join(changed)}): "
                     "resume with the same ones, or take another folder."
                 )
             return
-        if self.path.exists() and any(entry.name not in beside for entry in self.path.iterdir()):
-            raise UserError(f"{self.path} is not empty and holds no run: take another folder.")
         write_json(self.config, config)
         write_json(self.environment, environment())
 

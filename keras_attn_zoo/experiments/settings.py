@@ -1,12 +1,50 @@
 """The settings of a system: what makes it, trains it and searches with it; plain data, checked on entry."""
 
 import dataclasses
+import typing
 
 from keras_attn_zoo.errors import UserError
 
+_SCHEDULES = ("constant", "inverse_sqrt", "halving", "plateau")
+_MODEL_TYPES = ("bpe", "unigram", "word", "char")
+
+
+class _Checked:
+    """Settings whose types and ranges are checked when they are made."""
+
+    # Name to what is wanted, and a function that says whether a value, not None, is that.
+    _wanted: typing.ClassVar = {}
+
+    def __post_init__(self):
+        for field, kind in typing.get_type_hints(type(self)).items():
+            if field not in self.__dataclass_fields__:
+                continue
+            kinds = typing.get_args(kind) or (kind,)
+            value = getattr(self, field)
+            # A whole number is a number too; a truth value is none.
+            fits = isinstance(value, kinds) or (float in kinds and isinstance(value, int))
+            if not fits or (isinstance(value, bool) and bool not in kinds):
+                names = " or ".join("None" if k is type(None) else k.__name__ for k in kinds)
+                raise UserError(f"the setting {field} takes {names}; received {value!r}.")
+            wanted, holds = self._wanted.get(field, ("", None))
+            if holds is not None and value is not None and not holds(value):
+                raise UserError(f"the setting {field} must be {wanted}; received {value!r}.")
+
+
+def _at_least(least):
+    return (f"at least {least}", lambda value: value >= least)
+
+
+def _one_of(names):
+    return (f"one of {', '.join(names)}", lambda value: value in names)
+
+
+_POSITIVE = ("greater than 0", lambda value: value > 0)
+_SHARE = ("between 0 and 1", lambda value: 0 <= value <= 1)
+
 
 @dataclasses.dataclass(frozen=True)
-class DataSettings:
+class DataSettings(_Checked):
     """How text becomes batches.
 
     Attributes:
@@ -35,9 +73,21 @@ class DataSettings:
     tokens_per_batch: int | None = None
     bucket_count: int = 6
 
+    _wanted = {
+        "vocabulary_size": _at_least(5),
+        "model_type": _one_of(_MODEL_TYPES),
+        "min_words": _at_least(1),
+        "max_words": _at_least(1),
+        "max_length_ratio": _at_least(1),
+        "max_tokens": _at_least(3),
+        "sentences_per_batch": _at_least(1),
+        "tokens_per_batch": _at_least(1),
+        "bucket_count": _at_least(1),
+    }
+
 
 @dataclasses.dataclass(frozen=True)
-class TrainingSettings:
+class TrainingSettings(_Checked):
     """How a system is trained.
 
     Attributes:
@@ -78,9 +128,30 @@ class TrainingSettings:
     word_vectors_source: str | None = None
     word_vectors_target: str | None = None
 
+    _wanted = {
+        "epochs": _POSITIVE,
+        "validations_per_epoch": _at_least(1),
+        "learning_rate": _POSITIVE,
+        "schedule": _one_of(_SCHEDULES),
+        "warmup_steps": _at_least(1),
+        "decay_start": _at_least(0),
+        "decay_every": _at_least(1),
+        "plateau_factor": ("between 0 and 1", lambda value: 0 < value < 1),
+        "plateau_patience": _at_least(0),
+        "clip_norm": _POSITIVE,
+        "label_smoothing": ("at least 0 and below 1", lambda value: 0 <= value < 1),
+        "accumulation_steps": _at_least(1),
+        "teacher_forcing": _SHARE,
+        "teacher_forcing_end": _SHARE,
+        "teacher_forcing_steps": _at_least(1),
+        "best_by": _one_of(("loss", "bleu")),
+        "bleu_sentences": _at_least(1),
+        "patience": _at_least(0),
+    }
+
 
 @dataclasses.dataclass(frozen=True)
-class SearchSettings:
+class SearchSettings(_Checked):
     """How a system translates.
 
     Attributes:
@@ -92,6 +163,8 @@ class SearchSettings:
     beams: int = 5
     length_penalty: float = 1.0
     batch_size: int = 64
+
+    _wanted = {"beams": _at_least(1), "length_penalty": _at_least(0), "batch_size": _at_least(1)}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,9 +5,9 @@ import re
 import numpy as np
 
 from keras_attn_zoo.data.corpus import normalise
+from keras_attn_zoo.data.synthetic import split_words
 from keras_attn_zoo.evaluation.alignments import extract_alignment, merge_subwords
 
-_PUNCTUATION = re.compile(r"([,.;:?!]+)(?=\s|$)")
 _SPACE_BEFORE_PUNCTUATION = re.compile(r" ([,.;:?!])")
 
 
@@ -109,13 +109,3 @@ def sentence_picture(translator, sentence, target=None, subwords=False):
         attention, one.source_tokens, one.tokens, source_words, target_words, source_reduction="sum"
     )
     return matrix, source_words, target_words
-
-
-def split_words(text):
-    """Split a sentence into words, with punctuation apart.
-
-    Example:
-        >>> split_words("Er ruft, ja.")
-        ['Er', 'ruft', ',', 'ja', '.']
-    """
-    return _PUNCTUATION.sub(r" \1", normalise(text)).split()

@@ -160,7 +160,7 @@ class AttentionLayer(keras.layers.Layer):
             if not known:
                 raise ValueError(f"{name}: `{what}` must have shape {pattern}. Received: shape {shape}.")
 
-        batch, target = (tuple(query.shape) + (None, None))[:2]
+        batch, target = (*query.shape, None, None)[:2]
         wanted("query", query, "(batch, target, query_dim)", None, None, None)
         wanted("value", value, f"(batch, source, value_dim) with batch {batch}", batch, None, None)
         source = value.shape[1]

@@ -46,7 +46,8 @@ def get_attention(identifier, width, **kwargs):
     """Make an attention layer from a name, a configuration or a layer.
 
     Args:
-        identifier: a name of `ATTENTIONS`, a serialised Keras layer, or an `AttentionLayer`, which is returned as it is.
+        identifier: a name of `ATTENTIONS`, a serialised Keras layer, or an `AttentionLayer`, which is
+            returned as it is.
         width: width of the query; sizes a layer that is made from a name.
         **kwargs: further arguments of a layer that is made from a name, such as `name` and `dtype`.
 

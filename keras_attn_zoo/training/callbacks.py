@@ -15,7 +15,7 @@ from keras import ops
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.timing import CompilationClock
-from keras_attn_zoo.files import atomic_path, read_json, write_json
+from keras_attn_zoo.files import atomic_path
 
 # What Keras' own callbacks count from round to round, and forget when training begins again.
 _COUNTERS = ("wait", "best", "cooldown_counter", "stopped_epoch")
@@ -168,19 +168,19 @@ class ResumableState(keras.callbacks.Callback):
     Keras' `BackupAndRestore` keeps neither random states nor counters.
 
     Args:
-        folder: where the state stands; replaced as a whole.
+        path: file of the state, `.npz`; replaced as a whole.
         batches: the `TranslationBatches` that are trained on.
         watched: callbacks whose counters are kept, such as `EarlyStopping`.
 
     Example:
-        >>> state = ResumableState("state", batches, watched=[stopper])  # doctest: +SKIP
+        >>> state = ResumableState("state.npz", batches, watched=[stopper])  # doctest: +SKIP
         >>> state.restore(model)  # doctest: +SKIP
         >>> model.fit(**fit_arguments(batches), callbacks=[stopper, state])  # doctest: +SKIP
     """
 
-    def __init__(self, folder, batches, watched=()):
+    def __init__(self, path, batches, watched=()):
         super().__init__()
-        self.folder = Path(folder)
+        self.path = Path(path)
         self.batches = batches
         self.watched = list(watched)
         self._counters = None
@@ -194,23 +194,23 @@ class ResumableState(keras.callbacks.Callback):
         Raises:
             UserError: the state is damaged, or of another model.
         """
-        if not self.folder.exists():
+        if not self.path.exists():
             return False
-        saved = read_json(self.folder / "state.json")
+        try:
+            with np.load(self.path, allow_pickle=False) as arrays:
+                saved = json.loads(str(arrays["settings"]))
+                values = [arrays[str(i)] for i in range(len(arrays.files) - 1)]
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            raise UserError(f"{self.path} is damaged: remove it to begin again, or restore a copy.") from None
         if keras.config.backend() != saved["backend"]:
             raise UserError(
                 f"this run was begun under {saved['backend']}, not {keras.config.backend()}: resume it there."
             )
         model.optimizer.build(model.trainable_variables)
         variables = _state_variables(model)
-        try:
-            with np.load(self.folder / "variables.npz", allow_pickle=False) as arrays:
-                values = [arrays[str(i)] for i in range(len(arrays.files))]
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-            raise UserError(f"{self.folder} is damaged: remove it to begin again, or restore a copy.") from None
         shapes = [tuple(value.shape) for value in values]
         if shapes != [tuple(variable.shape) for variable in variables]:
-            raise UserError(f"{self.folder} belongs to another model: take another run folder.")
+            raise UserError(f"{self.path} belongs to another model: take another run folder.")
         for variable, value in zip(variables, values, strict=True):
             variable.assign(value)
         self._counters = saved["counters"]
@@ -229,19 +229,16 @@ class ResumableState(keras.callbacks.Callback):
             {name: _plain(getattr(callback, name)) for name in _COUNTERS if hasattr(callback, name)}
             for callback in self.watched
         ]
-        with atomic_path(self.folder) as aside:
-            aside.mkdir()
-            arrays = {str(i): ops.convert_to_numpy(variable) for i, variable in enumerate(_state_variables(self.model))}
-            np.savez(aside / "variables.npz", **arrays)
-            write_json(
-                aside / "state.json",
-                {
-                    "round": epoch + 1,
-                    "backend": keras.config.backend(),
-                    "counters": counters,
-                    "ended": bool(self.model.stop_training),
-                },
-            )
+        settings = {
+            "round": epoch + 1,
+            "backend": keras.config.backend(),
+            "counters": counters,
+            "ended": bool(self.model.stop_training),
+        }
+        arrays = {str(i): ops.convert_to_numpy(variable) for i, variable in enumerate(_state_variables(self.model))}
+        # One file, so that a kill leaves either the last round's or this one's. NumPy would add a suffix to a path.
+        with atomic_path(self.path) as aside, aside.open("wb") as file:
+            np.savez(file, settings=np.array(json.dumps(settings)), **arrays)
 
 
 def _state_variables(model):

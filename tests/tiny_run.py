@@ -1,11 +1,8 @@
-"""A tiny corpus and a tiny trained run, shared by the tests of this folder."""
-
-import pytest
+"""A tiny corpus and a tiny system, which the fixtures `corpus` and `trained` stand on."""
 
 from keras_attn_zoo.data.corpus import Splits
 from keras_attn_zoo.evaluation.alignments import Alignment
 from keras_attn_zoo.experiments.corpora import Corpus
-from keras_attn_zoo.experiments.run import score_run, train_system
 from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, System, TrainingSettings
 
 WORDS = {"rot": "red", "blau": "blue", "haus": "house", "hund": "dog", "katze": "cat", "geht": "goes", "läuft": "runs"}
@@ -21,11 +18,11 @@ def make_pairs(count, shift=0):
 
 
 def make_corpus():
-    test = make_pairs(6, 400)
-    gold = [
-        (source.split(), target.split(), Alignment(sure={(j, len(source.split()) - 1 - j) for j in range(len(source.split()))}))
-        for source, target in test
-    ]
+    test, gold = make_pairs(6, 400), []
+    for source, target in test:
+        words = source.split()
+        links = {(j, len(words) - 1 - j) for j in range(len(words))}
+        gold.append((words, target.split(), Alignment(sure=links)))
     return Corpus(Splits(make_pairs(96), make_pairs(16, 200), test), {"train": ["a", "b"], "reverse": False}, gold)
 
 
@@ -34,23 +31,14 @@ TINY = System(
     {"embedding_dim": 8, "hidden_dim": 12, "dropout": 0.2, "readout": "tanh", "cross_attention": "bahdanau"},
     data=DataSettings(vocabulary_size=None, model_type="word", max_tokens=12, sentences_per_batch=16, bucket_count=1),
     training=TrainingSettings(
-        epochs=2, validations_per_epoch=2, learning_rate=1e-2, schedule="plateau", plateau_patience=0, patience=50,
+        epochs=2,
+        validations_per_epoch=2,
+        learning_rate=1e-2,
+        schedule="plateau",
+        plateau_patience=0,
+        patience=50,
         teacher_forcing=0.9,
     ),
     search=SearchSettings(beams=2, batch_size=8),
     seed=3,
 )
-
-
-@pytest.fixture(scope="session")
-def corpus():
-    return make_corpus()
-
-
-@pytest.fixture(scope="session")
-def trained(tmp_path_factory, corpus):
-    """A trained and scored run folder; tests must leave it as it is."""
-    folder = tmp_path_factory.mktemp("runs") / "tiny"
-    train_system(TINY, corpus, folder)
-    score_run(folder, corpus.splits.test, corpus.gold)
-    return folder

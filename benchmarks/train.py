@@ -1,0 +1,70 @@
+"""Training speed of the RNN translators: steps and target tokens a second, compilation apart.
+
+Random ids of one length, Adam, dropout as given; every system in one process, one after the other.
+
+  KERAS_BACKEND=jax python benchmarks/train.py
+  KERAS_BACKEND=torch python benchmarks/train.py --systems uniform bahdanau --batch 32 --length 30
+"""
+
+import argparse
+import statistics
+import time
+
+import keras
+import numpy as np
+
+from keras_attn_zoo.experiments.systems import SYSTEMS
+from keras_attn_zoo.experiments.table import markdown_table
+from keras_attn_zoo.models import RNNBackbone, Translator
+
+
+class Clock(keras.callbacks.Callback):
+    """Seconds of every step, until its loss is there."""
+
+    def __init__(self):
+        super().__init__()
+        self.seconds = []
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self._began = time.perf_counter()
+
+    def on_train_batch_end(self, batch, logs=None):
+        float(logs["loss"])
+        self.seconds.append(time.perf_counter() - self._began)
+
+
+def measure(backbone, options):
+    """Return the seconds of the first step, and the median of the others."""
+    rng = np.random.default_rng(0)
+    shape = (options.batch, options.length)
+    ids = [rng.integers(4, options.vocabulary, shape).astype("int32") for _ in range(3)]
+    model = Translator(RNNBackbone(options.vocabulary, options.vocabulary, **backbone))
+    model.compile(optimizer=keras.optimizers.Adam(1e-3, global_clipnorm=1.0))
+    x = {"encoder_token_ids": ids[0], "encoder_padding_mask": np.ones(shape, "bool"), "decoder_token_ids": ids[1]}
+    many = keras.tree.map_structure(lambda a: np.concatenate([a] * (options.steps + 2)), (x, ids[2]))
+    clock = Clock()
+    weights = np.ones(many[1].shape, "float32")
+    model.fit(*many, sample_weight=weights, batch_size=options.batch, shuffle=False, verbose=0, callbacks=[clock])
+    return clock.seconds[0], statistics.median(clock.seconds[2:]), model.count_params()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=list(SYSTEMS), metavar="NAME")
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--length", type=int, default=16)
+    parser.add_argument("--vocabulary", type=int, default=8000)
+    parser.add_argument("--steps", type=int, default=8)
+    options = parser.parse_args()
+    rows = []
+    for name in options.systems:
+        first, step, parameters = measure(SYSTEMS[name].backbone, options)
+        tokens = options.batch * options.length / step
+        rows.append([name, f"{1 / step:.2f}", f"{tokens:.0f}", f"{first - step:.1f}", f"{parameters / 1e6:.1f} M"])
+        print(f"{name}: {1 / step:.2f} steps/s", flush=True)
+    print(f"\n{keras.config.backend()}, batch {options.batch}, length {options.length}, V {options.vocabulary}\n")
+    print(markdown_table(["system", "steps/s", "target tokens/s", "compilation s", "parameters"], rows))
+
+
+if __name__ == "__main__":
+    main()

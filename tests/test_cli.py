@@ -1,0 +1,202 @@
+"""The command `attn-zoo`, as its users meet it: output, files, exit statuses, one-line errors."""
+
+import io
+import os
+import subprocess
+import sys
+
+import keras
+import pytest
+
+from keras_attn_zoo import cli
+from keras_attn_zoo.backends import choose_backend
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.run import load_translator
+from keras_attn_zoo.experiments.run_folder import RunFolder
+
+SENTENCES = ["rot haus", "hund geht blau", "katze"]
+
+
+@pytest.fixture
+def attn_zoo(capsys):
+    """Run a command line; return status, output and error output."""
+
+    def run(*arguments):
+        status = cli.main([str(argument) for argument in arguments])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def translations(trained):
+    return [best[0].text for best in load_translator(trained).translate(SENTENCES)]
+
+
+def test_translate_argument_file_and_pipe_agree(attn_zoo, trained, translations, tmp_path, monkeypatch):
+    assert attn_zoo("translate", trained, *SENTENCES) == (0, "".join(f"{t}\n" for t in translations), "")
+    # An option between model and sentences, and an empty line, which stays one.
+    status, output, _ = attn_zoo("translate", trained, "--beams", 2, SENTENCES[0], " ", SENTENCES[2])
+    assert (status, output.split("\n")) == (0, [translations[0], "", translations[2], ""])
+    (tmp_path / "in.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
+    assert attn_zoo("translate", trained, "--input", tmp_path / "in.txt", "--output", tmp_path / "out.txt")[:2] == (
+        0,
+        "",
+    )
+    assert (tmp_path / "out.txt").read_text(encoding="utf-8").splitlines() == translations
+    text = "\n".join(SENTENCES)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(text.encode()))))
+    assert attn_zoo("translate", trained)[1].splitlines() == translations
+
+
+def test_n_best_lines_have_number_text_and_falling_scores(attn_zoo, trained):
+    status, output, _ = attn_zoo("translate", trained, "--n-best", 2, *SENTENCES)
+    rows = [line.split(" ||| ") for line in output.splitlines()]
+    assert status == 0 and [int(row[0]) for row in rows] == [0, 0, 1, 1, 2, 2]
+    assert all(float(rows[i][2]) >= float(rows[i + 1][2]) for i in (0, 2, 4))
+
+
+def test_evaluate_text_alone(attn_zoo, tmp_path):
+    (tmp_path / "a.txt").write_text("the red house is here today\n")
+    status, output, _ = attn_zoo("evaluate", "--hypotheses", tmp_path / "a.txt", "--references", tmp_path / "a.txt")
+    assert status == 0 and "100.0" in output
+    (tmp_path / "b.txt").write_text("one\ntwo\n")
+    status, _, error = attn_zoo("evaluate", "--hypotheses", tmp_path / "a.txt", "--references", tmp_path / "b.txt")
+    assert status == 2 and "1" in error and "2" in error and error.count("\n") == 1
+
+
+def test_evaluate_a_run_on_other_text(attn_zoo, trained, tmp_path):
+    (tmp_path / "t.tsv").write_text("rot haus\thouse red\nkatze\tcat\n")
+    status, output, _ = attn_zoo("evaluate", trained, "--test", tmp_path / "t.tsv", "--name", "other")
+    assert status == 0 and "| tiny" in output and "BLEU" in output
+    assert RunFolder(trained).read_scores()["other"]["sentences"] == 2
+
+
+def test_align_scores_against_gold_of_either_index_base(attn_zoo, trained, tmp_path):
+    (tmp_path / "bitext").write_text("rot haus ||| house red\nkatze ||| cat\n")
+    outputs = []
+    for base in (0, 1):
+        (tmp_path / "gold").write_text(f"{base}-{base + 1} {base + 1}-{base}\n{base}-{base}\n")
+        status, output, _ = attn_zoo(
+            "align", trained, "--bitext", tmp_path / "bitext", "--gold", tmp_path / "gold", "--index-base", base
+        )
+        assert status == 0 and "AER" in output
+        outputs.append(output)
+    assert outputs[0] == outputs[1]
+    status, links, _ = attn_zoo("align", trained, "--bitext", tmp_path / "bitext")
+    assert status == 0 and [len(line.split()) for line in links.splitlines()] == [2, 1]
+    assert links.splitlines()[1] == "0-0"
+
+
+def test_plots_are_pictures(attn_zoo, trained, tmp_path):
+    assert attn_zoo("plot", "attention", trained, "rot haus", "--output", tmp_path / "a.png")[0] == 0
+    assert (
+        attn_zoo("plot", "attention", trained, "rot haus", "--target", "house", "--output", tmp_path / "b.svg")[0] == 0
+    )
+    assert attn_zoo("plot", "curves", trained, "--output", tmp_path / "c.pdf")[0] == 0
+    assert [(tmp_path / n).read_bytes()[:4] for n in ("a.png", "c.pdf")] == [b"\x89PNG", b"%PDF"]
+    status, _, error = attn_zoo("plot", "curves", trained, "--output", tmp_path / "c.doc")
+    assert status == 2 and ".png" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "texts"),
+    [
+        (["translate", "nowhere", "hallo"], ["nowhere", "check the path"]),
+        (["train", "--system", "bahdanu", "--embedded", "--run", "r"], ["'bahdanu'", "bahdanau", "uniform"]),
+        (["train", "--system", "uniform", "--run", "r"], ["--train", "--embedded"]),
+        (["train", "--system", "uniform", "--embedded", "--run", "r", "--set", "epoch=1"], ["'epoch'", "epochs"]),
+        (["train", "--system", "uniform", "--train", "a", "b", "c", "--run", "r"], ["received 3 files"]),
+        (["train", "--system", "uniform", "--train", "no.de", "no.en", "--run", "r"], ["no.de"]),
+        (["translate", "nowhere", "--backend", "theano", "x"], ["'theano'", "jax, tensorflow, torch"]),
+        (["evaluate"], ["--hypotheses"]),
+        (["align", "m", "--source", "x"], ["--bitext"]),
+    ],
+)
+def test_bad_input_is_one_line_with_status_2_and_writes_nothing(attn_zoo, tmp_path, monkeypatch, arguments, texts):
+    monkeypatch.chdir(tmp_path)
+    status, output, error = attn_zoo(*arguments)
+    assert (status, output) == (2, "")
+    last = error.splitlines()[-1]
+    assert last.startswith("attn-zoo: error: ") and all(text in last for text in texts)
+    assert "Traceback" not in error
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "text"),
+    [
+        (b"rot\nblau\n", b"red\n", "has 2 lines"),
+        (b"rot\n\xff\xfe\n", b"red\nblue\n", "line 2"),
+        (b"", b"", "empty"),
+        (b"\n\n\n", b"\n\n\n", "no sentence pair"),
+        (b"rot haus\nblau hund\nkatze geht\n" * 4, b"red house\nblue dog\ncat goes\n" * 4, "8000"),
+    ],
+)
+def test_bad_text_is_one_line(attn_zoo, tmp_path, source, target, text):
+    (tmp_path / "s").write_bytes(source)
+    (tmp_path / "t").write_bytes(target)
+    files = [tmp_path / "s", tmp_path / "t"]
+    status, _, error = attn_zoo(
+        "train", "--system", "uniform", "--train", *files, "--valid", *files, "--test", *files, "--run", tmp_path / "r"
+    )
+    assert status == 2 and text in error.splitlines()[-1] and "Traceback" not in error
+    assert not (tmp_path / "r" / "config.json").exists()
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_a_run_that_exists_and_a_sentence_that_is_too_long(attn_zoo, trained, tmp_path):
+    (tmp_path / "s").write_text("rot haus\n" * 20)
+    status, _, error = attn_zoo(
+        "train", "--system", "uniform", "--train", tmp_path / "s", tmp_path / "s", "--run", trained
+    )
+    assert status == 2 and "--resume" in error
+    status, output, error = attn_zoo("translate", trained, "rot", "haus " * 60)
+    assert (status, output) == (2, "") and "sentence 2 has 60 tokens" in error
+
+
+def test_a_full_disk_is_one_line(attn_zoo, trained, monkeypatch):
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        status, _, error = attn_zoo("translate", trained, "rot haus")
+        monkeypatch.undo()
+    assert status == 2 and "No space left on device" in error
+
+
+def test_ctrl_c_has_its_own_status(attn_zoo, monkeypatch):
+    def stop(options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_demo", stop)
+    status, _, error = attn_zoo("demo")
+    assert status == 130 and "resumes" in error and "Traceback" not in error
+
+
+def test_help_shows_examples(capsys):
+    for command in (["translate"], ["train"], ["evaluate"], ["align"], ["plot", "attention"], ["demo"]):
+        with pytest.raises(SystemExit) as stopped:
+            cli.main([*command, "--help"])
+        assert stopped.value.code == 0
+        assert f"attn-zoo {' '.join(command)}" in capsys.readouterr().out.split("examples:")[1]
+
+
+def test_backend_choice(monkeypatch, tmp_path):
+    backend = keras.config.backend()
+    assert choose_backend(backend) == backend
+    monkeypatch.setenv("KERAS_BACKEND", backend)
+    assert choose_backend() == backend
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path))
+    script = "from keras_attn_zoo.backends import choose_backend; print(choose_backend())"
+
+    def chosen(configured):
+        (tmp_path / "keras.json").write_text(f'{{"backend": "{configured}"}}')
+        environment = {key: value for key, value in os.environ.items() if key != "KERAS_BACKEND"}
+        return subprocess.run(
+            [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    assert chosen("torch") == "torch"
+    # Keras writes "tensorflow" by itself, so that says nothing: the fastest installed is taken.
+    assert chosen("tensorflow") == "jax"
+    with pytest.raises(UserError, match="unknown backend 'mxnet': choose one of jax, tensorflow, torch"):
+        choose_backend("mxnet")
