@@ -70,6 +70,10 @@ class AttentionLayer(keras.layers.Layer):
         """Return the state before the first target position; empty for a mechanism without one."""
         return {}
 
+    def weight(self, variable):
+        """Return a variable in the compute type: `step` runs outside the call in which Keras casts by itself."""
+        return ops.cast(variable, self.compute_dtype)
+
     # The two contracts.
 
     def step(self, query, memory, state):
@@ -143,10 +147,6 @@ class AttentionLayer(keras.layers.Layer):
     def compute_output_shape(self, query_shape, value_shape, key_shape=None):
         """Return the shape of the context."""
         return (*query_shape[:2], value_shape[-1])
-
-    def compute_mask(self, inputs, previous_mask=None):
-        """Pass the mask of the queries on."""
-        return previous_mask[0] if isinstance(previous_mask, (list, tuple)) else previous_mask
 
     def _check_shapes(self, query, value, key, query_mask, value_mask, attention_mask):
         """Raise where ranks or known sizes do not fit, with what came and what is wanted."""

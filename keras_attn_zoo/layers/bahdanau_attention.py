@@ -76,14 +76,19 @@ class BahdanauAttention(AttentionLayer):
         # A fresh copy of the initialiser: with one instance, all kernels would draw the same numbers.
         return self.add_weight(name=name, shape=shape, initializer=self.kernel_initializer.clone())
 
+    def _energy_vector(self):
+        return ops.squeeze(self.weight(self.energy_kernel), -1)
+
     def project_key(self, key):
         """U h_j + b, once a sentence."""
-        return ops.matmul(key, self.key_kernel) + self.bias
+        return ops.matmul(key, self.weight(self.key_kernel)) + self.weight(self.bias)
 
     def energies(self, query, memory):
         """Energies without feedback."""
         return additive_energies(
-            ops.matmul(query, self.query_kernel), memory["key"], ops.squeeze(self.energy_kernel, -1)
+            ops.matmul(query, self.weight(self.query_kernel)),
+            memory["key"],
+            self._energy_vector(),
         )
 
     def initial_state(self, memory):
@@ -96,7 +101,7 @@ class BahdanauAttention(AttentionLayer):
         """Attend from one target position; with feedback the state adds up the weights."""
         if not self.attention_feedback:
             return super().step(query, memory, state)
-        query = ops.matmul(ops.cast(query, self.compute_dtype), self.query_kernel)
+        query = ops.matmul(ops.cast(query, self.compute_dtype), self.weight(self.query_kernel))
         state, scores = self._feedback_step(query, memory, memory["mask"], state)
         return self.weigh(scores[:, None, None], memory)[:, 0], scores[:, None], state
 
@@ -104,7 +109,7 @@ class BahdanauAttention(AttentionLayer):
         """Attend from all positions; with feedback one after the other, all projections before."""
         if not self.attention_feedback:
             return super().attend(query, memory, mask)
-        query = ops.matmul(ops.cast(query, self.compute_dtype), self.query_kernel)
+        query = ops.matmul(ops.cast(query, self.compute_dtype), self.weight(self.query_kernel))
         batch, target, source = ops.shape(query)[0], ops.shape(query)[1], ops.shape(memory["mask"])[1]
         mask = ops.ones((1, 1, 1, 1), dtype="bool") if mask is None else mask
         mask = ops.broadcast_to(mask, (batch, 1, target, source))[:, 0]
@@ -119,8 +124,8 @@ class BahdanauAttention(AttentionLayer):
     def _feedback_step(self, query, memory, mask, state):
         """Weights `(batch, source)` of one position, the query projected already."""
         accumulated = ops.cast(state["accumulated"], self.compute_dtype)
-        key = memory["key"] + accumulated[..., None] * self.feedback_kernel
-        energies = position_energies(query, key, ops.squeeze(self.energy_kernel, -1))
+        key = memory["key"] + accumulated[..., None] * self.weight(self.feedback_kernel)
+        energies = position_energies(query, key, self._energy_vector())
         scores = masked_softmax(energies, mask)
         return {"accumulated": state["accumulated"] + scores}, scores
 

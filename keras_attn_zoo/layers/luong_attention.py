@@ -75,17 +75,20 @@ class LuongAttention(AttentionLayer):
     def _kernel(self, name, shape):
         return self.add_weight(name=name, shape=shape, initializer=self.kernel_initializer.clone())
 
+    def _energy_vector(self):
+        return ops.squeeze(self.weight(self.energy_kernel), -1)
+
     def project_key(self, key):
         """W h_j, once a sentence."""
         if self.score == "general":
-            return ops.matmul(key, ops.transpose(self.kernel))
-        return ops.matmul(key, self.key_kernel) if self.score == "concat" else key
+            return ops.matmul(key, ops.transpose(self.weight(self.kernel)))
+        return ops.matmul(key, self.weight(self.key_kernel)) if self.score == "concat" else key
 
     def energies(self, query, memory):
         """One matrix product, or for "concat" the additive energy."""
         if self.score == "concat":
-            query = ops.matmul(query, self.query_kernel)
-            return additive_energies(query, memory["key"], ops.squeeze(self.energy_kernel, -1))
+            query = ops.matmul(query, self.weight(self.query_kernel))
+            return additive_energies(query, memory["key"], self._energy_vector())
         return ops.matmul(query, ops.transpose(memory["key"], (0, 2, 1)))[:, None]
 
     def get_config(self):

@@ -22,7 +22,7 @@ def token_sums(logits, labels, weights, label_smoothing=0.0):
 
     Returns:
         a dict of float32 scalars: "loss" Σ w·loss, "nll" Σ w·nll, "correct" the weight of the
-        tokens that the model holds most likely, and "tokens" Σ w.
+        tokens than which the model holds none more likely, and "tokens" Σ w.
 
     Example:
         >>> sums = token_sums(ops.zeros((1, 2, 4)), [[1, 2]], [[1.0, 1.0]])
@@ -38,7 +38,8 @@ def token_sums(logits, labels, weights, label_smoothing=0.0):
     if label_smoothing:
         uniform = log_normalizer - ops.mean(logits, axis=-1)
         loss = (1.0 - label_smoothing) * nll + label_smoothing * uniform
-    correct = ops.cast(ops.argmax(logits, axis=-1), "int32") == labels
+    # Compared with the largest logit: XLA's argmax takes a fifth of the whole loss on a CPU.
+    correct = gold >= ops.max(ops.stop_gradient(logits), axis=-1)
     return {
         "loss": ops.sum(loss * weights),
         "nll": ops.sum(nll * weights),

@@ -1,0 +1,34 @@
+import numpy as np
+import pytest
+
+from keras_attn_zoo.layers import LuongAttention
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"score": "cosine"}, "`score` must be one of dot, general, concat. Received: score='cosine'"),
+        ({"score": None}, "`score` must be one of dot, general, concat. Received: score=None"),
+        ({"score": "dot", "units": 3}, "`units` belongs to score='concat'. Received: score='dot'"),
+        ({"score": "concat", "units": 0}, "`units` must be a positive integer. Received: units=0"),
+        ({"score": "concat", "units": 1.5}, "`units` must be a positive integer. Received: units=1.5"),
+    ],
+)
+def test_arguments_that_do_not_fit(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        LuongAttention(**arguments)
+
+
+def test_dot_needs_equal_widths():
+    query, value = np.ones((2, 3, 4), dtype="float32"), np.ones((2, 5, 6), dtype="float32")
+    with pytest.raises(ValueError, match=r"take score='general'\. Received: query width 4, key width 6"):
+        LuongAttention(score="dot")(query, value)
+    # The key alone matters: values may have any width.
+    key = np.ones((2, 5, 4), dtype="float32")
+    assert LuongAttention(score="dot")(query, value, key=key).shape == (2, 3, 6)
+
+
+def test_units_of_concat_default_to_the_width_of_the_query():
+    layer = LuongAttention(score="concat")
+    layer.build((None, None, 4), (None, None, 6))
+    assert [tuple(weight.shape) for weight in layer.weights] == [(4, 4), (6, 4), (4, 1)]
