@@ -222,7 +222,7 @@ def _evaluate(options):
         return
     if not options.runs:
         raise UserError("give a run folder, or --hypotheses and --references.")
-    for folder in options.runs:
+    for folder in [] if options.stored else options.runs:
         if options.test:
             pairs, gold = list(open_pairs(_files("test", options.test), options.reverse)), None
         else:
@@ -360,6 +360,7 @@ def build_parser():
         [
             "attn-zoo evaluate runs/bahdanau runs/uniform",
             "attn-zoo evaluate runs/bahdanau --test news.de news.en --name news --beams 12",
+            "attn-zoo evaluate runs/* --stored > table.md",
             "attn-zoo evaluate --hypotheses ours.en --references news.en",
         ],
         list_argument="runs",
@@ -370,6 +371,7 @@ def build_parser():
     )
     sub.add_argument("--reverse", action="store_true", help="the second file or column is the source")
     sub.add_argument("--name", default="test", help="of the test set, in the run folder (default: test)")
+    sub.add_argument("--stored", action="store_true", help="translate nothing: the table of the scores in the runs")
     sub.add_argument("--hypotheses", metavar="FILE", help="translations, one a line")
     sub.add_argument("--references", metavar="FILE", help="their references")
     search_arguments(sub)

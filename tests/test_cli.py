@@ -70,6 +70,7 @@ def test_evaluate_a_run_on_other_text(attn_zoo, trained, tmp_path):
     status, output, _ = attn_zoo("evaluate", trained, "--test", tmp_path / "t.tsv", "--name", "other")
     assert status == 0 and "| tiny" in output and "BLEU" in output
     assert RunFolder(trained).read_scores()["other"]["sentences"] == 2
+    assert attn_zoo("evaluate", trained, "--name", "other", "--stored") == (0, output, "")
 
 
 def test_align_scores_against_gold_of_either_index_base(attn_zoo, trained, tmp_path):

@@ -717,7 +717,7 @@ def generate_corpus(size, seed=0, min_words=4, max_words=25):
     return list(islice(_stream(seed, min_words, max_words), size))
 
 
-def generate_splits(train, valid, test, seed=0):
+def generate_splits(train, valid, test, seed=0, min_words=4, max_words=25):
     """Make a corpus in three splits that share words but no German sentence.
 
     The test set is drawn first and the training set last, so that systems
@@ -725,7 +725,7 @@ def generate_splits(train, valid, test, seed=0):
 
     Args:
         train: number of training pairs; valid: of validation pairs; test: of test pairs.
-        seed: as in `generate_corpus`.
+        seed, min_words, max_words: as in `generate_corpus`.
 
     Returns:
         Dictionary of lists of `SyntheticPair` under "train", "valid" and "test".
@@ -739,7 +739,7 @@ def generate_splits(train, valid, test, seed=0):
     """
     for name, size in (("train", train), ("valid", valid), ("test", test)):
         _check_count(name, size, 0)
-    pairs = generate_corpus(train + valid + test, seed)
+    pairs = generate_corpus(train + valid + test, seed, min_words, max_words)
     return {"train": pairs[test + valid :], "valid": pairs[test : test + valid], "test": pairs[:test]}
 
 

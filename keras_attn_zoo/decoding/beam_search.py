@@ -30,7 +30,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
     where n counts the end token, and the end token belongs to y unless y is cut
     at the greatest length. A finished hypothesis keeps its score and its place
     until n others beat it. With as many beams as there are hypotheses the search
-    is exhaustive. A sentence stops when no open hypothesis can beat its finished ones any more.
+    is exhaustive. The search ends when all hypotheses that it keeps are finished.
 
     Args:
         num_beams: number of hypotheses kept; 1 is greedy search.
@@ -80,7 +80,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
         Returns:
             a dict: "token_ids" `(batch, beams, length)`, "scores" and "log_probs" `(batch, beams)`, and
             "state", the last state with rows `batch * beams` ordered alike. A place that no hypothesis
-            fills has a score below `IMPOSSIBLE / 2`.
+            fills has a log-probability below `IMPOSSIBLE / 2`.
         """
         beams = self.num_beams
         batch, length = ops.shape(prompt)[0], ops.shape(prompt)[1]
@@ -103,12 +103,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
             return log_probs / length_penalty(lengths, self.length_penalty)
 
         def unfinished(tokens, state, index, log_probs, finished, lengths):
-            scores = scored(log_probs, ops.maximum(lengths, 1.0))
-            # At best, an open hypothesis goes on at no cost to the greatest length.
-            longest = ops.cast(length - start, "float32")
-            bound = ops.where(finished, IMPOSSIBLE, log_probs / length_penalty(longest, self.length_penalty))
-            worst_finished = ops.min(ops.where(finished, scores, IMPOSSIBLE), axis=-1)
-            return ops.any(ops.max(bound, axis=-1) > worst_finished)
+            return ops.any(ops.logical_and(ops.logical_not(finished), log_probs > IMPOSSIBLE / 2))
 
         def body(tokens, state, index, log_probs, finished, lengths):
             logits, _, new = next(tokens, {"memory": memory, "state": state}, index)
@@ -163,15 +158,11 @@ class BeamSearch(keras_hub.samplers.Sampler):
             maximum_iterations=length - start,
             model=model,
         )
-        scores = scored(log_probs, ops.maximum(lengths, 1.0))
-        scores, order = ops.top_k(scores, k=beams)
-        order = ops.cast(order, "int32")
-        rows = ops.reshape(ops.arange(batch, dtype="int32")[:, None] * beams + order, (-1,))
         return {
-            "token_ids": ops.reshape(ops.take(tokens, rows, axis=0), (batch, beams, length)),
-            "scores": scores,
-            "log_probs": ops.take_along_axis(log_probs, order, axis=1),
-            "state": tree.map_structure(lambda x: ops.take(x, rows, axis=0), state),
+            "token_ids": ops.reshape(tokens, (batch, beams, length)),
+            "scores": scored(log_probs, ops.maximum(lengths, 1.0)),
+            "log_probs": log_probs,
+            "state": state,
         }
 
     def get_config(self):

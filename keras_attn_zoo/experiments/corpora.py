@@ -56,7 +56,7 @@ def corpus_from_description(description):
     return corpus_from_files(**parts, seed=description.get("split_seed", 0), reverse=description["reverse"])
 
 
-def embedded_corpus(train=12000, valid=400, test=500, seed=0):
+def embedded_corpus(train=12000, valid=400, test=500, seed=0, max_words=25):
     """Return the corpus that the package makes itself, with gold word alignments.
 
     Example:
@@ -66,14 +66,14 @@ def embedded_corpus(train=12000, valid=400, test=500, seed=0):
     from keras_attn_zoo.data.synthetic import generate_splits
     from keras_attn_zoo.evaluation.alignments import Alignment
 
-    parts = generate_splits(train, valid, test, seed=seed)
+    parts = generate_splits(train, valid, test, seed=seed, max_words=max_words)
     pairs = {name: [(pair.source, pair.target) for pair in part] for name, part in parts.items()}
     gold = [
         (pair.source_words, pair.target_words, Alignment(sure=pair.alignment, possible=pair.possible))
         for pair in parts["test"]
     ]
-    description = {"generated": {"train": train, "valid": valid, "test": test, "seed": seed}}
-    return Corpus(Splits(pairs["train"], pairs["valid"], pairs["test"]), description, gold)
+    sizes = {"train": train, "valid": valid, "test": test, "seed": seed, "max_words": max_words}
+    return Corpus(Splits(pairs["train"], pairs["valid"], pairs["test"]), {"generated": sizes}, gold)
 
 
 def open_pairs(files, reverse=False):

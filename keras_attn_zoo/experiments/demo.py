@@ -23,7 +23,7 @@ def run_demo(out, say, show_progress):
     """
     out = Path(out)
     say("making the corpus")
-    corpus = embedded_corpus(train=8000, valid=300, test=300)
+    corpus = embedded_corpus(train=7000, valid=250, test=250, max_words=16)
     folders = []
     for name in NAMES:
         run = train_system(small(SYSTEMS[name]), corpus, out / name, out / "data", resume=True, say=say)

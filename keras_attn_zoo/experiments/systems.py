@@ -48,7 +48,7 @@ def small(system):
     return dataclasses.replace(
         system,
         backbone={**system.backbone, "embedding_dim": 64, "hidden_dim": 128, "dropout": 0.1},
-        data=DataSettings(vocabulary_size=3000, max_tokens=64, sentences_per_batch=64, bucket_count=3),
+        data=DataSettings(vocabulary_size=2000, max_tokens=64, sentences_per_batch=64, bucket_count=2),
         training=TrainingSettings(
             epochs=4, validations_per_epoch=1, learning_rate=3e-3, schedule="plateau", plateau_factor=0.5
         ),

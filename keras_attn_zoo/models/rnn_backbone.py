@@ -6,6 +6,7 @@ from keras import ops
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.layers import AttentionLayer, get_attention
+from keras_attn_zoo.models.presets import PresetLoading
 from keras_attn_zoo.models.readout import READOUTS, Readout
 from keras_attn_zoo.models.rnn_decoder import ATTENTION_QUERIES, CELLS, STATES_OF_CELL, RNNDecoder
 from keras_attn_zoo.models.token_embedding import TokenEmbedding
@@ -16,7 +17,7 @@ OPTIONAL_INPUTS = {"decoder_padding_mask": None, "teacher_forcing_mask": None}
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
-class RNNBackbone(keras_hub.models.Backbone):
+class RNNBackbone(PresetLoading, keras_hub.models.Backbone):
     """RNN encoder-decoder with a cross-attention of choice.
 
     Use it for the systems of Hiemsch (`cross_attention="bahdanau"` and

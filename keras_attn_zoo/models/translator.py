@@ -12,6 +12,7 @@ from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.models.preprocessor import TranslationPreprocessor, check_lengths, round_up
+from keras_attn_zoo.models.presets import PresetLoading
 from keras_attn_zoo.models.rnn_backbone import OPTIONAL_INPUTS, RNNBackbone
 from keras_attn_zoo.training.train_step import PerTokenTraining
 
@@ -56,7 +57,7 @@ class ForcedDecoding:
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
-class Translator(PerTokenTraining, keras_hub.models.Seq2SeqLM):
+class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
     """A translation model: strings in, strings out, trained by `fit`.
 
     Use it as any KerasHub task: `from_preset`, `save_to_preset`, `compile`,
@@ -329,8 +330,8 @@ class Translator(PerTokenTraining, keras_hub.models.Seq2SeqLM):
             if found["log_probs"][row, beam] < IMPOSSIBLE / 2:
                 break
             ids = found["token_ids"][row, beam][1:]
-            stops = np.flatnonzero((ids == end) | (ids == 0))
-            ids = ids[: stops[0] + 1] if len(stops) and ids[stops[0]] == end else ids
+            stops = np.flatnonzero(ids == end)
+            ids = ids[: stops[0] + 1] if len(stops) else ids
             attention = None
             if "attention" in found:
                 beams = found["token_ids"].shape[1]

@@ -72,7 +72,8 @@ class PerTokenTraining:
 
     def get_metrics_result(self):
         """Return what an epoch reports; a validation has no gradient."""
-        results = {metric.name: metric.result() for metric in self.metrics}
+        # Copies: a sum is the metric's own variable, which a validation at the end of an epoch overwrites.
+        results = {metric.name: ops.copy(metric.result()) for metric in self.metrics}
         if self._evaluating:
             del results["gradient_norm"]
         return results
@@ -84,7 +85,8 @@ class PerTokenTraining:
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         if self.accumulation_steps == 1:
             return [(x, y, sample_weight)]
-        k = self.accumulation_steps
+        # No part may be empty; TensorFlow does not always know the number of rows.
+        k = min(self.accumulation_steps, y.shape[0] or self.accumulation_steps)
         return [keras.tree.map_structure(lambda t, i=i: t[i::k], (x, y, sample_weight)) for i in range(k)]
 
     def _update_metrics(self, sums, gradient_norm=None):
@@ -116,7 +118,8 @@ class Perplexity(keras.metrics.Mean):
 
 
 def _add(left, right):
-    return keras.tree.map_structure(lambda a, b: a + b, left, right)
+    """Add two trees; a weight that no part of a batch uses has None for a gradient."""
+    return keras.tree.map_structure(lambda a, b: None if a is None else a + b, left, right)
 
 
 def _per_token(gradients, sums):

@@ -1,0 +1,293 @@
+"""Beam search over random transition tables, against enumeration and a literal search in Python."""
+
+import itertools
+import math
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attn_zoo.decoding import BeamSearch, length_penalty
+from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE
+from tests.models.reference import log_softmax
+
+START, STOP, OTHER_STOP = 2, 3, 1
+VOCABULARY = 4
+ROWS = 6
+
+
+PERIOD = 8
+
+
+def table(seed=0, rows=ROWS, vocabulary=VOCABULARY):
+    """Logits of the next token, given row, position and the two tokens before."""
+    return 1.5 * np.random.default_rng(seed).standard_normal((rows, PERIOD, *[vocabulary] * 3))
+
+
+def search(logits, prompt, sampler, index=1, mask=None, stop=(STOP,)):
+    """Run the search; the state remembers the history of every hypothesis, and the steps taken."""
+    rows, length = prompt.shape
+
+    def next(tokens, cache, index):
+        token, state, size = tokens[:, index - 1], cache["state"], logits.shape[-1]
+        number = (cache["memory"]["row"] * PERIOD + index % PERIOD) * size**2 + state["before"] * size + token
+        history = ops.slice_update(state["history"], (0, index - 1), token[:, None])
+        state = {"before": token, "history": history, "steps": state["steps"] + 1}
+        flat = ops.convert_to_tensor(logits.reshape(-1, logits.shape[-1]).astype("float32"))
+        return ops.take(flat, number, axis=0), None, {"memory": cache["memory"], "state": state}
+
+    before = prompt[:, index - 2] if index > 1 else np.zeros(rows)
+    cache = {
+        "memory": {"row": ops.arange(rows, dtype="int32")},
+        "state": {
+            "before": ops.convert_to_tensor(before.astype("int32")),
+            "history": ops.convert_to_tensor(np.where(np.arange(length) < index - 1, prompt, 0), "int32"),
+            "steps": ops.zeros((rows,), "int32"),
+        },
+    }
+    found = sampler.search(
+        next,
+        ops.convert_to_tensor(prompt, "int32"),
+        cache,
+        index,
+        mask=mask,
+        stop_token_ids=None if stop is None else list(stop),
+    )
+    return keras.tree.map_structure(ops.convert_to_numpy, found)
+
+
+def prompts(length, rows=ROWS):
+    prompt = np.zeros((rows, length), "int32")
+    prompt[:, 0] = START
+    return prompt
+
+
+def next_log_probs(logits, row, tokens):
+    before = tokens[-2] if len(tokens) > 1 else 0
+    return log_softmax(logits[row, len(tokens) % PERIOD, before, tokens[-1]])
+
+
+def penalty(n, alpha):
+    return ((5 + n) / 6) ** alpha
+
+
+def enumerate_all(logits, row, length, alpha, stop=(STOP,)):
+    """(score, log-probability, tokens) of all hypotheses, the best first."""
+    found = []
+
+    def extend(tokens, log_prob):
+        n = len(tokens) - 1
+        if n and (tokens[-1] in stop or n == length - 1):
+            padded = (*tokens, *[0] * (length - len(tokens)))
+            found.append((log_prob / penalty(n, alpha), log_prob, padded))
+            return
+        for token, step in enumerate(next_log_probs(logits, row, tokens)):
+            extend((*tokens, token), log_prob + step)
+
+    extend((START,), 0.0)
+    return sorted(found, reverse=True)
+
+
+def literal_beam_search(logits, row, prompt, mask, beams, alpha, index=1, stop=(STOP,)):
+    """Beam search over lists, one sentence at a time."""
+    hypotheses = [(0.0, 0.0, tuple(prompt[:index]), False)]
+    for position in range(index, len(prompt)):
+        candidates = []
+        for score, log_prob, tokens, finished in hypotheses:
+            if finished:
+                candidates.append((score, log_prob, (*tokens, 0), True))
+                continue
+            steps = next_log_probs(logits, row, tokens)
+            for token in [prompt[position]] if mask[position] else range(len(steps)):
+                total = log_prob + steps[token]
+                ends = token in stop and not mask[position]
+                candidates.append((total / penalty(position - index + 1, alpha), total, (*tokens, token), ends))
+        hypotheses = sorted(candidates, key=lambda c: -c[0])[:beams]
+    return hypotheses
+
+
+def assert_same(found, row, expected, beams):
+    """Compare n-best lists: (score, log-probability, tokens, ...) the best first."""
+    expected = expected[:beams]
+    n = len(expected)
+    np.testing.assert_allclose(found["scores"][row, :n], [e[0] for e in expected], rtol=0, atol=2e-5)
+    np.testing.assert_allclose(found["log_probs"][row, :n], [e[1] for e in expected], rtol=0, atol=2e-5)
+    assert found["token_ids"][row, :n].tolist() == [list(map(int, e[2])) for e in expected]
+    assert (found["log_probs"][row, n:] < IMPOSSIBLE / 2).all()
+
+
+def assert_history(found, stop=(STOP,)):
+    """The state holds, for every hypothesis, the tokens it was asked to continue."""
+    rows, beams, length = found["token_ids"].shape
+    history = found["state"]["history"].reshape(rows, beams, length)
+    steps = found["state"]["steps"][0]
+    for row, beam in itertools.product(range(rows), range(beams)):
+        if found["log_probs"][row, beam] > IMPOSSIBLE / 2:
+            assert (history[row, beam, :steps] == found["token_ids"][row, beam, :steps]).all()
+
+
+@pytest.mark.parametrize("alpha, stop", [(0.0, (STOP,)), (1.0, (STOP,)), (2.0, (STOP,)), (0.6, (STOP, OTHER_STOP))])
+def test_enough_beams_search_exhaustively(alpha, stop):
+    logits, length = table(), 5
+    beams = 130
+    found = search(logits, prompts(length), BeamSearch(beams, alpha), stop=stop)
+    for row in range(ROWS):
+        expected = enumerate_all(logits, row, length, alpha, stop)
+        assert len(expected) == (121 if len(stop) == 1 else 46)
+        assert_same(found, row, expected, beams)
+    assert_history(found)
+
+
+def test_another_vocabulary_and_seed_search_exhaustively():
+    logits = table(seed=5, rows=3, vocabulary=5)
+    found = search(logits, prompts(4, rows=3), BeamSearch(90, 0.8))
+    for row in range(3):
+        assert_same(found, row, enumerate_all(logits, row, 4, 0.8), 90)
+
+
+@pytest.mark.parametrize("beams, alpha", [(1, 0.6), (2, 0.0), (3, 1.0), (5, 0.6)])
+def test_few_beams_equal_a_literal_beam_search(beams, alpha):
+    logits, length = table(seed=beams), 7
+    prompt = prompts(length)
+    found = search(logits, prompt, BeamSearch(beams, alpha))
+    for row in range(ROWS):
+        expected = literal_beam_search(logits, row, prompt[row], np.zeros(length, bool), beams, alpha)
+        assert_same(found, row, expected, beams)
+    assert_history(found)
+
+
+def test_one_beam_takes_the_most_likely_token_every_time():
+    logits, length = table(seed=9), 8
+    found = search(logits, prompts(length), BeamSearch(1))
+    for row in range(ROWS):
+        tokens = [START]
+        while len(tokens) < length and tokens[-1] != STOP:
+            tokens.append(int(np.argmax(next_log_probs(logits, row, tokens))))
+        assert found["token_ids"][row, 0].tolist() == tokens + [0] * (length - len(tokens))
+
+
+def test_call_returns_the_best_of_search():
+    logits = table(seed=2)
+
+    def next(tokens, cache, index):
+        flat = ops.convert_to_tensor(logits[0, 0, 0].astype("float32"))
+        return ops.take(flat, tokens[:, index - 1], axis=0), None, cache
+
+    arguments = {
+        "next": next,
+        "prompt": ops.convert_to_tensor(prompts(5)),
+        "cache": {"memory": (), "state": ()},
+        "index": 1,
+        "stop_token_ids": (STOP,),
+    }
+    sampler = BeamSearch(4, 0.5)
+    best = ops.convert_to_numpy(sampler(**arguments))
+    found = ops.convert_to_numpy(sampler.search(**arguments)["token_ids"])
+    assert best.shape == (ROWS, 5)
+    np.testing.assert_array_equal(best, found[:, 0])
+
+
+def finishing_table():
+    """Ends at once with p = .54, or goes on with .46 and then .87, and never ends."""
+    logits = np.full((1, PERIOD, *[VOCABULARY] * 3), -50.0)
+    logits[0, 1, 0, START, STOP], logits[0, 1, 0, START, 1] = math.log(0.54), math.log(0.46)
+    logits[0, 2:, :, 1, 1], logits[0, 2:, :, 1, 2] = math.log(0.87), math.log(0.13)
+    # What follows the end would cost much.
+    logits[0, :, :, STOP] = 0.0
+    return logits
+
+
+def test_a_finished_hypothesis_keeps_its_probability_and_its_place():
+    found = search(finishing_table(), prompts(4, rows=1), BeamSearch(2))
+    assert found["token_ids"][0, 0].tolist() == [START, STOP, 0, 0]
+    assert math.isclose(found["log_probs"][0, 0], math.log(0.54), abs_tol=1e-5)
+    assert found["token_ids"][0, 1].tolist() == [START, 1, 1, 1]
+    assert math.isclose(found["log_probs"][0, 1], math.log(0.46 * 0.87**2), abs_tol=1e-5)
+
+
+def test_a_length_penalty_can_prefer_the_longer_one():
+    found = search(finishing_table(), prompts(4, rows=1), BeamSearch(2, length_penalty=4.0))
+    assert found["token_ids"][0, 0].tolist() == [START, 1, 1, 1]
+    expected = math.log(0.46 * 0.87**2) / (8 / 6) ** 4
+    assert math.isclose(found["scores"][0, 0], expected, abs_tol=1e-5)
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_forced_beginnings(beams):
+    logits, length = table(seed=4), 7
+    prompt, lengths = prompts(length), [1, 2, 3, 4, 5, 7]
+    mask = np.arange(length) < np.array(lengths)[:, None]
+    given = np.random.default_rng(1).integers(0, VOCABULARY, prompt.shape)
+    # A stop token in the beginning ends nothing.
+    given[3, 2] = STOP
+    prompt[:, 1:] = np.where(mask, given, 0)[:, 1:]
+    found = search(logits, prompt, BeamSearch(beams, 0.6), mask=mask)
+    for row in range(ROWS):
+        expected = literal_beam_search(logits, row, prompt[row], mask[row], beams, 0.6)
+        assert_same(found, row, expected, beams)
+        assert found["token_ids"][row, 0, : lengths[row]].tolist() == prompt[row, : lengths[row]].tolist()
+    assert_history(found)
+
+
+def test_a_later_start_counts_from_there():
+    logits, length, index = table(seed=6), 6, 3
+    prompt = prompts(length)
+    prompt[:, 1:3] = np.random.default_rng(2).integers(0, VOCABULARY, (ROWS, 2))
+    found = search(logits, prompt, BeamSearch(3, 1.0), index=index)
+    for row in range(ROWS):
+        expected = literal_beam_search(logits, row, prompt[row], np.zeros(length, bool), 3, 1.0, index=index)
+        assert_same(found, row, expected, 3)
+    assert_history(found)
+
+
+def test_without_stop_tokens_everything_goes_to_the_end():
+    logits = table(seed=7)
+    found = search(logits, prompts(5), BeamSearch(3, 0.6), stop=None)
+    for row in range(ROWS):
+        prompt = prompts(5)[row]
+        expected = literal_beam_search(logits, row, prompt, np.zeros(5, bool), 3, 0.6, stop=())
+        assert_same(found, row, expected, 3)
+
+
+def test_temperature_divides_the_logits():
+    logits = table(seed=8)
+    warm = search(logits, prompts(5), BeamSearch(2, temperature=2.0))
+    plain = search(logits / 2, prompts(5), BeamSearch(2))
+    np.testing.assert_array_equal(warm["token_ids"], plain["token_ids"])
+    np.testing.assert_allclose(warm["scores"], plain["scores"], rtol=0, atol=1e-5)
+
+
+def test_stopping_early_changes_nothing():
+    alpha = 1.0
+    logits = table(seed=3)
+    logits[..., STOP] += 4.0
+    short, long = (search(logits, prompts(n), BeamSearch(3, alpha)) for n in (14, 40))
+    # The search stops when all have finished: more room makes neither more steps nor other results.
+    steps = short["state"]["steps"][0]
+    assert steps < 13
+    assert long["state"]["steps"][0] == steps
+    np.testing.assert_array_equal(long["token_ids"][..., :14], short["token_ids"])
+    np.testing.assert_allclose(long["scores"], short["scores"], rtol=0, atol=1e-6)
+    for row in range(ROWS):
+        expected = literal_beam_search(logits, row, prompts(14)[row], np.zeros(14, bool), 3, alpha)
+        assert_same(short, row, expected, 3)
+
+
+def test_length_penalty():
+    assert length_penalty(7.0, 1.0) == 2.0
+    assert length_penalty(3.0, 0.0) == 1.0
+    assert math.isclose(length_penalty(13.0, 0.5), math.sqrt(3.0))
+
+
+def test_configuration():
+    sampler = BeamSearch(num_beams=7, length_penalty=0.4, temperature=1.5)
+    restored = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(sampler))
+    assert isinstance(restored, BeamSearch)
+    assert restored.get_config() == {"num_beams": 7, "length_penalty": 0.4, "temperature": 1.5}
+
+
+@pytest.mark.parametrize("arguments", [{"num_beams": 0}, {"num_beams": 2.0}, {"length_penalty": -0.1}])
+def test_errors(arguments):
+    with pytest.raises(ValueError, match=f"Received: {next(iter(arguments.values()))}"):
+        BeamSearch(**arguments)

@@ -1,0 +1,181 @@
+"""The RNN translator in NumPy float64: one sentence, one position, one equation at a time."""
+
+import numpy as np
+
+DEFAULTS = {
+    "cell": "gru",
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+    "bidirectional": True,
+    "cross_attention": "bahdanau",
+    "attention_query": "previous_state",
+    "input_feeding": False,
+    "readout": "linear",
+    "readout_dim": None,
+    "readout_embedding": True,
+    "initial_state": "linear",
+    "tie_embeddings": "none",
+    "dropout": 0.0,
+}
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def softmax(x):
+    exp = np.exp(x - x.max())
+    return exp / exp.sum()
+
+
+def log_softmax(x):
+    return x - x.max(-1, keepdims=True) - np.log(np.exp(x - x.max(-1, keepdims=True)).sum(-1, keepdims=True))
+
+
+class ReferenceTranslator:
+    """A translator of the weights and arguments of an `RNNBackbone`, for one sentence without padding."""
+
+    def __init__(self, weights, embedding_dim, hidden_dim, **arguments):
+        self.weights = {path: np.asarray(value, "float64") for path, value in weights.items()}
+        self.hidden_dim = hidden_dim
+        self.embedding_dim = embedding_dim
+        for name, value in {**DEFAULTS, **arguments}.items():
+            setattr(self, name, value)
+        if self.tie_embeddings == "all":
+            self.weights["source_embedding/embeddings"] = self.target_table
+
+    @property
+    def target_table(self):
+        [table] = [value for path, value in self.weights.items() if "target_embedding/" in path]
+        return table
+
+    def run_cell(self, path, x, states):
+        kernel, recurrent, bias = (self.weights[f"{path}/{name}"] for name in ("kernel", "recurrent_kernel", "bias"))
+        h = states[0]
+        if self.cell == "gru":
+            xz, xr, xh = np.split(x @ kernel + bias[0], 3)
+            hz, hr, hh = np.split(h @ recurrent + bias[1], 3)
+            update, reset = sigmoid(xz + hz), sigmoid(xr + hr)
+            return [update * h + (1 - update) * np.tanh(xh + reset * hh)]
+        i, f, c, o = np.split(x @ kernel + h @ recurrent + bias, 4)
+        cell = sigmoid(f) * states[1] + sigmoid(i) * np.tanh(c)
+        return [sigmoid(o) * np.tanh(cell), cell]
+
+    def zero_states(self):
+        return [np.zeros(self.hidden_dim)] * (1 if self.cell == "gru" else 2)
+
+    def read(self, path, xs):
+        outputs, states = [], self.zero_states()
+        for x in xs:
+            states = self.run_cell(path, x, states)
+            outputs.append(states[0])
+        return outputs, states
+
+    def encode(self, ids):
+        """Encoder outputs `(source, width)`, and the states that the decoder starts from."""
+        xs = list(self.weights["source_embedding/embeddings"][ids])
+        last = []
+        for i in range(self.encoder_layers):
+            name, cell = f"encoder_{i}", f"{self.cell}_cell"
+            if self.bidirectional:
+                forward, forward_states = self.read(f"{name}/forward_{name}/{cell}", xs)
+                backward, backward_states = self.read(f"{name}/backward_{name}/{cell}", xs[::-1])
+                xs = [np.concatenate(pair) for pair in zip(forward, backward[::-1], strict=True)]
+                last.append([np.concatenate(p) for p in zip(forward_states, backward_states, strict=True)])
+            else:
+                xs, states = self.read(f"{name}/{cell}", xs)
+                last.append(states)
+        initial, number = [], 0
+        for i in range(self.decoder_layers):
+            states = last[i] if self.encoder_layers == self.decoder_layers else last[-1]
+            initial.append([])
+            for state in states:
+                mapped = state @ self.weights[f"initial_state_{number}/kernel"]
+                mapped = mapped + self.weights[f"initial_state_{number}/bias"]
+                initial[-1].append(np.tanh(mapped) if self.initial_state == "tanh" else mapped)
+                number += 1
+        return np.array(xs), initial
+
+    def attend(self, s, h, past):
+        """Context and weights of a query s over encoder states h; `past` are the weights so far."""
+        name = self.cross_attention
+
+        def w(weight):
+            return self.weights[f"decoder/cross_attention/{weight}"]
+
+        energies = np.zeros(len(h))
+        for j, hj in enumerate(h):
+            if name.startswith("bahdanau"):
+                inner = s @ w("query_kernel") + hj @ w("key_kernel") + w("bias")
+                if name == "bahdanau_feedback":
+                    inner = inner + w("feedback_kernel")[0] * sum((alpha[j] for alpha in past), 0.0)
+                energies[j] = w("energy_kernel")[:, 0] @ np.tanh(inner)
+            elif name == "luong_dot":
+                energies[j] = s @ hj
+            elif name == "luong_general":
+                energies[j] = s @ w("kernel") @ hj
+            elif name == "luong_concat":
+                inner = np.tanh(s @ w("query_kernel") + hj @ w("key_kernel"))
+                energies[j] = w("energy_kernel")[:, 0] @ inner
+        alpha = softmax(energies)
+        return sum(a * hj for a, hj in zip(alpha, h, strict=True)), alpha
+
+    def combine(self, s, context, embedded):
+        """The readout t_i."""
+        joined = np.concatenate([s, context, embedded] if self.readout_embedding else [s, context])
+        if "decoder/readout/dense/kernel" not in self.weights:
+            return joined
+        joined = joined @ self.weights["decoder/readout/dense/kernel"]
+        if self.readout == "linear":
+            return joined
+        joined = joined + self.weights["decoder/readout/dense/bias"]
+        if self.readout == "tanh":
+            return np.tanh(joined)
+        return np.array([max(joined[2 * k], joined[2 * k + 1]) for k in range(len(joined) // 2)])
+
+    def project(self, readout):
+        if self.tie_embeddings != "none":
+            return self.target_table @ readout
+        return (
+            readout @ self.weights["decoder/output_projection/kernel"] + self.weights["decoder/output_projection/bias"]
+        )
+
+    @property
+    def readout_width(self):
+        if self.tie_embeddings != "none":
+            return self.embedding_dim
+        return self.readout_dim or self.hidden_dim
+
+    def decode(self, source, target, forced=None):
+        """Readouts, logits, weights, and the tokens read, along a target; where not `forced`, along guesses."""
+        h, states = self.encode(source)
+        fed = np.zeros(self.readout_width)
+        readouts, logits, weights, read = [], [], [], []
+        for i, token in enumerate(target):
+            if forced is not None and i > 0 and not forced[i]:
+                token = int(np.argmax(logits[-1]))
+            read.append(token)
+            embedded = self.target_table[token]
+            inputs = [embedded]
+            if self.attention_query == "previous_state":
+                context, alpha = self.attend(states[-1][0], h, weights)
+                inputs.append(context)
+            if self.input_feeding:
+                inputs.append(fed)
+            x = np.concatenate(inputs)
+            for layer in range(self.decoder_layers):
+                states[layer] = self.run_cell(f"decoder/cell_{layer}", x, states[layer])
+                x = states[layer][0]
+            if self.attention_query == "current_state":
+                context, alpha = self.attend(x, h, weights)
+            fed = self.combine(x, context, embedded)
+            readouts.append(fed)
+            logits.append(self.project(fed))
+            weights.append(alpha)
+        return np.array(readouts), np.array(logits), np.array(weights), read
+
+    def nll(self, source, target, labels, label_smoothing=0.0):
+        """Loss of every label."""
+        log_p = log_softmax(self.decode(source, target)[1])
+        gold = -log_p[np.arange(len(labels)), labels]
+        return (1 - label_smoothing) * gold - label_smoothing * log_p.mean(-1)

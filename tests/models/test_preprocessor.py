@@ -1,0 +1,91 @@
+"""Tokenizer and preprocessor on sentences whose ids can be counted."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attn_zoo.data.subwords import Subwords
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.models import TranslationPreprocessor
+from tests import tiny
+
+PAD, START, END = 0, 2, 3
+
+
+def test_tokenizer_gives_the_ids_of_training_and_takes_them_back():
+    tokenizer, subwords = tiny.tokenizer("source"), Subwords(tiny.subword_model("source"))
+    texts = tiny.sentences("source")[:5]
+    ids = tokenizer.tokenize(texts)
+    assert ids == subwords.encode(texts)
+    assert [tokenizer.detokenize(row) for row in ids] == texts
+    assert tokenizer.detokenize(np.array([START, *ids[0], END, PAD, PAD])) == texts[0]
+    assert tokenizer.vocabulary_size() == tiny.PIECES
+    assert (tokenizer.pad_token_id, tokenizer.start_token_id, tokenizer.end_token_id) == (PAD, START, END)
+    assert tokenizer.id_to_token(END) == "</s>"
+
+
+def test_call_packs_sources_targets_and_labels():
+    preprocessor = tiny.preprocessor()
+    texts = {"encoder_text": tiny.sentences("source")[:3], "decoder_text": tiny.sentences("target")[:3]}
+    x, y, weight = preprocessor(texts)
+    sources = Subwords(tiny.subword_model("source")).encode(texts["encoder_text"])
+    targets = Subwords(tiny.subword_model("target")).encode(texts["decoder_text"])
+    for row in range(3):
+        n, m = len(sources[row]) + 1, len(targets[row]) + 1
+        rest = [PAD] * (tiny.LENGTH - n)
+        assert np.asarray(x["encoder_token_ids"])[row].tolist() == [*sources[row], END, *rest]
+        assert np.asarray(x["encoder_padding_mask"])[row].tolist() == [True] * n + [False] * len(rest)
+        rest = [PAD] * (tiny.LENGTH - m)
+        assert np.asarray(x["decoder_token_ids"])[row].tolist() == [START, *targets[row], *rest]
+        assert np.asarray(x["decoder_padding_mask"])[row].tolist() == [True] * m + [False] * len(rest)
+        assert np.asarray(y)[row].tolist() == [*targets[row], END, *rest]
+        assert np.asarray(weight)[row].tolist() == [1.0] * m + [0.0] * len(rest)
+
+
+def test_a_search_is_padded_to_multiples_of_eight():
+    preprocessor = tiny.preprocessor(length=12)
+    tokenize = preprocessor.source_tokenizer.tokenize
+    by_length = {len(tokenize([text])[0]): text for text in tiny.sentences("source", 600)}
+    for length, width in ((3, 8), (7, 8), (8, 12)):
+        inputs = preprocessor.generate_preprocess([by_length[3], by_length[length]])
+        assert inputs["encoder_token_ids"].shape == (2, width)
+        assert inputs["encoder_padding_mask"].sum(-1).tolist() == [4, length + 1]
+        assert inputs["decoder_token_ids"].shape == (2, 12)
+        assert inputs["decoder_token_ids"][:, 0].tolist() == [START, START]
+        assert inputs["decoder_padding_mask"].sum() == 2
+    inputs = preprocessor.generate_preprocess([by_length[3]], sequence_length=5)
+    assert inputs["decoder_token_ids"].shape == (1, 5)
+
+
+def test_beginnings_are_forced():
+    preprocessor = tiny.preprocessor()
+    given = preprocessor.tokenizer.tokenize(["bado"])[0]
+    inputs = preprocessor.generate_preprocess(
+        {"encoder_text": tiny.sentences("source")[:2], "decoder_text": ["bado", ""]}
+    )
+    assert inputs["decoder_token_ids"][0, : len(given) + 1].tolist() == [START, *given]
+    assert inputs["decoder_padding_mask"].sum(-1).tolist() == [len(given) + 1, 1]
+
+
+@pytest.mark.parametrize("side, number", [("encoder_text", 2), ("decoder_text", 1)])
+def test_a_sentence_takes_all_tokens_but_one_and_no_more(side, number):
+    preprocessor = tiny.preprocessor(joint=True)
+    tokenize = preprocessor.tokenizer.tokenize
+    longest = next(text for text in tiny.sentences("source", 600) if len(tokenize([text])[0]) == 15)
+    texts = {"encoder_text": ["kalo", "kalo"], "decoder_text": ["bado", "bado"]}
+    texts[side][number - 1] = longest
+    preprocessor(texts)
+    texts[side][number - 1] = f"{longest} ka"
+    tokens = len(tokenize([f"{longest} ka"])[0])
+    with pytest.raises(UserError, match=rf"sentence {number} has {tokens} tokens, more than the 15"):
+        preprocessor(texts)
+    assert tokens == 16
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_config_round_trip(joint):
+    first = tiny.preprocessor(joint, length=24)
+    second = TranslationPreprocessor.from_config(first.get_config())
+    assert (second.encoder_sequence_length, second.decoder_sequence_length) == (24, 24)
+    assert second.source_tokenizer.config_file == first.source_tokenizer.config_file
+    assert keras.layers.serialize(second) == keras.layers.serialize(first)

@@ -1,0 +1,119 @@
+"""Saving and loading: presets, `.keras` files, and presets of another backend."""
+
+import json
+import os
+import subprocess
+import sys
+
+import keras
+import keras_hub
+import numpy as np
+import pytest
+
+from keras_attn_zoo.decoding import BeamSearch
+from keras_attn_zoo.layers import LuongAttention
+from keras_attn_zoo.models import RNNBackbone, TranslationPreprocessor, TranslationTokenizer, Translator
+from tests import tiny
+
+TEXTS = tiny.sentences("source")[:3]
+# Each backend's tests read a preset that another one has written.
+OTHER_BACKEND = {"jax": "torch", "tensorflow": "jax", "torch": "jax"}
+
+
+def assert_same_weights(first, second):
+    assert [v.path for v in first.weights] == [v.path for v in second.weights]
+    for a, b in zip(first.weights, second.weights, strict=True):
+        np.testing.assert_array_equal(keras.ops.convert_to_numpy(a.value), keras.ops.convert_to_numpy(b.value))
+
+
+@pytest.mark.parametrize(
+    "joint, arguments",
+    [
+        (False, {"cell": "lstm", "decoder_layers": 2, "dropout": 0.1}),
+        (
+            True,
+            {
+                "tie_embeddings": "all",
+                "cross_attention": LuongAttention("concat", 4, name="mine"),
+                "dtype": "mixed_bfloat16",
+            },
+        ),
+    ],
+    ids=["two_tokenizers", "joint_mixed_instance"],
+)
+def test_preset_round_trip(tmp_path, joint, arguments):
+    first = tiny.translator(joint=joint, **arguments)
+    first.save_to_preset(tmp_path / "preset")
+    # Whatever policy it was saved in, a preset is loaded in the one that Keras is set to.
+    second = Translator.from_preset(str(tmp_path / "preset"))
+    assert isinstance(second, Translator)
+    assert second.backbone.dtype_policy.name == "float32"
+    assert_same_weights(second.backbone, first.backbone)
+    saved, loaded = first.backbone.get_config(), second.backbone.get_config()
+    assert {**saved, "dtype": None} == {**loaded, "dtype": None}
+    one, two = first.preprocessor, second.preprocessor
+    assert two.encoder_sequence_length == two.decoder_sequence_length == tiny.LENGTH
+    assert two.source_tokenizer.tokenize(TEXTS) == one.source_tokenizer.tokenize(TEXTS)
+    targets = tiny.sentences("target")[:3]
+    assert two.tokenizer.tokenize(targets) == one.tokenizer.tokenize(targets)
+    if not joint:
+        assert two.tokenizer.tokenize(TEXTS) != two.source_tokenizer.tokenize(TEXTS)
+
+
+def test_parts_of_a_preset(tmp_path):
+    folder = str(tmp_path / "preset")
+    task = tiny.translator(dtype="mixed_bfloat16")
+    task.save_to_preset(folder)
+    assert_same_weights(RNNBackbone.from_preset(folder), task.backbone)
+    mixed = keras_hub.models.Seq2SeqLM.from_preset(folder, dtype="mixed_bfloat16")
+    assert isinstance(mixed, Translator) and mixed.backbone.dtype_policy.name == "mixed_bfloat16"
+    targets = tiny.sentences("target")[:3]
+    tokenizer = TranslationTokenizer.from_preset(folder)
+    assert tokenizer.tokenize(targets) == task.preprocessor.tokenizer.tokenize(targets)
+    preprocessor = TranslationPreprocessor.from_preset(folder)
+    assert preprocessor.encoder_sequence_length == tiny.LENGTH
+    assert preprocessor.source_tokenizer.tokenize(TEXTS) == task.preprocessor.source_tokenizer.tokenize(TEXTS)
+
+
+def test_keras_file_keeps_weights_optimizer_and_sampler(tmp_path):
+    task = tiny.translator(cross_attention=LuongAttention("general", name="mine"))
+    task.compile(
+        optimizer=keras.optimizers.Adam(0.02, global_clipnorm=1.0),
+        label_smoothing=0.1,
+        accumulation_steps=2,
+        sampler=BeamSearch(2, length_penalty=0.3),
+    )
+    task.optimizer.build(task.trainable_variables)
+    for number, variable in enumerate(task.optimizer.variables):
+        variable.assign(keras.ops.full(variable.shape, number, dtype=variable.dtype))
+    path = tmp_path / "translator.keras"
+    task.save(path)
+    loaded = keras.models.load_model(path)
+    assert isinstance(loaded, Translator)
+    assert_same_weights(loaded.backbone, task.backbone)
+    assert loaded.get_compile_config() == task.get_compile_config()
+    assert isinstance(loaded.sampler, BeamSearch) and loaded.sampler.num_beams == 2
+    assert (loaded.label_smoothing, loaded.accumulation_steps) == (0.1, 2)
+    for one, two in zip(task.optimizer.variables, loaded.optimizer.variables, strict=True):
+        np.testing.assert_array_equal(
+            keras.ops.convert_to_numpy(one.value), keras.ops.convert_to_numpy(two.value), err_msg=one.path
+        )
+    assert tiny.hypotheses(loaded, TEXTS) == tiny.hypotheses(task, TEXTS)
+
+
+@pytest.mark.skipif(keras.config.backend() == "tensorflow", reason="TensorFlow is the backend")
+def test_tensorflow_is_out_of_reach():
+    with pytest.raises(ImportError):
+        import tensorflow  # noqa: F401
+
+
+def test_another_backends_preset_translates_alike(tmp_path):
+    environment = {**os.environ, "KERAS_BACKEND": OTHER_BACKEND[keras.config.backend()]}
+    subprocess.run([sys.executable, "-m", "tests.tiny", str(tmp_path)], check=True, env=environment)
+    expected = json.loads((tmp_path / "translations.json").read_text(encoding="utf-8"))
+    task = Translator.from_preset(str(tmp_path / "preset"))
+    task.compile(sampler=BeamSearch(3, length_penalty=0.6))
+    found = tiny.hypotheses(task, TEXTS)
+    for here, there in zip(found, expected, strict=True):
+        assert [h[0] for h in here] == [h[0] for h in there]
+        np.testing.assert_allclose([h[1:] for h in here], [h[1:] for h in there], rtol=0, atol=1e-4)

@@ -1,0 +1,253 @@
+"""The translator: its hypotheses against the NumPy reference, and what batching and compiling may not change."""
+
+import keras
+import keras_hub
+import numpy as np
+import pytest
+
+from keras_attn_zoo.decoding import BeamSearch
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.models import Translator
+from tests import tiny
+from tests.models.reference import ReferenceTranslator, log_softmax
+from tests.weights import fill_weights
+
+START, END = 2, 3
+TEXTS = tiny.sentences("source")[:6]
+# Scores are sums of up to fifteen float32 log-probabilities.
+TOLERANCE = {"rtol": 0, "atol": 1e-4}
+
+
+@pytest.fixture(scope="module")
+def task():
+    return tiny.translator()
+
+
+@pytest.fixture(scope="module")
+def found(task):
+    return task.translate(TEXTS, n_best=3, attention=True)
+
+
+def reference_of(task, **arguments):
+    weights = {v.path: keras.ops.convert_to_numpy(v.value) for v in task.backbone.trainable_variables}
+    return ReferenceTranslator(weights, **tiny.BACKBONE, **arguments)
+
+
+def source_ids(task, text):
+    return [*task.preprocessor.source_tokenizer.tokenize([text])[0], END]
+
+
+def target_ids(task, hypothesis):
+    return [task.preprocessor.tokenizer.token_to_id(piece) for piece in hypothesis.tokens]
+
+
+def plain(translations):
+    return [[(h.text, h.tokens) for h in best] for best in translations]
+
+
+def scores(translations):
+    return [h.score for best in translations for h in best]
+
+
+# What a hypothesis says.
+
+
+def test_hypotheses_equal_numpy(task, found):
+    reference = reference_of(task)
+    assert len({len(best[0].tokens) for best in found}) > 2
+    for text, best in zip(TEXTS, found, strict=True):
+        source = source_ids(task, text)
+        for hypothesis in best:
+            ids = target_ids(task, hypothesis)
+            _, logits, weights, _ = reference.decode(source, [START, *ids[:-1]])
+            log_prob = log_softmax(logits)[np.arange(len(ids)), ids].sum()
+            np.testing.assert_allclose(hypothesis.log_prob, log_prob, **TOLERANCE)
+            np.testing.assert_allclose(hypothesis.score, log_prob / ((5 + len(ids)) / 6) ** 0.6, **TOLERANCE)
+            assert hypothesis.attention.shape == (1, len(ids), len(source))
+            np.testing.assert_allclose(hypothesis.attention[0], weights, **TOLERANCE)
+
+
+def test_hypotheses_are_ordered_and_readable(task, found):
+    for text, best in zip(TEXTS, found, strict=True):
+        assert len(best) == 3
+        assert [h.score for h in best] == sorted((h.score for h in best), reverse=True)
+        assert len({tuple(h.tokens) for h in best}) == 3
+        for hypothesis in best:
+            assert "".join(hypothesis.source_tokens[:-1]).replace("▁", " ").strip() == text
+            assert hypothesis.source_tokens[-1] == "</s>"
+            assert "</s>" not in hypothesis.tokens[:-1]
+            assert hypothesis.tokens[-1] == "</s>" or len(hypothesis.tokens) == tiny.LENGTH - 1
+            pieces = [piece for piece in hypothesis.tokens if piece != "</s>"]
+            assert "".join(pieces).replace("▁", " ").strip() == hypothesis.text
+
+
+@pytest.mark.parametrize("sampler", ["greedy", keras_hub.samplers.GreedySampler()])
+def test_greedy_search_equals_numpy(task, sampler):
+    greedy = Translator(task.backbone, task.preprocessor)
+    greedy.compile(sampler=sampler)
+    reference, lengths = reference_of(task), set()
+    # KerasHub's sampler goes on after the end of the shorter sentences.
+    for text, translation in zip(TEXTS, greedy.generate(TEXTS), strict=True):
+        tokens = [START]
+        while len(tokens) < tiny.LENGTH and tokens[-1] != END:
+            logits = reference.decode(source_ids(task, text), tokens)[1]
+            tokens.append(int(np.argmax(logits[-1])))
+        assert translation == task.preprocessor.detokenize(tokens)
+        lengths.add(len(tokens))
+    assert len(lengths) > 1
+
+
+@pytest.fixture
+def changing(task):
+    """The task, whose weights are put back afterwards."""
+    values = [keras.ops.convert_to_numpy(v.value).copy() for v in task.backbone.weights]
+    yield task
+    for variable, value in zip(task.backbone.weights, values, strict=True):
+        variable.assign(value)
+
+
+def test_an_emitted_padding_token_ends_nothing(changing):
+    bias = np.zeros(tiny.PIECES, "float32")
+    bias[[0, END]] = 40.0, 41.5
+    changing.backbone.output_projection.bias.assign(bias)
+    [best] = changing.translate(TEXTS[:1], n_best=3)
+    ended = [h.tokens for h in best if "</s>" in h.tokens]
+    assert any("<pad>" in tokens for tokens in ended)
+    assert all(tokens.index("</s>") == len(tokens) - 1 for tokens in ended)
+    assert {h.text for h in best} == {""}
+
+
+# What changes nothing.
+
+
+def test_attention_is_only_given_when_asked_for(task, found):
+    without = task.translate(TEXTS, n_best=3)
+    assert plain(without) == plain(found)
+    np.testing.assert_allclose(scores(without), scores(found), **TOLERANCE)
+    assert all(h.attention is None for best in without for h in best)
+
+
+def test_a_sentence_gets_the_same_translation_alone_and_among_others(task, found):
+    calls = []
+    small = task.translate(TEXTS, n_best=3, batch_size=1, progress=calls.append)
+    assert plain(small) == plain(found)
+    np.testing.assert_allclose(scores(small), scores(found), **TOLERANCE)
+    assert calls == [1, 2, 3, 4, 5, 6]
+    assert task.translate([]) == []
+
+
+def test_generate_gives_the_best_translations(task, found):
+    texts = [best[0].text for best in found]
+    assert task.generate(TEXTS) == texts
+    assert task.generate(TEXTS[0]) == texts[0]
+
+
+def test_generate_and_translate_do_not_disturb_one_another(task, found):
+    texts = [best[0].text for best in found]
+    task.translate(TEXTS[:1], attention=True)
+    assert task.generate(TEXTS) == texts
+
+
+def test_new_weights_are_used_at_once(changing, found):
+    fill_weights(changing.backbone, seed=1, scale=1.0)
+    reference = reference_of(changing)
+    translations = changing.translate(TEXTS, attention=True)
+    assert plain(translations) != plain([best[:1] for best in found])
+    for text, [hypothesis] in zip(TEXTS, translations, strict=True):
+        ids = target_ids(changing, hypothesis)
+        logits = reference.decode(source_ids(changing, text), [START, *ids[:-1]])[1]
+        log_prob = log_softmax(logits)[np.arange(len(ids)), ids].sum()
+        np.testing.assert_allclose(hypothesis.log_prob, log_prob, **TOLERANCE)
+
+
+@pytest.mark.skipif(keras.config.backend() == "torch", reason="nothing is traced under torch")
+def test_one_trace_serves_all_sentences_of_a_bucket():
+    task = tiny.translator(seed=4)
+    traces, start_search = [], task.backbone.start_search
+
+    def counting(token_ids, padding_mask):
+        traces.append(tuple(token_ids.shape))
+        return start_search(token_ids, padding_mask)
+
+    task.backbone.start_search = counting
+    tokenize = task.preprocessor.source_tokenizer.tokenize
+    short = [text for text in tiny.sentences("source") if len(tokenize([text])[0]) < 8]
+    for texts in (short[:5], short[3:9], short[5:13]):
+        task.translate(texts)
+    assert traces == [(8, 8)]
+
+
+# Samplers, lengths, beginnings.
+
+
+def test_a_shorter_limit_cuts(task):
+    for [hypothesis] in task.translate(TEXTS, max_length=4):
+        assert len(hypothesis.tokens) <= 3
+
+
+def test_generate_continues_a_given_beginning(task):
+    beginning = "bado"
+    [text, free] = task.generate({"encoder_text": TEXTS[:2], "decoder_text": [beginning, ""]})
+    assert text.startswith(beginning)
+    assert free == task.generate(TEXTS[1])
+
+
+def test_sampler_names():
+    task = tiny.translator(sampler="greedy")
+    assert isinstance(task.sampler, BeamSearch) and task.sampler.num_beams == 1
+    task.compile()
+    assert (task.sampler.num_beams, task.sampler.length_penalty) == (5, 0.0)
+    task.compile(sampler="top_k")
+    translations = task.generate(TEXTS[:2])
+    assert len(translations) == 2 and all(isinstance(text, str) for text in translations)
+    with pytest.raises(UserError, match="translate needs a BeamSearch"):
+        task.translate(TEXTS[:1])
+
+
+# Forced decoding, and training on text.
+
+
+def test_forced_decoding_equals_numpy(task):
+    reference, targets = reference_of(task), tiny.sentences("target")[:3]
+    calls = []
+    forced = task.force(TEXTS[:3], targets, batch_size=2, progress=calls.append)
+    assert calls == [2, 3]
+    for text, target, result in zip(TEXTS[:3], targets, forced, strict=True):
+        source, ids = source_ids(task, text), task.preprocessor.tokenizer.tokenize([target])[0]
+        _, _, weights, _ = reference.decode(source, [START, *ids])
+        assert result.attention.shape == (1, len(ids) + 1, len(source))
+        np.testing.assert_allclose(result.attention[0], weights, **TOLERANCE)
+        assert result.tokens == [*task.preprocessor.tokenizer._subwords.pieces(ids), "</s>"]
+        assert len(result.source_tokens) == len(source)
+    with pytest.raises(UserError, match="3 sources and 2 targets"):
+        task.force(TEXTS[:3], targets[:2])
+
+
+def test_fit_and_evaluate_take_text():
+    task = tiny.translator()
+    reference = reference_of(task)
+    task.compile(optimizer=keras.optimizers.SGD(0.0))
+    texts = {"encoder_text": TEXTS[:4], "decoder_text": tiny.sentences("target")[:4]}
+    total = []
+    for source, target in zip(*texts.values(), strict=True):
+        ids = task.preprocessor.tokenizer.tokenize([target])[0]
+        total.extend(reference.nll(source_ids(task, source), [START, *ids], [*ids, END]))
+    logs = task.fit(texts, validation_data=texts, batch_size=4, verbose=0).history
+    assert logs["loss"] + logs["val_loss"] == pytest.approx([np.mean(total)] * 2, rel=1e-5)
+    assert logs["val_tokens"] == [len(total)]
+    assert "val_gradient_norm" not in logs
+    scores = task.evaluate(texts, batch_size=4, verbose=0, return_dict=True)
+    assert scores["loss"] == pytest.approx(np.mean(total), rel=1e-5)
+    assert "gradient_norm" not in scores
+
+
+# Errors.
+
+
+def test_errors(task):
+    with pytest.raises(UserError, match="n_best=4 needs as many beams; the sampler has 3"):
+        task.translate(TEXTS[:1], n_best=4)
+    too_long = " ".join(["kalomi"] * 20)
+    for call in (task.translate, task.generate):
+        with pytest.raises(UserError, match=r"sentence 2 has \d+ tokens, more than the 15 that the model takes"):
+            call([TEXTS[0], too_long])

@@ -1,0 +1,133 @@
+"""Tiny translators for tests: generated words, subwords trained on them, weights that every backend agrees on."""
+
+import functools
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from keras_attn_zoo.data.subwords import train_subwords
+from keras_attn_zoo.decoding import BeamSearch
+from keras_attn_zoo.models import RNNBackbone, TranslationPreprocessor, TranslationTokenizer, Translator
+from tests.weights import fill_weights
+
+PIECES = 28
+LENGTH = 16
+BACKBONE = {"embedding_dim": 6, "hidden_dim": 5}
+
+
+@functools.cache
+def sentences(side, count=60):
+    """Sentences of one to five generated words."""
+    rng = np.random.default_rng([7, ["source", "target"].index(side)])
+    syllables = ["ka", "lo", "mi", "tu", "re"] if side == "source" else ["ba", "do", "fi", "nu", "ze"]
+    words = ["".join(rng.choice(syllables, size=size)) for size in (1, 2, 2, 2, 3, 3, 3, 3, 3, 3)]
+    return [" ".join(rng.choice(words, size=rng.integers(1, 6))) for _ in range(count)]
+
+
+@functools.cache
+def subword_model(side):
+    """A SentencePiece model, in bytes, of one side or of both ("joint")."""
+    text = sentences("source") + sentences("target") if side == "joint" else sentences(side)
+    with tempfile.TemporaryDirectory() as folder:
+        return Path(train_subwords(text, Path(folder) / "model.spm", PIECES)).read_bytes()
+
+
+def tokenizer(side="target", **kwargs):
+    return TranslationTokenizer(subword_model(side), **kwargs)
+
+
+def preprocessor(joint=False, length=LENGTH):
+    if joint:
+        source = target = tokenizer("joint")
+    else:
+        source, target = tokenizer("source", config_file="source_tokenizer.json"), tokenizer("target")
+    return TranslationPreprocessor(source, target, encoder_sequence_length=length, decoder_sequence_length=length)
+
+
+def backbone(seed=0, scale=0.5, **kwargs):
+    """A backbone with filled weights."""
+    model = RNNBackbone(PIECES, PIECES, **{**BACKBONE, **kwargs})
+    fill_weights(model, seed=seed, scale=scale)
+    return model
+
+
+def compiled(model, function):
+    """A function of inputs to NumPy outputs. JAX compiles it, which takes less time than to run it once without."""
+    if keras.config.backend() != "jax":
+        return lambda *inputs: as_numpy(function(*inputs))
+    import jax
+
+    @jax.jit
+    def stateless(state, *inputs):
+        with keras.StatelessScope(state_mapping=zip(model.non_trainable_variables, state, strict=True)) as scope:
+            outputs = function(*inputs)
+        return outputs, [scope.get_current_value(variable) for variable in model.non_trainable_variables]
+
+    def call(*inputs):
+        outputs, state = stateless([variable.value for variable in model.non_trainable_variables], *inputs)
+        for variable, value in zip(model.non_trainable_variables, state, strict=True):
+            variable.assign(value)
+        return as_numpy(outputs)
+
+    return call
+
+
+def as_numpy(outputs):
+    """A tree of tensors as NumPy arrays, bfloat16 as float32."""
+
+    def convert(x):
+        if keras.backend.standardize_dtype(x.dtype) == "bfloat16":
+            x = keras.ops.cast(x, "float32")
+        return keras.ops.convert_to_numpy(x)
+
+    return keras.tree.map_structure(convert, outputs)
+
+
+def translator(seed=3, joint=False, sampler=None, **kwargs):
+    """A translator whose translations differ in text and in length."""
+    body = backbone(seed=seed, scale=1.0, **kwargs)
+    if body.tie_embeddings == "none":
+        # Make the end a little likelier, and padding and start all but impossible.
+        bias = body.output_projection.bias
+        bias.assign(np.array([-20, -20, -20, 2] + [0] * (PIECES - 4), "float32"))
+    task = Translator(body, preprocessor(joint))
+    task.compile(sampler=sampler or BeamSearch(3, length_penalty=0.6))
+    return task
+
+
+def batch(seed=0, rows=3, source=7, target=6, size=PIECES):
+    """Inputs, labels and weights of random ids, of unequal lengths, the first row the longest."""
+    rng = np.random.default_rng([11, seed])
+    source_lengths = np.array([source, *rng.integers(2, source, size=rows - 1)])[:, None]
+    target_lengths = np.array([target, *rng.integers(1, target, size=rows - 1)])[:, None]
+    source_mask, target_mask = np.arange(source) < source_lengths, np.arange(target) < target_lengths
+    x = {
+        "encoder_token_ids": np.where(source_mask, rng.integers(4, size, size=source_mask.shape), 0),
+        "encoder_padding_mask": source_mask,
+        "decoder_token_ids": np.where(target_mask, rng.integers(4, size, size=target_mask.shape), 0),
+        "decoder_padding_mask": target_mask,
+    }
+    x = {key: value.astype("int32") if value.dtype != bool else value for key, value in x.items()}
+    labels = np.where(target_mask, rng.integers(4, size, size=target_mask.shape), 0).astype("int32")
+    return x, labels, target_mask.astype("float32")
+
+
+def hypotheses(task, texts):
+    """Translations as plain data."""
+    return [[[found.text, found.score, found.log_prob] for found in best] for best in task.translate(texts, n_best=2)]
+
+
+def save_with_translations(folder):
+    """Save a preset together with what it translates; another backend's test reads it."""
+    task = translator(seed=5, cell="lstm", decoder_layers=2)
+    task.save_to_preset(Path(folder) / "preset")
+    found = hypotheses(task, sentences("source")[:3])
+    (Path(folder) / "translations.json").write_text(json.dumps(found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    save_with_translations(sys.argv[1])

@@ -1,0 +1,98 @@
+"""Schedules against their formulas, alone and inside an optimizer."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.training.schedules import HalvingSchedule, InverseSquareRoot, TeacherForcing
+
+
+def inverse_square_root(step, peak=3e-3, warmup=5):
+    t = step + 1
+    return peak * t / warmup if t <= warmup else peak * (warmup / t) ** 0.5
+
+
+def halving(step, initial=2e-3, start=4, every=3, rate=0.5):
+    rate_now = initial
+    for cut in range(start, step + 1):
+        if (cut - start) % every == 0:
+            rate_now *= rate
+    return rate_now
+
+
+CASES = [
+    (InverseSquareRoot(3e-3, 5), inverse_square_root),
+    (HalvingSchedule(2e-3, start=4, every=3), halving),
+    (HalvingSchedule(2e-3, 4, 3, rate=0.3), lambda step: halving(step, rate=0.3)),
+]
+every_schedule = pytest.mark.parametrize("schedule, formula", CASES)
+
+
+@every_schedule
+def test_schedule_follows_its_formula(schedule, formula):
+    steps = [*range(20), 60]
+    values = [float(schedule(step)) for step in steps]
+    np.testing.assert_allclose(values, [formula(step) for step in steps], rtol=1e-5)
+    np.testing.assert_allclose(float(schedule(ops.convert_to_tensor(7, "int32"))), formula(7), rtol=1e-6)
+
+
+def test_the_numbers_of_the_docstrings():
+    assert float(InverseSquareRoot(1e-3, 4000)(3999)) == pytest.approx(1e-3)
+    assert float(HalvingSchedule(1e-3, start=16000, every=4000)(15999)) == pytest.approx(1e-3)
+    assert float(HalvingSchedule(1e-3, start=16000, every=4000)(16000)) == pytest.approx(5e-4)
+    assert float(HalvingSchedule(1e-3, start=16000, every=4000)(20000)) == pytest.approx(2.5e-4)
+
+
+@every_schedule
+def test_schedule_inside_an_optimizer(schedule, formula):
+    optimizer = keras.optimizers.SGD(schedule)
+    weight = keras.Variable(np.zeros(2, "float32"))
+    optimizer.build([weight])
+    for step in range(9):
+        before = ops.convert_to_numpy(weight.value).copy()
+        optimizer.apply([ops.ones((2,))])
+        moved = before - ops.convert_to_numpy(weight.value)
+        np.testing.assert_allclose(moved, formula(step), rtol=0, atol=1e-8, err_msg=str(step))
+
+
+@every_schedule
+def test_schedule_round_trip(schedule, formula):
+    optimizer = keras.optimizers.deserialize(keras.optimizers.serialize(keras.optimizers.Adam(schedule)))
+    restored = optimizer._learning_rate
+    assert type(restored) is type(schedule)
+    assert restored.get_config() == schedule.get_config()
+
+
+@pytest.mark.parametrize("arguments", [(0, 5), (-1e-3, 5), (1e-3, 0)])
+def test_inverse_square_root_errors(arguments):
+    with pytest.raises(UserError, match="must be positive"):
+        InverseSquareRoot(*arguments)
+
+
+@pytest.mark.parametrize("arguments", [(0, 4, 3), (1e-3, 4, 0), (1e-3, 4, 3, 1.0), (1e-3, 4, 3, 0.0)])
+def test_halving_errors(arguments):
+    with pytest.raises(UserError, match=r"must be positive, rate=.* between 0 and 1"):
+        HalvingSchedule(*arguments)
+
+
+def test_teacher_forcing_decays_linearly_and_stays():
+    decay = TeacherForcing(1.0, 0.25, steps=8)
+    assert [decay(step) for step in (0, 2, 4, 8, 9, 10**6)] == [1.0, 0.8125, 0.625, 0.25, 0.25, 0.25]
+    assert [TeacherForcing(0.5)(step) for step in (0, 7)] == [0.5, 0.5]
+    assert TeacherForcing(0.0, 1.0, steps=4)(1) == 0.25
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ((1.1,), "probabilities between 0 and 1"),
+        ((0.5, -0.1, 3), "probabilities between 0 and 1"),
+        ((1.0, 0.5), "in how many steps"),
+        ((1.0, 0.5, 0), "in how many steps"),
+    ],
+)
+def test_teacher_forcing_errors(arguments, message):
+    with pytest.raises(UserError, match=message):
+        TeacherForcing(*arguments)

@@ -1,0 +1,310 @@
+"""Training steps against closed-form gradients, finite differences and literal optimizers in NumPy."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attn_zoo.data.batches import as_fit_input
+from keras_attn_zoo.models import TokenEmbedding, Translator
+from keras_attn_zoo.training.train_step import PerTokenTraining
+from tests import tiny
+from tests.models.reference import ReferenceTranslator, log_softmax
+from tests.weights import fill_weights
+
+VOCABULARY, WIDTH = 11, 4
+
+
+class Toy(PerTokenTraining, keras.Model):
+    """Logits from the embedding of the current token alone: its gradient fits in a few lines."""
+
+    def __init__(self, unused=False):
+        tokens = keras.Input((None,), dtype="int32", name="tokens")
+        embedded = TokenEmbedding(VOCABULARY, WIDTH, name="embedding")(tokens)
+        logits = keras.layers.Dense(VOCABULARY, name="projection")(embedded)
+        super().__init__(inputs={"tokens": tokens}, outputs={"logits": logits})
+        if unused:
+            self.unused = keras.layers.Dense(2, name="unused")
+            self.unused.build((None, WIDTH))
+
+
+def toy(optimizer, unused=False, **training):
+    model = Toy(unused)
+    fill_weights(model, seed=1)
+    model.compile(optimizer=optimizer)
+    model.compile_training(**training)
+    return model
+
+
+def toy_batch(seed=0, rows=6, target=5):
+    """Tokens that come up again and again, weights of unequal rows, one of them empty."""
+    rng = np.random.default_rng([5, seed])
+    tokens = rng.integers(1, 4, (rows, target)).astype("int32")
+    labels = rng.integers(1, VOCABULARY, (rows, target)).astype("int32")
+    lengths = np.array([target, *rng.integers(1, target, rows - 2), 0])[:, None]
+    return {"tokens": tokens}, labels, (np.arange(target) < lengths).astype("float32")
+
+
+def weights_of(model):
+    return [keras.ops.convert_to_numpy(v.value).astype("float64") for v in model.trainable_variables]
+
+
+def toy_gradients(weights, batch, smoothing=0.0):
+    """Loss per token, its gradients, and the plain negative log-likelihood per token."""
+    table, kernel, bias = weights
+    x, labels, w = batch
+    embedded = table[x["tokens"]]
+    log_p = log_softmax(embedded @ kernel + bias)
+    goal = (1 - smoothing) * np.eye(VOCABULARY)[labels] + smoothing / VOCABULARY
+    share = (w / w.sum())[..., None]
+    error = (np.exp(log_p) - goal) * share
+    into = error @ kernel.T
+    d_table = np.zeros_like(table)
+    np.add.at(d_table, x["tokens"], into)
+    d_kernel = np.einsum("btd,btv->dv", embedded, error)
+    loss, nll = -(goal * log_p * share).sum(), -(np.eye(VOCABULARY)[labels] * log_p * share).sum()
+    return loss, [d_table, d_kernel, error.sum((0, 1))], nll
+
+
+def fit_once(model, batch):
+    """Take one step on one batch; return the logs."""
+    x, y, w = batch
+    return model.fit(x, y, sample_weight=w, batch_size=len(y), shuffle=False, verbose=0).history
+
+
+def global_norm(arrays):
+    return float(np.sqrt(sum((a**2).sum() for a in arrays)))
+
+
+@pytest.mark.parametrize("smoothing, parts", [(0.0, 1), (0.2, 1), (0.2, 3)])
+def test_step_equals_the_closed_form_in_any_number_of_parts(smoothing, parts):
+    model = toy(keras.optimizers.SGD(1.0), label_smoothing=smoothing, accumulation_steps=parts)
+    batch = toy_batch()
+    before = weights_of(model)
+    logs = fit_once(model, batch)
+    loss, gradients, nll = toy_gradients(before, batch, smoothing)
+    for now, old, gradient in zip(weights_of(model), before, gradients, strict=True):
+        np.testing.assert_allclose(old - now, gradient, rtol=0, atol=2e-7)
+    assert logs["loss"][0] == pytest.approx(loss, rel=1e-6)
+    assert logs["perplexity"][0] == pytest.approx(np.exp(nll), rel=1e-6)
+    assert logs["gradient_norm"][0] == pytest.approx(global_norm(gradients), rel=1e-5)
+    assert logs["tokens"][0] == batch[2].sum()
+    right = np.argmax(before[0][batch[0]["tokens"]] @ before[1] + before[2], -1) == batch[1]
+    assert logs["accuracy"][0] == pytest.approx((right * batch[2]).sum() / batch[2].sum())
+
+
+def test_more_parts_than_rows():
+    model, batch = toy(keras.optimizers.SGD(1.0), accumulation_steps=4), toy_batch(rows=3)
+    before = weights_of(model)
+    logs = fit_once(model, batch)
+    loss, gradients, _ = toy_gradients(before, batch)
+    assert logs["loss"][0] == pytest.approx(loss, rel=1e-6)
+    for now, old, gradient in zip(weights_of(model), before, gradients, strict=True):
+        np.testing.assert_allclose(old - now, gradient, rtol=0, atol=2e-7)
+
+
+def test_the_gradient_norm_is_that_before_clipping():
+    limit, batch = 0.01, toy_batch()
+    model = toy(keras.optimizers.SGD(1.0, global_clipnorm=limit))
+    before = weights_of(model)
+    logs = fit_once(model, batch)
+    _, gradients, _ = toy_gradients(before, batch)
+    norm = global_norm(gradients)
+    assert logs["gradient_norm"][0] == pytest.approx(norm, rel=1e-5) and norm > 10 * limit
+    for now, old, gradient in zip(weights_of(model), before, gradients, strict=True):
+        np.testing.assert_allclose(old - now, gradient * limit / norm, rtol=0, atol=1e-7)
+
+
+def test_adam_and_clipping_see_repeated_tokens_as_one_row():
+    rate, limit = 0.1, 0.05
+    model = toy(keras.optimizers.Adam(rate, epsilon=1e-3, global_clipnorm=limit))
+    weights = weights_of(model)
+    m, v = [np.zeros_like(w) for w in weights], [np.zeros_like(w) for w in weights]
+    for step in range(1, 4):
+        batch = toy_batch(seed=step)
+        fit_once(model, batch)
+        _, gradients, _ = toy_gradients(weights, batch)
+        clip = min(1.0, limit / global_norm(gradients))
+        for i, g in enumerate(gradients):
+            g = g * clip
+            m[i], v[i] = 0.9 * m[i] + 0.1 * g, 0.999 * v[i] + 0.001 * g**2
+            scale = rate * np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
+            weights[i] = weights[i] - scale * m[i] / (np.sqrt(v[i]) + 1e-3)
+        for now, expected in zip(weights_of(model), weights, strict=True):
+            np.testing.assert_allclose(now, expected, rtol=0, atol=2e-5)
+
+
+def test_a_weight_without_a_gradient_is_left_alone():
+    model, batch = toy(keras.optimizers.SGD(1.0), unused=True, accumulation_steps=2), toy_batch()
+    before = weights_of(model)
+    fit_once(model, batch)
+    _, gradients, _ = toy_gradients(before[:3], batch)
+    for now, old, gradient in zip(weights_of(model), before, [*gradients, 0, 0], strict=True):
+        np.testing.assert_allclose(old - now, gradient, rtol=0, atol=2e-7)
+
+
+class Corpus(keras.utils.PyDataset):
+    """Batches of different shapes and of very different numbers of real tokens."""
+
+    repeat = False
+
+    def __init__(self, seed):
+        super().__init__()
+        shapes = [(2, 9), (6, 5), (6, 5), (2, 9)]
+        self.batches = [toy_batch(seed + i, *shape) for i, shape in enumerate(shapes)]
+
+    def __len__(self):
+        return len(self.batches)
+
+    def __getitem__(self, index):
+        return self.batches[index]
+
+    def expected(self, weights, smoothing=0.0):
+        """Loss and perplexity over all tokens of the corpus."""
+        tokens = [w.sum() for _, _, w in self.batches]
+        loss, _, nll = zip(*(toy_gradients(weights, batch, smoothing) for batch in self.batches), strict=True)
+        return np.dot(loss, tokens) / sum(tokens), np.exp(np.dot(nll, tokens) / sum(tokens)), sum(tokens)
+
+
+def test_logs_are_per_token_over_the_whole_corpus():
+    # A learning rate of 0 keeps the weights, and so the loss of every batch, as they are.
+    model = toy(keras.optimizers.SGD(0.0), label_smoothing=0.1)
+    training, validation = Corpus(0), Corpus(50)
+    weights = weights_of(model)
+    seen = []
+    watch = keras.callbacks.LambdaCallback(on_train_batch_end=lambda step, logs: seen.append(dict(logs)))
+    logs = model.fit(
+        as_fit_input(training),
+        validation_data=as_fit_input(validation),
+        epochs=2,
+        verbose=0,
+        shuffle=False,
+        callbacks=[watch],
+    ).history
+    loss, perplexity, tokens = training.expected(weights, 0.1)
+    assert logs["loss"] == pytest.approx([loss] * 2, rel=1e-6)
+    assert logs["perplexity"] == pytest.approx([perplexity] * 2, rel=1e-6)
+    assert logs["tokens"] == [tokens] * 2
+    # Means of means would be another number.
+    means = np.mean([toy_gradients(weights, batch, 0.1)[0] for batch in training.batches])
+    assert abs(means - loss) > 1e-3
+    # A validation counts plain likelihood alone, and has no gradient.
+    loss, perplexity, tokens = validation.expected(weights)
+    assert logs["val_loss"] == pytest.approx([loss] * 2, rel=1e-6)
+    assert logs["val_perplexity"] == pytest.approx([perplexity] * 2, rel=1e-6)
+    assert logs["val_tokens"] == [tokens] * 2
+    assert set(logs) == {
+        "loss", "perplexity", "accuracy", "gradient_norm", "tokens",
+        "val_loss", "val_perplexity", "val_accuracy", "val_tokens",
+    }  # fmt: skip
+    scores = model.evaluate(as_fit_input(validation), verbose=0, return_dict=True)
+    assert set(scores) == {"loss", "perplexity", "accuracy", "tokens"}
+    assert scores["loss"] == pytest.approx(loss, rel=1e-6)
+    assert scores["perplexity"] == pytest.approx(perplexity, rel=1e-6)
+    # A step tells the numbers of its own batch.
+    for log, batch in zip(seen, training.batches * 2, strict=True):
+        loss, gradients, nll = toy_gradients(weights, batch, 0.1)
+        assert float(log["loss"]) == pytest.approx(loss, rel=1e-5)
+        assert float(log["perplexity"]) == pytest.approx(np.exp(nll), rel=1e-5)
+        assert float(log["gradient_norm"]) == pytest.approx(global_norm(gradients), rel=1e-5)
+        assert float(log["tokens"]) == batch[2].sum()
+
+
+def test_without_sample_weights_every_token_counts():
+    model = toy(keras.optimizers.SGD(0.0))
+    x, y, _ = toy_batch()
+    logs = model.evaluate(x, y, batch_size=6, verbose=0, return_dict=True)
+    expected, _, _ = toy_gradients(weights_of(model), (x, y, np.ones(y.shape)))
+    assert logs["loss"] == pytest.approx(expected, rel=1e-6)
+    assert logs["tokens"] == y.size
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"label_smoothing": 1.0}, "label_smoothing.*Received: 1.0"),
+        ({"label_smoothing": -0.1}, "label_smoothing.*Received: -0.1"),
+        ({"accumulation_steps": 0}, "accumulation_steps.*Received: 0"),
+        ({"accumulation_steps": 2.0}, "accumulation_steps.*Received: 2.0"),
+    ],
+)
+def test_errors(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        toy("sgd", **arguments)
+
+
+# The translator itself.
+
+MODEL = {
+    "cell": "lstm",
+    "decoder_layers": 2,
+    "cross_attention": "bahdanau_feedback",
+    "input_feeding": True,
+    "readout": "maxout",
+    "tie_embeddings": "target",
+}
+
+
+def translator(optimizer, smoothing=0.0, jit_compile="auto", **arguments):
+    task = Translator(tiny.backbone(**arguments))
+    task.compile(optimizer=optimizer, label_smoothing=smoothing, jit_compile=jit_compile)
+    return task
+
+
+def test_translator_gradient_equals_finite_differences():
+    task = translator(keras.optimizers.SGD(1.0), smoothing=0.1, **MODEL)
+    batch = tiny.batch(rows=4)
+    paths = [v.path for v in task.backbone.trainable_variables]
+    before = dict(zip(paths, weights_of(task.backbone), strict=True))
+    logs = fit_once(task, batch)
+    after = dict(zip(paths, weights_of(task.backbone), strict=True))
+    gradients = {path: before[path] - after[path] for path in paths}
+
+    def loss(weights):
+        reference = ReferenceTranslator(weights, **tiny.BACKBONE, **MODEL)
+        total = 0.0
+        for i, n in enumerate(batch[2].sum(-1).astype(int)):
+            source = batch[0]["encoder_token_ids"][i][batch[0]["encoder_padding_mask"][i]]
+            target = batch[0]["decoder_token_ids"][i, :n]
+            total += reference.nll(source, target, batch[1][i, :n], 0.1).sum()
+        return total / batch[2].sum()
+
+    assert logs["loss"][0] == pytest.approx(loss(before), rel=1e-5)
+    assert logs["gradient_norm"][0] == pytest.approx(global_norm(gradients.values()), rel=1e-4)
+    rng, step = np.random.default_rng(4), 1e-5
+    for path in paths:
+        assert np.abs(gradients[path]).max() > 1e-6, path
+        direction = rng.standard_normal(before[path].shape)
+        there, back = (loss({**before, path: before[path] + sign * step * direction}) for sign in (1, -1))
+        np.testing.assert_allclose(
+            (gradients[path] * direction).sum(), (there - back) / (2 * step), rtol=1e-3, atol=2e-6, err_msg=path
+        )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"decoder_layers": 2, "dropout": 0.1, "cross_attention": "luong_general", "bidirectional": False},
+        {"dtype": "mixed_bfloat16"},
+    ],
+    ids=["dropout_and_guesses", "mixed_bfloat16"],
+)
+def test_translator_learns(arguments):
+    guesses = "dropout" in arguments
+    # TensorFlow compiles with XLA on GPUs: guesses, dropout and their gradient must pass it.
+    xla = True if guesses and keras.config.backend() == "tensorflow" else "auto"
+    task = translator(keras.optimizers.Adam(0.03), jit_compile=xla, **arguments)
+    x, y, w = tiny.batch(rows=4)
+    if guesses:
+        x["teacher_forcing_mask"] = np.random.default_rng(0).random(y.shape) < 0.7
+    before = weights_of(task)
+    logs = task.fit(x, y, sample_weight=w, batch_size=4, epochs=30, shuffle=False, verbose=0).history
+    assert np.isfinite(logs["loss"]).all()
+    assert logs["loss"][-1] < 0.5 * logs["loss"][0]
+    assert {v.dtype for v in task.trainable_variables} == {"float32"}
+    for variable, now, old in zip(task.trainable_variables, weights_of(task), before, strict=True):
+        assert np.abs(now - old).max() > 1e-3, variable.path
+
+
+def test_mixed_float16_is_refused():
+    with pytest.raises(ValueError, match="take mixed_bfloat16"):
+        translator("sgd", dtype="mixed_float16")
