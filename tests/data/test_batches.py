@@ -68,9 +68,7 @@ def best_of_all_cuts(lengths, bucket_count, multiple):
     """Try every way to cut the pairs, sorted by their longer side, between different longer sides."""
     groups = [list(group) for _, group in itertools.groupby(sorted(lengths, key=max), key=max)]
     return min(
-        padded_cells(
-            [list(chain(*groups[a:b])) for a, b in itertools.pairwise((0, *cuts, len(groups)))], multiple
-        )
+        padded_cells([list(chain(*groups[a:b])) for a, b in itertools.pairwise((0, *cuts, len(groups)))], multiple)
         for count in range(min(bucket_count, len(groups)))
         for cuts in itertools.combinations(range(1, len(groups)), count)
     )
@@ -248,9 +246,7 @@ def test_evaluation_is_one_pass_in_order(corpus):
 # Rounds
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"rounds_per_epoch": 4}, {"rounds_per_epoch": 1000}, {"steps_per_round": 5}]
-)
+@pytest.mark.parametrize("options", [{}, {"rounds_per_epoch": 4}, {"rounds_per_epoch": 1000}, {"steps_per_round": 5}])
 def test_rounds_are_one_continuous_stream(corpus, options):
     def ratio(step):
         return 1 / (1 + step / 20)
@@ -426,9 +422,7 @@ def training_batches(corpus, **options):
     return batches
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"rounds_per_epoch": 2}, {"steps_per_round": 1}, {"steps_per_round": 2}]
-)
+@pytest.mark.parametrize("options", [{}, {"rounds_per_epoch": 2}, {"steps_per_round": 1}, {"steps_per_round": 2}])
 def test_fit_sees_exactly_the_stream(uneven_corpus, options):
     batches = training_batches(uneven_corpus, **options)
     expected = [batches[index] for index in range(4 * len(batches))]
@@ -451,9 +445,7 @@ def test_fit_sees_exactly_the_stream(uneven_corpus, options):
 @pytest.mark.filterwarnings("ignore:.*shuffle=True")
 def test_keras_does_not_shuffle_the_stream(uneven_corpus):
     batches, seen = training_batches(uneven_corpus), []
-    recording_model(seen).fit(
-        as_fit_input(batches), steps_per_epoch=len(batches), epochs=2, shuffle=True, verbose=0
-    )
+    recording_model(seen).fit(as_fit_input(batches), steps_per_epoch=len(batches), epochs=2, shuffle=True, verbose=0)
     assert len(seen) == 2 * len(batches)
     assert all(same(got, batches[index]) for index, got in enumerate(seen))
 

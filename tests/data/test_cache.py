@@ -37,10 +37,7 @@ def build(folder, pairs=PAIRS, source=None, target=None, **options):
 
 
 def pairs_of(corpus):
-    return [
-        tuple(" ".join(map(str, ids)) for ids in (corpus.source(i), corpus.target(i)))
-        for i in range(len(corpus))
-    ]
+    return [tuple(" ".join(map(str, ids)) for ids in (corpus.source(i), corpus.target(i))) for i in range(len(corpus))]
 
 
 def write_files(folder, pairs):
@@ -175,9 +172,7 @@ def damage(folder, how):
         path.write_text(action)
 
 
-ARRAYS = [f"{side}_{kind}.npy" for side in ("source", "target") for kind in ("ids", "offsets")] + [
-    "lines.npy"
-]
+ARRAYS = [f"{side}_{kind}.npy" for side in ("source", "target") for kind in ("ids", "offsets")] + ["lines.npy"]
 
 
 @pytest.mark.parametrize(

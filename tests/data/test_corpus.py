@@ -184,9 +184,7 @@ def test_filter_equals_a_literal_loop(pair_filter):
             reasons["empty"] += 1
         elif first < pair_filter.min_words or second < pair_filter.min_words:
             reasons["short"] += 1
-        elif pair_filter.max_words is not None and (
-            first > pair_filter.max_words or second > pair_filter.max_words
-        ):
+        elif pair_filter.max_words is not None and (first > pair_filter.max_words or second > pair_filter.max_words):
             reasons["long"] += 1
         elif pair_filter.max_length_ratio is not None and (
             max(first / second, second / first) > pair_filter.max_length_ratio

@@ -77,9 +77,7 @@ def test_decode_leaves_out_special_ids(tmp_path):
 
 
 @pytest.mark.parametrize("model_type", MODEL_TYPES)
-@pytest.mark.parametrize(
-    "sentence", ["a", "abc  hgf a", TEXT[1], "zzz abc ☃☃ ☃ a☃b", "☃", "z z z", "<s> a </s>"]
-)
+@pytest.mark.parametrize("sentence", ["a", "abc  hgf a", TEXT[1], "zzz abc ☃☃ ☃ a☃b", "☃", "z z z", "<s> a </s>"])
 def test_word_groups_are_the_whitespace_words(tmp_path, model_type, sentence):
     subwords = trained(tmp_path, model_type)
     [ids] = subwords.encode([sentence])
@@ -99,9 +97,7 @@ def test_word_groups_with_bytes(tmp_path):
     pieces, groups = subwords.pieces(ids), subwords.word_groups(ids)
     assert "<0xE2>" in pieces
     assert subwords.decode(ids) == "abc ☃ a☃ \U0001f600\U0001f600 hg"
-    bytes_of = [
-        sum(p.startswith("<0x") for p, g in zip(pieces, groups, strict=True) if g == w) for w in range(5)
-    ]
+    bytes_of = [sum(p.startswith("<0x") for p, g in zip(pieces, groups, strict=True) if g == w) for w in range(5)]
     assert bytes_of == [0, 3, 3, 8, 0]
     assert sorted(set(groups)) == list(range(5))
 

@@ -83,8 +83,7 @@ def test_reading_one_based_possible_and_reversed_links(tmp_path):
 def test_round_trip(tmp_path, index_base, reverse):
     rng = np.random.default_rng(3)
     alignments = [
-        Alignment({tuple(link) for link in rng.integers(0, 9, (4, 2)).tolist()}, {(11, k), (k, 12)})
-        for k in range(5)
+        Alignment({tuple(link) for link in rng.integers(0, 9, (4, 2)).tolist()}, {(11, k), (k, 12)}) for k in range(5)
     ]
     alignments.append(Alignment())
     write_alignments(tmp_path / "a.txt", alignments, index_base, reverse)

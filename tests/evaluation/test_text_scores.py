@@ -27,9 +27,7 @@ def test_brevity_penalty_by_hand():
 
 def test_ter_by_hand_and_its_case():
     # One substitution (case) and one deletion over four reference words.
-    assert score_text(["The cat sat"], ["the cat sat down"], metrics="ter")["ter"].score == pytest.approx(
-        50.0
-    )
+    assert score_text(["The cat sat"], ["the cat sat down"], metrics="ter")["ter"].score == pytest.approx(50.0)
     lowercased = score_text(["The cat sat"], ["the cat sat down"], metrics="ter", lowercase=True)
     assert lowercased["ter"].score == pytest.approx(25.0)
 
@@ -84,9 +82,7 @@ def test_bad_input_of_score_text(arguments, options, message):
 
 def _corpus(wrong_every):
     references = [f"sentence {k} has words like a{k} b{k} c{k} and d{k}" for k in range(40)]
-    return references, [
-        r.replace("words", "wrds") if k % wrong_every == 0 else r for k, r in enumerate(references)
-    ]
+    return references, [r.replace("words", "wrds") if k % wrong_every == 0 else r for k, r in enumerate(references)]
 
 
 def test_comparison_finds_a_large_difference_and_none_in_a_copy():
