@@ -100,12 +100,12 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
             optimizer: a Keras optimiser or its name; "auto" is Adam at 1e-3.
             label_smoothing: share of the probability that is spread over the vocabulary.
             accumulation_steps: parts in which a batch is taken; loss and gradient stay those of the whole.
-            sampler: "greedy", "beam" (five beams), a `BeamSearch`, or a KerasHub sampler or its name.
+            sampler: "greedy", "beam" (five beams, length penalty 1), a `BeamSearch`, or a KerasHub sampler or its name.
             **kwargs: `run_eagerly`, `jit_compile` and the like; see `keras.Model.compile`.
         """
         if optimizer == "auto":
             optimizer = keras.optimizers.Adam(1e-3)
-        own = {"greedy": BeamSearch(1), "beam": BeamSearch(5)}
+        own = {"greedy": BeamSearch(1), "beam": BeamSearch(5, length_penalty=1.0)}
         if isinstance(sampler, str):
             sampler = own.get(sampler, sampler)
         super().compile(optimizer=optimizer, loss=None, weighted_metrics=None, sampler=sampler, **kwargs)

@@ -14,7 +14,6 @@ import numpy as np
 from keras import ops
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.evaluation.timing import CompilationClock
 from keras_attn_zoo.files import atomic_path
 
 # What Keras' own callbacks count from round to round, and forget when training begins again.
@@ -42,7 +41,6 @@ class RunLog(keras.callbacks.Callback):
         super().__init__()
         self.path = Path(path)
         self.batches = batches
-        self.clock = CompilationClock()
 
     def on_train_begin(self, logs=None):
         """Open the file, and cut what will be written again."""
@@ -50,9 +48,6 @@ class RunLog(keras.callbacks.Callback):
         kept = [line for line in read_log(self.path) if line["step"] <= self.step] if self.path.exists() else []
         with atomic_path(self.path) as aside:
             aside.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
-        for line in kept:
-            if "seconds" in line:
-                self.clock.record(tuple(line["shape"]), line["seconds"])
         self._file = self.path.open("a", encoding="utf-8")
 
     def on_train_batch_begin(self, batch, logs=None):
@@ -65,7 +60,6 @@ class RunLog(keras.callbacks.Callback):
         seconds = time.perf_counter() - self._began
         # Batches are counted from the round in which `fit` began.
         shape = self.batches.bound(self.step - self._first)
-        self.clock.record(shape, seconds)
         self.step += 1
         learning_rate = float(ops.convert_to_numpy(self.model.optimizer.learning_rate))
         self._write({"step": self.step, **numbers, "learning_rate": learning_rate, "seconds": seconds, "shape": shape})
