@@ -90,7 +90,7 @@ def test_align_scores_against_gold_of_either_index_base(attn_zoo, trained, tmp_p
 
 
 def test_plots_are_pictures(attn_zoo, trained, tmp_path):
-    assert attn_zoo("plot", "attention", trained, "rot haus", "--output", tmp_path / "a.png")[0] == 0
+    assert attn_zoo("plot", "attention", trained, "rot haus", "--subwords", "--output", tmp_path / "a.png")[0] == 0
     assert (
         attn_zoo("plot", "attention", trained, "rot haus", "--target", "house", "--output", tmp_path / "b.svg")[0] == 0
     )

@@ -6,6 +6,7 @@ import numpy as np
 
 from keras_attn_zoo.data.corpus import normalise
 from keras_attn_zoo.data.synthetic import split_words
+from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import extract_alignment, merge_subwords
 
 _SPACE_BEFORE_PUNCTUATION = re.compile(r" ([,.;:?!])")
@@ -99,6 +100,8 @@ def sentence_picture(translator, sentence, target=None, subwords=False):
     if target is None:
         one = translator.translate([sentence], attention=True)[0][0]
         target = one.text
+        if not target and not subwords:
+            raise UserError(f"the model's translation of {sentence!r} is empty: give one, or draw subwords.")
     else:
         one = translator.force([sentence], [target])[0]
     attention = one.attention.mean(axis=0)

@@ -15,6 +15,7 @@ from keras import ops
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import atomic_path
+from keras_attn_zoo.training.random_state import get_random_state, set_random_state
 
 # What Keras' own callbacks count from round to round, and forget when training begins again.
 _COUNTERS = ("wait", "best", "cooldown_counter", "stopped_epoch")
@@ -177,10 +178,12 @@ class ResumableState(keras.callbacks.Callback):
         self.path = Path(path)
         self.batches = batches
         self.watched = list(watched)
-        self._counters = None
+        self._values = self._random = self._counters = None
 
     def restore(self, model):
-        """Load the saved state, if there is one, into a compiled model; set the round of the batches.
+        """Read the saved state, if there is one, for a compiled model; set the round of the batches.
+
+        `fit` takes it over when it begins.
 
         Returns:
             whether training had ended: all rounds were done, or it was stopped early.
@@ -193,7 +196,8 @@ class ResumableState(keras.callbacks.Callback):
         try:
             with np.load(self.path, allow_pickle=False) as arrays:
                 saved = json.loads(str(arrays["settings"]))
-                values = [arrays[str(i)] for i in range(len(arrays.files) - 1)]
+                values = [arrays[str(i)] for i in range(saved["variables"])]
+                random = {name: arrays[f"random_{name}"] for name in saved["random"]}
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             raise UserError(f"{self.path} is damaged: remove it to begin again, or restore a copy.") from None
         if keras.config.backend() != saved["backend"]:
@@ -205,17 +209,23 @@ class ResumableState(keras.callbacks.Callback):
         shapes = [tuple(value.shape) for value in values]
         if shapes != [tuple(variable.shape) for variable in variables]:
             raise UserError(f"{self.path} belongs to another model: take another run folder.")
-        for variable, value in zip(variables, values, strict=True):
-            variable.assign(value)
-        self._counters = saved["counters"]
+        self._values, self._random, self._counters = values, random, saved["counters"]
         self.batches.set_round(saved["round"])
         return saved["ended"]
 
     def on_train_begin(self, logs=None):
-        """Give the other callbacks their counters back, which they have just reset."""
+        """Set the model's state, and give the other callbacks their counters back, which they have just reset."""
+        # Not before: `fit` may draw from the model's seeds while it builds.
+        for variable, value in zip(_state_variables(self.model), self._values or [], strict=False):
+            variable.assign(value)
         for callback, counters in zip(self.watched, self._counters or [], strict=False):
             for name, value in counters.items():
                 setattr(callback, name, value)
+
+    def on_train_batch_begin(self, batch, logs=None):
+        """Set the random state before the first step, after all that `fit` draws while it begins."""
+        set_random_state(self._random)
+        self._random = None
 
     def on_epoch_end(self, epoch, logs=None):
         """Save the state."""
@@ -223,13 +233,18 @@ class ResumableState(keras.callbacks.Callback):
             {name: _plain(getattr(callback, name)) for name in _COUNTERS if hasattr(callback, name)}
             for callback in self.watched
         ]
+        variables = [ops.convert_to_numpy(variable) for variable in _state_variables(self.model)]
+        random = get_random_state()
         settings = {
+            "variables": len(variables),
+            "random": list(random),
             "round": epoch + 1,
             "backend": keras.config.backend(),
             "counters": counters,
             "ended": bool(self.model.stop_training),
         }
-        arrays = {str(i): ops.convert_to_numpy(variable) for i, variable in enumerate(_state_variables(self.model))}
+        arrays = {str(i): variable for i, variable in enumerate(variables)}
+        arrays.update({f"random_{name}": state for name, state in random.items()})
         # One file, so that a kill leaves either the last round's or this one's. NumPy would add a suffix to a path.
         with atomic_path(self.path) as aside, aside.open("wb") as file:
             np.savez(file, settings=np.array(json.dumps(settings)), **arrays)
