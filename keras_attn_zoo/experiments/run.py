@@ -24,6 +24,7 @@ from keras_attn_zoo.models import RNNBackbone, TranslationPreprocessor, Translat
 from keras_attn_zoo.models.word_vectors import load_word_vectors
 from keras_attn_zoo.training.callbacks import BestPreset, ResumableState, RunLog, ValidationBLEU, read_log
 from keras_attn_zoo.training.progress import Progress
+from keras_attn_zoo.training.random_state import make_deterministic
 from keras_attn_zoo.training.schedules import HalvingSchedule, InverseSquareRoot, TeacherForcing
 
 # How many sentences a run folder shows, and about how long they are.
@@ -155,6 +156,7 @@ def train_system(system, corpus, folder, data_folder=None, resume=False, say=lam
     training = system.training
     run.check_free(resume, beside=("data",))
     data = prepare_data(corpus, system.data, data_folder or run.path / "data", say)
+    make_deterministic()
     translator = build_translator(system, data.subword_paths, system.data.max_tokens)
     compile_translator(translator, system)
     _load_vectors(translator, training, say)

@@ -1,7 +1,21 @@
-"""The random numbers of a backend that stand outside the model: PyTorch draws dropout from a stream of its own."""
+"""What a backend keeps outside the model that a run's numbers depend on.
+
+PyTorch draws dropout from a stream of its own; TensorFlow's threads add in the
+order in which they come, unless they are told not to.
+"""
 
 import keras
 import numpy as np
+
+
+def make_deterministic():
+    """Let the same seed give the same numbers, to the last bit, on a CPU."""
+    if keras.config.backend() != "tensorflow":
+        return
+    import tensorflow as tf
+
+    if not tf.config.list_physical_devices("GPU"):
+        tf.config.experimental.enable_op_determinism()
 
 
 def get_random_state():
