@@ -10,7 +10,7 @@ from pathlib import Path
 
 from keras_attn_zoo.errors import UserError
 
-# The fastest first, as `docs/speed.md` measures them.
+# The order of choice where several are installed.
 BACKENDS = ("jax", "tensorflow", "torch")
 
 

@@ -194,7 +194,7 @@ def test_sampler_names():
     task = tiny.translator(sampler="greedy")
     assert isinstance(task.sampler, BeamSearch) and task.sampler.num_beams == 1
     task.compile()
-    assert (task.sampler.num_beams, task.sampler.length_penalty) == (5, 0.0)
+    assert (task.sampler.num_beams, task.sampler.length_penalty) == (5, 1.0)
     task.compile(sampler="top_k")
     translations = task.generate(TEXTS[:2])
     assert len(translations) == 2 and all(isinstance(text, str) for text in translations)
