@@ -46,19 +46,25 @@ def experiment(name, learning_rate, batch, teacher_forcing, attention="bahdanau"
 def extended(name, attention="bahdanau", dropout=0.4, **training):
     """The paper's sizes with its wish list: maxout readout, beam search, a learning rate that decays."""
     settings = {
-        "epochs": 12,
+        "epochs": 10,
         "validations_per_epoch": 2,
         "learning_rate": 1e-3,
         "schedule": "plateau",
         "plateau_factor": 0.5,
         "plateau_patience": 1,
-        "patience": 5,
+        "patience": 4,
         **training,
     }
     return System(
         name=name,
-        backbone={**BACKBONE, "readout": "maxout", "cross_attention": attention, "dropout": dropout},
-        data=dataclasses.replace(DATA, min_words=1, max_words=50),
+        backbone={
+            **BACKBONE,
+            "readout": "maxout",
+            "readout_dim": 256,
+            "cross_attention": attention,
+            "dropout": dropout,
+        },
+        data=dataclasses.replace(DATA, min_words=1, max_words=50, sentences_per_batch=64),
         training=TrainingSettings(**settings),
         search=SearchSettings(beams=5, length_penalty=1.0),
         source="Hiemsch, section 6",

@@ -6,6 +6,7 @@ from keras import ops
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.layers import AttentionLayer, get_attention
+from keras_attn_zoo.models.output_projection import OutputProjection
 from keras_attn_zoo.models.presets import PresetLoading
 from keras_attn_zoo.models.readout import READOUTS, Readout
 from keras_attn_zoo.models.rnn_decoder import ATTENTION_QUERIES, CELLS, STATES_OF_CELL, RNNDecoder
@@ -136,10 +137,9 @@ class RNNBackbone(PresetLoading, keras_hub.models.Backbone):
             keras.layers.Dense(hidden_dim, activation=initial_state, dtype=dtype, name=f"initial_state_{i}")
             for i in range(decoder_layers * STATES_OF_CELL[cell])
         ]
-        if tied:
-            output_projection = _TiedProjection(target_embedding)
-        else:
-            output_projection = keras.layers.Dense(target_vocabulary_size, dtype=dtype, name="output_projection")
+        output_projection = OutputProjection(
+            target_vocabulary_size, target_embedding if tied else None, dtype=dtype, name="output_projection"
+        )
         decoder = RNNDecoder(
             attention=get_attention(cross_attention, hidden_dim, dtype=dtype, name="cross_attention"),
             target_embedding=target_embedding,
@@ -284,24 +284,6 @@ class RNNBackbone(PresetLoading, keras_hub.models.Backbone):
             "tie_embeddings": self.tie_embeddings,
             "dropout": self.dropout,
         }
-
-
-class _TiedProjection(keras.layers.Layer):
-    """Project readouts onto the vocabulary with the target embedding's own matrix."""
-
-    def __init__(self, embedding):
-        super().__init__(dtype=embedding.dtype_policy, name="output_projection")
-        self.embedding = embedding
-
-    def build(self, input_shape):
-        self.embedding.build((None, None))
-        self.built = True
-
-    def call(self, readouts):
-        return self.embedding(readouts, reverse=True)
-
-    def compute_output_spec(self, readouts):
-        return keras.KerasTensor((*readouts.shape[:-1], self.embedding.input_dim), self.compute_dtype)
 
 
 def _attention_config(attention):

@@ -136,9 +136,8 @@ class ReferenceTranslator:
     def project(self, readout):
         if self.tie_embeddings != "none":
             return self.target_table @ readout
-        return (
-            readout @ self.weights["decoder/output_projection/kernel"] + self.weights["decoder/output_projection/bias"]
-        )
+        kernel, bias = (self.weights[f"decoder/output_projection/{name}"] for name in ("kernel", "bias"))
+        return kernel @ readout + bias
 
     @property
     def readout_width(self):
