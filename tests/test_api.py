@@ -9,10 +9,23 @@ import pytest
 PUBLIC = {
     "keras_attn_zoo.layers": [
         "ATTENTIONS",
+        "AccumulatedWeightAttention",
         "AttentionLayer",
+        "AverageAttention",
         "BahdanauAttention",
+        "EnergyAccumulationAttention",
+        "ExpandedKeyValueAttention",
+        "GaussianAttention",
+        "InitialAttention",
         "LuongAttention",
+        "MultiHeadAttention",
+        "PreviousContextAttention",
+        "PreviousWeightAttention",
+        "RandomSynthesizerAttention",
+        "RecurrentAttention",
+        "RecurrentTransition",
         "UniformAttention",
+        "WeightSubtractionAttention",
         "get_attention",
     ],
     "keras_attn_zoo.models": [
@@ -28,7 +41,29 @@ PUBLIC = {
     ],
     "keras_attn_zoo.decoding": ["BeamSearch", "length_penalty"],
 }
-ATTENTION_NAMES = {"bahdanau", "bahdanau_feedback", "luong_concat", "luong_dot", "luong_general", "uniform"}
+ATTENTION_NAMES = {
+    "accumulated_weight",
+    "average",
+    "average_without_ffn",
+    "bahdanau",
+    "bahdanau_feedback",
+    "energy_accumulation",
+    "expanded_key_value_1",
+    "expanded_key_value_2",
+    "expanded_key_value_3",
+    "expanded_key_value_4",
+    "gaussian",
+    "luong_concat",
+    "luong_dot",
+    "luong_general",
+    "multi_head",
+    "previous_context",
+    "previous_weight",
+    "random_synthesizer",
+    "recurrent",
+    "uniform",
+    "weight_subtraction",
+}
 SYSTEM_NAMES = {"bahdanau", "bahdanau-feedback", "luong-concat", "luong-dot", "luong-general", "uniform"}
 
 

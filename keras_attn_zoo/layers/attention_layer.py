@@ -33,21 +33,43 @@ class AttentionLayer(keras.layers.Layer):
     Masking: all masks are true where a position may be attended. A row with
     nothing to attend, and a masked query, gets weights and context 0.
 
-    State: a tree of tensors, passed in and returned; nothing stays on the layer.
+    Self-attention: `value` is left out, and `value_mask` is `query_mask` where it
+    is not given. Its steps are causal and begin with a maximum length and a
+    batch size; its scores in a step are `(batch, heads, max_length)`::
+
+        memory = layer.prepare(max_length=100)
+        state = layer.initial_state(memory, batch_size=8)
+        context, scores, state = layer.step(x_i, memory, state)
+
+    `attends_to` says what a mechanism takes: "value" (cross-attention alone),
+    "itself" (self-attention alone) or "either".
+
+    State: a tree of tensors with the batch as first axis, passed in and returned;
+    nothing stays on the layer. The memory of cross-attention has a batch axis
+    too, that of self-attention has none: it depends on weights and lengths alone.
 
     Raises:
-        ValueError: a query, value or mask whose rank or sizes do not fit.
+        ValueError: a query, value or mask whose rank or sizes do not fit; a value
+            where the mechanism takes none, or none where it needs one.
     """
 
     num_heads = 1
+    attends_to = "value"
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
 
+    def __call__(self, query, value=None, key=None, **kwargs):
+        """Call the layer; `layer(x, x)` is self-attention, as Keras' users write it."""
+        if self.attends_to == "itself":
+            # Seen here, since casting makes two tensors out of one.
+            value, key = (None if x is query else x for x in (value, key))
+        return super().__call__(query, value, key, **kwargs)
+
     # What a mechanism gives.
 
-    def prepare(self, value, key=None, value_mask=None):
+    def prepare(self, value=None, key=None, value_mask=None, max_length=None):
         """Compute what depends on the source alone, once a sentence: the memory of `step`."""
         key = value if key is None else key
         if value_mask is None:
@@ -66,13 +88,31 @@ class AttentionLayer(keras.layers.Layer):
         """Energies `(batch, heads, target, source)` of a query `(batch, target, query_dim)`, unmasked."""
         raise NotImplementedError
 
-    def initial_state(self, memory):
+    def initial_state(self, memory, batch_size=None):
         """Return the state before the first target position; empty for a mechanism without one."""
         return {}
 
     def weight(self, variable):
         """Return a variable in the compute type: `step` runs outside the call in which Keras casts by itself."""
         return ops.cast(variable, self.compute_dtype)
+
+    # What the steps of self-attention begin with.
+
+    def positions(self, max_length):
+        """Return the numbers of all positions that steps may reach."""
+        if max_length is None:
+            raise ValueError(
+                f"{type(self).__name__}: steps of self-attention need `max_length` in `prepare`. Received: None."
+            )
+        return ops.arange(max_length, dtype="int32")
+
+    def first_position(self, batch_size):
+        """Return the number of the position that is next, 0 for every sentence."""
+        if batch_size is None:
+            raise ValueError(
+                f"{type(self).__name__}: steps of self-attention need `batch_size` in `initial_state`. Received: None."
+            )
+        return ops.zeros((batch_size,), dtype="int32")
 
     # The two contracts.
 
@@ -90,19 +130,19 @@ class AttentionLayer(keras.layers.Layer):
         context, scores = self.attend(query[:, None], memory, memory["mask"][:, None, None, :])
         return context[:, 0], scores[:, :, 0], state
 
-    def attend(self, query, memory, mask):
+    def attend(self, query, memory, mask, training=None):
         """Attend from all target positions: context and scores, under a mask `(batch, heads, target, source)`."""
         scores = masked_softmax(self.energies(ops.cast(query, self.compute_dtype), memory), mask)
-        return self.weigh(scores, memory), scores
+        return self.weigh(scores, memory, mask, training), scores
 
-    def weigh(self, scores, memory):
+    def weigh(self, scores, memory, mask=None, training=None):
         """Context of single-head scores `(batch, 1, target, source)`: c_i = Σ_j α_ij h_j."""
         return ops.matmul(ops.cast(scores[:, 0], self.compute_dtype), memory["value"])
 
     def call(
         self,
         query,
-        value,
+        value=None,
         key=None,
         query_mask=None,
         value_mask=None,
@@ -110,24 +150,26 @@ class AttentionLayer(keras.layers.Layer):
         return_attention_scores=False,
         use_causal_mask=False,
         training=None,
+        **prepared,
     ):
-        """Attend from every query position; the signature of `keras.layers.MultiHeadAttention`."""
+        """Attend from every query position; the signature of `keras.layers.MultiHeadAttention`.
+
+        What a mechanism wants besides goes to its `prepare`.
+        """
         self._check_shapes(query, value, key, query_mask, value_mask, attention_mask)
-        mask = combine_masks(
-            query_mask,
-            value_mask,
-            attention_mask,
-            use_causal_mask,
-            ops.shape(query)[1],
-            ops.shape(value)[1],
-        )
-        context, scores = self.attend(query, self.prepare(value, key=key, value_mask=value_mask), mask)
+        if value is None and value_mask is None:
+            value_mask = query_mask
+        source = query if value is None else value
+        lengths = ops.shape(query)[1], ops.shape(source)[1]
+        mask = combine_masks(query_mask, value_mask, attention_mask, use_causal_mask, *lengths)
+        memory = self.prepare(source, key=key, value_mask=value_mask, **prepared)
+        context, scores = self.attend(query, memory, mask, training=training)
         return (context, scores) if return_attention_scores else context
 
     def compute_output_spec(
         self,
         query,
-        value,
+        value=None,
         key=None,
         query_mask=None,
         value_mask=None,
@@ -135,18 +177,20 @@ class AttentionLayer(keras.layers.Layer):
         return_attention_scores=False,
         use_causal_mask=False,
         training=None,
+        **prepared,
     ):
         """Return shapes and types without running the layer."""
         self._check_shapes(query, value, key, query_mask, value_mask, attention_mask)
-        context = keras.KerasTensor(self.compute_output_shape(query.shape, value.shape), self.compute_dtype)
+        source = query if value is None else value
+        context = keras.KerasTensor(self.compute_output_shape(query.shape, source.shape), self.compute_dtype)
         if not return_attention_scores:
             return context
-        shape = (query.shape[0], self.num_heads, query.shape[1], value.shape[1])
+        shape = (query.shape[0], self.num_heads, query.shape[1], source.shape[1])
         return context, keras.KerasTensor(shape, "float32")
 
-    def compute_output_shape(self, query_shape, value_shape, key_shape=None):
+    def compute_output_shape(self, query_shape, value_shape=None, key_shape=None):
         """Return the shape of the context."""
-        return (*query_shape[:2], value_shape[-1])
+        return (*query_shape[:2], (value_shape or query_shape)[-1])
 
     def _check_shapes(self, query, value, key, query_mask, value_mask, attention_mask):
         """Raise where ranks or known sizes do not fit, with what came and what is wanted."""
@@ -162,8 +206,20 @@ class AttentionLayer(keras.layers.Layer):
 
         batch, target = (*query.shape, None, None)[:2]
         wanted("query", query, "(batch, target, query_dim)", None, None, None)
-        wanted("value", value, f"(batch, source, value_dim) with batch {batch}", batch, None, None)
-        source = value.shape[1]
+        if self.attends_to == "itself" and not (value is None and key is None):
+            raise ValueError(
+                f"{name} is self-attention: leave `value` and `key` out, or give the query itself. "
+                f"Received: query of shape {tuple(query.shape)} and another value or key."
+            )
+        if value is None:
+            if self.attends_to == "value":
+                raise ValueError(f"{name} is cross-attention: it needs a `value`. Received: value=None.")
+            if key is not None:
+                raise ValueError(f"{name}: a `key` needs a `value`. Received: value=None.")
+            source = target
+        else:
+            wanted("value", value, f"(batch, source, value_dim) with batch {batch}", batch, None, None)
+            source = value.shape[1]
         if key is not None:
             wanted("key", key, f"(batch, source, key_dim) = ({batch}, {source}, ...)", batch, source, None)
         if query_mask is not None:

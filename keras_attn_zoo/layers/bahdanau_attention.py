@@ -91,7 +91,7 @@ class BahdanauAttention(AttentionLayer):
             self._energy_vector(),
         )
 
-    def initial_state(self, memory):
+    def initial_state(self, memory, batch_size=None):
         """No weight has been given yet."""
         if not self.attention_feedback:
             return {}
@@ -105,10 +105,10 @@ class BahdanauAttention(AttentionLayer):
         state, scores = self._feedback_step(query, memory, memory["mask"], state)
         return self.weigh(scores[:, None, None], memory)[:, 0], scores[:, None], state
 
-    def attend(self, query, memory, mask):
+    def attend(self, query, memory, mask, training=None):
         """Attend from all positions; with feedback one after the other, all projections before."""
         if not self.attention_feedback:
-            return super().attend(query, memory, mask)
+            return super().attend(query, memory, mask, training=training)
         query = ops.matmul(ops.cast(query, self.compute_dtype), self.weight(self.query_kernel))
         batch, target, source = ops.shape(query)[0], ops.shape(query)[1], ops.shape(memory["mask"])[1]
         mask = ops.ones((1, 1, 1, 1), dtype="bool") if mask is None else mask

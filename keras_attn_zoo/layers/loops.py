@@ -1,4 +1,4 @@
-"""One loop over positions that trains on every backend, with lengths unknown when it is traced."""
+"""Loops over positions, and their caches, that train on every backend with lengths unknown when they are traced."""
 
 import keras
 from keras import ops, tree
@@ -53,3 +53,16 @@ def _tensorflow_scan(step, initial_state, inputs):
         maximum_iterations=length - 1,
     )
     return state, tree.map_structure(lambda array: array.stack(), outputs)
+
+
+def write(array, update, index, axis):
+    """Return `array` with `update`, of size 1 along `axis`, at an index: the cache of a search that grows.
+
+    Example:
+        >>> write(ops.zeros((2, 3)), ops.ones((2, 1)), 1, axis=1)  # [[0, 1, 0], [0, 1, 0]]
+    """
+    if keras.config.backend() == "tensorflow":
+        # There the gradient of `ops.slice_update` is missing.
+        places = ops.arange(array.shape[axis]) == index
+        return ops.where(ops.reshape(places, [-1 if i == axis else 1 for i in range(len(array.shape))]), update, array)
+    return ops.slice_update(array, [index if i == axis else 0 for i in range(len(array.shape))], update)

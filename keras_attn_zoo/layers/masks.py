@@ -63,8 +63,9 @@ def masked_softmax(energies, mask=None):
         >>> masked_softmax([[0.0, 0.0, 5.0]], [[True, True, False]])  # [[0.5, 0.5, 0.0]]
     """
     energies = ops.cast(energies, "float32")
-    if mask is None:
-        return ops.softmax(energies, axis=-1)
-    mask = ops.cast(mask, "bool")
-    weights = ops.softmax(ops.where(mask, energies, _EXCLUDED), axis=-1)
-    return ops.where(mask, weights, 0.0)
+    if mask is not None:
+        mask = ops.cast(mask, "bool")
+        energies = ops.where(mask, energies, _EXCLUDED)
+    # Keras warns of a softmax over one position, which is no mistake here.
+    weights = ops.ones_like(energies) if energies.shape[-1] == 1 else ops.softmax(energies, axis=-1)
+    return weights if mask is None else ops.where(mask, weights, 0.0)

@@ -5,10 +5,50 @@ import dataclasses
 import keras
 
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.layers.accumulated_weight_attention import AccumulatedWeightAttention
 from keras_attn_zoo.layers.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.average_attention import AverageAttention
 from keras_attn_zoo.layers.bahdanau_attention import BahdanauAttention
+from keras_attn_zoo.layers.energy_accumulation_attention import EnergyAccumulationAttention
+from keras_attn_zoo.layers.expanded_key_value_attention import ExpandedKeyValueAttention
+from keras_attn_zoo.layers.gaussian_attention import GaussianAttention
 from keras_attn_zoo.layers.luong_attention import LuongAttention
+from keras_attn_zoo.layers.multi_head_attention import MultiHeadAttention
+from keras_attn_zoo.layers.previous_context_attention import PreviousContextAttention
+from keras_attn_zoo.layers.previous_weight_attention import PreviousWeightAttention
+from keras_attn_zoo.layers.random_synthesizer_attention import RandomSynthesizerAttention
+from keras_attn_zoo.layers.recurrent_attention import RecurrentAttention
 from keras_attn_zoo.layers.uniform_attention import UniformAttention
+from keras_attn_zoo.layers.weight_subtraction_attention import WeightSubtractionAttention
+
+PLACES = ("encoder", "decoder", "cross")
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """What a layer that is made from a name is sized with.
+
+    Attributes:
+        width: width of the query.
+        num_heads: heads, where a mechanism has them.
+        max_length: longest sentence, where a mechanism has to know it.
+        place: "encoder", "decoder" or "cross".
+    """
+
+    width: int
+    num_heads: int
+    max_length: int
+    place: str
+
+    @property
+    def heads(self):
+        """Arguments of a layer with heads."""
+        if self.width % self.num_heads:
+            raise UserError(
+                f"a width of {self.width} is not divisible by {self.num_heads} heads: "
+                "take a multiple, or another number of heads."
+            )
+        return {"num_heads": self.num_heads, "key_dim": self.width // self.num_heads}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,9 +57,9 @@ class AttentionEntry:
 
     Attributes:
         layer: the class.
-        arguments: function of a width to the constructor's arguments.
+        arguments: function of `Sizes` to the constructor's arguments.
         source: paper and equation.
-        places: where it stands: "cross", "encoder", "decoder".
+        places: where it stands: "encoder", "decoder" (self-attention), "cross".
     """
 
     layer: type[AttentionLayer]
@@ -28,41 +68,84 @@ class AttentionEntry:
     places: tuple[str, ...]
 
 
+def _heads(layer, source, *places, **arguments):
+    """An entry of a mechanism with heads, and fixed arguments besides."""
+    return AttentionEntry(layer, lambda sizes: {**sizes.heads, **arguments}, source, places)
+
+
 ATTENTIONS = {
-    "bahdanau": AttentionEntry(BahdanauAttention, lambda width: {"units": width}, "Hiemsch 1-3, Dang 2.3", ("cross",)),
+    "bahdanau": AttentionEntry(
+        BahdanauAttention, lambda sizes: {"units": sizes.width}, "Hiemsch 1-3, Dang 2.3", ("cross",)
+    ),
     "bahdanau_feedback": AttentionEntry(
-        BahdanauAttention, lambda width: {"units": width, "attention_feedback": True}, "Bahar 11", ("cross",)
+        BahdanauAttention, lambda sizes: {"units": sizes.width, "attention_feedback": True}, "Bahar 11", ("cross",)
     ),
-    "luong_dot": AttentionEntry(LuongAttention, lambda width: {"score": "dot"}, "Dang 2.4", ("cross",)),
-    "luong_general": AttentionEntry(LuongAttention, lambda width: {"score": "general"}, "Dang 2.4", ("cross",)),
+    "luong_dot": AttentionEntry(LuongAttention, lambda sizes: {"score": "dot"}, "Dang 2.4", ("cross",)),
+    "luong_general": AttentionEntry(LuongAttention, lambda sizes: {"score": "general"}, "Dang 2.4", ("cross",)),
     "luong_concat": AttentionEntry(
-        LuongAttention, lambda width: {"score": "concat", "units": width}, "Dang 2.4", ("cross",)
+        LuongAttention, lambda sizes: {"score": "concat", "units": sizes.width}, "Dang 2.4", ("cross",)
     ),
-    "uniform": AttentionEntry(UniformAttention, lambda width: {}, "Hiemsch 4", ("cross",)),
+    "uniform": AttentionEntry(UniformAttention, lambda sizes: {}, "Hiemsch 4", ("cross",)),
+    "multi_head": _heads(MultiHeadAttention, "Zeng 1-2, Dang 2.7", *PLACES),
+    "average": AttentionEntry(AverageAttention, lambda sizes: {}, "Dang 2.8", ("decoder",)),
+    "average_without_ffn": AttentionEntry(
+        AverageAttention, lambda sizes: {"use_ffn": False}, "Dang 2.8 (its toolkit's form)", ("decoder",)
+    ),
+    "random_synthesizer": AttentionEntry(
+        RandomSynthesizerAttention,
+        lambda sizes: {**sizes.heads, "max_length": sizes.max_length},
+        "Zeng 3 (Syn-R)",
+        ("encoder", "decoder"),
+    ),
+    "gaussian": AttentionEntry(
+        GaussianAttention,
+        lambda sizes: {**sizes.heads, "offsets": (-1, 0) if sizes.place == "decoder" else (-1, 1)},
+        "Zeng 3.1 (HC-SA)",
+        ("encoder", "decoder"),
+    ),
+    "recurrent": AttentionEntry(
+        RecurrentAttention,
+        lambda sizes: {**sizes.heads, "max_length": sizes.max_length, "causal": sizes.place == "decoder"},
+        "Zeng 3-4 (RAN)",
+        ("encoder", "decoder"),
+    ),
+    "previous_context": _heads(PreviousContextAttention, "Rosendahl 2", "cross"),
+    "previous_weight": _heads(PreviousWeightAttention, "Rosendahl 3", "cross"),
+    "accumulated_weight": _heads(AccumulatedWeightAttention, "Rosendahl 4", "cross"),
+    "expanded_key_value_1": _heads(ExpandedKeyValueAttention, "Rosendahl 5", "cross", variant=1),
+    "expanded_key_value_2": _heads(ExpandedKeyValueAttention, "Rosendahl 6", "cross", variant=2),
+    "expanded_key_value_3": _heads(ExpandedKeyValueAttention, "Rosendahl 7", "cross", variant=3),
+    "expanded_key_value_4": _heads(ExpandedKeyValueAttention, "Rosendahl 8", "cross", variant=4),
+    "energy_accumulation": _heads(EnergyAccumulationAttention, "Rosendahl 9", "cross"),
+    "weight_subtraction": _heads(WeightSubtractionAttention, "Rosendahl 10", "cross"),
 }
 
 
-def get_attention(identifier, width, **kwargs):
+def get_attention(identifier, width, num_heads=8, max_length=256, place="cross", **kwargs):
     """Make an attention layer from a name, a configuration or a layer.
 
     Args:
         identifier: a name of `ATTENTIONS`, a serialised Keras layer, or an `AttentionLayer`, which is
             returned as it is.
-        width: width of the query; sizes a layer that is made from a name.
+        width, num_heads, max_length, place: size a layer that is made from a name, see `Sizes`.
         **kwargs: further arguments of a layer that is made from a name, such as `name` and `dtype`.
 
     Raises:
-        UserError: an unknown name (the valid ones are listed), or something that is no attention layer.
+        UserError: an unknown place or name, or a name that does not stand in this place (the valid ones are
+            listed); a width that the heads do not divide; something that is no attention layer.
 
     Example:
         >>> get_attention("luong_dot", width=512).score
         'dot'
     """
+    if place not in PLACES:
+        raise UserError(f"{place!r} is no place of an attention: choose one of {', '.join(PLACES)}.")
     if isinstance(identifier, str):
-        if identifier not in ATTENTIONS:
-            raise UserError(f"unknown attention {identifier!r}: choose one of {', '.join(sorted(ATTENTIONS))}.")
+        valid = sorted(name for name, entry in ATTENTIONS.items() if place in entry.places)
+        if identifier not in valid:
+            raise UserError(f"{identifier!r} is no {place} attention: choose one of {', '.join(valid)}.")
         entry = ATTENTIONS[identifier]
-        return entry.layer(**entry.arguments(width), **kwargs)
+        return entry.layer(**entry.arguments(Sizes(width, num_heads, max_length, place)), **kwargs)
     if isinstance(identifier, dict):
         identifier = keras.layers.deserialize(identifier)
     if not isinstance(identifier, AttentionLayer):

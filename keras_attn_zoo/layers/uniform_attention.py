@@ -34,7 +34,7 @@ class UniformAttention(AttentionLayer):
         """Nothing to make: the mechanism has no weights."""
         self.built = True
 
-    def prepare(self, value, key=None, value_mask=None):
+    def prepare(self, value=None, key=None, value_mask=None, max_length=None):
         """The weights and the context are the same at every target position: once a sentence will do."""
         memory = super().prepare(value, value_mask=value_mask)
         scores = masked_softmax(ops.zeros(ops.shape(memory["mask"])), memory["mask"])[:, None]

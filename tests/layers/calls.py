@@ -12,15 +12,16 @@ def to_numpy(outputs):
     return tree.map_structure(lambda x: ops.convert_to_numpy(ops.cast(x, "float32")), outputs)
 
 
-def compiled(function):
-    """`function` from arrays to arrays; in one piece on jax, which would compile it op by op else."""
+def compiled(function, to_arrays=True):
+    """`function` from arrays to arrays, or to tensors; in one piece on jax, which would compile it op by op else."""
     if BACKEND == "jax":
         import jax
 
         function = jax.jit(function)
 
     def call(*args):
-        return to_numpy(function(*tree.map_structure(ops.convert_to_tensor, args)))
+        outputs = function(*tree.map_structure(ops.convert_to_tensor, args))
+        return to_numpy(outputs) if to_arrays else outputs
 
     return call
 

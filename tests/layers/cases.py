@@ -1,5 +1,6 @@
-"""Inputs, layers, small models and expected numbers for the laws, one set a registry entry."""
+"""Inputs, layers, small models and expected numbers for the laws: one case a mechanism and place."""
 
+import dataclasses
 import functools
 import zlib
 from pathlib import Path
@@ -11,20 +12,7 @@ from keras_attn_zoo.layers import ATTENTIONS, get_attention
 from tests.layers.references import REFERENCES
 from tests.weights import fill_weights
 
-CROSS = [name for name, entry in ATTENTIONS.items() if "cross" in entry.places]
-BATCH, TARGET, SOURCE = 2, 3, 5
-
-VALUE_MASK = np.array([[1, 0, 1, 1, 1], [1, 1, 1, 0, 0]], dtype=bool)
-QUERY_MASK = np.array([[1, 1, 1], [1, 1, 0]], dtype=bool)
-# The middle row of the first sentence attends to nothing.
-ATTENTION_MASK = np.array(
-    [
-        [[1, 1, 1, 0, 1], [0, 0, 0, 0, 0], [0, 1, 1, 1, 1]],
-        [[0, 1, 1, 1, 1], [1, 1, 0, 1, 1], [1, 0, 1, 1, 1]],
-    ],
-    dtype=bool,
-)
-MASKS = {"query_mask": QUERY_MASK, "value_mask": VALUE_MASK, "attention_mask": ATTENTION_MASK}
+BATCH = 2
 
 
 def numbers(seed, *shape):
@@ -33,25 +21,130 @@ def numbers(seed, *shape):
     return (rng.integers(-96, 97, size=shape) / 64).astype("float32")
 
 
-def inputs_of(name, target=TARGET, source=SOURCE, with_key=False):
-    """Query and value of one entry; with a key of its own, the value gets a width of its own."""
-    sizes = REFERENCES[name]
-    inputs = {
-        "query": numbers("query", BATCH, target, sizes.query_dim),
-        "value": numbers("value", BATCH, source, sizes.value_dim if with_key else sizes.key_dim),
-    }
-    if with_key:
-        inputs["key"] = numbers("key", BATCH, source, sizes.key_dim)
-    return inputs
+def masks_of(target, source):
+    """Masks of a query, a value and both, with holes; the second row of the first sentence attends to nothing."""
+    value_mask = np.ones((BATCH, source), dtype=bool)
+    value_mask[0, 1] = False
+    value_mask[1, 3:] = False
+    query_mask = np.ones((BATCH, target), dtype=bool)
+    query_mask[1, -1] = False
+    attention_mask = np.random.default_rng(5).random((BATCH, target, source)) < 0.7
+    # What is masked in pairs must not stand for what the other masks hide.
+    attention_mask[:, :, 0] = attention_mask[:, -1] = True
+    attention_mask[0, 1] = False
+    return {"query_mask": query_mask, "value_mask": value_mask, "attention_mask": attention_mask}
 
 
-def layer_of(name, policy="float32", with_key=False):
-    """A built layer with filled weights."""
-    layer = get_attention(name, width=REFERENCES[name].width, name=name, dtype=policy)
-    shapes = {f"{part}_shape": x.shape for part, x in inputs_of(name, with_key=with_key).items()}
-    layer.build(**shapes)
-    fill_weights(layer)
-    return layer
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One mechanism in one place: cross-attention, or causal self-attention of a decoder."""
+
+    name: str
+    place: str
+
+    def __str__(self):
+        return f"{self.name}_{self.place}"
+
+    @property
+    def reference(self):
+        return REFERENCES[self.name]
+
+    @property
+    def cross(self):
+        return self.place == "cross"
+
+    @property
+    def target(self):
+        return 3 if self.cross else 5
+
+    @property
+    def source(self):
+        return 5
+
+    @property
+    def masks(self):
+        return masks_of(self.target, self.source)
+
+    @property
+    def causal(self):
+        """What a call gets besides inputs and masks: self-attention of a decoder is causal."""
+        return {} if self.cross else {"use_causal_mask": True}
+
+    def inputs(self, target=None, source=None, with_key=False):
+        """The query, and for cross-attention a value; with a key of its own, the value has a width of its own."""
+        sizes = self.reference
+        inputs = {"query": numbers("query", BATCH, target or self.target, sizes.query_dim)}
+        if self.cross:
+            source = source or self.source
+            inputs["value"] = numbers("value", BATCH, source, sizes.value_dim if with_key else sizes.key_dim)
+            if with_key:
+                inputs["key"] = numbers("key", BATCH, source, sizes.key_dim)
+        return inputs
+
+    def context_dim(self, with_key=False):
+        """Width of the context."""
+        sizes = self.reference
+        return sizes.context_dim or (sizes.value_dim if with_key else sizes.key_dim)
+
+    def layer(self, policy="float32", with_key=False):
+        """A built layer with filled weights."""
+        sizes = self.reference
+        layer = get_attention(
+            self.name, sizes.width, sizes.num_heads, sizes.max_length, self.place, name=str(self), dtype=policy
+        )
+        shapes = {f"{part}_shape": x.shape for part, x in self.inputs(with_key=with_key).items()}
+        layer.build(**shapes)
+        fill_weights(layer)
+        return layer
+
+    def expected(self, weights, inputs, query_mask=None, value_mask=None, attention_mask=None, use_causal_mask=False):
+        """Context and scores of the reference, sentence by sentence."""
+        query = inputs["query"]
+        value = inputs.get("value", query)
+        if not self.cross and value_mask is None:
+            value_mask = query_mask
+        mask = np.ones((BATCH, query.shape[1], value.shape[1]), dtype=bool)
+        if query_mask is not None:
+            mask &= query_mask[:, :, None]
+        if value_mask is not None:
+            mask &= value_mask[:, None, :]
+        if attention_mask is not None:
+            mask &= attention_mask
+        if use_causal_mask:
+            mask &= np.tril(np.ones(mask.shape[1:], dtype=bool))
+        real = np.ones(value.shape[:2], dtype=bool) if value_mask is None else value_mask
+        sentences = [
+            self.reference.attend(weights, q, k, v, np.repeat(m[None], self.reference.num_heads, axis=0), r)
+            for q, k, v, m, r in zip(query, inputs.get("key", value), value, mask, real, strict=True)
+        ]
+        context, scores = zip(*sentences, strict=True)
+        return np.stack(context), np.stack(scores)
+
+    @property
+    def coefficients(self):
+        """What the loss of the laws multiplies context and scores with, so that every element counts on its own."""
+        return (
+            numbers("context", BATCH, self.target, self.context_dim(with_key=True)),
+            numbers("scores", BATCH, self.reference.num_heads, self.target, self.source),
+        )
+
+    def model(self, policy="float32"):
+        """A functional model of unknown lengths: an offset on each input, then the layer, with all its masks."""
+        inputs = self.inputs(with_key=True)
+        tensors = {part: keras.Input((None, x.shape[-1]), name=part) for part, x in inputs.items()}
+        masks = {part: keras.Input((None,) * (x.ndim - 1), dtype="bool", name=part) for part, x in self.masks.items()}
+        shifted = {
+            part: Offset(x.shape, name=f"{part}_offset", dtype=policy)(tensors[part]) for part, x in inputs.items()
+        }
+        layer = self.layer(policy, with_key=True)
+        outputs = layer(**shifted, **masks, **self.causal, return_attention_scores=True)
+        return keras.Model({**tensors, **masks}, list(outputs), name=f"model_of_{self}")
+
+
+CASES = [
+    Case(name, place) for place in ("cross", "decoder") for name, entry in ATTENTIONS.items() if place in entry.places
+]
+CROSS = [case for case in CASES if case.cross]
 
 
 def weights_of(layer):
@@ -60,47 +153,16 @@ def weights_of(layer):
     return {w.path.removeprefix(start): keras.ops.convert_to_numpy(w.value).astype("float64") for w in layer.weights}
 
 
-def combined_mask(target, source, query_mask=None, value_mask=None, attention_mask=None):
-    """The masks of one call as one, `(batch, target, source)`."""
-    mask = np.ones((BATCH, target, source), dtype=bool)
-    if query_mask is not None:
-        mask &= query_mask[:, :, None]
-    if value_mask is not None:
-        mask &= value_mask[:, None, :]
-    return mask if attention_mask is None else mask & attention_mask
-
-
-def expected(name, weights, inputs, heads, **masks):
-    """Context and scores of the reference, sentence by sentence."""
-    query, value = inputs["query"], inputs["value"]
-    mask = combined_mask(query.shape[1], value.shape[1], **masks)
-    sentences = [
-        REFERENCES[name].attend(weights, q, k, v, np.repeat(m[None], heads, axis=0))
-        for q, k, v, m in zip(query, inputs.get("key", value), value, mask, strict=True)
-    ]
-    context, scores = zip(*sentences, strict=True)
-    return np.stack(context), np.stack(scores)
-
-
-def coefficients(name):
-    """What the loss of the laws multiplies context and scores with, so that every element counts on its own."""
-    heads = layer_of(name).num_heads
-    return (
-        numbers("context", BATCH, TARGET, REFERENCES[name].value_dim),
-        numbers("scores", BATCH, heads, TARGET, SOURCE),
-    )
-
-
 @functools.cache
-def expected_loss_and_gradients(name, difference=1e-5):
+def expected_loss_and_gradients(case, difference=1e-5):
     """The loss by the reference, and its central differences, element by element: by weight and by input."""
-    layer = layer_of(name, with_key=True)
-    of_context, of_scores = coefficients(name)
-    weights = weights_of(layer)
-    inputs = {part: x.astype("float64") for part, x in inputs_of(name, with_key=True).items()}
+    of_context, of_scores = case.coefficients
+    weights = weights_of(case.layer(with_key=True))
+    inputs = {part: x.astype("float64") for part, x in case.inputs(with_key=True).items()}
+    masks = case.masks
 
     def loss():
-        context, scores = expected(name, weights, inputs, layer.num_heads, **MASKS)
+        context, scores = case.expected(weights, inputs, **masks, **case.causal)
         return np.sum(of_context * context) + np.sum(of_scores * scores)
 
     def differentiate(x):
@@ -139,17 +201,7 @@ class Offset(keras.layers.Layer):
         return {**super().get_config(), "batch_shape": self.batch_shape}
 
 
-def model_of(name, policy="float32"):
-    """A functional model of unknown lengths: an offset on each input, then the layer, with all its masks."""
-    inputs = inputs_of(name, with_key=True)
-    tensors = {part: keras.Input((None, x.shape[-1]), name=part) for part, x in inputs.items()}
-    masks = {part: keras.Input((None,) * (x.ndim - 1), dtype="bool", name=part) for part, x in MASKS.items()}
-    shifted = {part: Offset(x.shape, name=f"{part}_offset", dtype=policy)(tensors[part]) for part, x in inputs.items()}
-    outputs = layer_of(name, policy, with_key=True)(**shifted, return_attention_scores=True, **masks)
-    return keras.Model({**tensors, **masks}, list(outputs), name=f"model_of_{name}")
-
-
 def save_weights(folder):
-    """Save the weights of every entry's model; a test under another backend loads them."""
-    for name in CROSS:
-        model_of(name).save_weights(Path(folder) / f"{name}.weights.h5")
+    """Save the weights of every case's model; a test under another backend loads them."""
+    for case in CASES:
+        case.model().save_weights(Path(folder) / f"{case}.weights.h5")

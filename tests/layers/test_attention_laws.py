@@ -16,27 +16,9 @@ import numpy as np
 import pytest
 from keras import ops, tree
 
-from keras_attn_zoo.layers import get_attention
+from keras_attn_zoo.layers import ATTENTIONS, get_attention
 from tests.layers.calls import BACKEND, compiled, of_unknown_sizes
-from tests.layers.cases import (
-    ATTENTION_MASK,
-    BATCH,
-    CROSS,
-    MASKS,
-    QUERY_MASK,
-    SOURCE,
-    TARGET,
-    VALUE_MASK,
-    coefficients,
-    combined_mask,
-    expected,
-    expected_loss_and_gradients,
-    inputs_of,
-    layer_of,
-    model_of,
-    numbers,
-    weights_of,
-)
+from tests.layers.cases import BATCH, CASES, CROSS, expected_loss_and_gradients, numbers, weights_of
 from tests.layers.references import REFERENCES
 from tests.weights import fill_weights
 
@@ -47,7 +29,7 @@ OTHER_BACKEND = "jax" if BACKEND == "torch" else "torch"
 # PyTorch has no XLA, and its own compiler takes minutes. TensorFlow runs once without and once with XLA.
 FITS = [("float32", BACKEND == "jax"), ("mixed_bfloat16", BACKEND != "torch")]
 
-every_mechanism = pytest.mark.parametrize("name", CROSS)
+every_case = pytest.mark.parametrize("case", CASES, ids=str)
 both_policies = pytest.mark.parametrize("policy", TOLERANCE)
 
 
@@ -56,8 +38,20 @@ def assert_close(actual, desired, policy, what=""):
     np.testing.assert_allclose(actual, desired, rtol=0, atol=TOLERANCE[policy] * largest, err_msg=what)
 
 
+def assert_weights(scores, mask, share, atol=1e-6):
+    """Law 5: weights sum to one over what may be attended, or leave a share to what is no source position."""
+    assert np.all(scores >= 0)
+    assert not np.any(scores[~mask])
+    total, some = scores.sum(axis=-1), mask.any(axis=-1)
+    if share:
+        assert np.all(total < 1 + atol)
+        assert np.all(total[some] > 0)
+    else:
+        np.testing.assert_allclose(total, some, atol=atol)
+
+
 def test_every_mechanism_has_a_reference():
-    assert sorted(REFERENCES) == sorted(CROSS)
+    assert sorted(REFERENCES) == sorted(ATTENTIONS)
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo_tests")
@@ -70,88 +64,103 @@ class Linear(keras.losses.Loss):
         return ops.shape(products)[0] * ops.sum(products, axis=tuple(range(1, len(products.shape))))
 
 
-@every_mechanism
+@every_case
 @pytest.mark.parametrize(("policy", "jit_compile"), FITS)
-def test_gradients_of_a_fit(name, policy, jit_compile, tmp_path):
+def test_gradients_of_a_fit(case, policy, jit_compile, tmp_path):
     """Laws 1, 6, 7, 8 and 9: a model of unknown lengths, saved and loaded, takes one step of gradient descent.
 
     All masks are at work, and a row has nothing to attend. With a learning rate of 1 the gradient is what the
     step takes off a weight.
     """
-    model = model_of(name, policy)
+    model = case.model(policy)
     assert [(x.shape[1:], x.dtype) for x in model.outputs] == [
-        ((None, REFERENCES[name].value_dim), COMPUTE_TYPE[policy]),
-        ((model.get_layer(name).num_heads, None, None), "float32"),
+        ((None, case.context_dim(with_key=True)), COMPUTE_TYPE[policy]),
+        ((case.reference.num_heads, None, None), "float32"),
     ]
     model.compile(keras.optimizers.SGD(1.0), [Linear(), Linear()], jit_compile=jit_compile)
     model.save(tmp_path / "model.keras")
     model = keras.saving.load_model(tmp_path / "model.keras")
     before = weights_of(model)
-    inputs = {**inputs_of(name, with_key=True), **MASKS}
-    history = model.fit(inputs, list(coefficients(name)), batch_size=BATCH, shuffle=False, verbose=0).history
+    inputs = {**case.inputs(with_key=True), **case.masks}
+    history = model.fit(inputs, list(case.coefficients), batch_size=BATCH, shuffle=False, verbose=0).history
 
-    loss, by_weight, by_input = expected_loss_and_gradients(name)
+    loss, by_weight, by_input = expected_loss_and_gradients(case)
     assert_close(history["loss"][0], loss, policy, "loss")
     gradients = {path: before[path] - after for path, after in weights_of(model).items()}
-    for weight in model.get_layer(name).trainable_weights:
-        assert np.any(gradients[weight.path]), f"{weight.path} gets no gradient"
-    wanted = {f"{name}/{weight}": gradient for weight, gradient in by_weight.items()}
+    for weight in model.get_layer(str(case)).trainable_weights:
+        without = weight.path.removeprefix(f"{case}/") in case.reference.without_gradient
+        assert without or np.any(gradients[weight.path]), f"{weight.path} gets no gradient"
+    wanted = {f"{case}/{weight}": gradient for weight, gradient in by_weight.items()}
     wanted |= {f"{part}_offset/offset": gradient for part, gradient in by_input.items()}
     assert gradients.keys() == wanted.keys()
     for path, gradient in gradients.items():
         assert_close(gradient, wanted[path], policy, f"gradient of {path}")
 
 
-@every_mechanism
+@every_case
 @both_policies
-def test_call_and_step(name, policy):
-    """Laws 1 to 5: the layer gets two rows of noise as padding on both sides, the reference does not."""
-    layer = layer_of(name, policy)
+def test_call(case, policy):
+    """Laws 1, 3, 4, 5 and 6: the layer gets two rows of noise as padding on both sides, the reference does not."""
+    layer = case.layer(policy)
+    call = compiled(lambda inputs: layer(**inputs, **case.causal, return_attention_scores=True))
+    inputs, masks = case.inputs(), {"query_mask": case.masks["query_mask"]}
+    if case.cross:
+        masks["value_mask"] = case.masks["value_mask"]
+    padded = {part: np.concatenate([x, 50 * x[:, :2]], axis=1) for part, x in inputs.items()}
+    padded_masks = {part: np.pad(x, ((0, 0), (0, 2))) for part, x in masks.items()}
 
-    def call(query, value, query_mask, value_mask):
-        masks = {"query_mask": query_mask, "value_mask": value_mask}
-        return layer(query, value, **masks, return_attention_scores=True)
-
-    def check(context, scores, query, value, query_mask, value_mask, what):
-        masks = {"query_mask": query_mask, "value_mask": value_mask}
-        inputs = {"query": query, "value": value}
-        wanted = expected(name, weights_of(layer), inputs, layer.num_heads, **masks)
-        assert_close(context[:, :TARGET], wanted[0], policy, f"context, {what}")
-        assert_close(scores[:, :, :TARGET, :SOURCE], wanted[1], policy, f"scores, {what}")
-
-    call, step = compiled(call), compiled(lambda *args: step_through(layer, *args))
-    query, value = inputs_of(name).values()
-    padded_query, padded_value = (np.concatenate([x, 50 * x[:, :2]], axis=1) for x in (query, value))
-    query_mask, value_mask = (np.pad(x, ((0, 0), (0, 2))) for x in (QUERY_MASK, VALUE_MASK))
-
-    context, scores = call(padded_query, padded_value, query_mask, value_mask)
-    check(context, scores, query, value, QUERY_MASK, VALUE_MASK, "call")
+    context, scores = call({**padded, **padded_masks})
+    wanted = case.expected(weights_of(layer), inputs, **masks, **case.causal)
+    assert_close(context[:, : case.target], wanted[0], policy, "context")
+    assert_close(scores[:, :, : case.target, : case.source], wanted[1], policy, "scores")
 
     # Scores are weights, in float32 whatever the policy: a softmax in bfloat16 misses one by a thousandth.
-    mask = np.broadcast_to((query_mask[:, :, None] & value_mask[:, None])[:, None], scores.shape)
-    assert np.all(scores >= 0)
-    assert not np.any(scores[~mask])
-    np.testing.assert_allclose(scores.sum(axis=-1), mask.any(axis=-1), atol=1e-6)
+    query_mask, value_mask = padded_masks["query_mask"], padded_masks.get("value_mask", padded_masks["query_mask"])
+    mask = query_mask[:, :, None] & value_mask[:, None]
+    if case.causal:
+        mask &= np.tril(np.ones(mask.shape[1:], dtype=bool))
+    assert_weights(scores, np.broadcast_to(mask[:, None], scores.shape), case.reference.share)
     assert not np.any(context[~query_mask])
 
     # Later target positions change nothing earlier.
-    later_query = np.concatenate([padded_query[:, :1], 1 - padded_query[:, 1:]], axis=1)
-    later_context, later_scores = call(later_query, padded_value, query_mask, value_mask)
+    query = padded["query"]
+    later = {**padded, "query": np.concatenate([query[:, :1], 1 - query[:, 1:]], axis=1)}
+    later_context, later_scores = call({**later, **padded_masks})
     np.testing.assert_array_equal(later_context[:, :1], context[:, :1])
     np.testing.assert_array_equal(later_scores[:, :, :1], scores[:, :, :1])
 
-    # Steps equal the call; hypotheses of one sentence that change places take their state with them;
-    # a row of padding, such as fills up a batch, gets nothing.
-    everywhere = np.ones_like(QUERY_MASK)
+
+@every_case
+@both_policies
+def test_step(case, policy):
+    """Laws 2 and 6: steps equal the call, and hypotheses that change places take their state with them."""
+    layer = case.layer(policy)
+    weights, inputs = weights_of(layer), case.inputs()
+    if case.cross:
+        prepare = compiled(lambda value, value_mask: layer.prepare(value, value_mask=value_mask), to_arrays=False)
+        value = np.concatenate([inputs["value"], 50 * inputs["value"][:, :2]], axis=1)
+        value_mask = np.pad(case.masks["value_mask"], ((0, 0), (0, 2)))
+        step = compiled(lambda query, order, memory: step_through(layer, query, order, memory))
+    else:
+        step = compiled(lambda query, order: step_through(layer, query, order, layer.prepare(max_length=7)))
+
+    # Different sentences; then two hypotheses of one; then a row of padding, such as fills up a batch.
     for rows, order, real in (([0, 1], [0, 1], True), ([1, 1], [1, 0], True), ([1, 1], [0, 1], False)):
-        mask = value_mask[rows]
-        mask[1] &= real
-        context, scores = step(query, padded_value[rows], mask, np.array(order))
-        what = f"steps in sentences {rows}"
-        check(context, scores, query, value[rows], everywhere, mask[:, :SOURCE], what)
+        if case.cross:
+            mask = value_mask[rows]
+            mask[1] &= real
+            found = step(inputs["query"], np.array(order), prepare(value[rows], mask))
+            these = {**inputs, "value": inputs["value"][rows]}
+            wanted = case.expected(weights, these, value_mask=mask[:, : case.source])
+        elif real:
+            found = step(inputs["query"], np.array(order))
+            wanted = case.expected(weights, inputs, **case.causal)
+        assert_close(found[0], wanted[0], policy, f"context, rows {rows}")
+        assert_close(found[1][..., : case.source], wanted[1], policy, f"scores, rows {rows}")
+        assert not np.any(found[1][..., case.source :])
 
 
-def step_through(layer, query, value, value_mask, order):
+def step_through(layer, query, order, memory):
     """Context and scores of all positions from steps; after the first, rows of the batch take a new order."""
 
     def reorder(xs):
@@ -160,78 +169,83 @@ def step_through(layer, query, value, value_mask, order):
     def signature(state):
         return tree.map_structure(lambda x: (tuple(x.shape), str(x.dtype)), state)
 
-    memory = layer.prepare(value, value_mask=value_mask)
-    context, scores, state = layer.step(query[:, 0], memory, layer.initial_state(memory))
-    assert signature(state) == signature(layer.initial_state(memory)), "no loop could carry this state"
+    start = layer.initial_state(memory, batch_size=BATCH)
+    context, scores, state = layer.step(query[:, 0], memory, start)
+    assert signature(state) == signature(start), "no loop could carry this state"
     dtypes = [keras.backend.standardize_dtype(x.dtype) for x in (context, scores)]
     assert dtypes == [layer.compute_dtype, "float32"]
     contexts, all_scores = [reorder(context)], [reorder(scores)]
     query, state = reorder(query), reorder(state)
-    for i in range(1, TARGET):
+    for i in range(1, query.shape[1]):
         context, scores, state = layer.step(query[:, i], memory, state)
         contexts.append(context)
         all_scores.append(scores)
     return reorder(ops.stack(contexts, axis=1)), reorder(ops.stack(all_scores, axis=2))
 
 
-@every_mechanism
-def test_forms_of_masks(name):
+@every_case
+def test_forms_of_masks(case):
     """Masks in parts, in one piece, with an axis of heads, and causal; scores are taken before dropout."""
-    layer = layer_of(name)
-    inputs = inputs_of(name)
-    whole = combined_mask(TARGET, SOURCE, **MASKS)
-    triangle = ATTENTION_MASK & np.tril(np.ones((TARGET, SOURCE), dtype=bool))
+    layer = case.layer()
+    inputs, masks = case.inputs(), case.masks
+    # What stands for padding is said by the value's mask alone: the window of some mechanisms leaves padding out.
+    value_mask = {"value_mask": masks["value_mask"]}
+    whole = masks["attention_mask"] & masks["query_mask"][:, :, None] & masks["value_mask"][:, None]
 
     def everything(inputs):
         return {
-            "parts": layer(**inputs, **MASKS),
-            "scores": layer(**inputs, attention_mask=whole, return_attention_scores=True, training=True)[1],
-            "heads": layer(**inputs, attention_mask=whole[:, None]),
-            "causal": layer(**inputs, attention_mask=ATTENTION_MASK, use_causal_mask=True),
+            "parts": layer(**inputs, **masks),
+            "scores": layer(**inputs, **value_mask, attention_mask=whole, return_attention_scores=True, training=True)[
+                1
+            ],
+            "heads": layer(**inputs, **value_mask, attention_mask=whole[:, None]),
+            "causal": layer(**inputs, attention_mask=masks["attention_mask"], use_causal_mask=True),
         }
 
     found = compiled(everything)(inputs)
     weights = weights_of(layer)
-    context, scores = expected(name, weights, inputs, layer.num_heads, attention_mask=whole)
+    context, scores = case.expected(weights, inputs, **value_mask, attention_mask=whole)
     assert_close(found["parts"], context, "float32", "masks in parts")
     assert_close(found["scores"], scores, "float32", "scores in training")
     assert_close(found["heads"], context, "float32", "a mask with an axis of heads")
-    context, _ = expected(name, weights, inputs, layer.num_heads, attention_mask=triangle)
+    context, _ = case.expected(weights, inputs, attention_mask=masks["attention_mask"], use_causal_mask=True)
     assert_close(found["causal"], context, "float32", "causal")
 
 
-@every_mechanism
-def test_lengths_unknown_when_traced(name):
-    """Law 9: one trace for all lengths; a single position on either side."""
-    layer = layer_of(name)
+@every_case
+def test_lengths_unknown_when_traced(case):
+    """Law 9: one trace for all lengths; a single position on either side; a fully padded row."""
+    layer = case.layer()
+    mask_name = "value_mask" if case.cross else "query_mask"
     call = of_unknown_sizes(
-        lambda inputs: layer(**inputs, return_attention_scores=True),
-        {**inputs_of(name), "value_mask": VALUE_MASK},
+        lambda inputs: layer(**inputs, **case.causal, return_attention_scores=True),
+        {**case.inputs(), mask_name: case.masks[mask_name]},
     )
-    for target, source in ((1, 2), (2, 1), (5, 3)):
-        inputs = inputs_of(name, target, source)
-        mask = np.ones((2, source), dtype=bool)
-        mask[1, source // 2 :] = False
-        context, scores = call({**inputs, "value_mask": mask})
-        wanted = expected(name, weights_of(layer), inputs, layer.num_heads, value_mask=mask)
+    for target, source in ((1, 2), (2, 1), (5, 3), (3, 7)):
+        inputs = case.inputs(target, source)
+        mask = np.ones((BATCH, source if case.cross else target), dtype=bool)
+        mask[1, mask.shape[1] // 2 :] = False
+        context, scores = call({**inputs, mask_name: mask})
+        wanted = case.expected(weights_of(layer), inputs, **{mask_name: mask}, **case.causal)
         assert_close(context, wanted[0], "float32", f"context at {target}, {source}")
         assert_close(scores, wanted[1], "float32", f"scores at {target}, {source}")
 
 
-@every_mechanism
-def test_weights_do_not_start_equal(name):
+@every_case
+def test_weights_do_not_start_equal(case):
     """One initialiser for two kernels of a shape would draw the same numbers twice."""
-    layer = get_attention(name, width=11)
-    layer.build((None, None, 11), (None, None, 11))
+    layer = get_attention(case.name, 11, 1, 11, case.place)
+    shape = (None, None, 11)
+    layer.build(shape, shape) if case.cross else layer.build(shape)
     kernels = [w for w in (ops.convert_to_numpy(w.value) for w in layer.weights) if np.ptp(w) > 0]
     for a, b in itertools.combinations(kernels, 2):
         assert not np.array_equal(a.ravel(), b.ravel())
 
 
-@every_mechanism
-def test_config_round_trip(name):
+@every_case
+def test_config_round_trip(case):
     """Law 8: the configuration is plain data and makes the same layer."""
-    layer = layer_of(name, "mixed_bfloat16")
+    layer = case.layer("mixed_bfloat16")
     config = json.loads(json.dumps(layer.get_config()))
     assert type(layer).from_config(config).get_config() == layer.get_config()
 
@@ -247,36 +261,66 @@ def test_weights_of_another_backend(tmp_path):
         cwd=Path(__file__).parents[2],
         check=True,
     )
-    for name in CROSS:
-        model = model_of(name)
+    for case in CASES:
+        model = case.model()
         wanted = weights_of(model)
         fill_weights(model, seed=1)
-        model.load_weights(tmp_path / f"{name}.weights.h5")
+        model.load_weights(tmp_path / f"{case}.weights.h5")
         tree.map_structure(np.testing.assert_array_equal, weights_of(model), wanted)
 
 
-@every_mechanism
-@pytest.mark.parametrize(
-    ("part", "shape", "message"),
-    [
-        ("query", (2, 7), r"`query` must have shape \(batch, target, query_dim\). Received: shape \(2, 7\)"),
-        ("value", (2, 5, 1, 11), r"`value` must have shape .* Received: shape \(2, 5, 1, 11\)"),
-        ("value", (3, 5, 11), r"`value` must have shape .* with batch 2. Received: shape \(3, 5, 11\)"),
-        ("key", (2, 4, 11), r"`key` must have shape .*\(2, 5, ...\). Received: shape \(2, 4, 11\)"),
-        ("query_mask", (2, 5), r"`query_mask` must have shape .*\(2, 3\). Received: shape \(2, 5\)"),
-        ("value_mask", (2, 3), r"`value_mask` must have shape .*\(2, 5\). Received: shape \(2, 3\)"),
-        ("value_mask", (2, 1, 5), r"`value_mask` must have shape .*\(2, 5\). Received: shape \(2, 1, 5\)"),
-        ("attention_mask", (3, 5), r"`attention_mask` must .*\(2, 3, 5\).* Received: shape \(3, 5\)"),
-        ("attention_mask", (2, 5, 3), r"`attention_mask` must .*\(2, 3, 5\).* Received: shape \(2, 5, 3\)"),
-        ("attention_mask", (2, 3, 3, 5), r"`attention_mask` must .* Received: shape \(2, 3, 3, 5\)"),
-    ],
-)
-@pytest.mark.parametrize("symbolic", [False, True])
-def test_shapes_that_do_not_fit(name, part, shape, message, symbolic):
-    layer = layer_of(name)
-    inputs = inputs_of(name)
+def assert_refused(case, part, shape, message, symbolic):
+    layer = case.layer()
+    inputs = case.inputs()
     inputs[part] = numbers("bad", *shape) if "mask" not in part else np.ones(shape, dtype=bool)
     if symbolic:
         inputs = {k: keras.KerasTensor(x.shape, str(x.dtype)) for k, x in inputs.items()}
     with pytest.raises(ValueError, match=message):
         layer(**inputs)
+
+
+@every_case
+@pytest.mark.parametrize(
+    ("part", "shape", "message"),
+    [
+        ("query", (2, 7), r"`query` must have shape \(batch, target, query_dim\). Received: shape \(2, 7\)"),
+        ("query_mask", (2, 4), r"`query_mask` must have shape .*Received: shape \(2, 4\)"),
+        ("value_mask", (2, 3), r"`value_mask` must have shape .*\(2, 5\). Received: shape \(2, 3\)"),
+        ("value_mask", (2, 1, 5), r"`value_mask` must have shape .*\(2, 5\). Received: shape \(2, 1, 5\)"),
+        ("attention_mask", (3, 5), r"`attention_mask` must .*, 5\).* Received: shape \(3, 5\)"),
+        ("attention_mask", (2, 5, 3), r"`attention_mask` must .*, 5\).* Received: shape \(2, 5, 3\)"),
+        ("attention_mask", (2, 3, 3, 5), r"`attention_mask` must .* Received: shape \(2, 3, 3, 5\)"),
+    ],
+)
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_shapes_that_do_not_fit(case, part, shape, message, symbolic):
+    assert_refused(case, part, shape, message, symbolic)
+
+
+@pytest.mark.parametrize("case", CROSS, ids=str)
+@pytest.mark.parametrize(
+    ("part", "shape", "message"),
+    [
+        ("value", (2, 5, 1, 11), r"`value` must have shape .* Received: shape \(2, 5, 1, 11\)"),
+        ("value", (3, 5, 11), r"`value` must have shape .* with batch 2. Received: shape \(3, 5, 11\)"),
+        ("key", (2, 4, 11), r"`key` must have shape .*\(2, 5, ...\). Received: shape \(2, 4, 11\)"),
+    ],
+)
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_values_that_do_not_fit(case, part, shape, message, symbolic):
+    assert_refused(case, part, shape, message, symbolic)
+
+
+@every_case
+def test_what_a_mechanism_does_not_take(case):
+    """A value where there is none to take, none where one is needed; the query itself is none."""
+    layer = case.layer()
+    query = numbers("query", BATCH, 5, case.reference.query_dim)
+    if layer.attends_to == "value":
+        with pytest.raises(ValueError, match=f"{type(layer).__name__} is cross-attention: it needs a `value`"):
+            layer(query)
+    if layer.attends_to == "itself":
+        with pytest.raises(ValueError, match=f"{type(layer).__name__} is self-attention: leave `value` and `key` out"):
+            layer(query, query + 1)
+    if layer.attends_to != "value" and not case.cross:
+        np.testing.assert_array_equal(*(ops.convert_to_numpy(layer(*x)) for x in ([query], [query, query])))

@@ -7,8 +7,10 @@ from keras import ops
 
 from keras_attn_zoo.layers import UniformAttention
 from keras_attn_zoo.layers.masks import combine_masks, masked_softmax
-from tests.layers.cases import ATTENTION_MASK, BATCH, QUERY_MASK, SOURCE, TARGET, VALUE_MASK
+from tests.layers.cases import BATCH, masks_of
 
+TARGET, SOURCE = 3, 5
+QUERY_MASK, VALUE_MASK, ATTENTION_MASK = masks_of(TARGET, SOURCE).values()
 FLOAT32_TOLERANCE = 1e-6
 
 
@@ -73,3 +75,9 @@ def test_implicit_masks_are_used_and_passed_on():
     outputs = ops.convert_to_numpy(model([queries, values]))
     # Without the mask of the queries, the zero context of the padded one would make the first mean 2.
     np.testing.assert_allclose(outputs, [[3.0], [2.5]], atol=FLOAT32_TOLERANCE)
+
+
+def test_softmax_over_one_position():
+    weights = masked_softmax([[5.0], [5.0]], [[True], [False]])
+    np.testing.assert_array_equal(ops.convert_to_numpy(weights), [[1.0], [0.0]])
+    np.testing.assert_array_equal(ops.convert_to_numpy(masked_softmax([[-3.0]])), [[1.0]])

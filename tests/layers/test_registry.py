@@ -6,6 +6,7 @@ import pytest
 from keras_attn_zoo import layers
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.layers import ATTENTIONS, BahdanauAttention, LuongAttention, get_attention
+from keras_attn_zoo.layers.registry import PLACES
 
 
 @pytest.mark.parametrize("name", ATTENTIONS)
@@ -14,25 +15,35 @@ def test_entries(name):
     assert entry.layer.__name__ in layers.__all__
     assert entry.source
     assert entry.places
-    assert set(entry.places) <= {"cross", "encoder", "decoder"}
-    layer = get_attention(name, width=8, name="attention", dtype="mixed_bfloat16")
-    assert type(layer) is entry.layer
-    assert layer.name == "attention"
-    assert layer.compute_dtype == "bfloat16"
-    config = json.loads(json.dumps(keras.layers.serialize(layer)))
-    again = get_attention(config, width=3)
-    assert type(again) is entry.layer
-    assert again.get_config() == layer.get_config()
+    assert set(entry.places) <= set(PLACES)
+    for place in entry.places:
+        layer = get_attention(name, 8, num_heads=2, place=place, name="attention", dtype="mixed_bfloat16")
+        assert type(layer) is entry.layer
+        assert layer.name == "attention"
+        assert layer.compute_dtype == "bfloat16"
+        config = json.loads(json.dumps(keras.layers.serialize(layer)))
+        again = get_attention(config, width=3)
+        assert type(again) is entry.layer
+        assert again.get_config() == layer.get_config()
 
 
-def test_width_sizes_layers_made_from_a_name():
+def test_sizes_of_layers_made_from_a_name():
     assert get_attention("bahdanau", width=5).units == 5
     assert get_attention("luong_concat", width=5).units == 5
     assert get_attention("bahdanau_feedback", width=5).attention_feedback
-    assert [get_attention(f"luong_{score}", width=5).score for score in ("dot", "general")] == [
-        "dot",
-        "general",
-    ]
+    assert [get_attention(f"luong_{score}", width=5).score for score in ("dot", "general")] == ["dot", "general"]
+    layer = get_attention("previous_weight", width=24, num_heads=4)
+    assert (layer.num_heads, layer.key_dim, layer.value_dim) == (4, 6, 6)
+    assert [get_attention(f"expanded_key_value_{i}", width=8).variant for i in (1, 2, 3, 4)] == [1, 2, 3, 4]
+    assert get_attention("recurrent", width=8, max_length=9, place="encoder").max_length == 9
+    assert get_attention("random_synthesizer", width=8, max_length=9, place="encoder").max_length == 9
+
+
+def test_a_place_decides_what_is_causal():
+    assert get_attention("gaussian", width=8, place="encoder").offsets == (-1, 1)
+    assert get_attention("gaussian", width=8, place="decoder").offsets == (-1, 0)
+    assert not get_attention("recurrent", width=8, place="encoder").causal
+    assert get_attention("recurrent", width=8, place="decoder").causal
 
 
 def test_a_layer_is_returned_as_it_is():
@@ -43,7 +54,8 @@ def test_a_layer_is_returned_as_it_is():
 @pytest.mark.parametrize(
     ("identifier", "message"),
     [
-        ("bahdanow", r"unknown attention 'bahdanow': choose one of bahdanau, .*uniform\.$"),
+        ("bahdanow", r"'bahdanow' is no cross attention: choose one of accumulated_weight, .*bahdanau, .*\.$"),
+        ("average", r"'average' is no cross attention: choose one of"),
         (keras.layers.Dense(3), "an attention is a name or an AttentionLayer; received Dense"),
         (3, "received int"),
         (BahdanauAttention, "received type"),
@@ -52,3 +64,13 @@ def test_a_layer_is_returned_as_it_is():
 def test_not_an_attention(identifier, message):
     with pytest.raises(UserError, match=message):
         get_attention(identifier, width=5)
+
+
+def test_a_width_that_the_heads_do_not_divide():
+    with pytest.raises(UserError, match="a width of 10 is not divisible by 4 heads: take a multiple"):
+        get_attention("multi_head", width=10, num_heads=4)
+
+
+def test_an_unknown_place():
+    with pytest.raises(UserError, match="'middle' is no place of an attention: choose one of encoder, decoder, cross"):
+        get_attention("multi_head", width=8, place="middle")

@@ -267,7 +267,7 @@ def test_config_round_trip_keeps_arguments_and_function(attention):
 def test_every_attention_of_the_registry_builds():
     for name, entry in ATTENTIONS.items():
         if "cross" in entry.places:
-            tiny.backbone(cross_attention=name, bidirectional=False)
+            tiny.backbone(cross_attention=name, bidirectional=False, hidden_dim=8)
 
 
 @pytest.mark.parametrize(

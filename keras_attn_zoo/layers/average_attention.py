@@ -1,0 +1,178 @@
+"""Average attention: the mean of all positions so far, a feed-forward network and a gate."""
+
+import keras
+from keras import ops
+
+from keras_attn_zoo.layers.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.headed_attention import check_positive
+from keras_attn_zoo.layers.masks import combine_masks
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class AverageAttention(AttentionLayer):
+    """Decoder self-attention with equal weights: a running mean, refined by a network and a gate.
+
+    Use it in place of a decoder's self-attention. A step of search costs the
+    same at every position, since a sum and a count are all that it remembers.
+
+        ȳ_i = 1/i Σ_{k≤i} y_k
+        g_i = W_2 relu(W_1 ȳ_i + b_1) + b_2                 `use_ffn`, else g_i = ȳ_i
+        [ι_i ; φ_i] = sigmoid(W_g [y_i ; g_i] + b_g)        `use_gate`
+        c_i = ι_i ⊙ y_i + φ_i ⊙ g_i                         `use_gate`, else c_i = g_i
+
+    Symbols: y the input, c the context; ι and φ the input and the forget gate;
+    W_1 `(width, ffn_dim)`, W_2 `(ffn_dim, width)`, W_g `(2 width, 2 width)`.
+
+    Args:
+        use_ffn, use_gate: whether there is a network, and a gate.
+        ffn_dim: width of the network's hidden layer; by default four times the input's.
+        dropout: rate on the hidden layer of the network.
+        kernel_initializer: initialiser of W_1, W_2 and W_g.
+
+    Shapes: `(batch, length, width)` in and out; scores `(batch, 1, length, length)`.
+
+    Masking: it is causal, whatever `use_causal_mask` says. With padding the mean
+    runs over the real positions so far. A row with nothing to average gives 0.
+    With an `attention_mask` the mean costs a product of matrices in place of a
+    cumulative sum.
+
+    State: `{"sum": (batch, width), "count": (batch,)}`.
+
+    Raises:
+        ValueError: sizes that are no positive integers; `ffn_dim` without the network; a value that is not the query.
+
+    Example:
+        >>> layer = AverageAttention()
+        >>> context = layer(keras.ops.ones((3, 5, 8)))  # (3, 5, 8)
+
+    Source: Dang, section 2.8, after Zhang et al.
+
+    Differences from the paper: Dang's formula names the network alone, the toolkit
+    that it used has the gate alone; both are here, and each can be left out.
+    """
+
+    attends_to = "itself"
+
+    def __init__(
+        self,
+        use_ffn=True,
+        use_gate=True,
+        ffn_dim=None,
+        dropout=0.0,
+        kernel_initializer="glorot_uniform",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        check_positive(self, "ffn_dim", ffn_dim, optional=True)
+        if ffn_dim is not None and not use_ffn:
+            raise ValueError(f"AverageAttention: `ffn_dim` belongs to use_ffn=True. Received: ffn_dim={ffn_dim}.")
+        if not 0 <= dropout < 1:
+            raise ValueError(f"AverageAttention: `dropout` must lie in [0, 1). Received: dropout={dropout}.")
+        self.use_ffn = bool(use_ffn)
+        self.use_gate = bool(use_gate)
+        self.ffn_dim = ffn_dim
+        self.dropout = dropout
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self._dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        """Build the network and the gate."""
+        width = self.input_width = query_shape[-1]
+
+        def dense(units, inputs, name, activation=None):
+            layer = keras.layers.Dense(
+                units,
+                activation=activation,
+                kernel_initializer=self.kernel_initializer.clone(),
+                dtype=self.dtype_policy,
+                name=name,
+            )
+            layer.build((None, inputs))
+            return layer
+
+        if self.use_ffn:
+            hidden = self.ffn_dim or 4 * width
+            self.ffn_hidden = dense(hidden, width, "ffn_hidden", "relu")
+            self.ffn_output = dense(width, hidden, "ffn_output")
+        if self.use_gate:
+            self.gate = dense(2 * width, 2 * width, "gate", "sigmoid")
+        self.built = True
+
+    def call(
+        self,
+        query,
+        value=None,
+        key=None,
+        query_mask=None,
+        value_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        use_causal_mask=False,
+        training=None,
+    ):
+        """Average up to every position."""
+        self._check_shapes(query, value, key, query_mask, value_mask, attention_mask)
+        if value_mask is None:
+            value_mask = query_mask
+        length = ops.shape(query)[1]
+        y = ops.cast(query, self.compute_dtype)
+        real = ops.ones(ops.shape(query)[:2], dtype="bool") if value_mask is None else ops.cast(value_mask, "bool")
+        weights = None
+        if attention_mask is not None or return_attention_scores:
+            mask = combine_masks(query_mask, real, attention_mask, True, length, length)
+            weights = ops.cast(mask, "float32")
+            weights = weights / ops.maximum(ops.sum(weights, axis=-1, keepdims=True), 1.0)
+        if attention_mask is None:
+            # In float32: a sum of many positions outgrows the digits of half precision.
+            terms = ops.where(real[..., None], ops.cast(query, "float32"), 0.0)
+            count = ops.cumsum(ops.cast(real, "float32"), axis=1)
+            mean = ops.cumsum(terms, axis=1) / ops.maximum(count, 1.0)[..., None]
+            some = count > 0
+            if query_mask is not None:
+                some = ops.logical_and(some, ops.cast(query_mask, "bool"))
+        else:
+            mean = ops.matmul(weights[:, 0], ops.cast(query, "float32"))
+            some = ops.any(weights[:, 0] > 0, axis=-1)
+        context = self._refine(y, ops.cast(mean, self.compute_dtype), training)
+        context = ops.where(some[..., None], context, 0.0)
+        return (context, weights) if return_attention_scores else context
+
+    def _refine(self, y, mean, training=None):
+        """Network and gate."""
+        refined = mean
+        if self.use_ffn:
+            refined = self.ffn_output(self._dropout_layer(self.ffn_hidden(mean), training=training))
+        if not self.use_gate:
+            return refined
+        keep, forget = ops.split(self.gate(ops.concatenate([y, refined], axis=-1)), 2, axis=-1)
+        return keep * y + forget * refined
+
+    def prepare(self, value=None, key=None, value_mask=None, max_length=None):
+        """Nothing to compute before the steps but their numbers, for the scores."""
+        return {"positions": self.positions(max_length)}
+
+    def initial_state(self, memory, batch_size=None):
+        """Return an empty sum."""
+        count = self.first_position(batch_size)
+        return {"sum": ops.zeros((batch_size, self.input_width), dtype="float32"), "count": count}
+
+    def step(self, query, memory, state):
+        """Add one position to the sum."""
+        count = state["count"] + 1
+        total = state["sum"] + ops.cast(query, "float32")
+        number = ops.cast(count, "float32")[:, None]
+        mean = ops.cast(total / number, self.compute_dtype)
+        context = self._refine(ops.cast(query, self.compute_dtype), mean)
+        scores = ops.where(memory["positions"][None] < count[:, None], 1.0 / number, 0.0)[:, None]
+        return context, scores, {"sum": total, "count": count}
+
+    def get_config(self):
+        """Return the arguments of the constructor."""
+        return {
+            **super().get_config(),
+            "use_ffn": self.use_ffn,
+            "use_gate": self.use_gate,
+            "ffn_dim": self.ffn_dim,
+            "dropout": self.dropout,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+        }

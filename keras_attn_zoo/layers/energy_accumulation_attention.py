@@ -1,0 +1,102 @@
+"""Recurrent cross-attention whose energies are smoothed over target positions and a window of source positions."""
+
+import keras
+from keras import ops
+
+from keras_attn_zoo.layers.masks import masked_softmax
+from keras_attn_zoo.layers.recurrent_cross_attention import RecurrentCrossAttention
+
+# No sentence is longer than such a window: a larger one is taken for a mistake.
+_LARGEST_WINDOW = 1000
+# What has decayed to this share of an energy is nothing in float32.
+_NOTHING = 2.0**-30
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class EnergyAccumulationAttention(RecurrentCrossAttention):
+    """Multi-head cross-attention with energies mixed with those of the neighbourhood one position before.
+
+    Use it as cross-attention of a Transformer's decoder, to encourage weights
+    that move on smoothly.
+
+        å_ij^n = λ ê_ij^n + (1 - λ)/(2k + 1) Σ_{j'=j-k}^{j+k} å_{i-1,j'}^n,   å_0 = 0
+        α_ij^n = softmax_j(å_ij^n)
+
+    Symbols: ê the energies of `MultiHeadAttention`; n counts the heads; λ the
+    share of the new energies, k the reach of the window.
+
+    Between softmaxes the recurrence is linear, å_i = λ ê_i + P å_{i-1} with a
+    banded matrix P. So all positions are computed at once, å = Σ_t P^t λ ê_{i-t},
+    by doubling: P, P², P⁴ ... until the decay (1 - λ)^t leaves nothing.
+
+    Args:
+        mixing: λ, in (0, 1].
+        window: k, at least 0.
+        num_heads, key_dim, **kwargs: see `MultiHeadAttention`.
+
+    Shapes: see `MultiHeadAttention`; a `value` is needed.
+
+    Masking: positions outside the sentence and padded ones (`value_mask`) add 0
+    to a window, which is always divided by 2k + 1. All other masks hold in the
+    softmax alone.
+
+    State: `{"past": (batch, heads, source)}`, the previous energies.
+
+    Raises:
+        ValueError: λ outside (0, 1]; k negative, no integer, or wider than any sentence.
+
+    Example:
+        >>> layer = EnergyAccumulationAttention(num_heads=2, key_dim=4)
+        >>> context = layer(keras.ops.ones((3, 5, 8)), keras.ops.ones((3, 7, 8)))  # (3, 5, 8)
+
+    Source: Rosendahl, equation 9; λ = 0.5 and k = 5 from section 5.1.
+    """
+
+    def __init__(self, num_heads, key_dim, value_dim=None, mixing=0.5, window=5, **kwargs):
+        super().__init__(num_heads, key_dim, value_dim, **kwargs)
+        name = "EnergyAccumulationAttention"
+        if not isinstance(mixing, (int, float)) or not 0 < mixing <= 1:
+            raise ValueError(f"{name}: `mixing` must lie in (0, 1]. Received: mixing={mixing}.")
+        if type(window) is not int or not 0 <= window <= _LARGEST_WINDOW:
+            raise ValueError(
+                f"{name}: `window` must be an integer from 0 to {_LARGEST_WINDOW}. Received: window={window}."
+            )
+        self.mixing = float(mixing)
+        self.window = window
+
+    def recall(self, memory):
+        """The matrix P of every sentence, symmetric, 0 at padding, and λ, 0 at padding."""
+        real = ops.cast(memory["mask"], "float32")
+        positions = ops.arange(ops.shape(real)[1])
+        band = ops.cast(ops.absolute(positions[:, None] - positions[None]) <= self.window, "float32")
+        share = (1.0 - self.mixing) / (2 * self.window + 1)
+        return {
+            "transition": (share * band * real[:, :, None] * real[:, None])[:, None],
+            "gain": (self.mixing * real)[:, None],
+        }
+
+    def recur(self, past, energies, memory):
+        """Mix in the energies of the position before."""
+        return memory["gain"] * energies + ops.matmul(past[:, :, None], memory["transition"])[:, :, 0]
+
+    def remember(self, past, energies, scores, weights):
+        """The energies of this position."""
+        return energies
+
+    def attend(self, query, memory, mask, training=None):
+        """Attend from all target positions at once."""
+        energies = ops.cast(self.energies(ops.cast(query, self.compute_dtype), memory), "float32")
+        energies = memory["gain"][:, :, None] * energies
+        target = ops.shape(energies)[2]
+        power, reach = memory["transition"], 1
+        while (query.shape[1] is None or reach < target) and (1 - self.mixing) ** reach > _NOTHING:
+            # `energies` holds the sum of the last `reach` positions; that of the ones before comes on top.
+            before = ops.pad(energies, ((0, 0), (0, 0), (reach, 0), (0, 0)))[:, :, :target]
+            energies = energies + ops.matmul(before, power)
+            power, reach = ops.matmul(power, power), 2 * reach
+        scores = masked_softmax(energies, mask)
+        return self.weigh(scores, memory, mask, training), scores
+
+    def get_config(self):
+        """Return the arguments of the constructor."""
+        return {**super().get_config(), "mixing": self.mixing, "window": self.window}

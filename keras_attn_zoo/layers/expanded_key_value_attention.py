@@ -1,0 +1,200 @@
+"""Recurrent cross-attention with one more pair of key and value, made of the previous context."""
+
+import keras
+from keras import ops
+
+from keras_attn_zoo.layers.loops import scan
+from keras_attn_zoo.layers.masks import masked_softmax
+from keras_attn_zoo.layers.multi_head_attention import MultiHeadAttention
+
+VARIANTS = (1, 2, 3, 4)
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class ExpandedKeyValueAttention(MultiHeadAttention):
+    """Multi-head cross-attention that may attend to its own previous context besides the source.
+
+    Use it as cross-attention of a Transformer's decoder, to let a position take
+    over what the one before has read.
+
+        α_i^n = softmax([ê_i1^n, ..., ê_iJ^n, (g_k^n)ᵀ W_q^n s_i / √d_k])
+        c_i^n = Σ_j α_ij^n (W_v^n h_j) + α_ig^n g_v^n,   c_i = Σ_n O^n c_i^n + b
+
+        g_k^n = W_k^n c_{i-1},      g_v^n = W_v^n c_{i-1}          variant=1
+        g_k^n = W_gk^n c_{i-1},     g_v^n = W_gv^n c_{i-1}         variant=2
+        g_k^n = W_gk^n c_{i-1}^n,   g_v^n = W_gv^n c_{i-1}^n       variant=3
+        g_k^n = W_gk^n c_{i-1}^n,   g_v^n = c_{i-1}^n              variant=4
+
+    Symbols: ê, W, O as in `MultiHeadAttention`; n counts the heads; c_0 = 0; W_gk
+    `(width, heads, key_dim)` in variant 2, `(heads, value_dim, key_dim)` in 3 and 4;
+    W_gv alike, towards value_dim.
+
+    One more position in a softmax takes p_i = sigmoid(energy - log Σ_j exp ê_ij) from all
+    others alike, so c_i^n = (1 - p_i) · plain context + p_i g_v^n. The plain contexts of
+    all positions are computed before the loop, in which the source no longer
+    occurs; O is multiplied into the maps that follow it beforehand.
+
+    Args:
+        variant: 1 to 4, as above.
+        num_heads, key_dim, **kwargs: see `MultiHeadAttention`.
+
+    Shapes: see `MultiHeadAttention`; a `value` is needed. The scores are those of
+    the source alone: they sum to 1 - p_i.
+
+    Masking: see `MultiHeadAttention`. A position without a source to attend to
+    gets 0, and leaves the pair for the next one as c_{i-1} = 0 makes it.
+
+    State: `{"key": (batch, heads, key_dim), "value": (batch, heads, value_dim)}`, the pair made of c_{i-1}.
+
+    Raises:
+        ValueError: an unknown variant; variant 1 where context, key and value differ in width.
+
+    Example:
+        >>> layer = ExpandedKeyValueAttention(num_heads=2, key_dim=4, variant=3)
+        >>> context = layer(keras.ops.ones((3, 5, 8)), keras.ops.ones((3, 7, 8)))  # (3, 5, 8)
+
+    Source: Rosendahl, equations 5 to 8.
+
+    Differences from the paper: its maps have no biases; those that `use_bias` gives
+    to W_k, W_v and O take part in variant 1 and 2, W_gk and W_gv have none.
+    """
+
+    attends_to = "value"
+
+    def __init__(self, num_heads, key_dim, value_dim=None, variant=1, **kwargs):
+        super().__init__(num_heads, key_dim, value_dim, **kwargs)
+        if variant not in VARIANTS or isinstance(variant, bool):
+            raise ValueError(
+                f"ExpandedKeyValueAttention: `variant` must be one of 1, 2, 3, 4. Received: variant={variant!r}."
+            )
+        self.variant = int(variant)
+
+    def build(self, query_shape, value_shape, key_shape=None):
+        """Make the maps of the additional pair, and the projections."""
+        super().build(query_shape, value_shape, key_shape)
+        width = self.output_width or query_shape[-1]
+        inputs = {"key": (key_shape or value_shape)[-1], "value": value_shape[-1]}
+        if self.variant == 1:
+            if set(inputs.values()) != {width}:
+                raise ValueError(
+                    "ExpandedKeyValueAttention: variant 1 projects the context as a key and a value, and needs all of "
+                    f"one width. Received: context {width}, key {inputs['key']}, value {inputs['value']}."
+                )
+            return
+        sizes = {"key": self.key_dim, "value": self.value_dim}
+        if self.variant == 4:
+            del sizes["value"]
+        for part, size in sizes.items():
+            shape = (width, self.num_heads, size) if self.variant == 2 else (self.num_heads, self.value_dim, size)
+            initializer = self.options["kernel_initializer"].clone()
+            kernel = self.add_weight(name=f"context_{part}_kernel", shape=shape, initializer=initializer)
+            setattr(self, f"context_{part}_kernel", kernel)
+
+    def initial_state(self, memory, batch_size=None):
+        """The pair that c_0 = 0 makes."""
+        batch = ops.shape(memory["mask"])[0]
+        return self._pair(
+            ops.zeros((batch, self.num_heads, self.value_dim), dtype=self.compute_dtype),
+            ops.zeros((batch, self.output_dense.width), dtype=self.compute_dtype),
+        )
+
+    def step(self, query, memory, state):
+        """Attend from one target position."""
+        mask = memory["mask"][:, None, None]
+        steps, scores = self._without_pair(ops.cast(query, self.compute_dtype)[:, None], memory, mask)
+        context, share = self._with_pair({name: x[0] for name, x in steps.items()}, state)
+        merged = self.merge(context[:, :, None], mask)[:, 0]
+        context = ops.where(steps["real"][0], context, 0.0)
+        return merged, scores[:, :, 0] * (1.0 - share[..., None]), self._pair(context, merged)
+
+    def attend(self, query, memory, mask, training=None):
+        """Attend from all target positions."""
+        steps, scores = self._without_pair(ops.cast(query, self.compute_dtype), memory, mask, training)
+        first = self.initial_state(memory)
+        joined = self._joined_maps() if self.variant < 3 else None
+
+        def step(pair, at):
+            context, share = self._with_pair(at, pair)
+            pair = self._pair(context) if joined is None else self._split(context, *joined)
+            pair = {name: ops.where(at["real"], x, first[name]) for name, x in pair.items()}
+            return pair, (context, share)
+
+        _, (contexts, shares) = scan(step, first, steps)
+        scores = scores * (1.0 - ops.transpose(shares, (1, 2, 0))[..., None])
+        return self.merge(ops.transpose(contexts, (1, 2, 0, 3)), mask), scores
+
+    def _without_pair(self, query, memory, mask, training=None):
+        """What the source alone gives: scores, and by position query, context and log Σ_j exp ê_ij of every head."""
+        query = self.query_dense(query) * self.key_dim**-0.5
+        energies = ops.cast(ops.matmul(query, ops.transpose(memory["key"], (0, 1, 3, 2))), "float32")
+        scores = masked_softmax(energies, mask)
+        if mask is None:
+            mask = ops.ones((1, 1, 1, 1), dtype="bool")
+        heads = ops.shape(energies)[:3]
+        real = ops.broadcast_to(ops.any(mask, axis=-1), heads)
+        # 0 where nothing is attended: the share is set to 0 there.
+        normalizer = ops.logsumexp(ops.where(mask, energies, -1e30), axis=-1)
+        steps = {
+            "query": query,
+            "context": ops.matmul(self.drop(scores, training), memory["value"]),
+            "normalizer": ops.where(real, normalizer, 0.0)[..., None],
+            "real": real[..., None],
+        }
+        if training and self.dropout:
+            steps["noise"] = self.drop(ops.ones((*heads, 1)), training)
+        return {name: ops.transpose(x, (2, 0, 1, 3)) for name, x in steps.items()}, scores
+
+    def _with_pair(self, at, pair):
+        """Context of the heads at one position, and the share of the pair."""
+        energy = ops.sum(ops.cast(at["query"] * pair["key"], "float32"), axis=-1, keepdims=True)
+        share = ops.where(at["real"], ops.sigmoid(energy - at["normalizer"]), 0.0)
+        own = ops.cast(share, self.compute_dtype)
+        context = (1 - own) * at["context"] + own * at.get("noise", 1) * pair["value"]
+        return context, share[..., 0]
+
+    def _pair(self, contexts, merged=None):
+        """Key and value made of the heads' contexts or, in variants 1 and 2, of what they are merged to."""
+        if self.variant < 3:
+            return self._split(merged, *self._maps())
+
+        def of_heads(kernel):
+            return ops.einsum("bnv,nvk->bnk", contexts, self.weight(kernel))
+
+        value = contexts if self.variant == 4 else of_heads(self.context_value_kernel)
+        return {"key": of_heads(self.context_key_kernel), "value": value}
+
+    def _maps(self):
+        """The maps from a merged context to key and value as one, and their bias, in variants 1 and 2."""
+        if self.variant == 2:
+            kernels, bias = [self.context_key_kernel, self.context_value_kernel], None
+        else:
+            kernels, bias = [self.key_dense.kernel, self.value_dense.kernel], None
+            if self.use_bias:
+                biases = [self.key_dense.bias, self.value_dense.bias]
+                bias = ops.concatenate([ops.reshape(self.weight(x), (-1,)) for x in biases])
+        width = self.output_dense.width
+        return ops.concatenate([ops.reshape(self.weight(x), (width, -1)) for x in kernels], axis=1), bias
+
+    def _joined_maps(self):
+        """The maps from the heads' contexts: O first."""
+        kernel, bias = self._maps()
+        merge = ops.reshape(self.weight(self.output_dense.kernel), (-1, self.output_dense.width))
+        if self.use_bias:
+            of_merge = ops.matmul(self.weight(self.output_dense.bias)[None], kernel)[0]
+            bias = of_merge if bias is None else of_merge + bias
+        return ops.matmul(merge, kernel), bias
+
+    def _split(self, contexts, kernel, bias):
+        """Apply maps, and take their result apart into key and value."""
+        pair = ops.matmul(ops.reshape(contexts, (-1, kernel.shape[0])), kernel)
+        if bias is not None:
+            pair = pair + bias
+        keys = self.num_heads * self.key_dim
+        return {
+            "key": ops.reshape(pair[:, :keys], (-1, self.num_heads, self.key_dim)),
+            "value": ops.reshape(pair[:, keys:], (-1, self.num_heads, self.value_dim)),
+        }
+
+    def get_config(self):
+        """Return the arguments of the constructor."""
+        return {**super().get_config(), "variant": self.variant}

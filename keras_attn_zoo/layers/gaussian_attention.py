@@ -1,0 +1,118 @@
+"""Gaussian attention: fixed weights around an offset from the own position."""
+
+import math
+
+import keras
+from keras import ops
+
+from keras_attn_zoo.layers.masks import masked_softmax
+from keras_attn_zoo.layers.position_attention import PositionAttention
+
+# Beyond this many standard deviations a weight is less than 1.6e-8 of the largest one: nothing in float32.
+_REACH = 6.0
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class GaussianAttention(PositionAttention):
+    """Self-attention with hard-coded weights: a normal distribution around a neighbour.
+
+    Use it in place of self-attention, where the neighbourhood says enough: the
+    weights are a constant per length, with nothing to train.
+
+        ê_ij^n = -(j - i - o_n)² / 2σ²
+        α_ij^n = softmax_j(ê_ij^n)
+        c_i    = Σ_n O^n Σ_j α_ij^n (W_v^n x_j) + b
+
+    Symbols: x the input; o_n the offset of head n; σ the standard deviation; W_v
+    `(width, heads, value_dim)`, O `(heads, value_dim, width)`.
+
+    Args:
+        num_heads, key_dim: number of heads; width of a head of a value, if `value_dim` says nothing else.
+        offsets: the heads take them in turn. The paper has (-1, 1) in the encoder and (-1, 0) in the decoder.
+        sigma: σ.
+        **kwargs: see `MultiHeadAttention`.
+
+    Shapes: `(batch, length, width)` in and out; scores `(batch, heads, length, length)`.
+
+    Masking: the weights of the positions that may be attended are scaled to sum to one.
+
+    State: the values of a window, `{"value": (batch, heads, window, value_dim), "position": (batch,)}`:
+    the six standard deviations beyond which a weight is nothing in float32.
+
+    Raises:
+        ValueError: σ that is not positive, offsets that are no integers, steps with an offset that looks
+            ahead, a value that is not the query.
+
+    Example:
+        >>> layer = GaussianAttention(num_heads=2, key_dim=4, offsets=(-1, 0))
+        >>> context = layer(keras.ops.ones((3, 5, 8)), use_causal_mask=True)  # (3, 5, 8)
+
+    Source: Zeng, section 3.1 (HC-SA, of You et al.).
+
+    Differences from the paper: weights sum to one at the borders too, where the
+    density of the distribution, taken as it is, leaves some outside.
+    """
+
+    def __init__(self, num_heads, key_dim, offsets=(-1, 1), sigma=1.0, **kwargs):
+        super().__init__(num_heads, key_dim, **kwargs)
+        offsets = tuple(offsets) if isinstance(offsets, (list, tuple)) else offsets
+        if not (isinstance(offsets, tuple) and offsets and all(type(o) is int for o in offsets)):
+            raise ValueError(
+                f"GaussianAttention: `offsets` must be integers, one or more. Received: offsets={offsets}."
+            )
+        if not isinstance(sigma, (int, float)) or not 0 < sigma < math.inf:
+            raise ValueError(f"GaussianAttention: `sigma` must be a positive number. Received: sigma={sigma}.")
+        self.offsets = offsets
+        self.sigma = float(sigma)
+
+    @property
+    def window(self):
+        """Positions up to the own one that can have weight."""
+        return math.ceil(_REACH * self.sigma) - min(self.offsets) + 1
+
+    def _energies(self, distance):
+        """Energies of the heads at distances j - i."""
+        centres = [self.offsets[n % len(self.offsets)] for n in range(self.num_heads)]
+        centres = ops.reshape(ops.convert_to_tensor(centres, dtype="float32"), (-1, *[1] * len(distance.shape)))
+        return -((ops.cast(distance, "float32")[None] - centres) ** 2) / (2 * self.sigma**2)
+
+    def position_energies(self, length):
+        """A constant per length."""
+        positions = ops.arange(length)
+        return self._energies(positions[None] - positions[:, None])
+
+    def prepare(self, value=None, key=None, value_mask=None, max_length=None):
+        """Project the values; for steps there is nothing to compute before."""
+        if value is not None:
+            return super().prepare(value, value_mask=value_mask)
+        if max(self.offsets) > 0:
+            raise ValueError(
+                f"GaussianAttention: steps cannot look ahead; take offsets of at most 0. Received: {self.offsets}."
+            )
+        return {"positions": self.positions(max_length)}
+
+    def initial_state(self, memory, batch_size=None):
+        """Return an empty window."""
+        position = self.first_position(batch_size)
+        return {
+            "value": ops.zeros((batch_size, self.num_heads, self.window, self.value_dim), dtype=self.compute_dtype),
+            "position": position,
+        }
+
+    def step(self, query, memory, state):
+        """Move the window on by one value, and weigh what stands in it."""
+        value = self.value_dense(ops.cast(query, self.compute_dtype)[:, None])
+        position = state["position"]
+        value = ops.concatenate([state["value"][:, :, 1:], value], axis=2)
+        state = {"value": value, "position": position + 1}
+        distance = ops.arange(1 - self.window, 1)
+        weights = masked_softmax(self._energies(distance), distance >= -position[0])
+        context = ops.matmul(ops.cast(weights, self.compute_dtype)[None, :, None], value)
+        distance = memory["positions"] - position[0]
+        scores = masked_softmax(self._energies(distance), distance <= 0)[None]
+        scores = ops.broadcast_to(scores, (ops.shape(query)[0], *scores.shape[1:]))
+        return self.merge(context, None)[:, 0], scores, state
+
+    def get_config(self):
+        """Return the arguments of the constructor."""
+        return {**super().get_config(), "offsets": list(self.offsets), "sigma": self.sigma}

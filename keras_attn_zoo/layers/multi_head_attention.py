@@ -1,0 +1,110 @@
+"""Multi-head attention: the scaled dot product of the Transformer, with a step for search."""
+
+import keras
+from keras import ops
+
+from keras_attn_zoo.layers.headed_attention import HeadedAttention
+from keras_attn_zoo.layers.loops import write
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class MultiHeadAttention(HeadedAttention):
+    """Scaled dot-product attention in several heads: the baseline of four papers.
+
+    Use it as self-attention and as cross-attention of a Transformer, where
+    `keras.layers.MultiHeadAttention` stands: arguments, call, weights and outputs
+    are the same, and search by steps comes with it.
+
+        ê_ij^n = (W_q^n s_i)ᵀ (W_k^n h_j) / √d_k
+        α_ij^n = softmax_j(ê_ij^n)
+        c_i    = Σ_n O^n Σ_j α_ij^n (W_v^n h_j) + b
+
+    Symbols: s the query, h key and value; n counts the heads; W_q, W_k
+    `(width, heads, key_dim)`, W_v `(width, heads, value_dim)`, each with a bias, O
+    `(heads, value_dim, output width)`.
+
+    Args:
+        num_heads, key_dim, value_dim: number of heads; widths d_k of a query's and key's head, and of a value's.
+        dropout: rate on the weights, which the scores do not show.
+        use_bias: whether the four projections have biases.
+        output_shape: width of the context; by default that of the query.
+        kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer,
+        kernel_constraint, bias_constraint, seed: as in Keras.
+
+    Shapes: see `AttentionLayer`; the context is as wide as `output_shape` says.
+
+    Masking: as Keras' layer, but a row with nothing to attend gives 0, bias
+    included, and softmax runs in float32 under every policy.
+
+    State: as self-attention the keys and values so far,
+    `{"key": (batch, heads, max_length, key_dim), "value": ..., "position": (batch,)}`;
+    as cross-attention none.
+
+    Raises:
+        ValueError: sizes that are no positive integers, a dropout outside [0, 1), shapes that do not fit.
+
+    Example:
+        >>> layer = MultiHeadAttention(num_heads=2, key_dim=4)
+        >>> context = layer(keras.ops.ones((3, 5, 8)), use_causal_mask=True)  # (3, 5, 8)
+
+    Source: Zeng, equations 1 and 2; Dang, section 2.7; Rosendahl, equation 1.
+    """
+
+    attends_to = "either"
+
+    def __init__(self, num_heads, key_dim, value_dim=None, **kwargs):
+        super().__init__(num_heads, key_dim, value_dim, **kwargs)
+        self.query_dense = self._projection("query", key_dim)
+        self.key_dense = self._projection("key", key_dim)
+
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        """Build the projections."""
+        self.query_dense.build(query_shape)
+        self.key_dense.build(key_shape or value_shape or query_shape)
+        super().build(query_shape, value_shape)
+
+    def prepare(self, value=None, key=None, value_mask=None, max_length=None):
+        """Project keys and values, once a sentence; for steps of self-attention there are none yet."""
+        if value is None:
+            return {"positions": self.positions(max_length)}
+        memory = super().prepare(value, key=key, value_mask=value_mask)
+        return {**memory, "value": self.value_dense(memory["value"])}
+
+    def project_key(self, key):
+        """W_k h_j."""
+        return self.key_dense(key)
+
+    def energies(self, query, memory):
+        """One matrix product a head."""
+        query = self.query_dense(query) * self.key_dim**-0.5
+        return ops.matmul(query, ops.transpose(memory["key"], (0, 1, 3, 2)))
+
+    def weigh(self, scores, memory, mask=None, training=None):
+        """Contexts of all heads, joined."""
+        return self.merge(ops.matmul(self.drop(scores, training), memory["value"]), mask)
+
+    def initial_state(self, memory, batch_size=None):
+        """Return empty places for the keys and values of self-attention."""
+        if "positions" not in memory:
+            return {}
+        position, length = self.first_position(batch_size), memory["positions"].shape[0]
+        return {
+            "key": ops.zeros((batch_size, self.num_heads, length, self.key_dim), dtype=self.compute_dtype),
+            "value": ops.zeros((batch_size, self.num_heads, length, self.value_dim), dtype=self.compute_dtype),
+            "position": position,
+        }
+
+    def step(self, query, memory, state):
+        """Attend from one target position; self-attention adds its key and value first."""
+        if "positions" not in memory:
+            return super().step(query, memory, state)
+        query = ops.cast(query, self.compute_dtype)[:, None]
+        position = state["position"]
+        state = {
+            "key": write(state["key"], self.key_dense(query), position[0], axis=2),
+            "value": write(state["value"], self.value_dense(query), position[0], axis=2),
+            "position": position + 1,
+        }
+        mask = (memory["positions"][None] <= position[:, None])[:, None, None]
+        context, scores = self.attend(query, state, mask)
+        return context[:, 0], scores[:, :, 0], state

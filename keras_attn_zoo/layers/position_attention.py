@@ -1,0 +1,76 @@
+"""What the attentions by position share: weights in which no token has a say."""
+
+from keras import ops
+
+from keras_attn_zoo.layers.headed_attention import HeadedAttention
+from keras_attn_zoo.layers.loops import write
+from keras_attn_zoo.layers.masks import masked_softmax
+
+
+class PositionAttention(HeadedAttention):
+    """Base of self-attention whose energies depend on positions alone.
+
+        α^n = softmax(Ê^n),   c_i = Σ_n O^n Σ_j α_ij^n (W_v^n x_j) + b
+
+    A subclass gives `position_energies`. There is no projection of query or key,
+    and where nothing is masked by sentence one softmax serves the whole batch.
+
+    State: the values so far, `{"value": (batch, heads, max_length, value_dim), "position": (batch,)}`;
+    the memory of the steps holds the softmaxed rows, made once a search.
+    """
+
+    attends_to = "itself"
+    max_length = None
+
+    def position_energies(self, length):
+        """Energies `(heads, length, length)` in float32."""
+        raise NotImplementedError
+
+    def _check_shapes(self, query, *others):
+        super()._check_shapes(query, *others)
+        if self.max_length is not None:
+            check_length(self, query.shape[1], self.max_length)
+
+    def prepare(self, value=None, key=None, value_mask=None, max_length=None, energies=None):
+        """Project the values; for steps, soften the rows of a causal call instead."""
+        positions = self.positions(max_length) if value is None else None
+        if energies is None:
+            energies = self.position_energies(max_length if value is None else ops.shape(value)[1])
+        if value is None:
+            return {"weights": masked_softmax(energies, positions[:, None] >= positions[None])}
+        memory = super().prepare(value, value_mask=value_mask)
+        return {**memory, "value": self.value_dense(memory["value"]), "energies": energies}
+
+    def attend(self, query, memory, mask, training=None):
+        """Weigh the values of all positions."""
+        batch, length = ops.shape(query)[0], ops.shape(query)[1]
+        scores = masked_softmax(memory["energies"][None], mask)
+        spread = ops.broadcast_to(scores, (batch, self.num_heads, length, length))
+        # Dropout differs from sentence to sentence, the weights need not.
+        weights = self.drop(spread if training and self.dropout else scores, training)
+        return self.merge(ops.matmul(weights, memory["value"]), mask), spread
+
+    def initial_state(self, memory, batch_size=None):
+        """Return empty places for the values."""
+        position = self.first_position(batch_size)
+        shape = (batch_size, self.num_heads, memory["weights"].shape[-1], self.value_dim)
+        return {"value": ops.zeros(shape, dtype=self.compute_dtype), "position": position}
+
+    def step(self, query, memory, state):
+        """Add the value of one position, and weigh those so far."""
+        value = self.value_dense(ops.cast(query, self.compute_dtype)[:, None])
+        position = state["position"]
+        state = {"value": write(state["value"], value, position[0], axis=2), "position": position + 1}
+        row = ops.take(memory["weights"], position[0], axis=1)[None]
+        context = ops.matmul(ops.cast(row, self.compute_dtype)[:, :, None], state["value"])
+        scores = ops.broadcast_to(row, (ops.shape(query)[0], *row.shape[1:]))
+        return self.merge(context, None)[:, 0], scores, state
+
+
+def check_length(layer, length, max_length):
+    """Raise where a sentence is longer than the matrices of a layer, as far as its length is known."""
+    if isinstance(length, int) and length > max_length:
+        raise ValueError(
+            f"{type(layer).__name__}: a sentence of {length} positions is longer than `max_length`={max_length}: "
+            f"make the layer with a larger one, or cut the sentence. Received: length {length}."
+        )

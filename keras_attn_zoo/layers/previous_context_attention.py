@@ -1,0 +1,59 @@
+"""Recurrent cross-attention whose query sees the previous context."""
+
+import keras
+from keras import ops
+
+from keras_attn_zoo.layers.recurrent_cross_attention import RecurrentCrossAttention
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class PreviousContextAttention(RecurrentCrossAttention):
+    """Multi-head cross-attention with the head's previous context concatenated to the query.
+
+    Use it as cross-attention of a Transformer's decoder, to tell each position
+    what the one before has read.
+
+        ê_ij^n = (W_k^n h_j)ᵀ (W_q^n s_i + W_f^n c_{i-1}^n) / √d_k,   c_0 = 0
+        α_ij^n = softmax_j(ê_ij^n),   c_i^n = Σ_j α_ij^n (W_v^n h_j)
+
+    Symbols: s the query, h key and value; n counts the heads; [W_q W_f] is the
+    paper's W_q', W_f `(heads, value_dim, key_dim)`; the contexts are joined as in
+    `MultiHeadAttention`.
+
+    In the loop c_{i-1} is not needed, only the weights that made it:
+    (W_f c_{i-1})ᵀ k_j = Σ_j' α_{i-1,j'} v_j'ᵀ W_fᵀ k_j, a matrix of source by source.
+
+    Args, shapes, masking, errors: see `MultiHeadAttention`; a `value` is needed.
+    Under dropout the context that is fed back is the dropped one.
+
+    State: `{"past": (batch, heads, source)}`, the previous weights.
+
+    Example:
+        >>> layer = PreviousContextAttention(num_heads=2, key_dim=4)
+        >>> context = layer(keras.ops.ones((3, 5, 8)), keras.ops.ones((3, 7, 8)))  # (3, 5, 8)
+
+    Source: Rosendahl, equation 2.
+    """
+
+    def build(self, query_shape, value_shape, key_shape=None):
+        """Make W_f and the projections."""
+        super().build(query_shape, value_shape, key_shape)
+        self.context_kernel = self.add_weight(
+            name="context_kernel",
+            shape=(self.num_heads, self.value_dim, self.key_dim),
+            initializer=self.options["kernel_initializer"].clone(),
+        )
+
+    def recall(self, memory):
+        """The matrix v_j'ᵀ W_fᵀ k_j / √d_k."""
+        values = ops.matmul(memory["value"], self.weight(self.context_kernel)) * self.key_dim**-0.5
+        return {"context_energies": ops.matmul(values, ops.transpose(memory["key"], (0, 1, 3, 2)))}
+
+    def recur(self, past, energies, memory):
+        """Add what the previous context says."""
+        past = ops.cast(past, self.compute_dtype)[:, :, None]
+        return energies + ops.cast(ops.matmul(past, memory["context_energies"])[:, :, 0], "float32")
+
+    def remember(self, past, energies, scores, weights):
+        """The weights that made the context."""
+        return weights

@@ -1,0 +1,55 @@
+"""Recurrent cross-attention whose query sees the weight that a source position has just had."""
+
+import keras
+from keras import ops
+
+from keras_attn_zoo.layers.recurrent_cross_attention import RecurrentCrossAttention
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class PreviousWeightAttention(RecurrentCrossAttention):
+    """Multi-head cross-attention with the previous weight of each source position concatenated to the query.
+
+    Use it as cross-attention of a Transformer's decoder, to tell each position
+    where the one before has looked.
+
+        ê_ij^n = (W_k^n h_j)ᵀ (W_q^n s_i + w^n α_{i-1,j}^n) / √d_k,   α_0 = 0
+        α_ij^n = softmax_j(ê_ij^n)
+
+    Symbols: s the query, h the key; n counts the heads; [W_q w] is the paper's
+    W_q', with one column w `(heads, key_dim)` for the weight, a number for each j.
+    So the energy is the plain one plus α_{i-1,j} · (k_jᵀ w) / √d_k.
+
+    Args, shapes, masking, errors: see `MultiHeadAttention`; a `value` is needed.
+    The weights that are fed back are those before dropout.
+
+    State: `{"past": (batch, heads, source)}`, the previous weights.
+
+    Example:
+        >>> layer = PreviousWeightAttention(num_heads=2, key_dim=4)
+        >>> context = layer(keras.ops.ones((3, 5, 8)), keras.ops.ones((3, 7, 8)))  # (3, 5, 8)
+
+    Source: Rosendahl, equation 3.
+    """
+
+    def build(self, query_shape, value_shape, key_shape=None):
+        """Make w and the projections."""
+        super().build(query_shape, value_shape, key_shape)
+        self.weight_kernel = self.add_weight(
+            name="weight_kernel",
+            shape=(self.num_heads, self.key_dim),
+            initializer=self.options["kernel_initializer"].clone(),
+        )
+
+    def recall(self, memory):
+        """The slope k_jᵀ w / √d_k."""
+        slopes = ops.matmul(memory["key"], self.weight(self.weight_kernel)[..., None])[..., 0]
+        return {"slopes": ops.cast(slopes, "float32") * self.key_dim**-0.5}
+
+    def recur(self, past, energies, memory):
+        """Add what the weights so far say."""
+        return energies + past * memory["slopes"]
+
+    def remember(self, past, energies, scores, weights):
+        """The weights of this position."""
+        return scores

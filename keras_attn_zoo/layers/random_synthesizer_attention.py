@@ -1,0 +1,73 @@
+"""Random Synthesizer: the attention weights are parameters."""
+
+import keras
+from keras import ops
+
+from keras_attn_zoo.layers.headed_attention import check_positive
+from keras_attn_zoo.layers.position_attention import PositionAttention, check_length
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class RandomSynthesizerAttention(PositionAttention):
+    """Self-attention whose energies are trained as they are, without a look at the tokens.
+
+    Use it in place of self-attention, where the pattern of positions says
+    enough; it saves the projections of query and key and their product.
+
+        α^n = softmax(A^n),   c_i = Σ_n O^n Σ_j α_ij^n (W_v^n x_j) + b
+
+    Symbols: x the input; A `(heads, max_length, max_length)`, trained; n counts
+    the heads; W_v `(width, heads, value_dim)`, O `(heads, value_dim, width)`.
+
+    Args:
+        num_heads, key_dim: number of heads; width of a head of a value, if `value_dim` says nothing else.
+        max_length: n, the longest sentence.
+        energy_initializer: initialiser of A.
+        **kwargs: see `MultiHeadAttention`.
+
+    Shapes: `(batch, length, width)` in and out; scores `(batch, heads, length, length)`.
+
+    Masking: softmax runs over the positions that may be attended.
+
+    State: the values so far, see `PositionAttention`.
+
+    Raises:
+        ValueError: a sentence longer than `max_length`; a value that is not the query.
+
+    Example:
+        >>> layer = RandomSynthesizerAttention(num_heads=2, key_dim=4, max_length=10)
+        >>> context = layer(keras.ops.ones((3, 5, 8)))  # (3, 5, 8)
+
+    Source: Zeng, section 3 (Syn-R, of Tay et al.).
+
+    Differences from the paper: a shorter sentence uses the upper left corner of A; the paper does not say.
+    """
+
+    def __init__(self, num_heads, key_dim, max_length=256, energy_initializer="random_normal", **kwargs):
+        super().__init__(num_heads, key_dim, **kwargs)
+        check_positive(self, "max_length", max_length)
+        self.max_length = max_length
+        self.energy_initializer = keras.initializers.get(energy_initializer)
+
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        """Make A and the projections."""
+        super().build(query_shape)
+        self.energy_matrices = self.add_weight(
+            name="energies",
+            shape=(self.num_heads, self.max_length, self.max_length),
+            initializer=self.energy_initializer,
+            autocast=False,
+        )
+
+    def position_energies(self, length):
+        """The corner of A."""
+        check_length(self, length, self.max_length)
+        return ops.convert_to_tensor(self.energy_matrices)[:, :length, :length]
+
+    def get_config(self):
+        """Return the arguments of the constructor."""
+        return {
+            **super().get_config(),
+            "max_length": self.max_length,
+            "energy_initializer": keras.initializers.serialize(self.energy_initializer),
+        }

@@ -1,0 +1,256 @@
+"""Recurrent attention (RAN): matrices of weights that a shared transition refines from layer to layer."""
+
+import keras
+from keras import ops
+
+from keras_attn_zoo.layers.headed_attention import check_positive
+from keras_attn_zoo.layers.position_attention import PositionAttention, check_length
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class InitialAttention(keras.layers.Layer):
+    """The matrices A_0 of recurrent attention, one a head, shared by the layers of one side.
+
+    Use it once for an encoder or a decoder, before the first layer.
+
+    Args:
+        num_heads, max_length: N and n, the longest sentence.
+        causal: keep the lower triangle alone, as the decoder of the paper does.
+        initializer: initialiser of the matrices.
+        trainable: False freezes them (the paper's ablation).
+
+    Shapes: in `(batch, length, ...)`, of which only the length counts, or the length itself;
+    out `(heads, length, max_length)`: the rows that are needed, in float32 under every policy.
+
+    Raises:
+        ValueError: a sentence longer than `max_length`.
+
+    Example:
+        >>> InitialAttention(num_heads=2, max_length=10)(keras.ops.ones((3, 5, 8)))  # (2, 5, 10)
+
+    Source: Zeng, section 2.2.
+    """
+
+    def __init__(self, num_heads, max_length, causal=False, initializer="random_normal", **kwargs):
+        kwargs.setdefault("dtype", "float32")
+        super().__init__(**kwargs)
+        check_positive(self, "num_heads", num_heads)
+        check_positive(self, "max_length", max_length)
+        self.num_heads = num_heads
+        self.max_length = max_length
+        self.causal = bool(causal)
+        self.initializer = keras.initializers.get(initializer)
+
+    def build(self, input_shape=None):
+        """Make A_0."""
+        self.matrices = self.add_weight(
+            name="matrices", shape=(self.num_heads, self.max_length, self.max_length), initializer=self.initializer
+        )
+        self.built = True
+
+    def call(self, inputs):
+        """Return the first rows, as many as there are positions."""
+        return self.rows(ops.shape(inputs)[1])
+
+    def rows(self, length):
+        """The first `length` rows."""
+        check_length(self, length, self.max_length)
+        matrices = ops.convert_to_tensor(self.matrices)
+        if self.causal:
+            matrices = ops.tril(matrices)
+        return matrices[:, :length]
+
+    def compute_output_spec(self, inputs):
+        """Return the shape and type of the rows."""
+        check_length(self, inputs.shape[1], self.max_length)
+        return keras.KerasTensor((self.num_heads, inputs.shape[1], self.max_length), "float32")
+
+    def get_config(self):
+        """Return the arguments of the constructor."""
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "max_length": self.max_length,
+            "causal": self.causal,
+            "initializer": keras.initializers.serialize(self.initializer),
+        }
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class RecurrentTransition(keras.layers.Layer):
+    """The transition from the matrices of one layer to those of the next, shared by all layers and heads.
+
+    Use it once for an encoder or a decoder, and apply it before each layer.
+
+        Â_l = LN(tanh(W A_{l-1} + b)),   A_l = Â_l + A_{l-1}
+
+    Symbols: A `(heads, length, max_length)`; W `(max_length, max_length)`, b and
+    LN act on the last axis, the attended position.
+
+    Args:
+        normalize, residual: False leaves out LN, or the addition (the paper's ablations).
+
+    Shapes: `(heads, length, max_length)` in and out. Rows do not depend on one
+    another: only those that a batch needs are computed.
+
+    Example:
+        >>> RecurrentTransition()(keras.ops.ones((2, 5, 10)))  # (2, 5, 10)
+
+    Source: Zeng, equations 3 and 4. The authors' released code leaves LN out; the paper has it.
+    """
+
+    def __init__(self, normalize=True, residual=True, **kwargs):
+        kwargs.setdefault("dtype", "float32")
+        super().__init__(**kwargs)
+        self.normalize = bool(normalize)
+        self.residual = bool(residual)
+
+    def build(self, input_shape):
+        """Make W, b and LN."""
+        self.dense = keras.layers.Dense(input_shape[-1], activation="tanh", dtype=self.dtype_policy, name="dense")
+        self.dense.build(input_shape)
+        if self.normalize:
+            self.normalization = keras.layers.LayerNormalization(dtype=self.dtype_policy, name="normalization")
+            self.normalization.build(input_shape)
+        self.built = True
+
+    def call(self, energies):
+        """Return A_l."""
+        refined = self.dense(energies)
+        if self.normalize:
+            refined = self.normalization(refined)
+        return refined + energies if self.residual else refined
+
+    def compute_output_shape(self, input_shape):
+        """Return the shape, which stays."""
+        return input_shape
+
+    def get_config(self):
+        """Return the arguments of the constructor."""
+        return {**super().get_config(), "normalize": self.normalize, "residual": self.residual}
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class RecurrentAttention(PositionAttention):
+    """Self-attention with learned matrices that are refined from layer to layer (RAN).
+
+    Use it in place of self-attention: by itself with matrices of its own, or in
+    a stack of layers that share them::
+
+        energies = InitialAttention(num_heads=8, max_length=100)(x)
+        transition = RecurrentTransition()
+        for layer in layers:
+            energies = transition(energies)
+            x = x + layer(x, energies=energies)
+
+    The equation, with A_l = A_{l-1} + LN(tanh(W A_{l-1} + b)) of `RecurrentTransition`:
+
+        α^n = softmax(A_l^n),   c_i = Σ_n O^n Σ_j α_ij^n (W_v^n x_j) + b
+
+    Symbols: x the input; A_0 `(heads, max_length, max_length)`, trained; n counts
+    the heads; W_v `(width, heads, value_dim)`, O `(heads, value_dim, width)`.
+
+    Args:
+        num_heads, key_dim: number of heads; width of a head of a value, if `value_dim` says nothing else.
+        max_length: the longest sentence, for matrices of its own: A_1 of an own A_0. None: the call gets `energies`.
+        causal: for own matrices, see `InitialAttention`.
+        **kwargs: see `MultiHeadAttention`. The paper has a dropout of 0.2.
+
+    Shapes: `(batch, length, width)` in and out; scores `(batch, heads, length, length)`;
+    energies, where they are given, `(heads, length, max_length)`.
+
+    Masking: softmax runs over the positions that may be attended.
+
+    State: the values so far, see `PositionAttention`; the matrices are softmaxed
+    once a search, in `prepare(max_length=..., energies=...)`.
+
+    Raises:
+        ValueError: a sentence longer than `max_length`; neither `max_length` nor `energies`, or both; a value
+            that is not the query.
+
+    Example:
+        >>> layer = RecurrentAttention(num_heads=2, key_dim=4, max_length=10)
+        >>> context = layer(keras.ops.ones((3, 5, 8)))  # (3, 5, 8)
+
+    Source: Zeng, section 2.2, equations 2 to 4.
+
+    Differences from the paper: none known. The first layer already uses A_1; W
+    acts on the attended position; the decoder's A_0 is a lower triangle.
+    """
+
+    def __init__(self, num_heads, key_dim, max_length=None, causal=False, **kwargs):
+        super().__init__(num_heads, key_dim, **kwargs)
+        check_positive(self, "max_length", max_length, optional=True)
+        if causal and max_length is None:
+            raise ValueError("RecurrentAttention: `causal` belongs to own matrices, of `max_length`. Received: None.")
+        self.max_length = max_length
+        self.causal = bool(causal)
+        if max_length is not None:
+            self.initial_attention = InitialAttention(num_heads, max_length, causal, name="initial_attention")
+            self.transition = RecurrentTransition(name="transition")
+
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        """Build the projections, and matrices of its own."""
+        super().build(query_shape)
+        if self.max_length is not None:
+            self.initial_attention.build()
+            self.transition.build((self.num_heads, None, self.max_length))
+
+    def call(
+        self,
+        query,
+        value=None,
+        key=None,
+        query_mask=None,
+        value_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        use_causal_mask=False,
+        training=None,
+        energies=None,
+    ):
+        """Attend from every position, with energies of the layer below refined, or its own."""
+        return super().call(
+            query,
+            value,
+            key,
+            query_mask,
+            value_mask,
+            attention_mask,
+            return_attention_scores,
+            use_causal_mask,
+            training,
+            energies=energies,
+        )
+
+    def prepare(self, value=None, key=None, value_mask=None, max_length=None, energies=None):
+        """Project the values; for steps, soften the rows of a causal call instead."""
+        if energies is not None:
+            if self.max_length is not None:
+                raise ValueError("RecurrentAttention: `energies` are for a layer without `max_length`. Received: both.")
+            length = max_length if value is None else ops.shape(value)[1]
+            self._check_energies(energies, length)
+            energies = energies[:, :length, :length]
+        return super().prepare(value, key, value_mask, max_length, energies)
+
+    def _check_energies(self, energies, length):
+        """Raise where energies from outside are too few."""
+        shape, wanted = tuple(energies.shape), (self.num_heads, length, length)
+        fits = len(shape) == 3 and shape[0] == self.num_heads
+        for have, want in zip(shape[1:], wanted[1:], strict=False):
+            fits = fits and (not isinstance(have, int) or not isinstance(want, int) or have >= want)
+        if not fits:
+            raise ValueError(
+                "RecurrentAttention: `energies` must have shape (heads, length, max_length) of at least "
+                f"{wanted}. Received: shape {shape}."
+            )
+
+    def position_energies(self, length):
+        """A_1 of the layer's own A_0, as many rows as there are positions."""
+        if self.max_length is None:
+            raise ValueError("RecurrentAttention: give `max_length`, or `energies` in the call. Received: neither.")
+        return self.transition(self.initial_attention.rows(length))[:, :, :length]
+
+    def get_config(self):
+        """Return the arguments of the constructor."""
+        return {**super().get_config(), "max_length": self.max_length, "causal": self.causal}

@@ -1,0 +1,59 @@
+"""Recurrent cross-attention that turns away from what has been attended to already."""
+
+import keras
+
+from keras_attn_zoo.layers.recurrent_cross_attention import RecurrentCrossAttention
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class WeightSubtractionAttention(RecurrentCrossAttention):
+    """Multi-head cross-attention whose energies fall with the weights so far: coverage without a parameter.
+
+    Use it as cross-attention of a Transformer's decoder, against words that are
+    translated twice.
+
+        å_ij^n = ê_ij^n - λ/√d_k Σ_{i'<i} α_{i'j}^n
+        α_ij^n = softmax_j(å_ij^n)
+
+    Symbols: ê the energies of `MultiHeadAttention`; n counts the heads; λ the
+    strength of the coverage.
+
+    Args:
+        subtraction: λ, at least 0.
+        num_heads, key_dim, **kwargs: see `MultiHeadAttention`.
+
+    Shapes, masking: see `MultiHeadAttention`; a `value` is needed. The weights
+    that are added up are those before dropout.
+
+    State: `{"past": (batch, heads, source)}`, the sum of the weights so far.
+
+    Raises:
+        ValueError: a negative λ, and what `MultiHeadAttention` raises.
+
+    Example:
+        >>> layer = WeightSubtractionAttention(num_heads=2, key_dim=4)
+        >>> context = layer(keras.ops.ones((3, 5, 8)), keras.ops.ones((3, 7, 8)))  # (3, 5, 8)
+
+    Source: Rosendahl, equation 10; λ = 0.5 from section 5.1.
+    """
+
+    def __init__(self, num_heads, key_dim, value_dim=None, subtraction=0.5, **kwargs):
+        super().__init__(num_heads, key_dim, value_dim, **kwargs)
+        if not isinstance(subtraction, (int, float)) or not 0 <= subtraction < float("inf"):
+            raise ValueError(
+                "WeightSubtractionAttention: `subtraction` must be a number of at least 0. "
+                f"Received: subtraction={subtraction}."
+            )
+        self.subtraction = float(subtraction)
+
+    def recur(self, past, energies, memory):
+        """Subtract the weights so far."""
+        return energies - (self.subtraction * self.key_dim**-0.5) * past
+
+    def remember(self, past, energies, scores, weights):
+        """Add the weights of this position."""
+        return past + scores
+
+    def get_config(self):
+        """Return the arguments of the constructor."""
+        return {**super().get_config(), "subtraction": self.subtraction}

@@ -1,0 +1,153 @@
+"""Multi-head attention against Keras' own layer, and dropout in all attentions with heads."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attn_zoo.layers import ATTENTIONS, MultiHeadAttention, get_attention
+from tests.layers.calls import compiled, to_numpy
+from tests.layers.cases import masks_of, numbers
+from tests.weights import fill_weights
+
+QUERY, VALUE, KEY = numbers("query", 2, 3, 7), numbers("value", 2, 5, 13), numbers("key", 2, 5, 11)
+HEADED = sorted(name for name, entry in ATTENTIONS.items() if issubclass(entry.layer, MultiHeadAttention))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"num_heads": 3, "key_dim": 5},
+        {"num_heads": 1, "key_dim": 5, "value_dim": 2, "output_shape": 17},
+        {"num_heads": 3, "key_dim": 5, "use_bias": False},
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+def test_equal_to_keras_with_its_weights(arguments, dtype, tmp_path):
+    """Weights go from Keras' layer into ours by value, and back by file."""
+    theirs = keras.layers.MultiHeadAttention(**arguments, dtype=dtype, name="attention")
+    ours = MultiHeadAttention(**arguments, dtype=dtype, name="attention")
+    masks = masks_of(3, 5)
+    # Keras gives a row with nothing to attend weights where ours gives 0.
+    masks["attention_mask"][0, 1] = True
+    masks["query_mask"][:] = True
+
+    def call(layer):
+        run = compiled(lambda inputs: layer(**inputs, return_attention_scores=True))
+        return run({"query": QUERY, "value": VALUE, "key": KEY, **masks})
+
+    call(theirs)
+    fill_weights(theirs)
+    call(ours)
+    by_part = {w.path.split("/", 1)[1]: w for w in theirs.weights}
+    for weight in ours.weights:
+        weight.assign(ops.convert_to_numpy(by_part.pop(weight.path.split("/", 1)[1]).value))
+    assert not by_part
+    tolerance = 2e-6 if dtype == "float32" else 3e-2
+    for found, wanted in zip(call(ours), call(theirs), strict=True):
+        np.testing.assert_allclose(found, wanted, atol=tolerance)
+
+
+def test_weight_files_of_keras(tmp_path):
+    """A model saved with Keras' layer loads with ours in its place, and the other way round."""
+
+    def model(layer):
+        query, value = keras.Input((None, 7)), keras.Input((None, 13))
+        built = keras.Model([query, value], layer(num_heads=2, key_dim=4, name="attention")(query, value))
+        return built
+
+    for a, b in (
+        (keras.layers.MultiHeadAttention, MultiHeadAttention),
+        (MultiHeadAttention, keras.layers.MultiHeadAttention),
+    ):
+        first, second = model(a), model(b)
+        fill_weights(first)
+        first.save_weights(tmp_path / "model.weights.h5")
+        second.load_weights(tmp_path / "model.weights.h5")
+        found, wanted = (ops.convert_to_numpy(m([QUERY, VALUE])) for m in (second, first))
+        np.testing.assert_allclose(found, wanted, atol=2e-6)
+
+
+def test_options_of_keras():
+    layer = MultiHeadAttention(
+        num_heads=2,
+        key_dim=4,
+        kernel_initializer="ones",
+        bias_initializer=keras.initializers.Constant(2.0),
+        kernel_regularizer=keras.regularizers.L2(0.5),
+        bias_constraint="non_neg",
+        seed=3,
+    )
+    layer = MultiHeadAttention.from_config(layer.get_config())
+    layer(QUERY, VALUE)
+    assert len(layer.weights) == 8
+    for weight in layer.weights:
+        kernel = weight.name == "kernel"
+        assert np.all(ops.convert_to_numpy(weight.value) == (1 if kernel else 2))
+        assert (weight.regularizer is not None) == kernel
+        assert (weight.constraint is not None) != kernel
+    kernels = [w for w in layer.weights if w.name == "kernel"]
+    assert float(sum(layer.losses)) == 0.5 * sum(np.prod(w.shape) for w in kernels)
+
+
+@pytest.mark.parametrize("name", HEADED)
+def test_dropout_on_weights(name):
+    """Dropout changes the context in training alone, and the scores of a position in no case."""
+    dropped = get_attention(name, 6, num_heads=2, dropout=0.5, seed=1, name="attention")
+    plain = get_attention(name, 6, num_heads=2, name="attention")
+    query, value = numbers("query", 4, 5, 6), numbers("value", 4, 7, 6)
+    for layer in (dropped, plain):
+        layer.build(query.shape, value.shape)
+        fill_weights(layer)
+
+    def call(layer, training):
+        run = compiled(lambda q, v: layer(q, v, return_attention_scores=True, training=training))
+        return run(query, value)
+
+    context, scores = call(plain, False)
+    np.testing.assert_array_equal(call(plain, True)[0], context)
+    np.testing.assert_array_equal(call(dropped, False)[0], context)
+    one, shown = call(dropped, True)
+    assert np.abs(one - context).max() > 0.01
+    # The first position has no past in which anything was dropped.
+    np.testing.assert_allclose(shown[:, :, 0], scores[:, :, 0], atol=1e-6)
+
+
+def test_dropout_drops_whole_weights():
+    """With an identity for the maps the context shows the weights: each is 0 or twice its score."""
+    layer = MultiHeadAttention(num_heads=1, key_dim=5, dropout=0.5, use_bias=False, seed=2)
+    query, value = numbers("query", 64, 3, 5), np.broadcast_to(np.eye(5, dtype="float32"), (64, 5, 5))
+    layer.build(query.shape, value.shape)
+    layer.value_dense.kernel.assign(np.eye(5)[:, None])
+    layer.output_dense.kernel.assign(np.eye(5)[None])
+    context, scores = to_numpy(layer(query, value, training=True, return_attention_scores=True))
+    kept = context != 0
+    assert 0.4 < kept.mean() < 0.6
+    np.testing.assert_allclose(context[kept], 2 * scores[:, 0][kept], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_heads": 0, "key_dim": 4}, "`num_heads` must be a positive integer. Received: num_heads=0"),
+        ({"num_heads": 2, "key_dim": -4}, "`key_dim` must be a positive integer. Received: key_dim=-4"),
+        ({"num_heads": 2, "key_dim": 4.0}, "`key_dim` must be a positive integer. Received: key_dim=4.0"),
+        ({"num_heads": 2, "key_dim": 4, "value_dim": 0}, "`value_dim` must be a positive integer"),
+        ({"num_heads": 2, "key_dim": 4, "output_shape": (3, 4)}, "`output_shape` must be a positive integer"),
+        ({"num_heads": 2, "key_dim": 4, "dropout": 1.0}, r"`dropout` must lie in \[0, 1\). Received: dropout=1.0"),
+        ({"num_heads": 2, "key_dim": 4, "dropout": -0.1}, r"`dropout` must lie in \[0, 1\)"),
+    ],
+)
+def test_arguments_that_do_not_fit(arguments, message):
+    with pytest.raises(ValueError, match=f"MultiHeadAttention: {message}"):
+        MultiHeadAttention(**arguments)
+
+
+@pytest.mark.parametrize("name", [name for name, entry in ATTENTIONS.items() if "decoder" in entry.places])
+def test_steps_of_self_attention_need_a_length_and_a_batch(name):
+    layer = get_attention(name, 6, num_heads=2, place="decoder")
+    layer.build((None, None, 6))
+    with pytest.raises(ValueError, match=f"{type(layer).__name__}: steps of self-attention need `max_length`"):
+        layer.prepare()
+    with pytest.raises(ValueError, match=f"{type(layer).__name__}: steps of self-attention need `batch_size`"):
+        layer.initial_state(layer.prepare(max_length=5))

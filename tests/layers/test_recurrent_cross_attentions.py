@@ -1,0 +1,93 @@
+"""What the laws do not say of recurrent cross-attentions: their arguments, and options at other values."""
+
+import functools
+
+import numpy as np
+import pytest
+
+from keras_attn_zoo.layers import (
+    EnergyAccumulationAttention,
+    ExpandedKeyValueAttention,
+    MultiHeadAttention,
+    WeightSubtractionAttention,
+)
+from tests.layers.calls import compiled
+from tests.layers.cases import numbers, weights_of
+from tests.layers.references import energy_accumulation
+from tests.weights import fill_weights
+
+SIZES = {"num_heads": 2, "key_dim": 3}
+QUERY, VALUE = numbers("query", 2, 3, 7), numbers("value", 2, 5, 7)
+
+
+def outputs(layer, query=QUERY, value=VALUE, **masks):
+    layer.build(query.shape, value.shape)
+    fill_weights(layer)
+    return compiled(lambda q, v: layer(q, v, return_attention_scores=True, **masks))(query, value)
+
+
+@pytest.mark.parametrize(("mixing", "window"), [(0.5, 0), (0.9, 1), (0.05, 2), (0.3, 50)])
+def test_energy_accumulation_at_other_settings(mixing, window):
+    """Among them a decay that is still felt after forty positions, and a window beyond the sentence."""
+    query, value = numbers("long query", 2, 40, 7), numbers("value", 2, 11, 7)
+    real = np.ones((2, 11), dtype=bool)
+    real[1, 6:] = False
+    layer = EnergyAccumulationAttention(**SIZES, mixing=mixing, window=window, name="attention")
+    found = outputs(layer, query, value, value_mask=real)
+    reference = functools.partial(energy_accumulation, mixing=mixing, window=window)
+    for sentence in range(2):
+        mask = np.broadcast_to(real[sentence], (2, 40, 11))
+        wanted = reference(weights_of(layer), query[sentence], value[sentence], value[sentence], mask, real[sentence])
+        for part, name in zip(range(2), ("context", "scores"), strict=True):
+            np.testing.assert_allclose(found[part][sentence], wanted[part], atol=5e-6, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [EnergyAccumulationAttention(**SIZES, mixing=1.0, name="attention"),
+     WeightSubtractionAttention(**SIZES, subtraction=0.0, name="attention")],
+)  # fmt: skip
+def test_settings_that_leave_nothing_but_multi_head_attention(layer):
+    wanted = outputs(MultiHeadAttention(**SIZES, name="attention"))
+    for a, b in zip(outputs(layer), wanted, strict=True):
+        np.testing.assert_allclose(a, b, atol=2e-6)
+
+
+@pytest.mark.parametrize("variant", [1, 2, 3, 4])
+def test_expanded_key_value_survives_extreme_energies(variant):
+    """Where the source's energies are far below or above the pair's, shares are 0 or 1 and nothing is NaN."""
+    for scale in (1e3, 1e-3):
+        layer = ExpandedKeyValueAttention(**SIZES, variant=variant, name="attention")
+        context, scores = outputs(layer, scale * QUERY, VALUE)
+        assert np.all(np.isfinite(context))
+        assert np.all((scores >= 0) & (scores <= 1))
+
+
+@pytest.mark.parametrize(
+    ("layer", "arguments", "message"),
+    [
+        (ExpandedKeyValueAttention, {"variant": 5}, "`variant` must be one of 1, 2, 3, 4. Received: variant=5"),
+        (ExpandedKeyValueAttention, {"variant": "1"}, "`variant` must be one of 1, 2, 3, 4. Received: variant='1'"),
+        (ExpandedKeyValueAttention, {"variant": True}, "`variant` must be one of"),
+        (EnergyAccumulationAttention, {"mixing": 0}, r"`mixing` must lie in \(0, 1\]. Received: mixing=0"),
+        (EnergyAccumulationAttention, {"mixing": 1.1}, r"`mixing` must lie in \(0, 1\]. Received: mixing=1.1"),
+        (EnergyAccumulationAttention, {"mixing": "half"}, r"`mixing` must lie in \(0, 1\]"),
+        (
+            EnergyAccumulationAttention,
+            {"window": -1},
+            "`window` must be .* 0 to 1000. Received: window=-1",
+        ),
+        (EnergyAccumulationAttention, {"window": 2.5}, "`window` must be an integer from 0 to 1000"),
+        (EnergyAccumulationAttention, {"window": 10**6}, "`window` must be an integer from 0 to 1000"),
+        (WeightSubtractionAttention, {"subtraction": -0.5}, "`subtraction` must be .* Received: subtraction=-0.5"),
+        (WeightSubtractionAttention, {"subtraction": float("nan")}, "`subtraction` must be a number of at least 0"),
+    ],
+)
+def test_arguments_that_do_not_fit(layer, arguments, message):
+    with pytest.raises(ValueError, match=f"{layer.__name__}: {message}"):
+        layer(**SIZES, **arguments)
+
+
+def test_variant_1_needs_one_width():
+    with pytest.raises(ValueError, match=r"variant 1 .* of one width. Received: context 7, key 9, value 9"):
+        ExpandedKeyValueAttention(**SIZES, variant=1)(QUERY, numbers("value", 2, 5, 9))
