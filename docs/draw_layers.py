@@ -1,0 +1,86 @@
+"""Draw the weights of every attention layer on one toy sentence: `layers-cross.png` and `layers-self.png`.
+
+Nothing is trained. Each word is a unit vector, each position another; a target word asks for the source word that it
+translates and, less so, for its own position. What a mechanism adds to that is set by hand.
+
+  KERAS_BACKEND=jax python docs/draw_layers.py
+"""
+
+from pathlib import Path
+
+import numpy as np
+from keras import ops
+
+from keras_attn_zoo.analysis.pictures import plot_attentions
+from keras_attn_zoo.layers import ATTENTIONS, get_attention
+
+SOURCE = ["die", "Bäuerin", "füttert", "die", "Gänse"]
+TARGET = ["the", "farmer", "feeds", "the", "geese"]
+WIDTH = 16
+EYE = np.eye(WIDTH)
+
+# What the equation of a mechanism adds, large enough to be seen: arguments of the layer, and weights by name.
+SETTINGS = {
+    "bahdanau_feedback": ({}, {"feedback_kernel": 0.1}),
+    "previous_context": ({}, {"context_kernel": 4.0 * EYE}),
+    "previous_weight": ({}, {"weight_kernel": 8.0}),
+    "accumulated_weight": ({}, {"weight_kernel": -8.0}),
+    "energy_accumulation": ({"window": 1}, {}),
+    "weight_subtraction": ({"subtraction": 10.0}, {}),
+    "expanded_key_value_2": ({}, {"context_key_kernel": 0.4}),
+    "expanded_key_value_3": ({}, {"context_key_kernel": 0.4}),
+    "expanded_key_value_4": ({}, {"context_key_kernel": 0.4}),
+}
+
+
+def sentences():
+    """Source and target as vectors."""
+    words = np.stack([EYE[SOURCE.index(word)] for word in SOURCE])
+    positions = EYE[len(SOURCE) : 2 * len(SOURCE)]
+    source = words + 0.6 * positions
+    return 3 * source[None].astype("float32"), source[None].astype("float32")
+
+
+def by_hand(name):
+    """Weights by name that make a match the highest energy, and what the mechanism adds."""
+    if name in ("bahdanau", "bahdanau_feedback", "luong_concat"):
+        common = {"query_kernel": 2 / 3 * EYE, "key_kernel": 2 * EYE, "energy_kernel": -3.0}
+    else:
+        maps = {f"{part}/kernel": EYE[:, None] for part in ("key", "value")}
+        maps |= {"query/kernel": np.sqrt(WIDTH) * EYE[:, None], "attention_output/kernel": EYE[None]}
+        common = {"kernel": EYE, **maps}
+    return {**common, **SETTINGS.get(name, ({}, {}))[1]}
+
+
+def weights_of(name, place):
+    """Scores of one layer, `(target, source)`."""
+    query, value = sentences()
+    arguments = SETTINGS.get(name, ({}, {}))[0]
+    layer = get_attention(name, WIDTH, num_heads=1, max_length=len(SOURCE), place=place, **arguments)
+    inputs = (query, value) if place == "cross" else (query,)
+    layer.build(*(x.shape for x in inputs))
+    rng, given = np.random.default_rng(4), by_hand(name)
+    for weight in layer.weights:
+        found = given.get(weight.path.split("/", 1)[-1], 0.0)
+        if weight.path.endswith(("energies", "matrices", "dense/kernel")) and place != "cross":
+            # Trained matrices of positions: any will do.
+            found = rng.normal(size=weight.shape)
+        if weight.path.endswith("gamma"):
+            found = 1.0
+        weight.assign(np.broadcast_to(found, weight.shape))
+    _, scores = layer(*inputs, use_causal_mask=place != "cross", return_attention_scores=True)
+    return ops.convert_to_numpy(scores)[0, 0]
+
+
+def main():
+    """Draw both pictures."""
+    here = Path(__file__).parent
+    for place, file, target in (("cross", "layers-cross.png", TARGET), ("decoder", "layers-self.png", SOURCE)):
+        names = [name for name, entry in ATTENTIONS.items() if place in entry.places]
+        panels = [(name.replace("_", " "), weights_of(name, place)) for name in names]
+        plot_attentions(panels, SOURCE, target, here / file)
+        print(here / file)
+
+
+if __name__ == "__main__":
+    main()
