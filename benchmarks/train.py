@@ -1,9 +1,11 @@
-"""Training speed of the RNN translators: steps and target tokens a second, compilation apart.
+"""Training speed of the translators: steps and target tokens a second, compilation apart.
 
-Random ids of one length, Adam, dropout as given; every system in one process, one after the other.
+Random ids of one length, Adam, dropout as given; every system in one process, one after the other. The time of a step
+is given relative to the first system's.
 
   KERAS_BACKEND=jax python benchmarks/train.py
   KERAS_BACKEND=torch python benchmarks/train.py --systems uniform bahdanau --batch 32 --length 30
+  KERAS_BACKEND=jax python benchmarks/train.py --systems transformer ran-all previous-weight --set width=256
 """
 
 import argparse
@@ -13,9 +15,11 @@ import time
 import keras
 import numpy as np
 
+from keras_attn_zoo.cli import add_override_argument
+from keras_attn_zoo.experiments.run import BODIES
 from keras_attn_zoo.experiments.systems import SYSTEMS
 from keras_attn_zoo.experiments.table import markdown_table
-from keras_attn_zoo.models import RNNBackbone, Translator
+from keras_attn_zoo.models import Translator
 
 
 class Clock(keras.callbacks.Callback):
@@ -33,12 +37,12 @@ class Clock(keras.callbacks.Callback):
         self.seconds.append(time.perf_counter() - self._began)
 
 
-def measure(backbone, options):
+def measure(system, options):
     """Return the seconds of the first step, and the median of the others."""
     rng = np.random.default_rng(0)
     shape = (options.batch, options.length)
     ids = [rng.integers(4, options.vocabulary, shape).astype("int32") for _ in range(3)]
-    model = Translator(RNNBackbone(options.vocabulary, options.vocabulary, **backbone))
+    model = Translator(BODIES[system.body](options.vocabulary, options.vocabulary, **system.backbone))
     model.compile(optimizer=keras.optimizers.Adam(1e-3, global_clipnorm=1.0))
     x = {"encoder_token_ids": ids[0], "encoder_padding_mask": np.ones(shape, "bool"), "decoder_token_ids": ids[1]}
     many = keras.tree.map_structure(lambda a: np.concatenate([a] * (options.steps + 2)), (x, ids[2]))
@@ -55,15 +59,20 @@ def main():
     parser.add_argument("--length", type=int, default=16)
     parser.add_argument("--vocabulary", type=int, default=8000)
     parser.add_argument("--steps", type=int, default=8)
+    add_override_argument(parser)
     options = parser.parse_args()
-    rows = []
+    rows, baseline = [], None
     for name in options.systems:
-        first, step, parameters = measure(SYSTEMS[name].backbone, options)
+        first, step, parameters = measure(SYSTEMS[name].override(**options.set), options)
+        baseline = baseline or step
         tokens = options.batch * options.length / step
-        rows.append([name, f"{1 / step:.2f}", f"{tokens:.0f}", f"{first - step:.1f}", f"{parameters / 1e6:.1f} M"])
+        figures = [f"{step / baseline:.2f}", f"{1 / step:.2f}", f"{tokens:.0f}", f"{first - step:.1f}"]
+        rows.append([name, *figures, f"{parameters / 1e6:.1f} M"])
         print(f"{name}: {1 / step:.2f} steps/s", flush=True)
     print(f"\n{keras.config.backend()}, batch {options.batch}, length {options.length}, V {options.vocabulary}\n")
-    print(markdown_table(["system", "steps/s", "target tokens/s", "compilation s", "parameters"], rows))
+    print(
+        markdown_table(["system", "time of a step", "steps/s", "target tokens/s", "compilation s", "parameters"], rows)
+    )
 
 
 if __name__ == "__main__":

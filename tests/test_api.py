@@ -35,6 +35,14 @@ PUBLIC = {
         "RNNDecoder",
         "Readout",
         "TokenEmbedding",
+        "TransformerBackbone",
+        "TransformerDecoderLayer",
+        "TransformerEncoderLayer",
+        "TransformerLayer",
+        "TransformerPreprocessor",
+        "TransformerTokenizer",
+        "TransformerTranslator",
+        "TranslationBackbone",
         "TranslationPreprocessor",
         "TranslationTokenizer",
         "Translator",
@@ -64,7 +72,30 @@ ATTENTION_NAMES = {
     "uniform",
     "weight_subtraction",
 }
-SYSTEM_NAMES = {"bahdanau", "bahdanau-feedback", "luong-concat", "luong-dot", "luong-general", "uniform"}
+SYSTEM_NAMES = {
+    "accumulated-weight",
+    "bahdanau",
+    "bahdanau-feedback",
+    "energy-accumulation",
+    "expanded-key-value-1",
+    "expanded-key-value-2",
+    "expanded-key-value-3",
+    "expanded-key-value-4",
+    "gaussian",
+    "luong-concat",
+    "luong-dot",
+    "luong-general",
+    "previous-context",
+    "previous-weight",
+    "ran-all",
+    "ran-d",
+    "ran-e",
+    "synthesizer",
+    "transformer",
+    "transformer-average",
+    "uniform",
+    "weight-subtraction",
+}
 
 
 @pytest.mark.parametrize("module", PUBLIC)

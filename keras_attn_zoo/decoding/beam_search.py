@@ -134,7 +134,8 @@ class BeamSearch(keras_hub.samplers.Sampler):
             rows = ops.reshape(ops.arange(batch, dtype="int32")[:, None] * beams + parents, (-1,))
 
             def follow(x):
-                return ops.take(x, rows, axis=0)
+                # A single beam has nobody to follow, and its state stays where it is.
+                return x if beams == 1 else ops.take(x, rows, axis=0)
 
             tokens = follow(tokens)
             state = tree.map_structure(follow, new["state"])

@@ -20,13 +20,20 @@ from keras_attn_zoo.evaluation.timing import CompilationClock
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.word_alignment import align_words, sentence_picture
 from keras_attn_zoo.files import read_json, write_text
-from keras_attn_zoo.models import RNNBackbone, TranslationPreprocessor, TranslationTokenizer, Translator
+from keras_attn_zoo.models import (
+    RNNBackbone,
+    TransformerBackbone,
+    TranslationPreprocessor,
+    TranslationTokenizer,
+    Translator,
+)
 from keras_attn_zoo.models.word_vectors import load_word_vectors
 from keras_attn_zoo.training.callbacks import BestPreset, ResumableState, RunLog, ValidationBLEU, read_log
 from keras_attn_zoo.training.progress import Progress
 from keras_attn_zoo.training.random_state import make_deterministic
 from keras_attn_zoo.training.schedules import HalvingSchedule, InverseSquareRoot, TeacherForcing
 
+BODIES = {"rnn": RNNBackbone, "transformer": TransformerBackbone}
 # How many sentences a run folder shows, and about how long they are.
 PICTURES, WORDS_OF_A_PICTURE = 3, 14
 # Sentences of a validation or test batch.
@@ -104,10 +111,11 @@ def build_translator(system, subword_paths, max_tokens):
         encoder_sequence_length=length,
         decoder_sequence_length=length,
     )
-    backbone = RNNBackbone(
+    sizes = {} if system.body == "rnn" else {"max_length": length}
+    backbone = BODIES[system.body](
         preprocessor.source_tokenizer.vocabulary_size(),
         preprocessor.tokenizer.vocabulary_size(),
-        **system.backbone,
+        **{**sizes, **system.backbone},
     )
     return Translator(backbone, preprocessor)
 
@@ -333,7 +341,7 @@ def score_alignment(translator, gold, path, batch_size=32):
 
 def _likelihood(translator, pairs):
     """Loss, perplexity and accuracy per real target token of a test set."""
-    x, y, weights = translator.preprocessor(
+    x, y, weights = translator.preprocessor.call(
         {"encoder_text": [source for source, _ in pairs], "decoder_text": [target for _, target in pairs]}
     )
     result = translator.evaluate(x, y, sample_weight=weights, batch_size=EVALUATION_ROWS, verbose=0, return_dict=True)

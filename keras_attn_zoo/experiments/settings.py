@@ -173,7 +173,8 @@ class System:
 
     Attributes:
         name: the name by which recipes and the command line know it.
-        backbone: arguments of `RNNBackbone`, vocabularies left out.
+        backbone: arguments of the body's class, vocabularies left out.
+        body: "rnn" (`RNNBackbone`) or "transformer" (`TransformerBackbone`).
         data, training, search: the settings.
         seed: fixes weights, data order, dropout and sampling.
         source: paper and section it stands in.
@@ -186,6 +187,23 @@ class System:
     search: SearchSettings = SearchSettings()
     seed: int = 1
     source: str = ""
+    body: str = "rnn"
+
+    def __post_init__(self):
+        """Check the body, and the names of its settings."""
+        if self.body not in BODIES:
+            raise UserError(f"the setting body must be one of {', '.join(BODIES)}; received {self.body!r}.")
+        for key in self.backbone:
+            if key not in BODIES[self.body]:
+                raise UserError(
+                    f"a system with body={self.body!r} has no setting {key!r}: "
+                    f"choose one of {', '.join(sorted(self.settings()))}."
+                )
+
+    def settings(self):
+        """Names of all settings that `override` takes."""
+        parts = (DataSettings, TrainingSettings, SearchSettings)
+        return {name for part in parts for name in part.__dataclass_fields__} | BODIES[self.body] | {"seed", "name"}
 
     def to_dict(self):
         """Return plain data for a file."""
@@ -225,35 +243,53 @@ class System:
                 changed[part] = dataclasses.replace(changed.get(part, getattr(self, part)), **{key: value})
             elif key in own:
                 changed[key] = value
-            elif key in BACKBONE_SETTINGS:
+            elif key in BODIES[self.body]:
                 changed["backbone"][key] = value
             else:
-                raise UserError(f"there is no setting {key!r}: choose one of {', '.join(sorted(all_settings()))}.")
+                raise UserError(f"there is no setting {key!r}: choose one of {', '.join(sorted(self.settings()))}.")
         return dataclasses.replace(self, **changed)
 
 
-BACKBONE_SETTINGS = frozenset(
-    [
-        "embedding_dim",
-        "hidden_dim",
-        "cell",
-        "encoder_layers",
-        "decoder_layers",
-        "bidirectional",
-        "cross_attention",
-        "attention_query",
-        "input_feeding",
-        "readout",
-        "readout_dim",
-        "readout_embedding",
-        "initial_state",
-        "tie_embeddings",
-        "dropout",
-    ]
-)
-
-
-def all_settings():
-    """Names of all settings that `System.override` takes."""
-    parts = (DataSettings, TrainingSettings, SearchSettings)
-    return {name for part in parts for name in part.__dataclass_fields__} | BACKBONE_SETTINGS | {"seed", "name"}
+# Arguments of the bodies' constructors: known here without importing Keras.
+BODIES = {
+    "rnn": frozenset(
+        [
+            "embedding_dim",
+            "hidden_dim",
+            "cell",
+            "encoder_layers",
+            "decoder_layers",
+            "bidirectional",
+            "cross_attention",
+            "attention_query",
+            "input_feeding",
+            "readout",
+            "readout_dim",
+            "readout_embedding",
+            "initial_state",
+            "tie_embeddings",
+            "dropout",
+        ]
+    ),
+    "transformer": frozenset(
+        [
+            "width",
+            "num_heads",
+            "ffn_dim",
+            "encoder_layers",
+            "decoder_layers",
+            "encoder_attention",
+            "decoder_attention",
+            "cross_attention",
+            "normalization",
+            "encoder_positions",
+            "decoder_positions",
+            "max_length",
+            "tie_embeddings",
+            "dropout",
+            "attention_dropout",
+            "activation_dropout",
+            "attention_layer",
+        ]
+    ),
+}

@@ -25,9 +25,60 @@ def _system(name, attention, backbone, source):
     )
 
 
+# The base Transformer of Vaswani et al., which four papers start from.
+_TRANSFORMER = {"width": 512, "num_heads": 8, "ffn_dim": 2048, "encoder_layers": 6, "decoder_layers": 6}
+_RAN = {"attention": "recurrent", "dropout": 0.2}
+
+
+def transformer(name, source, dropout=0.1, data=None, training=None, search=None, **backbone):
+    """Return a Transformer system in the size of the base model; `backbone` says which attention stands where."""
+    return System(
+        name,
+        {**_TRANSFORMER, "tie_embeddings": "all", "dropout": dropout, **backbone},
+        data=data or DataSettings(joint=True, sentences_per_batch=None, tokens_per_batch=4096),
+        training=training
+        or TrainingSettings(
+            epochs=30,
+            validations_per_epoch=1,
+            learning_rate=7e-4,
+            schedule="inverse_sqrt",
+            warmup_steps=4000,
+            label_smoothing=0.1,
+            patience=8,
+        ),
+        search=search or SearchSettings(beams=4, length_penalty=0.6),
+        source=source,
+        body="transformer",
+    )
+
+
+# Which attention stands where in each of the papers' Transformers, in the words of `TransformerBackbone`.
+TRANSFORMER_ATTENTIONS = {
+    "transformer": ({}, "Zeng 2.1, Dang 2.7, Rosendahl 2"),
+    "transformer-average": ({"decoder_attention": "average_without_ffn"}, "Dang 2.8"),
+    "gaussian": ({"encoder_attention": "gaussian", "decoder_attention": "gaussian"}, "Zeng 3.1 (HC-SA)"),
+    "synthesizer": (
+        {"encoder_attention": "random_synthesizer", "decoder_attention": "random_synthesizer"},
+        "Zeng 3.1 (Syn-R)",
+    ),
+    "ran-e": ({"encoder_attention": _RAN}, "Zeng 2.2"),
+    "ran-d": ({"decoder_attention": _RAN}, "Zeng 2.2"),
+    "ran-all": ({"encoder_attention": _RAN, "decoder_attention": _RAN}, "Zeng 2.2"),
+    "previous-context": ({"cross_attention": "previous_context"}, "Rosendahl 2"),
+    "previous-weight": ({"cross_attention": "previous_weight"}, "Rosendahl 3"),
+    "accumulated-weight": ({"cross_attention": "accumulated_weight"}, "Rosendahl 4"),
+    "expanded-key-value-1": ({"cross_attention": "expanded_key_value_1"}, "Rosendahl 5"),
+    "expanded-key-value-2": ({"cross_attention": "expanded_key_value_2"}, "Rosendahl 6"),
+    "expanded-key-value-3": ({"cross_attention": "expanded_key_value_3"}, "Rosendahl 7"),
+    "expanded-key-value-4": ({"cross_attention": "expanded_key_value_4"}, "Rosendahl 8"),
+    "energy-accumulation": ({"cross_attention": "energy_accumulation"}, "Rosendahl 9"),
+    "weight-subtraction": ({"cross_attention": "weight_subtraction"}, "Rosendahl 10"),
+}
+
 SYSTEMS = {
     system.name: system
     for system in (
+        *(transformer(name, source, **places) for name, (places, source) in TRANSFORMER_ATTENTIONS.items()),
         _system("bahdanau", "bahdanau", _BAHDANAU, "Hiemsch 4, Dang 2.3"),
         _system("bahdanau-feedback", "bahdanau_feedback", _BAHDANAU, "Bahar 11"),
         _system("luong-dot", "luong_dot", {**_LUONG, "bidirectional": False}, "Dang 2.4"),
@@ -39,7 +90,7 @@ SYSTEMS = {
 
 
 def small(system):
-    """Return a system in the size of the demonstration: minutes on two CPU cores.
+    """Return an RNN system in the size of the demonstration: minutes on two CPU cores.
 
     Example:
         >>> small(SYSTEMS["uniform"]).backbone["hidden_dim"]

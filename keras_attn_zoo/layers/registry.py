@@ -33,12 +33,14 @@ class Sizes:
         num_heads: heads, where a mechanism has them.
         max_length: longest sentence, where a mechanism has to know it.
         place: "encoder", "decoder" or "cross".
+        dropout: rate on the weights, where a mechanism has it.
     """
 
     width: int
     num_heads: int
     max_length: int
     place: str
+    dropout: float = 0.0
 
     @property
     def heads(self):
@@ -48,7 +50,7 @@ class Sizes:
                 f"a width of {self.width} is not divisible by {self.num_heads} heads: "
                 "take a multiple, or another number of heads."
             )
-        return {"num_heads": self.num_heads, "key_dim": self.width // self.num_heads}
+        return {"num_heads": self.num_heads, "key_dim": self.width // self.num_heads, "dropout": self.dropout}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,31 +123,42 @@ ATTENTIONS = {
 }
 
 
-def get_attention(identifier, width, num_heads=8, max_length=256, place="cross", **kwargs):
+def get_attention(identifier, width, num_heads=8, max_length=256, place="cross", dropout=0.0, **kwargs):
     """Make an attention layer from a name, a configuration or a layer.
 
     Args:
-        identifier: a name of `ATTENTIONS`, a serialised Keras layer, or an `AttentionLayer`, which is
-            returned as it is.
-        width, num_heads, max_length, place: size a layer that is made from a name, see `Sizes`.
+        identifier: a name of `ATTENTIONS`; a dict of a name as "attention" and further arguments of the
+            layer; a serialised Keras layer; or an `AttentionLayer`, which is returned as it is.
+        width, num_heads, max_length, place, dropout: size a layer that is made from a name, see `Sizes`.
         **kwargs: further arguments of a layer that is made from a name, such as `name` and `dtype`.
 
     Raises:
         UserError: an unknown place or name, or a name that does not stand in this place (the valid ones are
-            listed); a width that the heads do not divide; something that is no attention layer.
+            listed); an argument that the mechanism has not; a width that the heads do not divide; something
+            that is no attention layer.
 
     Example:
         >>> get_attention("luong_dot", width=512).score
         'dot'
+        >>> get_attention({"attention": "weight_subtraction", "subtraction": 2.0}, width=512).subtraction
+        2.0
     """
     if place not in PLACES:
         raise UserError(f"{place!r} is no place of an attention: choose one of {', '.join(PLACES)}.")
+    if isinstance(identifier, dict) and "attention" in identifier:
+        kwargs |= {key: value for key, value in identifier.items() if key != "attention"}
+        identifier = identifier["attention"]
     if isinstance(identifier, str):
         valid = sorted(name for name, entry in ATTENTIONS.items() if place in entry.places)
         if identifier not in valid:
             raise UserError(f"{identifier!r} is no {place} attention: choose one of {', '.join(valid)}.")
         entry = ATTENTIONS[identifier]
-        return entry.layer(**entry.arguments(Sizes(width, num_heads, max_length, place)), **kwargs)
+        arguments = entry.arguments(Sizes(width, num_heads, max_length, place, dropout))
+        try:
+            return entry.layer(**{**arguments, **kwargs})
+        except (TypeError, ValueError) as error:
+            # Keras and Python name what they were not asked to receive, the layers what is out of bounds.
+            raise UserError(f"the attention {identifier!r}: {error}") from error
     if isinstance(identifier, dict):
         identifier = keras.layers.deserialize(identifier)
     if not isinstance(identifier, AttentionLayer):

@@ -1,11 +1,19 @@
 """Translators: backbones, tokenizer, preprocessor, task."""
 
+from keras_attn_zoo.models.backbone import TranslationBackbone
 from keras_attn_zoo.models.preprocessor import TranslationPreprocessor
 from keras_attn_zoo.models.readout import Readout
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
 from keras_attn_zoo.models.rnn_decoder import RNNDecoder
 from keras_attn_zoo.models.token_embedding import TokenEmbedding
 from keras_attn_zoo.models.tokenizer import TranslationTokenizer
+from keras_attn_zoo.models.transformer_backbone import TransformerBackbone
+from keras_attn_zoo.models.transformer_layers import TransformerDecoderLayer, TransformerEncoderLayer, TransformerLayer
+from keras_attn_zoo.models.transformer_translator import (
+    TransformerPreprocessor,
+    TransformerTokenizer,
+    TransformerTranslator,
+)
 from keras_attn_zoo.models.translator import ForcedDecoding, Hypothesis, Translator
 
 __all__ = [
@@ -15,6 +23,14 @@ __all__ = [
     "RNNDecoder",
     "Readout",
     "TokenEmbedding",
+    "TransformerBackbone",
+    "TransformerDecoderLayer",
+    "TransformerEncoderLayer",
+    "TransformerLayer",
+    "TransformerPreprocessor",
+    "TransformerTokenizer",
+    "TransformerTranslator",
+    "TranslationBackbone",
     "TranslationPreprocessor",
     "TranslationTokenizer",
     "Translator",

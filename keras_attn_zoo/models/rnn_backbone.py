@@ -1,24 +1,27 @@
 """The RNN translator's body: RNN encoder, attention, RNN decoder."""
 
 import keras
-import keras_hub
 from keras import ops
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.layers import AttentionLayer, get_attention
+from keras_attn_zoo.layers import get_attention
+from keras_attn_zoo.models.backbone import (
+    TranslationBackbone,
+    attention_config,
+    check_one_of,
+    check_vocabularies,
+    translation_inputs,
+)
 from keras_attn_zoo.models.output_projection import OutputProjection
-from keras_attn_zoo.models.presets import PresetLoading
 from keras_attn_zoo.models.readout import READOUTS, Readout
 from keras_attn_zoo.models.rnn_decoder import ATTENTION_QUERIES, CELLS, STATES_OF_CELL, RNNDecoder
 from keras_attn_zoo.models.token_embedding import TokenEmbedding
 
 ENCODER_LAYERS = {"gru": keras.layers.GRU, "lstm": keras.layers.LSTM}
-TIED = ("none", "target", "all")
-OPTIONAL_INPUTS = {"decoder_padding_mask": None, "teacher_forcing_mask": None}
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
-class RNNBackbone(PresetLoading, keras_hub.models.Backbone):
+class RNNBackbone(TranslationBackbone):
     """RNN encoder-decoder with a cross-attention of choice.
 
     Use it for the systems of Hiemsch (`cross_attention="bahdanau"` and
@@ -95,16 +98,11 @@ class RNNBackbone(PresetLoading, keras_hub.models.Backbone):
         dtype=None,
         **kwargs,
     ):
-        _one_of("cell", cell, CELLS)
-        _one_of("attention_query", attention_query, ATTENTION_QUERIES)
-        _one_of("readout", readout, READOUTS)
-        _one_of("initial_state", initial_state, ("linear", "tanh"))
-        _one_of("tie_embeddings", tie_embeddings, TIED)
-        if tie_embeddings == "all" and source_vocabulary_size != target_vocabulary_size:
-            raise UserError(
-                "tie_embeddings='all' needs one joint vocabulary; received "
-                f"{source_vocabulary_size} source and {target_vocabulary_size} target tokens."
-            )
+        check_one_of("cell", cell, CELLS)
+        check_one_of("attention_query", attention_query, ATTENTION_QUERIES)
+        check_one_of("readout", readout, READOUTS)
+        check_one_of("initial_state", initial_state, ("linear", "tanh"))
+        check_vocabularies(tie_embeddings, source_vocabulary_size, target_vocabulary_size)
         if tie_embeddings != "none" and readout_dim not in (None, embedding_dim):
             raise UserError(
                 f"tied embeddings need readout_dim = embedding_dim = {embedding_dim}; received {readout_dim}."
@@ -182,28 +180,18 @@ class RNNBackbone(PresetLoading, keras_hub.models.Backbone):
             return x, initial
 
         # === Functional Model ===
-        encoder_token_ids = keras.Input((None,), dtype="int32", name="encoder_token_ids")
-        encoder_padding_mask = keras.Input((None,), dtype="bool", name="encoder_padding_mask")
-        decoder_token_ids = keras.Input((None,), dtype="int32", name="decoder_token_ids")
-        decoder_padding_mask = keras.Input((None,), dtype="bool", name="decoder_padding_mask", optional=True)
-        teacher_forcing_mask = keras.Input((None,), dtype="bool", name="teacher_forcing_mask", optional=True)
-        encoder_outputs, initial_states = encode(encoder_token_ids, encoder_padding_mask)
+        inputs = translation_inputs()
+        encoder_outputs, initial_states = encode(inputs["encoder_token_ids"], inputs["encoder_padding_mask"])
         readouts, scores = decoder(
-            decoder_token_ids,
+            inputs["decoder_token_ids"],
             encoder_outputs,
             initial_states,
-            encoder_mask=encoder_padding_mask,
-            padding_mask=decoder_padding_mask,
-            teacher_forcing_mask=teacher_forcing_mask,
+            encoder_mask=inputs["encoder_padding_mask"],
+            padding_mask=inputs["decoder_padding_mask"],
+            teacher_forcing_mask=inputs["teacher_forcing_mask"],
         )
         super().__init__(
-            inputs={
-                "encoder_token_ids": encoder_token_ids,
-                "encoder_padding_mask": encoder_padding_mask,
-                "decoder_token_ids": decoder_token_ids,
-                "decoder_padding_mask": decoder_padding_mask,
-                "teacher_forcing_mask": teacher_forcing_mask,
-            },
+            inputs=inputs,
             outputs={
                 "encoder_sequence_output": encoder_outputs,
                 "decoder_sequence_output": readouts,
@@ -236,31 +224,20 @@ class RNNBackbone(PresetLoading, keras_hub.models.Backbone):
         self.token_embedding = target_embedding
         self.decoder = decoder
         self.output_projection = output_projection
+        self.attention_outputs = {"cross": [scores]}
+        self.cross_attention_heads = [decoder.attention.num_heads]
         self._encode = encode
 
-    @property
-    def input_spec(self):
-        """None: two inputs may be left out, which Keras' own check does not allow."""
-        return None
-
-    def call(self, inputs, training=None, mask=None):
-        """Run the model on a dict of inputs."""
-        return super().call({**OPTIONAL_INPUTS, **inputs}, training=training, mask=mask)
-
-    def logits(self, decoder_sequence_output):
-        """Project readouts `(..., readout_dim)` onto the target vocabulary."""
-        return self.output_projection(decoder_sequence_output)
-
-    def start_search(self, encoder_token_ids, encoder_padding_mask):
+    def start_search(self, encoder_token_ids, encoder_padding_mask, constants):
         """Encode sentences: the memory of their search, and its state before the first target token."""
         outputs, initial_states = self._encode(encoder_token_ids, encoder_padding_mask)
         memory = self.decoder.prepare(outputs, encoder_padding_mask)
         return memory, self.decoder.initial_state(memory, initial_states)
 
-    def search_step(self, token_ids, memory, state):
-        """Advance a search from the previous tokens `(batch,)`: logits, scores `(batch, heads, source)`, state."""
+    def search_step(self, token_ids, memory, state, constants):
+        """Advance a search from the previous tokens `(batch,)`: logits, scores of every layer, state."""
         readout, scores, state = self.decoder.step(token_ids, memory, state)
-        return self.logits(readout), scores, state
+        return self.logits(readout), [scores], state
 
     def get_config(self):
         """Return the arguments of the constructor."""
@@ -274,7 +251,7 @@ class RNNBackbone(PresetLoading, keras_hub.models.Backbone):
             "encoder_layers": self.encoder_layers,
             "decoder_layers": self.decoder_layers,
             "bidirectional": self.bidirectional,
-            "cross_attention": _attention_config(self.cross_attention),
+            "cross_attention": attention_config(self.cross_attention),
             "attention_query": self.attention_query,
             "input_feeding": self.input_feeding,
             "readout": self.readout,
@@ -286,18 +263,5 @@ class RNNBackbone(PresetLoading, keras_hub.models.Backbone):
         }
 
 
-def _attention_config(attention):
-    """Return a name as it is, and the configuration of a layer without its shapes: the decoder builds it."""
-    if not isinstance(attention, AttentionLayer):
-        return attention
-    config = keras.layers.serialize(attention)
-    return {key: value for key, value in config.items() if key != "build_config"}
-
-
 def _embedding_initializer():
     return keras.initializers.RandomNormal(stddev=0.1)
-
-
-def _one_of(name, value, valid):
-    if value not in valid:
-        raise UserError(f"{name} must be one of {', '.join(valid)}; received {value!r}.")

@@ -11,9 +11,10 @@ from keras import ops
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.models.backbone import OPTIONAL_INPUTS
 from keras_attn_zoo.models.preprocessor import TranslationPreprocessor, check_lengths, round_up
 from keras_attn_zoo.models.presets import PresetLoading
-from keras_attn_zoo.models.rnn_backbone import OPTIONAL_INPUTS, RNNBackbone
+from keras_attn_zoo.models.rnn_backbone import RNNBackbone
 from keras_attn_zoo.training.train_step import PerTokenTraining
 
 # Rows of a search are padded to one of these, so that compiled backends see few shapes.
@@ -64,7 +65,7 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
     `fit`, `generate`. `translate` gives n-best lists, scores and attention too.
 
     Args:
-        backbone: an `RNNBackbone`.
+        backbone: an `RNNBackbone`, or a `TransformerBackbone`: the result is a `TransformerTranslator` then.
         preprocessor: a `TranslationPreprocessor`; None works on ids alone.
 
     `fit` takes what `RNNBackbone` takes, with the next tokens as labels and
@@ -81,6 +82,11 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
     backbone_cls = RNNBackbone
     preprocessor_cls = TranslationPreprocessor
     _search_detail = None
+
+    def __new__(cls, backbone=None, *args, **kwargs):
+        """Make the subclass that belongs to the body: KerasHub knows a task by the class of its body."""
+        fitting = [task for task in (cls, *cls.__subclasses__()) if type(backbone) is task.backbone_cls]
+        return super().__new__(fitting[0] if fitting else cls, backbone, *args, **kwargs)
 
     def __init__(self, backbone, preprocessor=None, **kwargs):
         self.backbone = backbone
@@ -177,22 +183,26 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
     def _search(self, inputs, stop_token_ids, with_attention):
         """Run the sampler; with attention, the scores of every step follow the hypotheses."""
         prompt = inputs["decoder_token_ids"]
-        memory, state = self.backbone.start_search(inputs["encoder_token_ids"], inputs["encoder_padding_mask"])
+        constants = self.backbone.search_constants(prompt.shape[1])
+        memory, state = self.backbone.start_search(
+            inputs["encoder_token_ids"], inputs["encoder_padding_mask"], constants
+        )
         cache = {"memory": memory, "state": {"model": state}}
         batch, length = ops.shape(prompt)[0], ops.shape(prompt)[1]
         if with_attention:
-            heads = self.backbone.decoder.attention.num_heads
+            layer = self.backbone.attention_layer
+            heads = self.backbone.cross_attention_heads[layer]
             source = ops.shape(inputs["encoder_token_ids"])[1]
             cache["state"]["attention"] = ops.zeros((batch, length, heads, source), dtype="float32")
 
         def next(prompt, cache, index):
             logits, scores, state = self.backbone.search_step(
-                prompt[:, index - 1], cache["memory"], cache["state"]["model"]
+                prompt[:, index - 1], cache["memory"], cache["state"]["model"], constants
             )
             state = {"model": state}
             if with_attention:
                 state["attention"] = ops.slice_update(
-                    cache["state"]["attention"], (0, index, 0, 0), ops.cast(scores[:, None], "float32")
+                    cache["state"]["attention"], (0, index, 0, 0), ops.cast(scores[layer][:, None], "float32")
                 )
             return logits, None, {"memory": cache["memory"], "state": state}
 
@@ -289,7 +299,7 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
         done = 0
         for start in range(0, len(order), batch_size):
             chosen = order[start : start + batch_size]
-            x, labels, weights = self.preprocessor(
+            x, labels, weights = self.preprocessor.call(
                 {"encoder_text": [sources[i] for i in chosen], "decoder_text": [targets[i] for i in chosen]}
             )
             x = _trim(x, "encoder_padding_mask", ("encoder_token_ids", "encoder_padding_mask"))

@@ -245,13 +245,18 @@ def gaussian(weights, i, j, n):
     return np.log(np.exp(-((j - centre) ** 2) / 2) / np.sqrt(2 * np.pi))
 
 
+def refined(matrices, weights, normalize=True, residual=True):
+    """Equations 3 and 4 of recurrent attention."""
+    hidden = np.tanh(matrices @ weights["dense/kernel"] + weights["dense/bias"])
+    if normalize:
+        hidden = (hidden - hidden.mean(-1, keepdims=True)) / np.sqrt(hidden.var(-1, keepdims=True) + 1e-3)
+        hidden = weights["normalization/gamma"] * hidden + weights["normalization/beta"]
+    return hidden + matrices if residual else hidden
+
+
 def recurrent(weights, i, j, n):
-    W, b = weights["transition/dense/kernel"], weights["transition/dense/bias"]
-    gamma, beta = weights["transition/normalization/gamma"], weights["transition/normalization/beta"]
-    row = np.array([a if k <= i else 0 for k, a in enumerate(weights["initial_attention/matrices"][n, i])])
-    refined = np.tanh(row @ W + b)
-    normal = (refined - refined.mean()) / np.sqrt(refined.var() + 1e-3)
-    return row[j] + gamma[j] * normal[j] + beta[j]
+    transition = {name.removeprefix("transition/"): w for name, w in weights.items()}
+    return refined(np.tril(weights["initial_attention/matrices"][n]), transition)[i, j]
 
 
 def average(weights, query, key, value, mask, real, ffn=True):

@@ -15,7 +15,7 @@ from keras_attn_zoo.layers import (
 )
 from tests.layers.calls import compiled, to_numpy
 from tests.layers.cases import numbers, weights_of
-from tests.layers.references import softmax
+from tests.layers.references import refined, softmax
 from tests.weights import fill_weights
 
 X = numbers("x", 2, 5, 6)
@@ -72,16 +72,6 @@ def test_gaussian_steps_cannot_look_ahead():
         layer.prepare(max_length=5)
 
 
-def refined(matrix, weights):
-    """Equations 3 and 4, row by row."""
-    normal = np.zeros_like(matrix)
-    for i, row in enumerate(matrix):
-        hidden = np.tanh(row @ weights["dense/kernel"] + weights["dense/bias"])
-        scaled = (hidden - hidden.mean()) / np.sqrt(hidden.var() + 1e-3)
-        normal[i] = weights["normalization/gamma"] * scaled + weights["normalization/beta"]
-    return normal + matrix
-
-
 def test_recurrent_through_three_layers_of_an_encoder():
     """The matrices of layer l are the transition applied l times; all rows and columns are in use."""
     initial, transition = InitialAttention(2, 7, name="initial"), RecurrentTransition(name="transition")
@@ -99,7 +89,7 @@ def test_recurrent_through_three_layers_of_an_encoder():
     found = to_numpy(model(X))
     matrices = weights["initial/matrices"]
     for scores in found:
-        matrices = np.stack([refined(matrix, weights) for matrix in matrices])
+        matrices = refined(matrices, weights)
         for head in range(2):
             for i in range(5):
                 wanted = softmax(matrices[head, i, :5], np.ones(5, dtype=bool))
@@ -109,15 +99,11 @@ def test_recurrent_through_three_layers_of_an_encoder():
 def test_ablations_of_the_transition():
     A = numbers("matrices", 2, 5, 7)
     for normalize, residual in ((False, True), (True, False), (False, False)):
-        layer = RecurrentTransition(normalize=normalize, residual=residual)
+        layer = RecurrentTransition(normalize=normalize, residual=residual, name="transition")
         layer.build(A.shape)
         fill_weights(layer)
-        weights = {w.name: ops.convert_to_numpy(w.value).astype("float64") for w in layer.weights}
-        hidden = np.tanh(A @ weights["kernel"] + weights["bias"])
-        if normalize:
-            hidden = (hidden - hidden.mean(-1, keepdims=True)) / np.sqrt(hidden.var(-1, keepdims=True) + 1e-3)
-            hidden = weights["gamma"] * hidden + weights["beta"]
-        np.testing.assert_allclose(to_numpy(layer(A)), hidden + A if residual else hidden, atol=2e-6)
+        wanted = refined(A.astype("float64"), weights_of(layer), normalize, residual)
+        np.testing.assert_allclose(to_numpy(layer(A)), wanted, atol=2e-6)
         again = RecurrentTransition.from_config(layer.get_config())
         assert (again.normalize, again.residual) == (normalize, residual)
 

@@ -68,10 +68,10 @@ def computed(name):
     x, _, _ = tiny.batch()
 
     def everything(x, forced):
-        memory, state = backbone.start_search(x["encoder_token_ids"], x["encoder_padding_mask"])
+        memory, state = backbone.start_search(x["encoder_token_ids"], x["encoder_padding_mask"], {})
         steps = []
         for position in range(4):
-            logits, scores, state = backbone.search_step(x["decoder_token_ids"][:, position], memory, state)
+            logits, [scores], state = backbone.search_step(x["decoder_token_ids"][:, position], memory, state, {})
             steps.append({"logits": logits, "scores": scores})
         return {
             "call": forward(backbone, x),

@@ -1,0 +1,341 @@
+"""The Transformer translator's body: one for every attention mechanism."""
+
+import keras
+import keras_hub
+from keras import ops
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.models.attention_stack import AttentionStack
+from keras_attn_zoo.models.backbone import (
+    TranslationBackbone,
+    attention_config,
+    check_one_of,
+    check_vocabularies,
+    translation_inputs,
+)
+from keras_attn_zoo.models.output_projection import OutputProjection
+from keras_attn_zoo.models.token_embedding import TokenEmbedding
+from keras_attn_zoo.models.transformer_layers import (
+    NORMALIZATIONS,
+    TransformerDecoderLayer,
+    TransformerEncoderLayer,
+)
+
+POSITIONS = ("sine", "learned", "none")
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class TransformerBackbone(TranslationBackbone):
+    """Transformer encoder-decoder with attentions of choice, in every place and layer.
+
+    Use it for the systems of Rosendahl, Zeng, Dang and Bahar: each is a choice of
+    names. See `TransformerLayer` for the equations of a layer.
+
+        x_0 = dropout(√width · e(tokens) + positions),  h = encoder(x_0),  t = decoder(y_0, h)
+
+    Args:
+        source_vocabulary_size, target_vocabulary_size: sizes of the vocabularies.
+        width, num_heads, ffn_dim: width of the model, heads, hidden width of the feed-forward networks.
+        encoder_layers, decoder_layers: depths.
+        encoder_attention, decoder_attention, cross_attention: a name of `keras_attn_zoo.layers.ATTENTIONS`, a
+            dict of a name as "attention" and arguments, an `AttentionLayer`, or a list of these, one a layer.
+            "recurrent" shares its matrices among the layers of a side.
+        normalization: "post" or "pre"; with "pre", encoder and decoder end in one more normalisation.
+        encoder_positions, decoder_positions: "sine", "learned" or "none".
+        max_length: longest sentence of mechanisms and positions that have to know it.
+        tie_embeddings: "none"; "target" shares target embedding and output matrix; "all" the source embedding too.
+        dropout: rate on embeddings and on what each part of a layer adds.
+        attention_dropout: rate on the attention weights, of mechanisms that have it.
+        activation_dropout: rate on the hidden layer of the feed-forward networks.
+        attention_layer: decoder layer whose cross-attention stands for the alignment; -1 is the last.
+        dtype: policy of all layers.
+
+    Inputs and outputs, dicts: as of `RNNBackbone`, without free-running training ("teacher_forcing_mask").
+    `attention_model` gives the scores of all layers.
+
+    Raises:
+        UserError: an unknown name; sizes that make no sense; a sentence longer than `max_length` where that counts.
+
+    Example:
+        >>> backbone = TransformerBackbone(100, 100, width=8, num_heads=2, ffn_dim=16, decoder_attention="average")
+        >>> backbone({
+        ...     "encoder_token_ids": np.ones((2, 5), "int32"),
+        ...     "encoder_padding_mask": np.ones((2, 5), "bool"),
+        ...     "decoder_token_ids": np.ones((2, 4), "int32"),
+        ... })["attention_scores"]  # (2, 2, 4, 5)
+
+    Source: Rosendahl, section 5.1; Zeng, sections 2 and 3; Dang, section 2.7; Bahar, section 3.
+    """
+
+    def __init__(
+        self,
+        source_vocabulary_size,
+        target_vocabulary_size,
+        width=512,
+        num_heads=8,
+        ffn_dim=2048,
+        encoder_layers=6,
+        decoder_layers=6,
+        encoder_attention="multi_head",
+        decoder_attention="multi_head",
+        cross_attention="multi_head",
+        normalization="post",
+        encoder_positions="sine",
+        decoder_positions="sine",
+        max_length=256,
+        tie_embeddings="none",
+        dropout=0.1,
+        attention_dropout=0.0,
+        activation_dropout=0.0,
+        attention_layer=-1,
+        dtype=None,
+        **kwargs,
+    ):
+        check_one_of("normalization", normalization, NORMALIZATIONS)
+        check_one_of("encoder_positions", encoder_positions, POSITIONS)
+        check_one_of("decoder_positions", decoder_positions, POSITIONS)
+        check_vocabularies(tie_embeddings, source_vocabulary_size, target_vocabulary_size)
+        if not -decoder_layers <= attention_layer < decoder_layers:
+            raise UserError(f"attention_layer must be one of {decoder_layers} layers; received {attention_layer}.")
+        dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+
+        # === Layers ===
+        def embedding(size, name):
+            # Scaled by √width below: of variance 1 then, and logits too where the matrix is tied.
+            initializer = keras.initializers.RandomNormal(stddev=width**-0.5)
+            return TokenEmbedding(size, width, embeddings_initializer=initializer, dtype=dtype, name=name)
+
+        tied = tie_embeddings != "none"
+        target_embedding = embedding(target_vocabulary_size, "target_embedding")
+        if tie_embeddings == "all":
+            source_embedding = target_embedding
+        else:
+            source_embedding = embedding(source_vocabulary_size, "source_embedding")
+        encoder_position = _position_layer(encoder_positions, max_length, "encoder_positions")
+        decoder_position = _position_layer(decoder_positions, max_length, "decoder_positions")
+
+        def stack(attention, count, place):
+            return AttentionStack(
+                attention,
+                count,
+                place,
+                dtype,
+                width=width,
+                num_heads=num_heads,
+                max_length=max_length,
+                dropout=attention_dropout,
+            )
+
+        encoder_stack = stack(encoder_attention, encoder_layers, "encoder")
+        decoder_stack = stack(decoder_attention, decoder_layers, "decoder")
+        cross_stack = stack(cross_attention, decoder_layers, "cross")
+        common = {
+            "width": width,
+            "ffn_dim": ffn_dim,
+            "normalization": normalization,
+            "dropout": dropout,
+            "activation_dropout": activation_dropout,
+            "dtype": dtype,
+        }
+        encoders = [
+            TransformerEncoderLayer(attention, **common, name=f"encoder_{i}")
+            for i, attention in enumerate(encoder_stack.layers)
+        ]
+        decoders = [
+            TransformerDecoderLayer(*attentions, **common, name=f"decoder_{i}")
+            for i, attentions in enumerate(zip(decoder_stack.layers, cross_stack.layers, strict=True))
+        ]
+        source_dropout = keras.layers.Dropout(dropout, dtype=dtype, name="source_dropout")
+        target_dropout = keras.layers.Dropout(dropout, dtype=dtype, name="target_dropout")
+        last_norms = {}
+        if normalization == "pre":
+            last_norms = {
+                side: keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype, name=f"{side}_norm")
+                for side in ("encoder", "decoder")
+            }
+        output_projection = OutputProjection(
+            target_vocabulary_size, target_embedding if tied else None, dtype=dtype, name="output_projection"
+        )
+
+        def embed(token_ids, embedding, positions, dropout):
+            x = embedding(token_ids) * width**0.5
+            if positions is not None:
+                x = x + ops.cast(positions(x), x.dtype)
+            return dropout(x)
+
+        def encode(token_ids, padding_mask):
+            """Return encoder outputs, and the scores of every layer."""
+            x = embed(token_ids, source_embedding, encoder_position, source_dropout)
+            energies, scores = encoder_stack.energies(lambda initial: initial(x)), []
+            for layer, matrices in zip(encoders, energies, strict=True):
+                x, one = layer(x, padding_mask, **_given(matrices))
+                scores.append(one)
+            return (last_norms["encoder"](x) if last_norms else x), scores
+
+        # === Functional Model ===
+        inputs = translation_inputs()
+        encoder_mask = inputs["encoder_padding_mask"]
+        encoded, encoder_scores = encode(inputs["encoder_token_ids"], encoder_mask)
+        x = embed(inputs["decoder_token_ids"], target_embedding, decoder_position, target_dropout)
+        decoder_scores, cross_scores = [], []
+        start = x
+        decoder_energies = decoder_stack.energies(lambda initial: initial(start))
+        real = TargetMask(name="target_mask")
+        for layer, matrices in zip(decoders, decoder_energies, strict=True):
+            x, self_scores, scores = layer(x, encoded, encoder_mask, **_given(matrices))
+            decoder_scores.append(real(self_scores, inputs["decoder_padding_mask"]))
+            cross_scores.append(real(scores, inputs["decoder_padding_mask"]))
+        if last_norms:
+            x = last_norms["decoder"](x)
+        super().__init__(
+            inputs=inputs,
+            outputs={
+                "encoder_sequence_output": encoded,
+                "decoder_sequence_output": x,
+                "attention_scores": cross_scores[attention_layer],
+            },
+            dtype=dtype,
+            **kwargs,
+        )
+
+        # === Config ===
+        self.source_vocabulary_size = source_vocabulary_size
+        self.target_vocabulary_size = target_vocabulary_size
+        self.width = width
+        self.num_heads = num_heads
+        self.ffn_dim = ffn_dim
+        self.encoder_layers = encoder_layers
+        self.decoder_layers = decoder_layers
+        self.encoder_attention = encoder_attention
+        self.decoder_attention = decoder_attention
+        self.cross_attention = cross_attention
+        self.normalization = normalization
+        self.encoder_positions = encoder_positions
+        self.decoder_positions = decoder_positions
+        self.max_length = max_length
+        self.tie_embeddings = tie_embeddings
+        self.dropout = dropout
+        self.attention_dropout = attention_dropout
+        self.activation_dropout = activation_dropout
+        self.attention_layer = attention_layer
+        self.source_embedding = source_embedding
+        self.target_embedding = target_embedding
+        self.token_embedding = target_embedding
+        self.output_projection = output_projection
+        if not output_projection.built:
+            output_projection.build((None, width))
+        self.attention_outputs = {"encoder": encoder_scores, "decoder": decoder_scores, "cross": cross_scores}
+        self.cross_attention_heads = [layer.num_heads for layer in cross_stack.layers]
+        self._encode = encode
+        self._decoders = decoders
+        self._decoder_stack = decoder_stack
+        self._decoder_position = decoder_position
+        self._last_norm = last_norms.get("decoder")
+
+    def call(self, inputs, training=None, mask=None):
+        """Run the model on a dict of inputs."""
+        if inputs.get("teacher_forcing_mask") is not None:
+            raise UserError("a Transformer is trained on given tokens alone: leave teacher_forcing_mask out.")
+        if "learned" in (self.encoder_positions, self.decoder_positions):
+            for side in ("encoder", "decoder"):
+                length = inputs[f"{side}_token_ids"].shape[1]
+                if isinstance(length, int) and length > self.max_length:
+                    raise UserError(
+                        f"a sentence of {length} tokens is longer than max_length={self.max_length} of the positions: "
+                        "build the model with a larger one, or leave the sentence out."
+                    )
+        return super().call(inputs, training=training, mask=mask)
+
+    # The search.
+
+    def search_constants(self, max_length):
+        """Return the positions, and what every layer of self-attention needs of weights and lengths."""
+        constants = {"self": self._decoder_stack.memories(max_length)}
+        if self._decoder_position is not None:
+            places = ops.zeros((1, max_length, self.width), dtype="float32")
+            constants["positions"] = self._decoder_position(places)[0]
+        return constants
+
+    def start_search(self, encoder_token_ids, encoder_padding_mask, constants):
+        """Encode sentences: keys and values of every layer, and empty states."""
+        encoded, _ = self._encode(encoder_token_ids, encoder_padding_mask)
+        batch = ops.shape(encoder_token_ids)[0]
+        memory = [layer.cross_attention.prepare(encoded, value_mask=encoder_padding_mask) for layer in self._decoders]
+        states = [
+            {
+                "self": layer.self_attention.initial_state(of_target, batch_size=batch),
+                "cross": layer.cross_attention.initial_state(of_source),
+            }
+            for layer, of_target, of_source in zip(self._decoders, constants["self"], memory, strict=True)
+        ]
+        return memory, {"layers": states, "position": ops.zeros((batch,), dtype="int32")}
+
+    def search_step(self, token_ids, memory, state, constants):
+        """Advance a search from the previous tokens `(batch,)`: logits, scores of every layer, state."""
+        x = self.target_embedding(token_ids) * self.width**0.5
+        if "positions" in constants:
+            position = ops.take(constants["positions"], state["position"][0], axis=0)
+            x = x + ops.cast(position, x.dtype)
+        scores, states = [], []
+        parts = zip(self._decoders, constants["self"], memory, state["layers"], strict=True)
+        for layer, of_target, of_source, one in parts:
+            x, found, one = layer.step(x, {"self": of_target, "cross": of_source}, one)
+            scores.append(found)
+            states.append(one)
+        if self._last_norm is not None:
+            x = self._last_norm(x)
+        return self.logits(x), scores, {"layers": states, "position": state["position"] + 1}
+
+    def get_config(self):
+        """Return the arguments of the constructor."""
+        return {
+            **super().get_config(),
+            "source_vocabulary_size": self.source_vocabulary_size,
+            "target_vocabulary_size": self.target_vocabulary_size,
+            "width": self.width,
+            "num_heads": self.num_heads,
+            "ffn_dim": self.ffn_dim,
+            "encoder_layers": self.encoder_layers,
+            "decoder_layers": self.decoder_layers,
+            "encoder_attention": attention_config(self.encoder_attention),
+            "decoder_attention": attention_config(self.decoder_attention),
+            "cross_attention": attention_config(self.cross_attention),
+            "normalization": self.normalization,
+            "encoder_positions": self.encoder_positions,
+            "decoder_positions": self.decoder_positions,
+            "max_length": self.max_length,
+            "tie_embeddings": self.tie_embeddings,
+            "dropout": self.dropout,
+            "attention_dropout": self.attention_dropout,
+            "activation_dropout": self.activation_dropout,
+            "attention_layer": self.attention_layer,
+        }
+
+
+class TargetMask(keras.layers.Layer):
+    """Set scores `(batch, heads, target, source)` of padded target positions to 0; without a mask leave them."""
+
+    def call(self, scores, padding_mask=None):
+        """Mask."""
+        if padding_mask is None:
+            return scores
+        return ops.where(ops.cast(padding_mask, "bool")[:, None, :, None], scores, 0.0)
+
+    def compute_output_spec(self, scores, padding_mask=None):
+        """Return the shape and type, which stay."""
+        return keras.KerasTensor(scores.shape, scores.dtype)
+
+
+def _given(energies):
+    return {} if energies is None else {"energies": energies}
+
+
+def _position_layer(kind, max_length, name):
+    """Layer from `(batch, length, width)`, of which the length counts, to positions; in float32, which counts far."""
+    if kind == "sine":
+        return keras_hub.layers.SinePositionEncoding(dtype="float32", name=name)
+    if kind == "learned":
+        return keras_hub.layers.PositionEmbedding(
+            max_length, initializer=keras.initializers.RandomNormal(stddev=0.02), dtype="float32", name=name
+        )
+    return None

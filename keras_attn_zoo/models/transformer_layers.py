@@ -1,0 +1,164 @@
+"""One layer of a Transformer's encoder and one of its decoder, around attentions of choice."""
+
+import keras
+from keras import ops
+
+NORMALIZATIONS = ("post", "pre")
+
+
+class TransformerLayer(keras.layers.Layer):
+    """What an encoder's and a decoder's layer share: residual connections, normalisation, the feed-forward network.
+
+        y = LN(x + dropout(f(x)))        normalization="post"
+        y = x + dropout(f(LN(x)))        normalization="pre"
+
+    for every part f, in order; the last one is f(x) = W_2 dropout(relu(W_1 x + b_1)) + b_2.
+
+    Args:
+        width, ffn_dim: width of the model and of the network's hidden layer.
+        normalization: "post" or "pre".
+        dropout, activation_dropout: rates on what a part adds, and on the hidden layer.
+    """
+
+    def __init__(self, width, ffn_dim, normalization, dropout, activation_dropout, parts, **kwargs):
+        super().__init__(**kwargs)
+        self.width = width
+        self.normalization = normalization
+        policy = self.dtype_policy
+        self.norms = {
+            part: keras.layers.LayerNormalization(epsilon=1e-5, dtype=policy, name=f"{part}_norm")
+            for part in (*parts, "ffn")
+        }
+        self.ffn_hidden = keras.layers.Dense(ffn_dim, activation="relu", dtype=policy, name="ffn_hidden")
+        self.ffn_output = keras.layers.Dense(width, dtype=policy, name="ffn_output")
+        self.residual_dropout = keras.layers.Dropout(dropout, dtype=policy)
+        self.activation_dropout = keras.layers.Dropout(activation_dropout, dtype=policy)
+
+    def build_shared(self):
+        """Build norms and network."""
+        shape = (None, None, self.width)
+        for norm in self.norms.values():
+            norm.build(shape)
+        self.ffn_hidden.build(shape)
+        self.ffn_output.build((None, None, self.ffn_hidden.units))
+        self.built = True
+
+    def around(self, part, x, function, training=None):
+        """Run `function`, to an output and something else, with residual connection and normalisation."""
+        before = self.normalization == "pre"
+        output, *others = function(self.norms[part](x) if before else x)
+        x = x + self.residual_dropout(output, training=training)
+        return (x if before else self.norms[part](x)), *others
+
+    def feed_forward(self, x, training=None):
+        """Run the network, the last part of every layer."""
+
+        def network(x):
+            # Positions as one axis: the gradients of the kernels are then products of two matrices.
+            flat = ops.reshape(x, (-1, self.width))
+            hidden = self.activation_dropout(self.ffn_hidden(flat), training=training)
+            return (ops.reshape(self.ffn_output(hidden), ops.shape(x)),)
+
+        [x] = self.around("ffn", x, network, training)
+        return x
+
+
+class TransformerEncoderLayer(TransformerLayer):
+    """Self-attention, then the feed-forward network; see `TransformerLayer`.
+
+    Args:
+        attention: an `AttentionLayer` for self-attention.
+        **kwargs: see `TransformerLayer`.
+
+    Shapes: x `(batch, source, width)`, padding_mask `(batch, source)`, energies of shared recurrent attention or
+    None; out: x, scores `(batch, heads, source, source)`.
+    """
+
+    def __init__(self, attention, **kwargs):
+        super().__init__(parts=("attention",), **kwargs)
+        self.attention = attention
+
+    def build(self, x_shape, padding_mask_shape=None, energies_shape=None):
+        """Build attention, norms and network."""
+        self.attention.build((None, None, self.width))
+        self.build_shared()
+
+    def call(self, x, padding_mask, energies=None, training=None):
+        """Encode."""
+        given = {} if energies is None else {"energies": energies}
+
+        def attend(x):
+            return self.attention(x, query_mask=padding_mask, return_attention_scores=True, training=training, **given)
+
+        x, scores = self.around("attention", x, attend, training)
+        return self.feed_forward(x, training), scores
+
+    def compute_output_spec(self, x, padding_mask, energies=None, training=None):
+        """Return shapes and types."""
+        scores = (x.shape[0], self.attention.num_heads, x.shape[1], x.shape[1])
+        return keras.KerasTensor(x.shape, self.compute_dtype), keras.KerasTensor(scores, "float32")
+
+
+class TransformerDecoderLayer(TransformerLayer):
+    """Causal self-attention, cross-attention, then the feed-forward network; see `TransformerLayer`.
+
+    Args:
+        self_attention, cross_attention: `AttentionLayer`s.
+        **kwargs: see `TransformerLayer`.
+
+    Shapes: x `(batch, target, width)`, encoded `(batch, source, width)`, encoder_mask `(batch, source)`; out: x,
+    scores of self-attention `(batch, heads, target, target)`, and of cross-attention `(batch, heads, target, source)`.
+
+    State of a step: `{"self": ..., "cross": ...}`, those of the attentions.
+    """
+
+    def __init__(self, self_attention, cross_attention, **kwargs):
+        super().__init__(parts=("self_attention", "cross_attention"), **kwargs)
+        self.self_attention = self_attention
+        self.cross_attention = cross_attention
+
+    def build(self, x_shape, encoded_shape=None, encoder_mask_shape=None, energies_shape=None):
+        """Build attentions, norms and network."""
+        shape = (None, None, self.width)
+        self.self_attention.build(shape)
+        self.cross_attention.build(shape, shape)
+        self.build_shared()
+
+    def call(self, x, encoded, encoder_mask, energies=None, training=None):
+        """Decode along given tokens."""
+        given = {} if energies is None else {"energies": energies}
+        options = {"return_attention_scores": True, "training": training}
+
+        def attend_to_target(x):
+            return self.self_attention(x, use_causal_mask=True, **options, **given)
+
+        def attend_to_source(x):
+            return self.cross_attention(x, encoded, value_mask=encoder_mask, **options)
+
+        x, self_scores = self.around("self_attention", x, attend_to_target, training)
+        x, cross_scores = self.around("cross_attention", x, attend_to_source, training)
+        return self.feed_forward(x, training), self_scores, cross_scores
+
+    def step(self, x, memory, state):
+        """Decode one position `(batch, width)`: output, scores of cross-attention, state."""
+        new = {}
+
+        def attend(part, layer):
+            def function(x):
+                context, scores, new[part] = layer.step(x, memory[part], state[part])
+                return context, scores
+
+            return function
+
+        x, _ = self.around("self_attention", x, attend("self", self.self_attention))
+        x, scores = self.around("cross_attention", x, attend("cross", self.cross_attention))
+        return self.feed_forward(x), scores, new
+
+    def compute_output_spec(self, x, encoded, encoder_mask, energies=None, training=None):
+        """Return shapes and types."""
+        batch, target, source = x.shape[0], x.shape[1], encoded.shape[1]
+        return (
+            keras.KerasTensor(x.shape, self.compute_dtype),
+            keras.KerasTensor((batch, self.self_attention.num_heads, target, target), "float32"),
+            keras.KerasTensor((batch, self.cross_attention.num_heads, target, source), "float32"),
+        )

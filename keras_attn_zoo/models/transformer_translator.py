@@ -1,0 +1,57 @@
+"""The translator's classes for Transformer bodies: KerasHub finds the parts of a preset by the class of its body."""
+
+import keras
+
+from keras_attn_zoo.models.preprocessor import TranslationPreprocessor
+from keras_attn_zoo.models.tokenizer import TranslationTokenizer
+from keras_attn_zoo.models.transformer_backbone import TransformerBackbone
+from keras_attn_zoo.models.translator import Translator
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class TransformerTokenizer(TranslationTokenizer):
+    """A `TranslationTokenizer` of a Transformer's preset."""
+
+    backbone_cls = TransformerBackbone
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class TransformerPreprocessor(TranslationPreprocessor):
+    """A `TranslationPreprocessor` of a Transformer's preset."""
+
+    backbone_cls = TransformerBackbone
+    tokenizer_cls = TransformerTokenizer
+
+    @classmethod
+    def of(cls, preprocessor):
+        """Return the preprocessor of another body's translator as one of a Transformer's."""
+
+        def convert(tokenizer):
+            return TransformerTokenizer(tokenizer.proto, config_file=tokenizer.config_file, name=tokenizer.name)
+
+        source, target = preprocessor.source_tokenizer, preprocessor.tokenizer
+        tokenizer = convert(target)
+        return cls(
+            tokenizer if source is target else convert(source),
+            tokenizer,
+            encoder_sequence_length=preprocessor.encoder_sequence_length,
+            decoder_sequence_length=preprocessor.decoder_sequence_length,
+            name=preprocessor.name,
+        )
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class TransformerTranslator(Translator):
+    """A `Translator` on a `TransformerBackbone`; `Translator(backbone, ...)` and `Translator.from_preset` make it.
+
+    Example:
+        >>> TransformerTranslator(TransformerBackbone(100, 100, width=8, num_heads=2), preprocessor=None)
+    """
+
+    backbone_cls = TransformerBackbone
+    preprocessor_cls = TransformerPreprocessor
+
+    def __init__(self, backbone, preprocessor=None, **kwargs):
+        if preprocessor is not None and not isinstance(preprocessor, TransformerPreprocessor):
+            preprocessor = TransformerPreprocessor.of(preprocessor)
+        super().__init__(backbone, preprocessor, **kwargs)

@@ -1,0 +1,245 @@
+"""The Transformer translator's body against a float64 NumPy loop of its equations, and its search against its call."""
+
+import functools
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.layers import ATTENTIONS, GaussianAttention, MultiHeadAttention, RecurrentAttention
+from keras_attn_zoo.models import TransformerBackbone
+from tests import tiny
+from tests.models.transformer_reference import ReferenceTransformer
+from tests.weights import fill_weights
+
+SIZES = {"width": 8, "num_heads": 2, "ffn_dim": 11, "encoder_layers": 2, "decoder_layers": 2, "max_length": 13}
+# Two or three layers of float32 sums, normalised in between.
+TOLERANCE = {"rtol": 0, "atol": 2e-5}
+
+CONFIGS = {
+    "plain": {},
+    "pre_norm_learned_tied": {
+        "normalization": "pre",
+        "encoder_positions": "learned",
+        "decoder_positions": "none",
+        "tie_embeddings": "all",
+    },
+    "recurrent": {
+        "encoder_layers": 3,
+        "encoder_attention": "recurrent",
+        "decoder_attention": ["recurrent", "multi_head"],
+        "tie_embeddings": "target",
+    },
+    "recurrent_ablated": {
+        "encoder_attention": {"attention": "recurrent", "normalize": False, "trainable": False},
+        "decoder_attention": {"attention": "recurrent", "residual": False},
+    },
+    "by_position": {
+        "encoder_attention": ["gaussian", "random_synthesizer"],
+        "decoder_attention": ["random_synthesizer", "gaussian"],
+        "cross_attention": ["previous_context", "expanded_key_value_1"],
+    },
+    "average": {
+        "decoder_attention": ["average", "average_without_ffn"],
+        "cross_attention": ["energy_accumulation", "accumulated_weight"],
+        "encoder_positions": "none",
+    },
+    "single_head": {"cross_attention": ["bahdanau_feedback", "luong_general"]},
+}
+every_config = pytest.mark.parametrize("name", CONFIGS)
+EVERY_MECHANISM = [
+    (place, name) for place in ("decoder", "cross") for name in ATTENTIONS if place in ATTENTIONS[name].places
+]
+
+
+def build(seed=0, **arguments):
+    model = TransformerBackbone(tiny.PIECES, tiny.PIECES, **{**SIZES, **arguments})
+    fill_weights(model, seed=seed)
+    return model
+
+
+def forward(backbone, x):
+    outputs = backbone(x)
+    return {**outputs, "logits": backbone.logits(outputs["decoder_sequence_output"])}
+
+
+def steps_of(backbone, x, count):
+    """Logits and scores of all layers of a search along the given target."""
+    constants = backbone.search_constants(10)
+    memory, state = backbone.start_search(x["encoder_token_ids"], x["encoder_padding_mask"], constants)
+    found = []
+    for position in range(count):
+        logits, scores, state = backbone.search_step(x["decoder_token_ids"][:, position], memory, state, constants)
+        found.append({"logits": logits, "scores": scores})
+    return found
+
+
+@functools.cache
+def computed(name):
+    """Inputs, reference, and what the body gives: called, of all layers, and step by step."""
+    backbone = build(**CONFIGS[name])
+    weights = {v.path: keras.ops.convert_to_numpy(v.value) for v in backbone.variables}
+    x, _, _ = tiny.batch()
+    everything = backbone.attention_model()
+
+    def run(x):
+        scores = everything({"teacher_forcing_mask": None, **x})
+        return {"call": forward(backbone, x), "scores": scores, "steps": steps_of(backbone, x, 6)}
+
+    reference = ReferenceTransformer(
+        weights, **{k: v for k, v in {**SIZES, **CONFIGS[name]}.items() if k not in ("ffn_dim", "max_length")}
+    )
+    return x, reference, tiny.compiled(backbone, run)(x)
+
+
+def rows(x):
+    """Source and target ids of every row, without padding."""
+    for i in range(len(x["encoder_token_ids"])):
+        source = x["encoder_token_ids"][i][x["encoder_padding_mask"][i]]
+        yield i, source, x["decoder_token_ids"][i][x["decoder_padding_mask"][i]]
+
+
+@every_config
+def test_call_and_scores_equal_numpy_one_sentence_at_a_time(name):
+    x, reference, outputs = computed(name)
+    outputs, scores = outputs["call"], outputs["scores"]
+    for i, source, target in rows(x):
+        s, t = len(source), len(target)
+        encoded, encoder_scores = reference.encode(source)
+        decoded, logits, self_scores, cross_scores = reference.decode(source, target)
+        np.testing.assert_allclose(outputs["encoder_sequence_output"][i, :s], encoded, **TOLERANCE)
+        np.testing.assert_allclose(outputs["decoder_sequence_output"][i, :t], decoded, **TOLERANCE)
+        np.testing.assert_allclose(outputs["logits"][i, :t], logits, **TOLERANCE)
+        np.testing.assert_allclose(outputs["attention_scores"][i, :, :t, :s], cross_scores[-1], **TOLERANCE)
+        wanted = {"encoder": encoder_scores, "decoder": self_scores, "cross": cross_scores}
+        for place, (queries, keys) in {"encoder": (s, s), "decoder": (t, t), "cross": (t, s)}.items():
+            assert len(scores[place]) == len(wanted[place])
+            for found, one in zip(scores[place], wanted[place], strict=True):
+                np.testing.assert_allclose(found[i, :, :queries, :keys], one, **TOLERANCE)
+                assert not found[i, :, queries:].any()
+                assert place == "decoder" or not found[i, :, :, keys:].any()
+
+
+@every_config
+def test_steps_equal_numpy(name):
+    x, reference, outputs = computed(name)
+    for i, source, target in rows(x):
+        _, logits, _, cross_scores = reference.decode(source, target)
+        for position in range(len(target)):
+            step = outputs["steps"][position]
+            np.testing.assert_allclose(step["logits"][i], logits[position], **TOLERANCE)
+            for found, wanted in zip(step["scores"], cross_scores, strict=True):
+                np.testing.assert_allclose(found[i, :, : len(source)], wanted[:, position], **TOLERANCE)
+                assert not found[i, :, len(source) :].any()
+
+
+@pytest.mark.parametrize(("place", "name"), EVERY_MECHANISM)
+def test_search_by_steps_equals_recomputation(place, name):
+    """For every mechanism, on a padded batch of unequal lengths: the call knows no cache."""
+    backbone = build(seed=2, **{f"{place}_attention": name})
+    x, _, _ = tiny.batch(seed=1, rows=4)
+    x = {key: value for key, value in x.items() if key != "decoder_padding_mask"}
+
+    def run(x):
+        return forward(backbone, x), steps_of(backbone, x, 6)
+
+    outputs, steps = tiny.compiled(backbone, run)(x)
+    logits = np.stack([step["logits"] for step in steps], axis=1)
+    scores = np.stack([step["scores"][-1] for step in steps], axis=2)
+    np.testing.assert_allclose(logits, outputs["logits"], rtol=0, atol=5e-6)
+    np.testing.assert_allclose(scores, outputs["attention_scores"], rtol=0, atol=5e-6)
+
+
+def test_shared_matrices_count_once():
+    """The layers of a side share one set of matrices and one transition, frozen or not."""
+    n, d = SIZES["max_length"], SIZES["width"]
+    plain, recurrent = build(encoder_layers=3), build(encoder_layers=3, encoder_attention="recurrent")
+    shared = 2 * n * n + n * n + n + 2 * n
+    assert recurrent.count_params() - plain.count_params() == shared - 3 * 2 * (d * d + d)
+    frozen = build(encoder_layers=3, encoder_attention={"attention": "recurrent", "trainable": False})
+    assert sum(np.prod(w.shape) for w in frozen.non_trainable_weights if w.dtype == "float32") == 2 * n * n
+
+
+def test_instances_and_lists_of_attentions():
+    """An instance stands for the weights of its own that each layer gets; in a list each layer has its mechanism."""
+    attention = MultiHeadAttention(num_heads=4, key_dim=3, name="mine")
+    backbone = build(
+        encoder_attention=RecurrentAttention(num_heads=2, key_dim=4),
+        decoder_attention=[GaussianAttention(2, 4, offsets=(-2, 0)), {"attention": "gaussian", "sigma": 2.0}],
+        cross_attention=attention,
+    )
+    assert not attention.built
+    assert [scores.shape[1] for scores in backbone.attention_outputs["cross"]] == [4, 4]
+    paths = [w.path for w in backbone.weights]
+    assert len(paths) == len(set(paths))
+    again = TransformerBackbone.from_config(backbone.get_config())
+    assert again.get_config() == backbone.get_config()
+    assert [w.path for w in again.weights] == paths
+
+
+@pytest.mark.parametrize("name", ["plain", "pre_norm_learned_tied", "recurrent_ablated"])
+def test_config_round_trip(name):
+    first = build(**CONFIGS[name], dropout=0.2, attention_dropout=0.3, activation_dropout=0.1, attention_layer=0)
+    second = TransformerBackbone.from_config(first.get_config())
+    assert second.get_config() == first.get_config()
+    assert [(w.path, w.shape) for w in second.weights] == [(w.path, w.shape) for w in first.weights]
+
+
+def test_dropouts_act_in_training_alone():
+    x, _, _ = tiny.batch()
+    for rate in ("dropout", "attention_dropout", "activation_dropout"):
+        model = build(**{"dropout": 0.0, "encoder_layers": 1, "decoder_layers": 1, rate: 0.5})
+        run = tiny.compiled(
+            model, lambda x, model=model: [model(x, training=training) for training in (False, False, True)]
+        )
+        first, second, trained = (found["decoder_sequence_output"] for found in run(x))
+        np.testing.assert_array_equal(first, second)
+        assert np.abs(trained - first).max() > 0.01, rate
+
+
+def test_mixed_precision_stays_close():
+    x, _, _ = tiny.batch()
+    plain, mixed = build(), build(dtype="mixed_bfloat16")
+    wanted, found = (tiny.compiled(model, model)(x) for model in (plain, mixed))
+    assert mixed.output["attention_scores"].dtype == "float32"
+    assert mixed.output["decoder_sequence_output"].dtype == "bfloat16"
+    for key, value in wanted.items():
+        np.testing.assert_allclose(found[key], value, rtol=0, atol=0.1 * np.abs(value).max())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"normalization": "between"}, "normalization must be one of post, pre; received 'between'"),
+        ({"encoder_positions": "rotary"}, "encoder_positions must be one of sine, learned, none"),
+        ({"decoder_positions": None}, "decoder_positions must be one of sine, learned, none; received None"),
+        ({"tie_embeddings": "all", "target_vocabulary_size": 29}, "28 source and 29 target tokens"),
+        ({"encoder_attention": "average"}, "'average' is no encoder attention: choose one of gaussian, multi_head"),
+        ({"cross_attention": "recurrent"}, "'recurrent' is no cross attention"),
+        ({"cross_attention": ["multi_head"] * 3}, "cross attention: 3 mechanisms for 2 layers"),
+        ({"cross_attention": {"attention": "multi_head", "window": 3}}, "the attention 'multi_head': .*window"),
+        ({"num_heads": 3}, "a width of 8 is not divisible by 3 heads"),
+        ({"attention_layer": 2}, "attention_layer must be one of 2 layers; received 2"),
+    ],
+)
+def test_errors_say_what_is_valid(arguments, message):
+    sizes = {"source_vocabulary_size": 28, "target_vocabulary_size": 28, **SIZES}
+    with pytest.raises(UserError, match=message):
+        TransformerBackbone(**{**sizes, **arguments})
+
+
+def test_sentences_longer_than_the_positions():
+    x, _, _ = tiny.batch(source=14)
+    with pytest.raises(UserError, match="a sentence of 14 tokens is longer than max_length=13"):
+        build(encoder_positions="learned")(x)
+    for name in ("recurrent", "random_synthesizer"):
+        with pytest.raises(ValueError, match="longer than `max_length`=13"):
+            build(encoder_attention=name)(x)
+    assert build()(x)["attention_scores"].shape == (3, 2, 6, 14)
+
+
+def test_no_free_running_training():
+    x, _, _ = tiny.batch()
+    with pytest.raises(UserError, match="leave teacher_forcing_mask out"):
+        build()({**x, "teacher_forcing_mask": np.ones((3, 6), "bool")})
