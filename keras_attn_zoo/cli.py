@@ -236,9 +236,12 @@ def _align(options):
     from keras_attn_zoo.evaluation.alignments import Alignment, alignment_scores, format_alignment, read_alignments
     from keras_attn_zoo.experiments.corpora import read_bitext
     from keras_attn_zoo.experiments.run import load_translator
-    from keras_attn_zoo.experiments.word_alignment import align_words
+    from keras_attn_zoo.experiments.table import markdown_table
+    from keras_attn_zoo.experiments.word_alignment import align_by_layer, align_words
     from keras_attn_zoo.files import write_text
 
+    if options.layer == "best" and not options.gold:
+        raise UserError("--layer best needs --gold: alignment error rates decide.")
     pairs = read_bitext(options.bitext, options.source, options.target, options.reverse)
     gold = None
     if options.gold:
@@ -246,7 +249,23 @@ def _align(options):
         gold = read_alignments(options.gold, options.index_base, options.gold_reverse, lengths=lengths)
     translator = load_translator(options.model)
     show = show_progress(len(pairs))
-    links, _ = align_words(translator, pairs, options.batch_size, lambda done: show("aligned", done))
+    arguments = {
+        "heads": options.heads,
+        "batch_size": options.batch_size,
+        "progress": lambda done: show("aligned", done),
+    }
+    if options.layer == "best":
+        found = align_by_layer(translator, pairs, gold, **arguments)
+        best = min((layer for layer in found if layer != "all"), key=lambda layer: found[layer][1].aer)
+        rows = [
+            [f"{layer if layer == 'all' else layer + 1}{' (best)' if layer == best else ''}"]
+            + [f"{100 * value:.1f}" for value in (scores.aer, scores.precision, scores.recall)]
+            for layer, (_, scores) in found.items()
+        ]
+        print(markdown_table(["layer", "AER", "precision", "recall"], rows))
+        links = found[best][0]
+    else:
+        links, _ = align_words(translator, pairs, _layers(translator, options.layer), **arguments)
     predicted = [Alignment(sure=frozenset(found)) for found in links]
     text = "".join(format_alignment(one) + "\n" for one in predicted)
     if options.output:
@@ -257,13 +276,28 @@ def _align(options):
         print(alignment_scores(predicted, gold))
 
 
+def _layers(translator, layer):
+    """Layers of `--layer`, counted from 0; None for the one that the model names."""
+    count = len(translator.backbone.cross_attention_heads)
+    if layer is None:
+        return None
+    if layer == "all":
+        return range(count)
+    if layer > count:
+        raise UserError(f"--layer {layer}: the decoder has {count} layers of cross-attention, counted from 1.")
+    return [layer - 1]
+
+
 def _plot_attention(options):
     from keras_attn_zoo.analysis.pictures import plot_attention
     from keras_attn_zoo.experiments.run import load_translator
     from keras_attn_zoo.experiments.word_alignment import sentence_picture
 
     translator = load_translator(options.model, options.beams)
-    matrix, source, target = sentence_picture(translator, options.sentence, options.target, options.subwords)
+    layers = _layers(translator, options.layer)
+    matrix, source, target = sentence_picture(
+        translator, options.sentence, options.target, options.subwords, layers, options.heads
+    )
     plot_attention(matrix, source, target, options.output)
     say(f"wrote {options.output}")
 
@@ -306,6 +340,20 @@ def build_parser():
     def search_arguments(sub):
         sub.add_argument("--beams", type=_positive, help="hypotheses kept; 1 is greedy (default: the run's)")
         sub.add_argument("--length-penalty", type=float, help="exponent of the length penalty (default: the run's)")
+
+    def attention_arguments(sub, more=(), text=""):
+        def layer(value):
+            return value if value in ("all", *more) else _positive(value)
+
+        sub.add_argument(
+            "--layer",
+            type=layer,
+            metavar="N",
+            help=f"decoder layer to read attention from, counted from 1, or all{text} (default: the last)",
+        )
+        sub.add_argument(
+            "--heads", type=int, nargs="+", metavar="N", help="heads to average, counted from 0 (default: all)"
+        )
 
     sub = command(
         "demo",
@@ -383,6 +431,7 @@ def build_parser():
         [
             "attn-zoo align runs/bahdanau --source test.de --target test.en --output test.align",
             "attn-zoo align runs/bahdanau --bitext test.de-en --gold gold.talp --index-base 1",
+            "attn-zoo align runs/transformer --bitext test.de-en --gold gold.talp --layer best",
         ],
     )
     sub.add_argument("model", help="a run folder, a preset folder, or hf://user/preset")
@@ -394,6 +443,7 @@ def build_parser():
     sub.add_argument("--index-base", type=int, choices=(0, 1), default=0, help="what the gold counts from (default: 0)")
     sub.add_argument("--gold-reverse", action="store_true", help="the gold links are target-source")
     sub.add_argument("--output", type=Path, metavar="FILE", help="links, source-target, counted from 0")
+    attention_arguments(sub, ("best",), "; best: the one with the lowest error rate against --gold")
     sub.add_argument("--batch-size", type=_positive, default=32, help="sentences decoded at once (default: 32)")
 
     plots = commands.add_parser("plot", help="draw the attention of a sentence, or the curves of runs")
@@ -412,6 +462,7 @@ def build_parser():
     sub.add_argument("sentence", help="the source sentence")
     sub.add_argument("--target", metavar="TEXT", help="a given translation; by default the model's own")
     sub.add_argument("--subwords", action="store_true", help="draw subwords instead of words")
+    attention_arguments(sub)
     sub.add_argument("--output", type=Path, required=True, metavar="FILE", help="picture: .png, .pdf or .svg")
     sub.add_argument("--beams", type=_positive, help="hypotheses kept (default: the run's)")
     sub = command(

@@ -11,12 +11,26 @@ import numpy as np
 
 from keras_attn_zoo.data.subwords import train_subwords
 from keras_attn_zoo.decoding import BeamSearch
-from keras_attn_zoo.models import RNNBackbone, TranslationPreprocessor, TranslationTokenizer, Translator
+from keras_attn_zoo.models import (
+    RNNBackbone,
+    TransformerBackbone,
+    TranslationPreprocessor,
+    TranslationTokenizer,
+    Translator,
+)
 from tests.weights import fill_weights
 
 PIECES = 28
 LENGTH = 16
 BACKBONE = {"embedding_dim": 6, "hidden_dim": 5}
+TRANSFORMER = {
+    "width": 8,
+    "num_heads": 2,
+    "ffn_dim": 11,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "max_length": 16,
+}
 
 
 @functools.cache
@@ -51,6 +65,13 @@ def preprocessor(joint=False, length=LENGTH):
 def backbone(seed=0, scale=0.5, **kwargs):
     """A backbone with filled weights."""
     model = RNNBackbone(PIECES, PIECES, **{**BACKBONE, **kwargs})
+    fill_weights(model, seed=seed, scale=scale)
+    return model
+
+
+def transformer(seed=0, scale=0.5, **kwargs):
+    """A Transformer's body with filled weights."""
+    model = TransformerBackbone(PIECES, PIECES, **{**TRANSFORMER, **kwargs})
     fill_weights(model, seed=seed, scale=scale)
     return model
 

@@ -327,7 +327,7 @@ def score_alignment(translator, gold, path, batch_size=32):
         gold: `(source words, target words, Alignment)` a sentence.
         path: file of the links, in Pharaoh's format counted from 0, source first.
     """
-    links, _ = align_words(translator, [(source, target) for source, target, _ in gold], batch_size)
+    links, _ = align_words(translator, [(source, target) for source, target, _ in gold], batch_size=batch_size)
     predicted = [Alignment(sure=frozenset(found)) for found in links]
     write_alignments(path, predicted)
     scores = alignment_scores(predicted, [alignment for *_, alignment in gold])

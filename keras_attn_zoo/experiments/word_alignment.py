@@ -1,5 +1,6 @@
 """From the attention of subwords to the alignment of words."""
 
+import dataclasses
 import re
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from keras_attn_zoo.data.corpus import normalise
 from keras_attn_zoo.data.synthetic import split_words
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.evaluation.alignments import extract_alignment, merge_subwords
+from keras_attn_zoo.evaluation.alignments import Alignment, alignment_scores, extract_alignment, merge_subwords
 
 _SPACE_BEFORE_PUNCTUATION = re.compile(r" ([,.;:?!])")
 
@@ -60,32 +61,93 @@ def word_attention(attention, source_pieces, target_pieces, source_words, target
     return full
 
 
-def align_words(translator, pairs, batch_size=32, progress=None):
+def mean_of_heads(translator, attention, layers=None, heads=None):
+    """Average the heads of an attention that `Translator.force` gave for these layers.
+
+    Args:
+        translator: a `Translator`.
+        attention: `(heads of all layers, target, source)`.
+        layers: what `force` was given.
+        heads: heads of each layer, counted from 0; by default all.
+
+    Raises:
+        UserError: a head that a layer has not.
+
+    Example:
+        >>> mean_of_heads(translator, forced.attention, layers=[0, 1], heads=[3])
+    """
+    if heads is None:
+        return attention.mean(axis=0)
+    sizes = translator.backbone.cross_attention_heads
+    sizes = [sizes[layer] for layer in ([translator.backbone.attention_layer] if layers is None else layers)]
+    for head in heads:
+        if not 0 <= head < min(sizes):
+            raise UserError(f"there is no head {head}: the layers have {min(sizes)}, counted from 0.")
+    firsts = np.cumsum([0, *sizes[:-1]])
+    return attention[[first + head for first in firsts for head in heads]].mean(axis=0)
+
+
+def align_words(translator, pairs, layers=None, heads=None, batch_size=32, progress=None):
     """Align given translations word by word: forced decoding, mean over heads, argmax over source words.
 
     Args:
         translator: a `Translator`.
         pairs: `(source words, target words)` a sentence.
-        batch_size, progress: see `Translator.force`.
+        layers, batch_size, progress: see `Translator.force`.
+        heads: see `mean_of_heads`.
 
     Returns:
         a list of sets of links `(source word, target word)`, and the list of word attentions
         `(target words, source words)`.
     """
-    decoded = translator.force(
+    decoded = _force_words(translator, pairs, layers, batch_size, progress)
+    return _links(translator, decoded, pairs, layers, heads)
+
+
+def align_by_layer(translator, pairs, gold, heads=None, batch_size=32, progress=None):
+    """Align given translations by every layer, and by all of them: which one aligns best?
+
+    Args:
+        translator, pairs, heads, batch_size, progress: see `align_words`.
+        gold: `Alignment` of every pair.
+
+    Returns:
+        `{layer: (links, scores)}`, the layers counted from 0, and under "all" the mean of all; scores as of
+        `alignment_scores`.
+    """
+    sizes = translator.backbone.cross_attention_heads
+    decoded = _force_words(translator, pairs, range(len(sizes)), batch_size, progress)
+    found = {}
+    for layer in (*range(len(sizes)), "all"):
+        first = sum(sizes[:layer]) if layer != "all" else 0
+        chosen = slice(first, first + sizes[layer]) if layer != "all" else slice(None)
+        parts = [dataclasses.replace(one, attention=one.attention[chosen]) for one in decoded]
+        layers = range(len(sizes)) if layer == "all" else [layer]
+        links, _ = _links(translator, parts, pairs, layers, heads)
+        found[layer] = links, alignment_scores([Alignment(sure=frozenset(one)) for one in links], gold)
+    return found
+
+
+def _force_words(translator, pairs, layers, batch_size, progress):
+    return translator.force(
         [as_sentence(source) for source, _ in pairs],
         [as_sentence(target) for _, target in pairs],
+        layers=layers,
         batch_size=batch_size,
         progress=progress,
     )
-    matrices = [
-        word_attention(one.attention.mean(axis=0), one.source_tokens, one.tokens, source, target)
-        for one, (source, target) in zip(decoded, pairs, strict=True)
-    ]
+
+
+def _links(translator, decoded, pairs, layers, heads):
+    """Links and word attentions of forced decodings."""
+    matrices = []
+    for one, (source, target) in zip(decoded, pairs, strict=True):
+        attention = mean_of_heads(translator, one.attention, layers, heads)
+        matrices.append(word_attention(attention, one.source_tokens, one.tokens, source, target))
     return [extract_alignment(matrix) for matrix in matrices], matrices
 
 
-def sentence_picture(translator, sentence, target=None, subwords=False):
+def sentence_picture(translator, sentence, target=None, subwords=False, layers=None, heads=None):
     """Attention of one sentence, ready to draw.
 
     Args:
@@ -93,6 +155,7 @@ def sentence_picture(translator, sentence, target=None, subwords=False):
         sentence: the source sentence.
         target: a given translation; None draws the model's own.
         subwords: whether rows and columns are subwords and not words.
+        layers, heads: see `align_words`.
 
     Returns:
         the matrix `(target, source)` and the words on its two axes.
@@ -102,9 +165,12 @@ def sentence_picture(translator, sentence, target=None, subwords=False):
         target = one.text
         if not target and not subwords:
             raise UserError(f"the model's translation of {sentence!r} is empty: give one, or draw subwords.")
+        if layers is not None:
+            # The search keeps one layer's attention; along its translation all layers can be seen.
+            one = translator.force([sentence], [target], layers)[0]
     else:
-        one = translator.force([sentence], [target])[0]
-    attention = one.attention.mean(axis=0)
+        one = translator.force([sentence], [target], layers)[0]
+    attention = mean_of_heads(translator, one.attention, layers, heads)
     if subwords:
         return attention, one.source_tokens, one.tokens
     source_words, target_words = split_words(sentence), split_words(target)

@@ -275,11 +275,13 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
                 progress(done)
         return results
 
-    def force(self, sources, targets, batch_size=32, progress=None):
+    def force(self, sources, targets, layers=None, batch_size=32, progress=None):
         """Decode along given translations; return the attention, with which words are aligned.
 
         Args:
             sources, targets: lists of as many strings.
+            layers: decoder layers, counted from 0, whose heads are returned one layer after the other; by default
+                the one that the backbone names, `attention_layer`.
             batch_size: sentences decoded at once.
             progress: function called with the number of sentences done, after every batch.
 
@@ -287,13 +289,18 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
             a list of `ForcedDecoding`.
 
         Raises:
-            UserError: lists of unequal length; a sentence longer than the limit.
+            UserError: lists of unequal length; a sentence longer than the limit; a layer that there is not.
 
         Example:
             >>> translator.force(["Guten Tag"], ["Hello"])[0].attention
         """
         if len(sources) != len(targets):
             raise UserError(f"{len(sources)} sources and {len(targets)} targets: give as many of each.")
+        count = len(self.backbone.cross_attention_heads)
+        for layer in layers or ():
+            if not -count <= layer < count:
+                raise UserError(f"there is no layer {layer} of cross-attention: the model has {count}, from 0.")
+        every_layer = None if layers is None else self.backbone.attention_model()
         order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
         results = [None] * len(sources)
         done = 0
@@ -306,7 +313,11 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
             x = _trim(x, "decoder_padding_mask", ("decoder_token_ids", "decoder_padding_mask"))
             rows = _padded_rows(len(chosen), batch_size)
             x = {key: _repeat_last_row(value, rows) for key, value in x.items()}
-            scores = keras.Model.predict_on_batch(self.backbone, x)["attention_scores"]
+            if layers is None:
+                scores = keras.Model.predict_on_batch(self.backbone, x)["attention_scores"]
+            else:
+                found = every_layer.predict_on_batch({**OPTIONAL_INPUTS, **x})["cross"]
+                scores = np.concatenate([found[layer] for layer in layers], axis=1)
             for row, i in enumerate(chosen):
                 source = x["encoder_token_ids"][row][x["encoder_padding_mask"][row]]
                 target = labels[row][weights[row] > 0]

@@ -11,9 +11,8 @@ from keras_attn_zoo.layers import ATTENTIONS, GaussianAttention, MultiHeadAttent
 from keras_attn_zoo.models import TransformerBackbone
 from tests import tiny
 from tests.models.transformer_reference import ReferenceTransformer
-from tests.weights import fill_weights
 
-SIZES = {"width": 8, "num_heads": 2, "ffn_dim": 11, "encoder_layers": 2, "decoder_layers": 2, "max_length": 13}
+SIZES = {**tiny.TRANSFORMER, "max_length": 13}
 # Two or three layers of float32 sums, normalised in between.
 TOLERANCE = {"rtol": 0, "atol": 2e-5}
 
@@ -53,10 +52,7 @@ EVERY_MECHANISM = [
 ]
 
 
-def build(seed=0, **arguments):
-    model = TransformerBackbone(tiny.PIECES, tiny.PIECES, **{**SIZES, **arguments})
-    fill_weights(model, seed=seed)
-    return model
+build = functools.partial(tiny.transformer, max_length=SIZES["max_length"])
 
 
 def forward(backbone, x):

@@ -1,0 +1,60 @@
+"""Alignments from the layers and heads of a Transformer."""
+
+import numpy as np
+import pytest
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.evaluation.alignments import Alignment
+from keras_attn_zoo.experiments.word_alignment import align_by_layer, align_words, mean_of_heads, sentence_picture
+from keras_attn_zoo.models import Translator
+from tests import tiny
+
+PAIRS = [(a.split(), b.split()) for a, b in zip(tiny.sentences("source"), tiny.sentences("target"), strict=True)][:5]
+
+
+@pytest.fixture(scope="module")
+def task():
+    body = tiny.transformer(seed=3, scale=1.0, num_heads=2, cross_attention=["multi_head", "previous_weight"])
+    task = Translator(body, tiny.preprocessor())
+    task.compile()
+    return task
+
+
+def test_heads_of_chosen_layers(task):
+    """Layers stand one after the other; the mean of one head in each is the mean of those two."""
+    sources, targets = ([" ".join(pair[side]) for pair in PAIRS] for side in (0, 1))
+    every = task.force(sources, targets, layers=[0, 1])
+    last = task.force(sources, targets)
+    first = task.force(sources, targets, layers=[0])
+    for all_heads, of_last, of_first in zip(every, last, first, strict=True):
+        np.testing.assert_allclose(all_heads.attention[:2], of_first.attention, atol=1e-6)
+        np.testing.assert_allclose(all_heads.attention[2:], of_last.attention, atol=1e-6)
+        assert np.abs(of_last.attention - of_first.attention).max() > 0.01
+        mean = mean_of_heads(task, all_heads.attention, layers=[0, 1], heads=[1])
+        np.testing.assert_allclose(mean, (all_heads.attention[1] + all_heads.attention[3]) / 2, atol=1e-6)
+        np.testing.assert_allclose(mean_of_heads(task, of_last.attention), of_last.attention.mean(0), atol=1e-6)
+
+
+def test_every_layer_is_scored_as_by_itself(task):
+    gold = [Alignment(sure={(0, 0)}) for _ in PAIRS]
+    by_layer = align_by_layer(task, PAIRS, gold)
+    assert list(by_layer) == [0, 1, "all"]
+    for layer, (links, scores) in by_layer.items():
+        chosen = [0, 1] if layer == "all" else [layer]
+        assert links == align_words(task, PAIRS, layers=chosen)[0]
+        assert scores.sentences == len(PAIRS)
+    assert by_layer[1][0] == align_words(task, PAIRS)[0]
+
+
+def test_pictures_of_a_layer(task):
+    source, target = (" ".join(words) for words in PAIRS[0])
+    pictures = [sentence_picture(task, source, target, layers=layers)[0] for layers in (None, [1], [0])]
+    np.testing.assert_allclose(pictures[0], pictures[1], atol=1e-5)
+    assert np.abs(pictures[0] - pictures[2]).max() > 0.01
+
+
+def test_layers_and_heads_that_are_not_there(task):
+    with pytest.raises(UserError, match="there is no layer 2 of cross-attention: the model has 2, from 0"):
+        align_words(task, PAIRS, layers=[2])
+    with pytest.raises(UserError, match="there is no head 2: the layers have 2, counted from 0"):
+        align_words(task, PAIRS, heads=[0, 2])
