@@ -89,8 +89,30 @@ SYSTEMS = {
 }
 
 
+# The sizes of the demonstration, and a learning rate that suits them.
+_SMALL = {
+    "rnn": {"embedding_dim": 64, "hidden_dim": 128, "dropout": 0.1},
+    "transformer": {
+        "width": 64,
+        "num_heads": 4,
+        "ffn_dim": 256,
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "dropout": 0.1,
+    },
+}
+_SMALL_TRAINING = {
+    "rnn": TrainingSettings(
+        epochs=4, validations_per_epoch=1, learning_rate=3e-3, schedule="plateau", plateau_factor=0.5
+    ),
+    "transformer": TrainingSettings(
+        epochs=8, validations_per_epoch=1, learning_rate=3e-3, schedule="inverse_sqrt", warmup_steps=200
+    ),
+}
+
+
 def small(system):
-    """Return an RNN system in the size of the demonstration: minutes on two CPU cores.
+    """Return a system in the size of the demonstration: minutes on two CPU cores.
 
     Example:
         >>> small(SYSTEMS["uniform"]).backbone["hidden_dim"]
@@ -98,10 +120,10 @@ def small(system):
     """
     return dataclasses.replace(
         system,
-        backbone={**system.backbone, "embedding_dim": 64, "hidden_dim": 128, "dropout": 0.1},
-        data=DataSettings(vocabulary_size=2000, max_tokens=64, sentences_per_batch=64, bucket_count=2),
-        training=TrainingSettings(
-            epochs=4, validations_per_epoch=1, learning_rate=3e-3, schedule="plateau", plateau_factor=0.5
+        backbone={**system.backbone, **_SMALL[system.body]},
+        data=DataSettings(
+            vocabulary_size=2000, joint=system.data.joint, max_tokens=64, sentences_per_batch=64, bucket_count=2
         ),
-        search=SearchSettings(beams=4, length_penalty=1.0, batch_size=64),
+        training=_SMALL_TRAINING[system.body],
+        search=SearchSettings(beams=4, length_penalty=system.search.length_penalty, batch_size=64),
     )

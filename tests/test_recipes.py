@@ -1,0 +1,41 @@
+"""Every entry of every recipe is a system that can be built, with figures under columns that the table has."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from keras_attn_zoo.experiments.run import BODIES
+from keras_attn_zoo.experiments.systems import SYSTEMS
+from keras_attn_zoo.experiments.table import COLUMNS
+
+RECIPES = sorted((Path(__file__).parents[1] / "recipes").glob("*.py"))
+SMALL = {
+    "rnn": {"embedding_dim": 8, "hidden_dim": 8},
+    "transformer": {"width": 16, "num_heads": 2, "ffn_dim": 8, "max_length": 9},
+}
+
+
+def build(system):
+    """The body of a system, smaller."""
+    return BODIES[system.body](20, 20, **{**system.override(**SMALL[system.body]).backbone})
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_entries_of_a_recipe(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert set(module.RECIPE.default) <= set(module.RECIPE.entries)
+    for name, entry in module.RECIPE.entries.items():
+        assert entry.system.name == name
+        assert set(entry.paper) <= set(COLUMNS)
+        assert entry.system.from_dict(entry.system.to_dict()) == entry.system
+        build(entry.system)
+
+
+def test_systems_of_the_command_line():
+    for name, system in SYSTEMS.items():
+        assert system.name == name
+        assert system.source
+        build(system)

@@ -1,0 +1,82 @@
+"""Copy and reverse: what a Transformer with any mechanism learns in a minute, and what some cannot learn.
+
+KERAS_BACKEND=jax python -m tests.toy_tasks
+KERAS_BACKEND=torch python -m tests.toy_tasks --task reverse --names multi_head previous_weight
+"""
+
+import argparse
+import sys
+import time
+
+import keras
+import numpy as np
+
+from keras_attn_zoo.layers import ATTENTIONS
+from keras_attn_zoo.models import TransformerBackbone, Translator
+
+WORDS, LENGTH = 12, 10
+START, END, FIRST = 2, 3, 4
+SIZES = {"width": 32, "num_heads": 2, "ffn_dim": 64, "encoder_layers": 1, "decoder_layers": 1, "max_length": LENGTH + 2}
+# Share of right tokens: whoever has learned the task has more, whoever has not has less.
+BOUND = 0.95
+PLACES = {"encoder": "encoder_attention", "decoder": "decoder_attention", "cross": "cross_attention"}
+
+
+def batch(task, rows, seed):
+    """Inputs, labels and weights; the sentences to copy are of any length, those to reverse of one."""
+    rng = np.random.default_rng([5, seed])
+    words = rng.integers(FIRST, FIRST + WORDS, size=(rows, LENGTH))
+    lengths = rng.integers(2, LENGTH + 1, size=rows) if task == "copy" else np.full(rows, LENGTH)
+    real = np.arange(LENGTH + 1) < lengths[:, None]
+    end = np.arange(LENGTH + 1) == lengths[:, None]
+    padded = np.concatenate([words, np.zeros((rows, 1), int)], axis=1)
+    source = np.where(real, padded, 0) + END * end
+    answer = source if task == "copy" else np.concatenate([words[:, ::-1], np.full((rows, 1), END)], axis=1)
+    x = {
+        "encoder_token_ids": source.astype("int32"),
+        "encoder_padding_mask": real | end,
+        "decoder_token_ids": np.concatenate([np.full((rows, 1), START), answer[:, :-1]], axis=1).astype("int32"),
+    }
+    return x, answer.astype("int32"), (real | end).astype("float32")
+
+
+def learn(task, steps=1000, **arguments):
+    """Train a small Transformer; return its share of right tokens on sentences that it has not seen."""
+    keras.utils.set_random_seed(1)
+    vocabulary = FIRST + WORDS
+    model = Translator(TransformerBackbone(vocabulary, vocabulary, **{**SIZES, "dropout": 0.0, **arguments}))
+    model.compile(optimizer=keras.optimizers.Adam(3e-3, global_clipnorm=1.0))
+    x, y, weights = batch(task, 64 * steps, seed=0)
+    model.fit(x, y, sample_weight=weights, batch_size=64, verbose=0)
+    x, y, weights = batch(task, 512, seed=1)
+    return model.evaluate(x, y, sample_weight=weights, batch_size=64, verbose=0, return_dict=True)["accuracy"]
+
+
+def main():
+    """Run every mechanism on a task, and those that cannot learn it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--task", choices=("copy", "reverse"), nargs="+", default=["copy", "reverse"])
+    parser.add_argument("--names", nargs="+", default=list(ATTENTIONS), choices=list(ATTENTIONS), metavar="NAME")
+    options = parser.parse_args()
+    failures = 0
+    for task in options.task:
+        # Multi-head attention stands in all other places as it is.
+        cases = [
+            ({PLACES[place]: name}, name != "uniform")
+            for name in options.names
+            for place in ATTENTIONS[name].places
+            if (name, place) not in (("multi_head", "encoder"), ("multi_head", "decoder"))
+        ]
+        cases.append(({"encoder_positions": "none"}, False))
+        for arguments, able in cases:
+            began = time.perf_counter()
+            accuracy = learn(task, **arguments)
+            right = (accuracy > BOUND) == able
+            failures += not right
+            what = f"{task} {arguments}: accuracy {accuracy:.3f}, {time.perf_counter() - began:.0f} s"
+            print(what, "" if right else "UNEXPECTED", flush=True)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
