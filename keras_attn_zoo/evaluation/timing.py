@@ -1,40 +1,8 @@
 """Wall time, with compilation kept apart from running."""
 
-import contextlib
 import statistics
-import time
 
 from keras_attn_zoo.errors import UserError
-
-
-class Stopwatch:
-    """Wall time of named laps, such as "training" and "translation".
-
-    A lap that is entered again adds to its time. Backends return before their
-    work is done: convert results to NumPy inside the lap.
-
-    Attributes:
-        seconds: `{lap: seconds}`, in the order in which the laps first ended.
-
-    Example:
-        >>> watch = Stopwatch()
-        >>> with watch.lap("translation"):
-        ...     translation = "hallo".upper()
-        >>> list(watch.seconds)
-        ['translation']
-    """
-
-    def __init__(self):
-        self.seconds = {}
-
-    @contextlib.contextmanager
-    def lap(self, name):
-        """Time the body of a `with` statement; also when it raises."""
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
 
 class CompilationClock:

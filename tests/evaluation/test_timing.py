@@ -1,34 +1,7 @@
-import time
-
 import pytest
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.evaluation.timing import CompilationClock, Stopwatch
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """A clock that is set by hand."""
-    now = [100.0]
-    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
-    return now
-
-
-def test_laps_add_up_by_name(clock):
-    watch = Stopwatch()
-    for name, seconds in (("training", 5.0), ("translation", 2.0), ("training", 3.0)):
-        with watch.lap(name):
-            clock[0] += seconds
-        clock[0] += 50.0
-    assert watch.seconds == {"training": 8.0, "translation": 2.0}
-
-
-def test_an_interrupted_lap_counts(clock):
-    watch = Stopwatch()
-    with pytest.raises(KeyboardInterrupt), watch.lap("training"):
-        clock[0] += 4.0
-        raise KeyboardInterrupt
-    assert watch.seconds == {"training": 4.0}
+from keras_attn_zoo.evaluation.timing import CompilationClock
 
 
 def test_compilation_is_the_first_call_less_the_median_of_the_later_ones():
