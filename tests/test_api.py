@@ -17,6 +17,7 @@ PUBLIC = {
         "ExpandedKeyValueAttention",
         "GaussianAttention",
         "InitialAttention",
+        "LatentAlignmentHead",
         "LuongAttention",
         "MultiHeadAttention",
         "PreviousContextAttention",

@@ -7,6 +7,7 @@ from keras_attn_zoo.layers.bahdanau_attention import BahdanauAttention
 from keras_attn_zoo.layers.energy_accumulation_attention import EnergyAccumulationAttention
 from keras_attn_zoo.layers.expanded_key_value_attention import ExpandedKeyValueAttention
 from keras_attn_zoo.layers.gaussian_attention import GaussianAttention
+from keras_attn_zoo.layers.latent_alignment_head import LatentAlignmentHead
 from keras_attn_zoo.layers.luong_attention import LuongAttention
 from keras_attn_zoo.layers.multi_head_attention import MultiHeadAttention
 from keras_attn_zoo.layers.previous_context_attention import PreviousContextAttention
@@ -27,6 +28,7 @@ __all__ = [
     "ExpandedKeyValueAttention",
     "GaussianAttention",
     "InitialAttention",
+    "LatentAlignmentHead",
     "LuongAttention",
     "MultiHeadAttention",
     "PreviousContextAttention",

@@ -21,6 +21,7 @@ class OutputProjection(keras.layers.Layer):
     Args:
         vocabulary_size: number of logits.
         embedding: a `TokenEmbedding` to share the matrix with, or None.
+        use_bias: whether an own matrix has a bias.
 
     Shapes:
         in `(..., width)`, out `(..., vocabulary_size)`.
@@ -29,8 +30,9 @@ class OutputProjection(keras.layers.Layer):
         >>> OutputProjection(10)(keras.ops.ones((2, 3, 4)))  # (2, 3, 10)
     """
 
-    def __init__(self, vocabulary_size, embedding=None, **kwargs):
+    def __init__(self, vocabulary_size, embedding=None, use_bias=True, **kwargs):
         super().__init__(**kwargs)
+        self.use_bias = use_bias and embedding is None
         self.vocabulary_size = vocabulary_size
         self.embedding = embedding
 
@@ -40,7 +42,8 @@ class OutputProjection(keras.layers.Layer):
             self.kernel = self.add_weight(
                 name="kernel", shape=(self.vocabulary_size, input_shape[-1]), initializer="glorot_uniform"
             )
-            self.bias = self.add_weight(name="bias", shape=(self.vocabulary_size,), initializer="zeros")
+            if self.use_bias:
+                self.bias = self.add_weight(name="bias", shape=(self.vocabulary_size,), initializer="zeros")
         elif not self.embedding.built:
             self.embedding.build((None, None))
         self.built = True
@@ -50,7 +53,7 @@ class OutputProjection(keras.layers.Layer):
         tied = self.embedding is not None
         kernel = ops.cast(self.embedding.embeddings if tied else self.kernel, self.compute_dtype)
         logits = ops.matmul(ops.reshape(readouts, (-1, readouts.shape[-1])), ops.transpose(kernel))
-        if not tied:
+        if self.use_bias:
             logits = logits + ops.cast(self.bias, self.compute_dtype)
         return ops.reshape(logits, (*ops.shape(readouts)[:-1], self.vocabulary_size))
 

@@ -26,14 +26,54 @@ def compiled(function, to_arrays=True):
     return call
 
 
-def of_unknown_sizes(function, inputs):
-    """`function` of a dict of arrays, traced once on TensorFlow, with no size known but the width of floats."""
+def of_unknown_sizes(function, inputs, no_width=()):
+    """`function` of a dict of arrays, traced once on TensorFlow, with no size known but the width of floats.
+
+    The inputs named in `no_width` have none.
+    """
     if BACKEND == "tensorflow":
         import tensorflow as tf
 
-        def spec(x):
-            width = [x.shape[-1]] if x.dtype == np.float32 else []
+        def spec(name, x):
+            width = [x.shape[-1]] if x.dtype == np.float32 and name not in no_width else []
             return tf.TensorSpec([None] * (x.ndim - len(width)) + width, x.dtype)
 
-        function = tf.function(function, input_signature=[tree.map_structure(spec, inputs)])
+        function = tf.function(function, input_signature=[{name: spec(name, x) for name, x in inputs.items()}])
     return compiled(function)
+
+
+def value_and_gradients(layer, function, inputs):
+    """Value of a scalar function of a dict of arrays; its gradients by weight of a layer, and by input, as NumPy."""
+    inputs = {name: ops.convert_to_tensor(x) for name, x in inputs.items()}
+    variables = layer.trainable_variables
+    if BACKEND == "jax":
+        import jax
+
+        def loss(weights, inputs):
+            with keras.StatelessScope(state_mapping=list(zip(variables, weights, strict=True))):
+                return function(inputs)
+
+        value, (by_weight, by_input) = jax.jit(jax.value_and_grad(loss, argnums=(0, 1)))(
+            [v.value for v in variables], inputs
+        )
+    elif BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        @tf.function
+        def run(inputs):
+            with tf.GradientTape() as tape:
+                tape.watch(inputs)
+                value = function(inputs)
+            return value, tape.gradient(value, [[v.value for v in variables], inputs])
+
+        value, (by_weight, by_input) = run(inputs)
+    else:
+        inputs = {name: x.requires_grad_() for name, x in inputs.items()}
+        value = function(inputs)
+        value.backward()
+        by_weight = [v.value.grad for v in variables]
+        by_input = {name: x.grad for name, x in inputs.items()}
+        value = value.detach()
+    start = f"{layer.name}/"
+    paths = [v.path.removeprefix(start) for v in variables]
+    return to_numpy(value), dict(zip(paths, to_numpy(by_weight), strict=True)), to_numpy(by_input)

@@ -1,0 +1,199 @@
+"""Latent alignment: a mixture over source positions in place of one softmax."""
+
+import keras
+from keras import ops
+
+from keras_attn_zoo.layers.headed_attention import check_positive
+from keras_attn_zoo.layers.log_normalizer import log_mixture, log_normalizer
+
+MARGINALIZATIONS = ("exact", "top_k")
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class LatentAlignmentHead(keras.layers.Layer):
+    """Output layer of a translator whose alignment is a latent variable.
+
+    Use it in place of the projection onto the vocabulary and its softmax, where
+    the alignment matters: the attention is then a probability of its own, and
+    the posterior p(j|e_i) aligns better than either.
+
+        p(e_i)       = Σ_j p(j) p(e_i|j)                  p(j) = mean of attention heads
+        p(e_i|j)     = softmax_v(W (P_e e_{i-1} + P_s s_i + P_h h_j))
+        p(j|e_i)     = p(j) p(e_i|j) / p(e_i)
+
+    Symbols: e_{i-1} the embedding of the previous token, s_i decoder state, h_j
+    encoder state; P_e, P_s, P_h bias-free maps to `width`, W `(vocabulary, width)`,
+    the matrix of an embedding where that is given.
+
+    The lexicon is linear in a sum, so its logits are S_iv + H_jv, and the
+    normalisers of all pairs are one product of matrices: see `log_normalizer`.
+    Nothing of pairs times vocabulary ever stands in memory, in training or search.
+
+    Args:
+        vocabulary_size: number of tokens.
+        width: width of the sum.
+        embedding: a `TokenEmbedding` to share W with, or None.
+        marginalization: "exact" sums over all positions; "top_k" over the `top_k` with the largest p(j), in the
+            forward pass: the gradient with respect to p(j) is that of the full sum (straight-through).
+        top_k: K; ignored by "exact".
+        kernel_initializer: initialiser of P_e, P_s, P_h and W.
+
+    Shapes: prior p(j) `(batch, target, source)`, embedded `(batch, target, embedding_dim)`, states
+    `(batch, target, state_dim)`, encoded `(batch, source, encoder_dim)`, targets `(batch, target)`. The call returns
+    a dict of `(batch, target)`: "log_probs" of the targets and "smoothing", what label smoothing takes in place of
+    the mean over the vocabulary, Σ_j p(j) mean_v log p(v|j); and "posterior" `(batch, target, source)`.
+
+    Masking: positions with p(j) = 0 take no part. A row without any gets log-probability 0 and posterior 0.
+
+    State: none.
+
+    Raises:
+        ValueError: an unknown marginalisation, sizes that are no positive integers.
+
+    Example:
+        >>> head = LatentAlignmentHead(100, width=8)
+        >>> prior, states = keras.ops.ones((2, 3, 5)) / 5, keras.ops.ones((2, 3, 8))
+        >>> head(prior, states, states, keras.ops.ones((2, 5, 8)), keras.ops.ones((2, 3)))["log_probs"]  # (2, 3)
+
+    Source: Bahar, equations 2 to 13.
+
+    Differences from the paper: "exact", its equation 5, is the default. Of "top_k" the numbers are the paper's, not
+    the cost: all normalisers come from the one product.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        width,
+        embedding=None,
+        marginalization="exact",
+        top_k=6,
+        kernel_initializer="glorot_uniform",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        check_positive(self, "vocabulary_size", vocabulary_size)
+        check_positive(self, "width", width)
+        check_positive(self, "top_k", top_k)
+        if marginalization not in MARGINALIZATIONS:
+            raise ValueError(
+                f"LatentAlignmentHead: `marginalization` must be one of {', '.join(MARGINALIZATIONS)}. "
+                f"Received: marginalization={marginalization!r}."
+            )
+        self.vocabulary_size = vocabulary_size
+        self.width = width
+        self.embedding = embedding
+        self.marginalization = marginalization
+        self.top_k = top_k
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+
+    def build(self, prior_shape, embedded_shape, states_shape, encoded_shape, targets_shape=None):
+        """Make P_e, P_s, P_h and W."""
+        shapes = {"embedded": embedded_shape, "state": states_shape, "encoder": encoded_shape}
+        self.maps = {}
+        for name, shape in shapes.items():
+            self.maps[name] = keras.layers.Dense(
+                self.width,
+                use_bias=False,
+                kernel_initializer=self.kernel_initializer.clone(),
+                dtype=self.dtype_policy,
+                name=f"{name}_map",
+            )
+            self.maps[name].build((None, None, shape[-1]))
+        if self.embedding is None:
+            self.kernel = self.add_weight(
+                name="kernel", shape=(self.vocabulary_size, self.width), initializer=self.kernel_initializer.clone()
+            )
+        elif not self.embedding.built:
+            self.embedding.build((None, None))
+        self.built = True
+
+    def lexicon(self, embedded, states, encoded):
+        """The two parts of the logits, S `(batch, target, vocabulary)` and H `(batch, source, vocabulary)`."""
+        of_target = self.maps["embedded"](embedded) + self.maps["state"](states)
+        return self._logits(of_target), self._logits(self.maps["encoder"](encoded))
+
+    def _logits(self, x):
+        kernel = self.kernel if self.embedding is None else self.embedding.embeddings
+        kernel = ops.transpose(ops.cast(kernel, self.compute_dtype))
+        logits = ops.matmul(ops.reshape(x, (-1, self.width)), kernel)
+        return ops.cast(ops.reshape(logits, (*ops.shape(x)[:2], self.vocabulary_size)), "float32")
+
+    def call(self, prior, embedded, states, encoded, targets):
+        """Log-probabilities of given targets, what smooths them, and the posterior of the alignment."""
+        prior, left, right = self._parts(prior, embedded, states, encoded)
+        targets = ops.cast(targets, "int32")
+        normalizer = log_normalizer(left, right)
+        of_left = ops.take_along_axis(left, targets[..., None], axis=-1)
+        batch, source = ops.shape(right)[0], ops.shape(right)[1]
+        columns = ops.broadcast_to(targets[:, None], (batch, source, ops.shape(targets)[1]))
+        of_right = ops.take_along_axis(right, columns, axis=-1)
+        # log p(e_i|j), (batch, target, source)
+        lexicon = of_left + ops.transpose(of_right, (0, 2, 1)) - normalizer
+        log_probs, posterior = self._marginalize(prior, lexicon)
+        mean = ops.mean(left, axis=-1)[..., None] + ops.mean(right, axis=-1)[:, None] - normalizer
+        return {"log_probs": log_probs, "smoothing": ops.sum(prior * mean, axis=-1), "posterior": posterior}
+
+    def _parts(self, prior, embedded, states, encoded):
+        """Prior and logits in float32; source positions that no row may use have logits that disturb nobody."""
+        prior = ops.cast(prior, "float32")
+        left, right = self.lexicon(*(ops.cast(x, self.compute_dtype) for x in (embedded, states, encoded)))
+        return prior, left, ops.where(ops.any(prior > 0, axis=1)[..., None], right, 0.0)
+
+    def _chosen(self, prior):
+        """The positions that are summed over, true or false like the prior; None for all."""
+        if self.marginalization == "exact":
+            return None
+        k = self.top_k
+        last = ops.maximum(ops.shape(prior)[-1] - k, 0)
+        threshold = ops.take(ops.sort(prior, axis=-1), last, axis=-1)[..., None]
+        chosen = ops.logical_and(prior >= threshold, prior > 0)
+        # Of equal ones the first come first.
+        return ops.logical_and(chosen, ops.cumsum(ops.cast(chosen, "int32"), axis=-1) <= k)
+
+    def _marginalize(self, prior, lexicon):
+        """log Σ_j p(j) p(e_i|j), and the posterior."""
+        chosen = self._chosen(prior)
+        counted = prior > 0 if chosen is None else chosen
+        joint = ops.where(counted, ops.log(ops.maximum(prior, 1e-37)) + lexicon, -1e30)
+        largest = ops.stop_gradient(ops.max(joint, axis=-1, keepdims=True))
+        some = ops.any(counted, axis=-1)
+        largest = ops.where(some[..., None], largest, 0.0)
+        # Summed as probabilities: the logarithm of a vanishing prior would have no gradient.
+        likelihood = ops.exp(ops.minimum(lexicon - largest, 80.0))
+        terms = ops.where(counted, prior * likelihood, 0.0)
+        total = ops.sum(terms, axis=-1)
+        if chosen is not None:
+            # Nothing in the forward pass; the gradient of the full sum with respect to the prior.
+            others = (prior - ops.stop_gradient(prior)) * ops.stop_gradient(ops.minimum(likelihood, 1e20))
+            total = total + ops.sum(ops.where(ops.logical_and(prior > 0, ~chosen), others, 0.0), axis=-1)
+        total = ops.where(some, total, 1.0)
+        posterior = ops.where(some[..., None], terms / total[..., None], 0.0)
+        return ops.log(total) + largest[..., 0], posterior
+
+    def log_distribution(self, prior, embedded, states, encoded):
+        """Log-probabilities of all tokens, `(batch, target, vocabulary)`: what a search asks for.
+
+        The top K of "top_k" are not renormalised, as in the paper: their probabilities sum to less than one.
+        """
+        prior, left, right = self._parts(prior, embedded, states, encoded)
+        chosen = self._chosen(prior)
+        return log_mixture(prior if chosen is None else ops.where(chosen, prior, 0.0), left, right)
+
+    def compute_output_spec(self, prior, embedded, states, encoded, targets):
+        """Return shapes and types."""
+        pairs = keras.KerasTensor(prior.shape, "float32")
+        row = keras.KerasTensor(prior.shape[:2], "float32")
+        return {"log_probs": row, "smoothing": row, "posterior": pairs}
+
+    def get_config(self):
+        """Return the arguments of the constructor."""
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "width": self.width,
+            "embedding": None if self.embedding is None else keras.layers.serialize(self.embedding),
+            "marginalization": self.marginalization,
+            "top_k": self.top_k,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+        }

@@ -1,0 +1,246 @@
+"""The latent alignment's mixture against the naive sum in NumPy float64, gradients included."""
+
+import functools
+import json
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attn_zoo.layers import LatentAlignmentHead
+from keras_attn_zoo.layers.log_normalizer import log_mixture, log_normalizer
+from keras_attn_zoo.models import TokenEmbedding
+from tests.layers.calls import compiled, of_unknown_sizes, value_and_gradients
+from tests.layers.cases import numbers, weights_of
+from tests.weights import fill_weights
+
+BATCH, TARGET, VOCABULARY = 2, 3, 43
+TARGETS = np.array([[4, 0, 42], [7, 7, 30]], dtype="int32")
+# Sums of some dozen float32 numbers, relative to the largest.
+TOLERANCE = 2e-6
+
+
+def inputs_of(source=5, scale=1.0, padded=True):
+    """Inputs of a head; the first sentence is padded, and its last row has nothing to align with."""
+    prior = np.random.default_rng(source).dirichlet(np.ones(source), size=(BATCH, TARGET))
+    if padded and source > 2:
+        prior[0, :, -2:] = 0
+    prior /= prior.sum(-1, keepdims=True)
+    if padded:
+        prior[0, -1] = 0
+    return {
+        "prior": prior.astype("float32"),
+        "embedded": scale * numbers("embedded", BATCH, TARGET, 3),
+        "states": scale * numbers("states", BATCH, TARGET, 7),
+        "encoded": scale * numbers("encoded", BATCH, source, 11),
+    }
+
+
+def head_of(inputs, **arguments):
+    head = LatentAlignmentHead(VOCABULARY, width=5, name="head", **arguments)
+    head.build(*(x.shape for x in inputs.values()))
+    fill_weights(head)
+    return head
+
+
+def naive(weights, prior, embedded, states, encoded, top_k=None):
+    """Log-probabilities of all tokens, per row, and p(v|j): one softmax for every pair, added up as probabilities."""
+    log_probs = np.full((BATCH, TARGET, VOCABULARY), -np.inf)
+    lexicon = np.zeros((BATCH, TARGET, prior.shape[2], VOCABULARY))
+    for b, i in np.ndindex(BATCH, TARGET):
+        for j in range(prior.shape[2]):
+            x = embedded[b, i] @ weights["embedded_map/kernel"] + states[b, i] @ weights["state_map/kernel"]
+            logits = weights["kernel"] @ (x + encoded[b, j] @ weights["encoder_map/kernel"])
+            lexicon[b, i, j] = logits - logits.max() - np.log(np.exp(logits - logits.max()).sum())
+        chosen = np.argsort(-prior[b, i], kind="stable")[: top_k or prior.shape[2]]
+        for j in chosen:
+            if prior[b, i, j] > 0:
+                log_probs[b, i] = np.logaddexp(log_probs[b, i], np.log(prior[b, i, j]) + lexicon[b, i, j])
+    return log_probs, lexicon
+
+
+def expected(weights, inputs, top_k=None):
+    """What the call returns, of the naive sum."""
+    log_probs, lexicon = naive(weights, *inputs.values(), top_k=top_k)
+    rows = np.take_along_axis(log_probs, TARGETS[..., None], axis=-1)[..., 0]
+    of_targets = np.take_along_axis(lexicon, TARGETS[:, :, None, None], axis=-1)[..., 0]
+    posterior = inputs["prior"] * np.exp(of_targets - np.where(np.isfinite(rows), rows, 0)[..., None])
+    if top_k is not None:
+        order = np.argsort(np.argsort(-inputs["prior"], axis=-1, kind="stable"), axis=-1, kind="stable")
+        posterior = np.where(order < top_k, posterior, 0)
+    return {
+        "log_probs": np.where(np.isfinite(rows), rows, 0.0),
+        "smoothing": np.sum(inputs["prior"] * lexicon.mean(-1), axis=-1),
+        "posterior": posterior,
+    }
+
+
+def assert_close(found, wanted, what="", tolerance=TOLERANCE):
+    largest = max(1.0, np.abs(wanted).max(initial=0))
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=tolerance * largest, err_msg=what)
+
+
+@pytest.mark.parametrize("source", [1, 2, 5, 7])
+@pytest.mark.parametrize("scale", [1.0, 6.0, 80.0], ids=["flat", "peaked", "beyond_float32"])
+def test_call_equals_the_naive_sum(source, scale):
+    """Also where the parts of the logits are a hundred apart and the product of matrices alone would underflow."""
+    inputs = inputs_of(source, scale)
+    head = head_of(inputs)
+    found = compiled(lambda inputs: head(**inputs, targets=TARGETS))(inputs)
+    wanted = expected(weights_of(head), inputs)
+    for name, value in wanted.items():
+        assert_close(found[name], value, name)
+    assert_close(found["posterior"].sum(-1), inputs["prior"].any(-1), "the posterior is a distribution")
+
+
+COEFFICIENTS = {"log_probs": numbers("a", BATCH, TARGET), "smoothing": numbers("b", BATCH, TARGET)}
+
+
+@functools.cache
+def differences(scale, step=1e-5):
+    """Central differences of a weighted sum of the naive results, by weight and by input."""
+    inputs = {name: x.astype("float64") for name, x in inputs_of(scale=scale).items()}
+    weights = weights_of(head_of(inputs))
+
+    def loss():
+        found = expected(weights, inputs)
+        return sum(np.sum(COEFFICIENTS[name] * found[name]) for name in COEFFICIENTS)
+
+    def differentiate(x):
+        gradient = np.zeros_like(x)
+        for index in np.ndindex(x.shape):
+            at = x[index]
+            # A prior of 0 says that a position is not there.
+            if x is inputs["prior"] and at == 0:
+                continue
+            x[index] = at + step
+            above = loss()
+            x[index] = at - step
+            gradient[index] = (above - loss()) / (2 * step)
+            x[index] = at
+        return gradient
+
+    return (
+        {name: differentiate(x) for name, x in weights.items()},
+        {name: differentiate(x) for name, x in inputs.items()},
+    )
+
+
+@pytest.mark.parametrize("scale", [1.0, 80.0], ids=["flat", "beyond_float32"])
+def test_gradients_equal_those_of_the_naive_sum(scale):
+    inputs = inputs_of(scale=scale)
+    head = head_of(inputs)
+
+    def loss(inputs):
+        found = head(**inputs, targets=TARGETS)
+        return sum(ops.sum(ops.multiply(found[name], COEFFICIENTS[name])) for name in COEFFICIENTS)
+
+    _, by_weight, by_input = value_and_gradients(head, loss, inputs)
+    weights, others = differences(scale)
+    assert by_weight.keys() == weights.keys()
+    for name, gradient in {**by_weight, **by_input}.items():
+        wanted = {**weights, **others}[name]
+        if name == "prior":
+            gradient = np.where(inputs["prior"] > 0, gradient, 0)
+        # Of the extreme case the differences themselves are not exact to more.
+        assert_close(gradient, wanted, name, tolerance=TOLERANCE if scale == 1 else 2e-4)
+        assert np.any(wanted)
+
+
+@pytest.mark.parametrize("top_k", [1, 2, 4, 9])
+def test_top_k_sums_over_the_most_likely_positions(top_k):
+    inputs = inputs_of()
+    head = head_of(inputs, marginalization="top_k", top_k=top_k)
+    found = compiled(lambda inputs: (head(**inputs, targets=TARGETS), head.log_distribution(**inputs)))(inputs)
+    wanted = expected(weights_of(head), inputs, top_k)
+    for name, value in wanted.items():
+        if name != "posterior":
+            assert_close(found[0][name], value, name)
+    distribution, _ = naive(weights_of(head), *inputs.values(), top_k=top_k)
+    some = inputs["prior"].any(-1)
+    assert_close(found[1][some], distribution[some], "distribution")
+
+
+def test_top_k_is_straight_through():
+    """Forward the K best; backward the full sum's derivative with respect to each weight, at that forward value."""
+    inputs = inputs_of(padded=False)
+    head = head_of(inputs, marginalization="top_k", top_k=2)
+    _, _, by_input = value_and_gradients(head, lambda x: ops.sum(head(**x, targets=TARGETS)["log_probs"]), inputs)
+    log_probs, lexicon = naive(weights_of(head), *inputs.values(), top_k=2)
+    rows = np.take_along_axis(log_probs, TARGETS[..., None], axis=-1)
+    of_targets = np.take_along_axis(lexicon, TARGETS[:, :, None, None], axis=-1)[..., 0]
+    assert_close(by_input["prior"], np.exp(of_targets - rows))
+
+
+@pytest.mark.parametrize("scale", [1.0, 80.0], ids=["flat", "beyond_float32"])
+def test_distribution_equals_the_naive_sum(scale):
+    inputs = inputs_of(scale=scale)
+    head = head_of(inputs)
+    found = compiled(lambda inputs: head.log_distribution(**inputs))(inputs)
+    wanted, _ = naive(weights_of(head), *inputs.values())
+    some = inputs["prior"].any(-1)
+    assert_close(found[some], wanted[some])
+    np.testing.assert_allclose(np.exp(found[some]).sum(-1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("arguments", [{}, {"marginalization": "top_k", "top_k": 4}], ids=["exact", "top_k"])
+def test_lengths_unknown_when_traced(arguments):
+    head = head_of(inputs_of(), **arguments)
+    run = of_unknown_sizes(lambda inputs: head(**inputs, targets=TARGETS), inputs_of(), no_width=("prior",))
+    for source in (1, 3, 6):
+        inputs = inputs_of(source)
+        wanted = expected(weights_of(head), inputs, arguments.get("top_k"))
+        assert_close(run(inputs)["log_probs"], wanted["log_probs"], f"{source} positions")
+
+
+def test_mixed_precision_stays_close():
+    """Projections in bfloat16, everything after them in float32."""
+    inputs = inputs_of()
+    mixed, plain = head_of(inputs, dtype="mixed_bfloat16"), head_of(inputs)
+    found, wanted = (
+        compiled(lambda inputs, head=head: head(**inputs, targets=TARGETS))(inputs) for head in (mixed, plain)
+    )
+    assert_close(found["log_probs"], wanted["log_probs"], tolerance=2e-2)
+    np.testing.assert_allclose(found["posterior"].sum(-1), wanted["posterior"].sum(-1), atol=1e-6)
+
+
+def test_a_shared_matrix():
+    embedding = TokenEmbedding(VOCABULARY, 5, name="embedding")
+    inputs = inputs_of()
+    head = head_of(inputs, embedding=embedding)
+    own = head_of(inputs)
+    own.kernel.assign(embedding.embeddings)
+    found, wanted = (
+        compiled(lambda inputs, one=one: one(**inputs, targets=TARGETS))(inputs)["log_probs"] for one in (head, own)
+    )
+    assert_close(found, wanted)
+
+
+def test_normalizer_and_mixture_of_one_pair():
+    left, right = np.array([[[0.0, 1.0]]], "float32"), np.array([[[2.0, 0.0]]], "float32")
+    wanted = np.log(np.exp(2) + np.exp(1))
+    np.testing.assert_allclose(ops.convert_to_numpy(log_normalizer(left, right)), [[[wanted]]], rtol=1e-6)
+    found = ops.convert_to_numpy(log_mixture(np.ones((1, 1, 1), "float32"), left, right))
+    np.testing.assert_allclose(found, [[[2 - wanted, 1 - wanted]]], rtol=1e-6)
+
+
+def test_config_round_trip():
+    head = LatentAlignmentHead(9, 4, marginalization="top_k", top_k=3, dtype="mixed_bfloat16")
+    config = json.loads(json.dumps(head.get_config()))
+    assert LatentAlignmentHead.from_config(config).get_config() == head.get_config()
+    assert keras.saving.get_registered_name(LatentAlignmentHead) == "keras_attn_zoo>LatentAlignmentHead"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"marginalization": "viterbi"}, "`marginalization` must be one of exact, top_k. Received: .*'viterbi'"),
+        ({"top_k": 0}, "`top_k` must be a positive integer. Received: top_k=0"),
+        ({"width": 0}, "`width` must be a positive integer. Received: width=0"),
+        ({"vocabulary_size": -1}, "`vocabulary_size` must be a positive integer"),
+    ],
+)
+def test_arguments_that_do_not_fit(arguments, message):
+    with pytest.raises(ValueError, match=f"LatentAlignmentHead: {message}"):
+        LatentAlignmentHead(**{"vocabulary_size": 9, "width": 4, **arguments})
