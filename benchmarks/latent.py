@@ -1,0 +1,109 @@
+"""Time and peak memory of a translator's output layer: one softmax, and mixtures of softmaxes over source positions.
+
+Forward and backward, of the negative log-likelihood of given targets; as ratios to the plain softmax in the same run:
+
+  plain   log softmax of W s_i
+  exact   the mixture of `LatentAlignmentHead`
+  top-6   the six most likely positions, a softmax for each, as published
+  naive   a softmax for every pair of positions
+
+  KERAS_BACKEND=jax python benchmarks/latent.py
+  KERAS_BACKEND=torch python benchmarks/latent.py --forms plain exact --vocabulary 32000 --source 50
+"""
+
+import argparse
+
+import keras
+import numpy as np
+from keras import ops
+from measure import BACKEND, Call, side_by_side
+
+from keras_attn_zoo.experiments.table import markdown_table
+from keras_attn_zoo.layers import LatentAlignmentHead
+
+
+def plain(head, inputs):
+    """The log-likelihood of one softmax of the projected states."""
+    logits = head._logits(inputs["states"])
+    gold = ops.take_along_axis(logits, inputs["targets"][..., None], axis=-1)[..., 0]
+    return gold - ops.logsumexp(logits, axis=-1)
+
+
+def exact(head, inputs):
+    """The log-likelihood of the exact mixture."""
+    return head(**inputs)["log_probs"]
+
+
+def naive(head, inputs):
+    """The log-likelihood of the mixture, with a softmax for each pair."""
+    left, right = head.lexicon(inputs["embedded"], inputs["states"], inputs["encoded"])
+    return of_pairs(left[:, :, None] + right[:, None], inputs["prior"], inputs["targets"])
+
+
+def top_6(head, inputs):
+    """The log-likelihood of the six best positions, with a softmax for each, as published."""
+    prior, best = ops.top_k(inputs["prior"], k=6)
+    batch, target = ops.shape(prior)[:2]
+    encoded = inputs["encoded"]
+    chosen = ops.take_along_axis(encoded, ops.reshape(ops.cast(best, "int32"), (batch, -1))[..., None], axis=1)
+    of_target = head.maps["embedded"](inputs["embedded"]) + head.maps["state"](inputs["states"])
+    of_source = ops.reshape(head.maps["encoder"](chosen), (batch, target, 6, -1))
+    x = ops.reshape(of_target[:, :, None] + of_source, (batch, target * 6, -1))
+    return of_pairs(ops.reshape(head._logits(x), (batch, target, 6, -1)), prior, inputs["targets"])
+
+
+def of_pairs(logits, prior, targets):
+    """log Σ_j p(j) softmax(logits_ij), of one token a position."""
+    columns = ops.broadcast_to(targets[:, :, None, None], (*ops.shape(logits)[:3], 1))
+    gold = ops.take_along_axis(logits, columns, axis=-1)[..., 0] - ops.logsumexp(logits, axis=-1)
+    return ops.logsumexp(gold + ops.log(ops.maximum(prior, 1e-30)), axis=-1)
+
+
+FORMS = {"plain": plain, "exact": exact, "top-6": top_6, "naive": naive}
+
+
+def measure(vocabulary, source, options):
+    """Milliseconds and mebibytes of every form, in turn."""
+    rng = np.random.default_rng(0)
+    states = (options.batch, source, options.width)
+    inputs = {
+        "prior": rng.dirichlet(np.ones(source), size=states[:2]).astype("float32"),
+        "embedded": rng.normal(size=states).astype("float32"),
+        "states": rng.normal(size=states).astype("float32"),
+        "encoded": rng.normal(size=states).astype("float32"),
+        "targets": rng.integers(0, vocabulary, size=states[:2]).astype("int32"),
+    }
+    head = LatentAlignmentHead(vocabulary, options.width)
+    head.build(*(x.shape for x in inputs.values()))
+    calls = [Call(head, inputs, FORMS[form], backward=True) for form in options.forms]
+    seconds = side_by_side(calls, options.seconds)
+    return [1e3 * one for one in seconds], [call.peak_bytes() / 2**20 for call in calls]
+
+
+def main():
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--forms", nargs="+", default=list(FORMS), choices=list(FORMS))
+    parser.add_argument("--vocabulary", type=int, nargs="+", default=[8000, 32000])
+    parser.add_argument("--source", type=int, nargs="+", default=[25, 50], help="lengths of source and target")
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--width", type=int, default=512)
+    parser.add_argument("--seconds", type=float, default=2.0, help="least time given to a measurement")
+    options = parser.parse_args()
+    rows = []
+    for vocabulary in options.vocabulary:
+        for source in options.source:
+            milliseconds, mebibytes = measure(vocabulary, source, options)
+            ratios = [
+                f"{one / milliseconds[0]:.2f} ({size:.0f} MiB)"
+                for one, size in zip(milliseconds, mebibytes, strict=True)
+            ]
+            rows.append([f"V {vocabulary}, J {source}", f"{milliseconds[0]:.0f} ms", *ratios])
+            print(*rows[-1], flush=True)
+    print(f"\n{BACKEND}, batch {options.batch}, width {options.width}, forward and backward\n")
+    print(markdown_table(["sizes", options.forms[0], *options.forms], rows))
+
+
+if __name__ == "__main__":
+    keras.utils.set_random_seed(0)
+    main()
