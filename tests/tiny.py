@@ -111,7 +111,7 @@ def as_numpy(outputs):
 def translator(seed=3, joint=False, sampler=None, **kwargs):
     """A translator whose translations differ in text and in length."""
     body = backbone(seed=seed, scale=1.0, **kwargs)
-    if body.tie_embeddings == "none":
+    if body.latent_head is None and body.tie_embeddings == "none":
         # Make the end a little likelier, and padding and start all but impossible.
         bias = body.output_projection.bias
         bias.assign(np.array([-20, -20, -20, 2] + [0] * (PIECES - 4), "float32"))

@@ -79,7 +79,10 @@ def mean_of_heads(translator, attention, layers=None, heads=None):
     if heads is None:
         return attention.mean(axis=0)
     sizes = translator.backbone.cross_attention_heads
-    sizes = [sizes[layer] for layer in ([translator.backbone.attention_layer] if layers is None else layers)]
+    if layers is None:
+        layer = translator.backbone.attention_layer
+        layers = range(len(sizes)) if layer == "all" else [layer]
+    sizes = [sizes[layer] for layer in layers]
     for head in heads:
         if not 0 <= head < min(sizes):
             raise UserError(f"there is no head {head}: the layers have {min(sizes)}, counted from 0.")

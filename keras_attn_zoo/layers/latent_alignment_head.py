@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.headed_attention import check_positive
-from keras_attn_zoo.layers.log_normalizer import log_mixture, log_normalizer
+from keras_attn_zoo.layers.log_normalizer import exponentials, log_mixture, log_normalizer
 
 MARGINALIZATIONS = ("exact", "top_k")
 
@@ -39,9 +39,14 @@ class LatentAlignmentHead(keras.layers.Layer):
         kernel_initializer: initialiser of P_e, P_s, P_h and W.
 
     Shapes: prior p(j) `(batch, target, source)`, embedded `(batch, target, embedding_dim)`, states
-    `(batch, target, state_dim)`, encoded `(batch, source, encoder_dim)`, targets `(batch, target)`. The call returns
-    a dict of `(batch, target)`: "log_probs" of the targets and "smoothing", what label smoothing takes in place of
-    the mean over the vocabulary, Σ_j p(j) mean_v log p(v|j); and "posterior" `(batch, target, source)`.
+    `(batch, target, state_dim)`, encoded `(batch, source, encoder_dim)`, targets `(batch, target)` or None. With
+    targets, the call returns a dict of `(batch, target)`: "log_probs" of the targets and "smoothing", what label
+    smoothing takes in place of the mean over the vocabulary, Σ_j p(j) mean_v log p(v|j); and "posterior"
+    `(batch, target, source)`. Without, it returns the log-probabilities of all tokens `(batch, target, vocabulary)`,
+    which have no gradient: of "top_k" they are not renormalised, as in the paper, and sum to less than one.
+
+    Step: `memory = head.prepare(encoded, mask)` once a sentence, then `head.step(prior, embedded, states, memory)`
+    for rows `(batch * beams, ...)`, the beams of a sentence side by side: they share its memory.
 
     Masking: positions with p(j) = 0 take no part. A row without any gets log-probability 0 and posterior 0.
 
@@ -110,8 +115,10 @@ class LatentAlignmentHead(keras.layers.Layer):
 
     def lexicon(self, embedded, states, encoded):
         """The two parts of the logits, S `(batch, target, vocabulary)` and H `(batch, source, vocabulary)`."""
-        of_target = self.maps["embedded"](embedded) + self.maps["state"](states)
-        return self._logits(of_target), self._logits(self.maps["encoder"](encoded))
+        return self._of_target(embedded, states), self._logits(self.maps["encoder"](encoded))
+
+    def _of_target(self, embedded, states):
+        return self._logits(self.maps["embedded"](embedded) + self.maps["state"](states))
 
     def _logits(self, x):
         kernel = self.kernel if self.embedding is None else self.embedding.embeddings
@@ -119,9 +126,11 @@ class LatentAlignmentHead(keras.layers.Layer):
         logits = ops.matmul(ops.reshape(x, (-1, self.width)), kernel)
         return ops.cast(ops.reshape(logits, (*ops.shape(x)[:2], self.vocabulary_size)), "float32")
 
-    def call(self, prior, embedded, states, encoded, targets):
-        """Log-probabilities of given targets, what smooths them, and the posterior of the alignment."""
+    def call(self, prior, embedded, states, encoded, targets=None):
+        """Log-probabilities of given targets, what smooths them, and the posterior; or those of all tokens."""
         prior, left, right = self._parts(prior, embedded, states, encoded)
+        if targets is None:
+            return log_mixture(self._summed(prior, self._count()), left, exponentials(right))
         targets = ops.cast(targets, "int32")
         normalizer = log_normalizer(left, right)
         of_left = ops.take_along_axis(left, targets[..., None], axis=-1)
@@ -134,27 +143,51 @@ class LatentAlignmentHead(keras.layers.Layer):
         mean = ops.mean(left, axis=-1)[..., None] + ops.mean(right, axis=-1)[:, None] - normalizer
         return {"log_probs": log_probs, "smoothing": ops.sum(prior * mean, axis=-1), "posterior": posterior}
 
+    # The step, which search uses.
+
+    def prepare(self, encoded, mask=None):
+        """Compute what depends on the source alone: the memory of `step`."""
+        right = self._logits(self.maps["encoder"](ops.cast(encoded, self.compute_dtype)))
+        if mask is not None:
+            right = ops.where(ops.cast(mask, "bool")[..., None], right, 0.0)
+        return exponentials(right)
+
+    def step(self, prior, embedded, states, memory, top_k=None):
+        """Log-probabilities of all tokens `(rows, vocabulary)` at one position.
+
+        Args:
+            prior, embedded, states: `(rows, width)`; rows are sentences, or the beams of each in turn.
+            memory: what `prepare` gave.
+            top_k: source positions summed over; 0 for all, None for as many as in training.
+        """
+        sentences = ops.shape(memory["logits"])[0]
+
+        def by_sentence(x):
+            return ops.reshape(x, (sentences, -1, x.shape[-1]))
+
+        left = self._of_target(*(ops.cast(by_sentence(x), self.compute_dtype) for x in (embedded, states)))
+        prior = ops.reshape(ops.cast(prior, "float32"), (sentences, -1, ops.shape(prior)[-1]))
+        prior = self._summed(prior, self._count() if top_k is None else top_k)
+        return ops.reshape(log_mixture(prior, left, memory), (-1, self.vocabulary_size))
+
     def _parts(self, prior, embedded, states, encoded):
         """Prior and logits in float32; source positions that no row may use have logits that disturb nobody."""
         prior = ops.cast(prior, "float32")
         left, right = self.lexicon(*(ops.cast(x, self.compute_dtype) for x in (embedded, states, encoded)))
         return prior, left, ops.where(ops.any(prior > 0, axis=1)[..., None], right, 0.0)
 
-    def _chosen(self, prior):
-        """The positions that are summed over, true or false like the prior; None for all."""
-        if self.marginalization == "exact":
-            return None
-        k = self.top_k
-        last = ops.maximum(ops.shape(prior)[-1] - k, 0)
-        threshold = ops.take(ops.sort(prior, axis=-1), last, axis=-1)[..., None]
-        chosen = ops.logical_and(prior >= threshold, prior > 0)
-        # Of equal ones the first come first.
-        return ops.logical_and(chosen, ops.cumsum(ops.cast(chosen, "int32"), axis=-1) <= k)
+    def _count(self):
+        """How many positions training sums over; 0 for all."""
+        return self.top_k if self.marginalization == "top_k" else 0
+
+    def _summed(self, prior, count):
+        """The prior, 0 where a position is not among the `count` most likely ones."""
+        return ops.where(_most_likely(prior, count), prior, 0.0) if count else prior
 
     def _marginalize(self, prior, lexicon):
         """log Σ_j p(j) p(e_i|j), and the posterior."""
-        chosen = self._chosen(prior)
-        counted = prior > 0 if chosen is None else chosen
+        approximate = self.marginalization == "top_k"
+        counted = _most_likely(prior, self.top_k) if approximate else prior > 0
         joint = ops.where(counted, ops.log(ops.maximum(prior, 1e-37)) + lexicon, -1e30)
         largest = ops.stop_gradient(ops.max(joint, axis=-1, keepdims=True))
         some = ops.any(counted, axis=-1)
@@ -163,28 +196,21 @@ class LatentAlignmentHead(keras.layers.Layer):
         likelihood = ops.exp(ops.minimum(lexicon - largest, 80.0))
         terms = ops.where(counted, prior * likelihood, 0.0)
         total = ops.sum(terms, axis=-1)
-        if chosen is not None:
+        if approximate:
             # Nothing in the forward pass; the gradient of the full sum with respect to the prior.
             others = (prior - ops.stop_gradient(prior)) * ops.stop_gradient(ops.minimum(likelihood, 1e20))
-            total = total + ops.sum(ops.where(ops.logical_and(prior > 0, ~chosen), others, 0.0), axis=-1)
+            left_out = ops.logical_and(prior > 0, ops.logical_not(counted))
+            total = total + ops.sum(ops.where(left_out, others, 0.0), axis=-1)
         total = ops.where(some, total, 1.0)
         posterior = ops.where(some[..., None], terms / total[..., None], 0.0)
         return ops.log(total) + largest[..., 0], posterior
 
-    def log_distribution(self, prior, embedded, states, encoded):
-        """Log-probabilities of all tokens, `(batch, target, vocabulary)`: what a search asks for.
-
-        The top K of "top_k" are not renormalised, as in the paper: their probabilities sum to less than one.
-        """
-        prior, left, right = self._parts(prior, embedded, states, encoded)
-        chosen = self._chosen(prior)
-        return log_mixture(prior if chosen is None else ops.where(chosen, prior, 0.0), left, right)
-
-    def compute_output_spec(self, prior, embedded, states, encoded, targets):
+    def compute_output_spec(self, prior, embedded, states, encoded, targets=None):
         """Return shapes and types."""
-        pairs = keras.KerasTensor(prior.shape, "float32")
-        row = keras.KerasTensor(prior.shape[:2], "float32")
-        return {"log_probs": row, "smoothing": row, "posterior": pairs}
+        if targets is None:
+            return keras.KerasTensor((*prior.shape[:2], self.vocabulary_size), "float32")
+        shapes = {"log_probs": prior.shape[:2], "smoothing": prior.shape[:2], "posterior": prior.shape}
+        return {name: keras.KerasTensor(shape, "float32") for name, shape in shapes.items()}
 
     def get_config(self):
         """Return the arguments of the constructor."""
@@ -197,3 +223,13 @@ class LatentAlignmentHead(keras.layers.Layer):
             "top_k": self.top_k,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
         }
+
+
+def _most_likely(prior, count):
+    """True for the `count` largest positive entries of each row; of equal ones the first come first."""
+    last = ops.maximum(ops.shape(prior)[-1] - count, 0)
+    threshold = ops.take(ops.sort(prior, axis=-1), last, axis=-1)[..., None]
+    above = prior > threshold
+    level = ops.logical_and(prior == threshold, prior > 0)
+    room = count - ops.sum(ops.cast(above, "int32"), axis=-1, keepdims=True)
+    return ops.logical_or(above, ops.logical_and(level, ops.cumsum(ops.cast(level, "int32"), axis=-1) <= room))

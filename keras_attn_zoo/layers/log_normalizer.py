@@ -33,39 +33,47 @@ def log_normalizer(left, right):
     return _log_normalizer(ops.convert_to_tensor(left), ops.convert_to_tensor(right))
 
 
+def exponentials(right):
+    """Return what `log_mixture` needs of the right-hand logits `(batch, m, vocabulary)`: computed once a search."""
+    right = ops.stop_gradient(ops.convert_to_tensor(right))
+    largest = ops.max(right, axis=-1, keepdims=True)
+    return {"logits": right, "exponentials": ops.exp(right - largest)}
+
+
 def log_mixture(prior, left, right):
     """Return log Σ_j prior_ij softmax_v(left_i + right_j) for all v: a mixture's full distribution.
 
     Two products of matrices, like the normaliser; where that needs its guard, one
-    pass over all v for each j. Not for training: the guarded form has no gradient.
+    pass over all v for each j. Not for training: it has no gradient.
 
     Args:
         prior: `(batch, n, m)`, weights of the softmaxes.
-        left, right: see `log_normalizer`.
+        left: `(batch, n, vocabulary)`, float32.
+        right: what `exponentials` gave.
 
     Returns:
         float32 `(batch, n, vocabulary)`; what is impossible in float32 is large and negative.
 
     Example:
-        >>> log_mixture(ops.ones((1, 2, 1)), ops.zeros((1, 2, 4)), ops.zeros((1, 1, 4)))  # -log 4, (1, 2, 4)
+        >>> log_mixture(ops.ones((1, 2, 1)), ops.zeros((1, 2, 4)), exponentials(ops.zeros((1, 1, 4))))  # -log 4
     """
-    prior, left, right = (ops.stop_gradient(ops.convert_to_tensor(x)) for x in (prior, left, right))
-    left_max, right_max = ops.max(left, axis=-1, keepdims=True), ops.max(right, axis=-1, keepdims=True)
-    right_exp = ops.exp(right - right_max)
-    total = ops.matmul(ops.exp(left - left_max), ops.transpose(right_exp, (0, 2, 1)))
+    prior, left = (ops.stop_gradient(ops.convert_to_tensor(x)) for x in (prior, left))
+    left_max = ops.max(left, axis=-1, keepdims=True)
+    total = ops.matmul(ops.exp(left - left_max), ops.transpose(right["exponentials"], (0, 2, 1)))
 
     def by_products():
-        mixed = ops.matmul(prior / ops.maximum(total, _SMALLEST), right_exp)
+        mixed = ops.matmul(prior / ops.maximum(total, _SMALLEST), right["exponentials"])
         return left - left_max + ops.log(ops.maximum(mixed, 1e-37))
 
     def guarded():
-        share = ops.log(ops.maximum(prior, 1e-37)) - _guarded(left, right)
+        logits = right["logits"]
+        share = ops.log(ops.maximum(prior, 1e-37)) - _guarded(left, logits)
 
         def add(j, mixed):
-            one = share[:, :, j, None] + left + right[:, j, None]
+            one = share[:, :, j, None] + left + logits[:, j, None]
             return ops.logaddexp(mixed, ops.where(prior[:, :, j, None] > 0, one, _EXCLUDED))
 
-        return ops.fori_loop(0, ops.shape(right)[1], add, ops.zeros_like(left) + _EXCLUDED)
+        return ops.fori_loop(0, ops.shape(logits)[1], add, ops.zeros_like(left) + _EXCLUDED)
 
     return ops.cond(ops.min(total) > _SMALLEST, by_products, guarded)
 

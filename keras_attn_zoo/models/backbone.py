@@ -2,35 +2,52 @@
 
 import keras
 import keras_hub
+from keras import ops
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.layers import AttentionLayer
+from keras_attn_zoo.layers import AttentionLayer, LatentAlignmentHead
+from keras_attn_zoo.models.output_projection import OutputProjection
 from keras_attn_zoo.models.presets import PresetLoading
 
 OPTIONAL_INPUTS = {"decoder_padding_mask": None, "teacher_forcing_mask": None}
 TIED = ("none", "target", "all")
+OUTPUTS = ("softmax", "latent")
 
 
 class TranslationBackbone(PresetLoading, keras_hub.models.Backbone):
     """Base of the bodies: a functional model, and a search by steps over the same layers.
 
-    Subclass it for a new body. A search runs like this, with all that depends on
-    weights and lengths alone computed once in `constants`::
+    Subclass it for a new body, and give it `_search_constants`, `_begin` and
+    `_advance`. A search runs like this::
 
-        constants = backbone.search_constants(max_length)
-        memory, state = backbone.start_search(encoder_token_ids, encoder_padding_mask, constants)
+        constants, memory, state = backbone.start_search(encoder_token_ids, encoder_padding_mask, max_length)
         logits, scores, state = backbone.search_step(token_ids, memory, state, constants)
 
-    `memory` and `state` are trees of tensors with the batch as first axis;
-    `scores` is a list, one `(batch, heads, source)` a layer of cross-attention.
+    `memory` and `state` are trees of tensors whose rows are the hypotheses, so that
+    several of a sentence have a row each; `constants` is what all of them share.
+    `scores` are those of `attention_layer`, `(rows, heads, source)`.
+
+    The outputs of the functional model are a dict: "encoder_sequence_output"
+    `(batch, source, width)`, "decoder_sequence_output" `(batch, target, width)`,
+    "decoder_embedding_output" `(batch, target, width)`, the embeddings of the
+    previous tokens, and "attention_scores" `(batch, heads, target, source)`, those
+    of `attention_layer`. `logits` makes logits of them.
 
     Attributes:
-        output_projection: layer from decoder outputs to logits.
-        attention_layer: index, in that list, of the layer whose attention stands for the alignment.
+        output_projection: layer from decoder outputs to logits; None with a latent alignment.
+        latent_head: a `LatentAlignmentHead` in its place, or None.
+        attention_layer: index of the layer of cross-attention whose scores stand for the alignment, or "all".
         cross_attention_heads: number of heads of each layer of cross-attention.
+        attention_outputs: scores of all layers by place: "cross", and for a Transformer "encoder" and "decoder".
     """
 
     attention_layer = -1
+
+    @property
+    def attention_heads(self):
+        """Number of heads of "attention_scores"."""
+        heads = self.cross_attention_heads
+        return sum(heads) if self.attention_layer == "all" else heads[self.attention_layer]
 
     @property
     def input_spec(self):
@@ -41,26 +58,91 @@ class TranslationBackbone(PresetLoading, keras_hub.models.Backbone):
         """Run the model on a dict of inputs."""
         return super().call({**OPTIONAL_INPUTS, **inputs}, training=training, mask=mask)
 
-    def logits(self, decoder_sequence_output):
-        """Project decoder outputs `(..., width)` onto the target vocabulary."""
-        return self.output_projection(decoder_sequence_output)
+    def logits(self, outputs):
+        """Logits `(batch, target, vocabulary)` of the model's outputs; with a latent alignment, log-probabilities."""
+        if self.latent_head is None:
+            return self.output_projection(outputs["decoder_sequence_output"])
+        return self.latent_head(*_lexicon_inputs(outputs))
 
-    def search_constants(self, max_length):
-        """Return what a search needs that depends on weights and lengths alone."""
-        return {}
+    def score_targets(self, outputs, token_ids):
+        """What a `LatentAlignmentHead` says of given tokens, from the model's outputs."""
+        return self.latent_head(*_lexicon_inputs(outputs), token_ids)
 
-    def start_search(self, encoder_token_ids, encoder_padding_mask, constants):
-        """Encode sentences: the memory of their search, and its state before the first target token."""
-        raise NotImplementedError
+    def posterior_model(self):
+        """Return a functional model from the inputs and "decoder_labels", the tokens that follow, to p(j|e_i).
+
+        Shapes: `(batch, 1, target, source)`, like the scores of one head.
+        """
+        labels = keras.Input((None,), dtype="int32", name="decoder_labels")
+        posterior = Posterior(self.latent_head, name="posterior")(*_lexicon_inputs(self.output), labels)
+        return keras.Model({**self.input, "decoder_labels": labels}, posterior)
+
+    # The search.
+
+    def start_search(self, encoder_token_ids, encoder_padding_mask, max_length, top_k=None):
+        """Encode sentences.
+
+        Args:
+            encoder_token_ids, encoder_padding_mask: `(batch, source)`.
+            max_length: most tokens of a translation.
+            top_k: source positions that a latent alignment sums over; 0 for all, None for as many as in training.
+
+        Returns:
+            what all hypotheses share, the memory of each, and its state before the first target token.
+        """
+        constants = self._search_constants(max_length)
+        encoded, memory, state = self._begin(encoder_token_ids, encoder_padding_mask, constants)
+        if self.latent_head is not None:
+            constants["lexicon"] = self.latent_head.prepare(encoded, encoder_padding_mask)
+            constants["top_k"] = top_k
+        return constants, memory, state
 
     def search_step(self, token_ids, memory, state, constants):
-        """Advance a search from the previous tokens `(batch,)`: logits, scores of every layer, state."""
+        """Advance a search from the previous tokens `(rows,)`: logits, scores `(rows, heads, source)`, state."""
+        embedded, x, scores, state = self._advance(token_ids, memory, state, constants)
+        scores = scores_of_layer(scores, self.attention_layer)
+        if self.latent_head is None:
+            return self.output_projection(x), scores, state
+        prior = ops.mean(scores, axis=1)
+        logits = self.latent_head.step(prior, embedded, x, constants["lexicon"], constants["top_k"])
+        return logits, scores, state
+
+    def _search_constants(self, max_length):
+        """Return a dict of what a search needs that depends on weights and lengths alone."""
+        return {}
+
+    def _begin(self, encoder_token_ids, encoder_padding_mask, constants):
+        """Return encoder outputs, memory and state."""
+        raise NotImplementedError
+
+    def _advance(self, token_ids, memory, state, constants):
+        """Return embeddings and outputs of one position, a list of the scores of all layers, and the next state."""
         raise NotImplementedError
 
     def attention_model(self):
         """Return a functional model from the inputs to the scores of all attention layers, `{place: [scores]}`."""
         # Keras has put containers of its own in place of those that hold the scores.
         return keras.Model(self.input, {place: list(scores) for place, scores in self.attention_outputs.items()})
+
+
+class Posterior(keras.layers.Layer):
+    """Posterior of a `LatentAlignmentHead`, as the scores of one head: `(batch, 1, target, source)`.
+
+    A layer of its own: Keras takes all calls of one layer in a graph to have as many outputs as the first.
+    """
+
+    def __init__(self, head, **kwargs):
+        super().__init__(**kwargs)
+        self.head = head
+
+    def call(self, prior, embedded, states, encoded, targets):
+        """Return p(j|e_i)."""
+        return self.head(prior, embedded, states, encoded, targets)["posterior"][:, None]
+
+    def compute_output_spec(self, prior, embedded, states, encoded, targets):
+        """Return the shape and type."""
+        batch, target, source = prior.shape
+        return keras.KerasTensor((batch, 1, target, source), "float32")
 
 
 def translation_inputs():
@@ -72,6 +154,42 @@ def translation_inputs():
         "decoder_padding_mask": keras.Input((None,), dtype="bool", name="decoder_padding_mask", optional=True),
         "teacher_forcing_mask": keras.Input((None,), dtype="bool", name="teacher_forcing_mask", optional=True),
     }
+
+
+def output_layer(output, vocabulary_size, width, embedding, marginalization, top_k, dtype):
+    """Return the projection onto the vocabulary and the latent head of a body: one of them is None."""
+    check_one_of("output", output, OUTPUTS)
+    if output == "softmax":
+        return OutputProjection(vocabulary_size, embedding, dtype=dtype, name="output_projection"), None
+    head = LatentAlignmentHead(
+        vocabulary_size, width, embedding, marginalization, top_k, dtype=dtype, name="latent_alignment_head"
+    )
+    return None, head
+
+
+def build_output(backbone):
+    """Make the weights of a body's output layer, which its functional model does not call."""
+    outputs = backbone.output
+    if backbone.latent_head is None:
+        if not backbone.output_projection.built:
+            backbone.output_projection.build(outputs["decoder_sequence_output"].shape)
+    elif not backbone.latent_head.built:
+        backbone.latent_head.build(*(x.shape for x in _lexicon_inputs(outputs)))
+
+
+def _lexicon_inputs(outputs):
+    """Prior, embeddings, states and encoder states for a `LatentAlignmentHead`, from a body's outputs."""
+    return (
+        ops.mean(outputs["attention_scores"], axis=1),
+        outputs["decoder_embedding_output"],
+        outputs["decoder_sequence_output"],
+        outputs["encoder_sequence_output"],
+    )
+
+
+def scores_of_layer(scores, layer):
+    """Pick a layer of a list of scores; of "all", the heads stand one layer after the other."""
+    return ops.concatenate(scores, axis=1) if layer == "all" else scores[layer]
 
 
 def attention_config(attention):

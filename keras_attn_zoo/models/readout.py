@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-READOUTS = ("linear", "tanh", "maxout")
+READOUTS = ("linear", "tanh", "maxout", "state")
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -16,30 +16,33 @@ class Readout(keras.layers.Layer):
         t_i = W [s_i ; c_i ; e_i]                          kind="linear"
         t_i = tanh(W [s_i ; c_i ; e_i] + b)                kind="tanh"
         t_ik = max(t̃_{i,2k-1}, t̃_{i,2k}), t̃_i = W [...] + b   kind="maxout"
+        t_i = s_i                                          kind="state"
 
     Args:
-        kind: "linear", "tanh" or "maxout".
+        kind: "linear", "tanh", "maxout" or "state".
         units: width of t_i; for "linear", None leaves the concatenation as it is.
 
     Shapes:
         in: a list of `(..., width)`; out `(..., units)`.
 
     Raises:
-        ValueError: an unknown kind; "tanh" or "maxout" without `units`.
+        ValueError: an unknown kind; "tanh" or "maxout" without `units`, "state" with.
 
     Example:
         >>> Readout("maxout", 4)([keras.ops.ones((2, 3)), keras.ops.ones((2, 5))])  # (2, 4)
 
     Source: "linear" Hiemsch, section 6; "tanh" Dang, section 2.4 (the
     attentional state of the work it cites); "maxout" named by Hiemsch,
-    section 6, as Bahdanau's.
+    section 6, as Bahdanau's; "state" Bahar, equation 12.
     """
 
     def __init__(self, kind, units=None, **kwargs):
         super().__init__(**kwargs)
         if kind not in READOUTS:
             raise ValueError(f"Readout: `kind` must be one of {', '.join(READOUTS)}. Received: kind={kind!r}.")
-        if units is None and kind != "linear":
+        if units is not None and kind == "state":
+            raise ValueError(f"Readout: kind='state' takes no `units`. Received: units={units}.")
+        if units is None and kind in ("tanh", "maxout"):
             raise ValueError(f"Readout: kind={kind!r} needs `units`. Received: units=None.")
         self.kind = kind
         self.units = units
@@ -55,6 +58,8 @@ class Readout(keras.layers.Layer):
 
     def call(self, inputs):
         """Return t of a list of state, context and embedding."""
+        if self.kind == "state":
+            return ops.cast(inputs[0], self.compute_dtype)
         joined = ops.concatenate([ops.cast(x, self.compute_dtype) for x in inputs], axis=-1)
         if self.units is None:
             return joined
@@ -67,6 +72,8 @@ class Readout(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         """Return the shape of t."""
+        if self.kind == "state":
+            return input_shape[0]
         width = self.units or sum(shape[-1] for shape in input_shape)
         return (*input_shape[0][:-1], width)
 

@@ -8,11 +8,12 @@ from keras_attn_zoo.layers import get_attention
 from keras_attn_zoo.models.backbone import (
     TranslationBackbone,
     attention_config,
+    build_output,
     check_one_of,
     check_vocabularies,
+    output_layer,
     translation_inputs,
 )
-from keras_attn_zoo.models.output_projection import OutputProjection
 from keras_attn_zoo.models.readout import READOUTS, Readout
 from keras_attn_zoo.models.rnn_decoder import ATTENTION_QUERIES, CELLS, STATES_OF_CELL, RNNDecoder
 from keras_attn_zoo.models.token_embedding import TokenEmbedding
@@ -40,24 +41,24 @@ class RNNBackbone(TranslationBackbone):
         cross_attention: a name of `keras_attn_zoo.layers.ATTENTIONS`, or an `AttentionLayer`.
         attention_query: "previous_state" or "current_state" of the decoder.
         input_feeding: whether the previous readout enters the decoder's cells.
-        readout: "linear", "tanh" or "maxout".
+        readout: "linear", "tanh", "maxout", or "state": the decoder state alone.
         readout_dim: width of the readout; by default the concatenation as it is for
             "linear", and `hidden_dim` for the others (`embedding_dim` where embeddings are tied).
         readout_embedding: whether the readout sees the embedding of the previous token.
         initial_state: "linear" or "tanh" map from the encoder's last states.
         tie_embeddings: "none"; "target" shares target embedding and output matrix; "all" the source embedding too.
         dropout: rate on embeddings, between layers, and on the readout.
+        output: "softmax", or "latent": a `LatentAlignmentHead` whose lexicon sees the readout; "state" is what the
+            paper has there.
+        marginalization, top_k: of a latent alignment, "exact" or "top_k", in training.
         dtype: policy of all layers.
 
     Inputs, a dict: "encoder_token_ids" `(batch, source)`, "encoder_padding_mask"
     (true on tokens), "decoder_token_ids" `(batch, target)`, and two that may be
     left out: "decoder_padding_mask" `(batch, target)`, which sets the scores of
     padded positions to 0, and "teacher_forcing_mask" `(batch, target)`: where it
-    is false, the decoder is fed its own best guess in place of the given token.
-
-    Outputs, a dict: "encoder_sequence_output" `(batch, source, width)`,
-    "decoder_sequence_output" `(batch, target, readout_dim)`, "attention_scores"
-    `(batch, heads, target, source)`.
+    is false, the decoder is fed its own best guess in place of the given token;
+    with a latent alignment it may not be given. Outputs: see `TranslationBackbone`.
 
     Raises:
         UserError: an unknown name or a combination that makes no sense.
@@ -95,6 +96,9 @@ class RNNBackbone(TranslationBackbone):
         initial_state="linear",
         tie_embeddings="none",
         dropout=0.0,
+        output="softmax",
+        marginalization="exact",
+        top_k=6,
         dtype=None,
         **kwargs,
     ):
@@ -108,7 +112,12 @@ class RNNBackbone(TranslationBackbone):
                 f"tied embeddings need readout_dim = embedding_dim = {embedding_dim}; received {readout_dim}."
             )
         tied = tie_embeddings != "none"
-        if readout_dim is None and (tied or readout != "linear"):
+        if tied and (output, readout) == ("softmax", "state") and hidden_dim != embedding_dim:
+            raise UserError(
+                f"tied embeddings and readout='state' need hidden_dim = embedding_dim = {embedding_dim}; "
+                f"received {hidden_dim}."
+            )
+        if readout_dim is None and readout != "state" and (tied or readout != "linear"):
             readout_dim = embedding_dim if tied else hidden_dim
         dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
 
@@ -135,8 +144,14 @@ class RNNBackbone(TranslationBackbone):
             keras.layers.Dense(hidden_dim, activation=initial_state, dtype=dtype, name=f"initial_state_{i}")
             for i in range(decoder_layers * STATES_OF_CELL[cell])
         ]
-        output_projection = OutputProjection(
-            target_vocabulary_size, target_embedding if tied else None, dtype=dtype, name="output_projection"
+        output_projection, latent_head = output_layer(
+            output,
+            target_vocabulary_size,
+            embedding_dim,
+            target_embedding if tied else None,
+            marginalization,
+            top_k,
+            dtype,
         )
         decoder = RNNDecoder(
             attention=get_attention(cross_attention, hidden_dim, dtype=dtype, name="cross_attention"),
@@ -195,6 +210,7 @@ class RNNBackbone(TranslationBackbone):
             outputs={
                 "encoder_sequence_output": encoder_outputs,
                 "decoder_sequence_output": readouts,
+                "decoder_embedding_output": target_embedding(inputs["decoder_token_ids"]),
                 "attention_scores": scores,
             },
             dtype=dtype,
@@ -219,25 +235,35 @@ class RNNBackbone(TranslationBackbone):
         self.initial_state = initial_state
         self.tie_embeddings = tie_embeddings
         self.dropout = dropout
+        self.marginalization = marginalization
+        self.top_k = top_k
         self.source_embedding = source_embedding
         self.target_embedding = target_embedding
         self.token_embedding = target_embedding
         self.decoder = decoder
         self.output_projection = output_projection
+        self.latent_head = latent_head
+        build_output(self)
         self.attention_outputs = {"cross": [scores]}
         self.cross_attention_heads = [decoder.attention.num_heads]
         self._encode = encode
 
-    def start_search(self, encoder_token_ids, encoder_padding_mask, constants):
-        """Encode sentences: the memory of their search, and its state before the first target token."""
+    def call(self, inputs, training=None, mask=None):
+        """Run the model on a dict of inputs."""
+        if self.latent_head is not None and inputs.get("teacher_forcing_mask") is not None:
+            raise UserError("a latent alignment is trained on given tokens alone: leave teacher_forcing_mask out.")
+        return super().call(inputs, training=training, mask=mask)
+
+    def _begin(self, encoder_token_ids, encoder_padding_mask, constants):
+        """Return encoder outputs, the memory of their search, and its state before the first target token."""
         outputs, initial_states = self._encode(encoder_token_ids, encoder_padding_mask)
         memory = self.decoder.prepare(outputs, encoder_padding_mask)
-        return memory, self.decoder.initial_state(memory, initial_states)
+        return outputs, memory, self.decoder.initial_state(memory, initial_states)
 
-    def search_step(self, token_ids, memory, state, constants):
-        """Advance a search from the previous tokens `(batch,)`: logits, scores of every layer, state."""
+    def _advance(self, token_ids, memory, state, constants):
+        """Return embedding and readout of one position, the scores, and the next state."""
         readout, scores, state = self.decoder.step(token_ids, memory, state)
-        return self.logits(readout), [scores], state
+        return self.target_embedding(token_ids), readout, [scores], state
 
     def get_config(self):
         """Return the arguments of the constructor."""
@@ -260,6 +286,9 @@ class RNNBackbone(TranslationBackbone):
             "initial_state": self.initial_state,
             "tie_embeddings": self.tie_embeddings,
             "dropout": self.dropout,
+            "output": "softmax" if self.latent_head is None else "latent",
+            "marginalization": self.marginalization,
+            "top_k": self.top_k,
         }
 
 

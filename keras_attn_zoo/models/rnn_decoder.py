@@ -29,7 +29,7 @@ class RNNDecoder(keras.layers.Layer):
         attention: an `AttentionLayer`.
         target_embedding: layer from token ids to embeddings.
         readout: a `Readout`.
-        output_projection: layer from readouts to logits, for the decoder's own guesses.
+        output_projection: layer from readouts to logits, for the decoder's own guesses; None without them.
         embedding_dim, encoder_dim: widths of an embedding and of an encoder output.
         cell: "gru" or "lstm".
         hidden_dim: width of a state.
@@ -91,7 +91,8 @@ class RNNDecoder(keras.layers.Layer):
             parts.append((None, self.embedding_dim))
         self.readout.build(parts)
         self.readout_dim = self.readout.compute_output_shape(parts)[-1]
-        self.output_projection.build((None, self.readout_dim))
+        if self.output_projection is not None:
+            self.output_projection.build((None, self.readout_dim))
         width = self.embedding_dim
         if self.attends_first:
             width += self.encoder_dim

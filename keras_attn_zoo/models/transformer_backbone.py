@@ -9,11 +9,13 @@ from keras_attn_zoo.models.attention_stack import AttentionStack
 from keras_attn_zoo.models.backbone import (
     TranslationBackbone,
     attention_config,
+    build_output,
     check_one_of,
     check_vocabularies,
+    output_layer,
+    scores_of_layer,
     translation_inputs,
 )
-from keras_attn_zoo.models.output_projection import OutputProjection
 from keras_attn_zoo.models.token_embedding import TokenEmbedding
 from keras_attn_zoo.models.transformer_layers import (
     NORMALIZATIONS,
@@ -47,7 +49,9 @@ class TransformerBackbone(TranslationBackbone):
         dropout: rate on embeddings and on what each part of a layer adds.
         attention_dropout: rate on the attention weights, of mechanisms that have it.
         activation_dropout: rate on the hidden layer of the feed-forward networks.
-        attention_layer: decoder layer whose cross-attention stands for the alignment; -1 is the last.
+        attention_layer: decoder layer whose cross-attention stands for the alignment; -1 is the last, "all" the mean.
+        output: "softmax", or "latent": a `LatentAlignmentHead` whose alignment is the mean of that layer's heads.
+        marginalization, top_k: of a latent alignment, "exact" or "top_k", in training.
         dtype: policy of all layers.
 
     Inputs and outputs, dicts: as of `RNNBackbone`, without free-running training ("teacher_forcing_mask").
@@ -88,6 +92,9 @@ class TransformerBackbone(TranslationBackbone):
         attention_dropout=0.0,
         activation_dropout=0.0,
         attention_layer=-1,
+        output="softmax",
+        marginalization="exact",
+        top_k=6,
         dtype=None,
         **kwargs,
     ):
@@ -95,8 +102,10 @@ class TransformerBackbone(TranslationBackbone):
         check_one_of("encoder_positions", encoder_positions, POSITIONS)
         check_one_of("decoder_positions", decoder_positions, POSITIONS)
         check_vocabularies(tie_embeddings, source_vocabulary_size, target_vocabulary_size)
-        if not -decoder_layers <= attention_layer < decoder_layers:
-            raise UserError(f"attention_layer must be one of {decoder_layers} layers; received {attention_layer}.")
+        if attention_layer not in ("all", *range(-decoder_layers, decoder_layers)):
+            raise UserError(
+                f"attention_layer must be one of {decoder_layers} layers, or 'all'; received {attention_layer!r}."
+            )
         dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
 
         # === Layers ===
@@ -153,19 +162,18 @@ class TransformerBackbone(TranslationBackbone):
                 side: keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype, name=f"{side}_norm")
                 for side in ("encoder", "decoder")
             }
-        output_projection = OutputProjection(
-            target_vocabulary_size, target_embedding if tied else None, dtype=dtype, name="output_projection"
+        output_projection, latent_head = output_layer(
+            output, target_vocabulary_size, width, target_embedding if tied else None, marginalization, top_k, dtype
         )
 
-        def embed(token_ids, embedding, positions, dropout):
-            x = embedding(token_ids) * width**0.5
+        def embed(embedded, positions, dropout):
             if positions is not None:
-                x = x + ops.cast(positions(x), x.dtype)
-            return dropout(x)
+                embedded = embedded + ops.cast(positions(embedded), embedded.dtype)
+            return dropout(embedded)
 
         def encode(token_ids, padding_mask):
             """Return encoder outputs, and the scores of every layer."""
-            x = embed(token_ids, source_embedding, encoder_position, source_dropout)
+            x = embed(source_embedding(token_ids) * width**0.5, encoder_position, source_dropout)
             energies, scores = encoder_stack.energies(lambda initial: initial(x)), []
             for layer, matrices in zip(encoders, energies, strict=True):
                 x, one = layer(x, padding_mask, **_given(matrices))
@@ -176,7 +184,8 @@ class TransformerBackbone(TranslationBackbone):
         inputs = translation_inputs()
         encoder_mask = inputs["encoder_padding_mask"]
         encoded, encoder_scores = encode(inputs["encoder_token_ids"], encoder_mask)
-        x = embed(inputs["decoder_token_ids"], target_embedding, decoder_position, target_dropout)
+        embedded = target_embedding(inputs["decoder_token_ids"]) * width**0.5
+        x = embed(embedded, decoder_position, target_dropout)
         decoder_scores, cross_scores = [], []
         start = x
         decoder_energies = decoder_stack.energies(lambda initial: initial(start))
@@ -192,7 +201,8 @@ class TransformerBackbone(TranslationBackbone):
             outputs={
                 "encoder_sequence_output": encoded,
                 "decoder_sequence_output": x,
-                "attention_scores": cross_scores[attention_layer],
+                "decoder_embedding_output": embedded,
+                "attention_scores": scores_of_layer(cross_scores, attention_layer),
             },
             dtype=dtype,
             **kwargs,
@@ -218,12 +228,14 @@ class TransformerBackbone(TranslationBackbone):
         self.attention_dropout = attention_dropout
         self.activation_dropout = activation_dropout
         self.attention_layer = attention_layer
+        self.marginalization = marginalization
+        self.top_k = top_k
         self.source_embedding = source_embedding
         self.target_embedding = target_embedding
         self.token_embedding = target_embedding
         self.output_projection = output_projection
-        if not output_projection.built:
-            output_projection.build((None, width))
+        self.latent_head = latent_head
+        build_output(self)
         self.attention_outputs = {"encoder": encoder_scores, "decoder": decoder_scores, "cross": cross_scores}
         self.cross_attention_heads = [layer.num_heads for layer in cross_stack.layers]
         self._encode = encode
@@ -246,9 +258,7 @@ class TransformerBackbone(TranslationBackbone):
                     )
         return super().call(inputs, training=training, mask=mask)
 
-    # The search.
-
-    def search_constants(self, max_length):
+    def _search_constants(self, max_length):
         """Return the positions, and what every layer of self-attention needs of weights and lengths."""
         constants = {"self": self._decoder_stack.memories(max_length)}
         if self._decoder_position is not None:
@@ -256,8 +266,8 @@ class TransformerBackbone(TranslationBackbone):
             constants["positions"] = self._decoder_position(places)[0]
         return constants
 
-    def start_search(self, encoder_token_ids, encoder_padding_mask, constants):
-        """Encode sentences: keys and values of every layer, and empty states."""
+    def _begin(self, encoder_token_ids, encoder_padding_mask, constants):
+        """Return encoder outputs, keys and values of every layer, and empty states."""
         encoded, _ = self._encode(encoder_token_ids, encoder_padding_mask)
         batch = ops.shape(encoder_token_ids)[0]
         memory = [layer.cross_attention.prepare(encoded, value_mask=encoder_padding_mask) for layer in self._decoders]
@@ -268,11 +278,11 @@ class TransformerBackbone(TranslationBackbone):
             }
             for layer, of_target, of_source in zip(self._decoders, constants["self"], memory, strict=True)
         ]
-        return memory, {"layers": states, "position": ops.zeros((batch,), dtype="int32")}
+        return encoded, memory, {"layers": states, "position": ops.zeros((batch,), dtype="int32")}
 
-    def search_step(self, token_ids, memory, state, constants):
-        """Advance a search from the previous tokens `(batch,)`: logits, scores of every layer, state."""
-        x = self.target_embedding(token_ids) * self.width**0.5
+    def _advance(self, token_ids, memory, state, constants):
+        """Return embeddings and outputs of one position, the scores of all layers, and the next state."""
+        embedded = x = self.target_embedding(token_ids) * self.width**0.5
         if "positions" in constants:
             position = ops.take(constants["positions"], state["position"][0], axis=0)
             x = x + ops.cast(position, x.dtype)
@@ -284,7 +294,7 @@ class TransformerBackbone(TranslationBackbone):
             states.append(one)
         if self._last_norm is not None:
             x = self._last_norm(x)
-        return self.logits(x), scores, {"layers": states, "position": state["position"] + 1}
+        return embedded, x, scores, {"layers": states, "position": state["position"] + 1}
 
     def get_config(self):
         """Return the arguments of the constructor."""
@@ -309,6 +319,9 @@ class TransformerBackbone(TranslationBackbone):
             "attention_dropout": self.attention_dropout,
             "activation_dropout": self.activation_dropout,
             "attention_layer": self.attention_layer,
+            "output": "softmax" if self.latent_head is None else "latent",
+            "marginalization": self.marginalization,
+            "top_k": self.top_k,
         }
 
 

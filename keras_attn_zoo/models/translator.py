@@ -15,6 +15,7 @@ from keras_attn_zoo.models.backbone import OPTIONAL_INPUTS
 from keras_attn_zoo.models.preprocessor import TranslationPreprocessor, check_lengths, round_up
 from keras_attn_zoo.models.presets import PresetLoading
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
+from keras_attn_zoo.training.token_loss import mixture_sums
 from keras_attn_zoo.training.train_step import PerTokenTraining
 
 # Rows of a search are padded to one of these, so that compiled backends see few shapes.
@@ -94,12 +95,21 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
         inputs = backbone.input
         hidden = backbone(inputs)
         outputs = {
-            "logits": backbone.logits(hidden["decoder_sequence_output"]),
+            "logits": backbone.logits(hidden),
             "attention_scores": hidden["attention_scores"],
         }
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
 
-    def compile(self, optimizer="auto", *, label_smoothing=0.0, accumulation_steps=1, sampler="beam", **kwargs):
+    def compile(
+        self,
+        optimizer="auto",
+        *,
+        label_smoothing=0.0,
+        accumulation_steps=1,
+        sampler="beam",
+        search_top_k=None,
+        **kwargs,
+    ):
         """Set up training and search.
 
         Args:
@@ -107,6 +117,8 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
             label_smoothing: share of the probability that is spread over the vocabulary.
             accumulation_steps: parts in which a batch is taken; loss and gradient stay those of the whole.
             sampler: "greedy", "beam" (five beams, length penalty 1), a `BeamSearch`, or a KerasHub sampler or its name.
+            search_top_k: source positions that a latent alignment sums over in search; 0 for all, None for as many as
+                in training.
             **kwargs: `run_eagerly`, `jit_compile` and the like; see `keras.Model.compile`.
         """
         if optimizer == "auto":
@@ -116,6 +128,7 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
             sampler = own.get(sampler, sampler)
         super().compile(optimizer=optimizer, loss=None, weighted_metrics=None, sampler=sampler, **kwargs)
         self.compile_training(label_smoothing, accumulation_steps)
+        self.search_top_k = search_top_k
         self._compiled_searches = {}
 
     def get_compile_config(self):
@@ -125,6 +138,7 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
             "label_smoothing": self.label_smoothing,
             "accumulation_steps": self.accumulation_steps,
             "sampler": keras.saving.serialize_keras_object(self.sampler),
+            "search_top_k": self.search_top_k,
         }
 
     def compile_from_config(self, config):
@@ -140,6 +154,14 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
     def call(self, inputs, training=None, mask=None):
         """Return "logits" `(batch, target, vocabulary)` and "attention_scores" of a dict of ids."""
         return super().call({**OPTIONAL_INPUTS, **inputs}, training=training, mask=mask)
+
+    def batch_sums(self, x, y, weights, label_smoothing, training):
+        """Sums of one batch: see `token_sums` and `mixture_sums`."""
+        if self.backbone.latent_head is None:
+            return super().batch_sums(x, y, weights, label_smoothing, training)
+        outputs = self.backbone(x, training=training)
+        scored, logits = self.backbone.score_targets(outputs, y), self.backbone.logits(outputs)
+        return mixture_sums(scored, logits, y, weights, label_smoothing)
 
     # Training. KerasHub's own pipeline takes no `keras.utils.PyDataset`, and strings only with TensorFlow.
 
@@ -183,15 +205,13 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
     def _search(self, inputs, stop_token_ids, with_attention):
         """Run the sampler; with attention, the scores of every step follow the hypotheses."""
         prompt = inputs["decoder_token_ids"]
-        constants = self.backbone.search_constants(prompt.shape[1])
-        memory, state = self.backbone.start_search(
-            inputs["encoder_token_ids"], inputs["encoder_padding_mask"], constants
+        constants, memory, state = self.backbone.start_search(
+            inputs["encoder_token_ids"], inputs["encoder_padding_mask"], prompt.shape[1], self.search_top_k
         )
         cache = {"memory": memory, "state": {"model": state}}
         batch, length = ops.shape(prompt)[0], ops.shape(prompt)[1]
         if with_attention:
-            layer = self.backbone.attention_layer
-            heads = self.backbone.cross_attention_heads[layer]
+            heads = self.backbone.attention_heads
             source = ops.shape(inputs["encoder_token_ids"])[1]
             cache["state"]["attention"] = ops.zeros((batch, length, heads, source), dtype="float32")
 
@@ -202,7 +222,7 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
             state = {"model": state}
             if with_attention:
                 state["attention"] = ops.slice_update(
-                    cache["state"]["attention"], (0, index, 0, 0), ops.cast(scores[layer][:, None], "float32")
+                    cache["state"]["attention"], (0, index, 0, 0), ops.cast(scores[:, None], "float32")
                 )
             return logits, None, {"memory": cache["memory"], "state": state}
 
@@ -281,7 +301,8 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
         Args:
             sources, targets: lists of as many strings.
             layers: decoder layers, counted from 0, whose heads are returned one layer after the other; by default
-                the one that the backbone names, `attention_layer`.
+                what the backbone names, `attention_layer`. "posterior" is p(j|e_i) of a latent alignment: what a
+                position was aligned to, once its token is known.
             batch_size: sentences decoded at once.
             progress: function called with the number of sentences done, after every batch.
 
@@ -289,18 +310,15 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
             a list of `ForcedDecoding`.
 
         Raises:
-            UserError: lists of unequal length; a sentence longer than the limit; a layer that there is not.
+            UserError: lists of unequal length; a sentence longer than the limit; a layer that there is not; the
+                posterior of a model without a latent alignment.
 
         Example:
             >>> translator.force(["Guten Tag"], ["Hello"])[0].attention
         """
         if len(sources) != len(targets):
             raise UserError(f"{len(sources)} sources and {len(targets)} targets: give as many of each.")
-        count = len(self.backbone.cross_attention_heads)
-        for layer in layers or ():
-            if not -count <= layer < count:
-                raise UserError(f"there is no layer {layer} of cross-attention: the model has {count}, from 0.")
-        every_layer = None if layers is None else self.backbone.attention_model()
+        attention_of = self._attention_of(layers)
         order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
         results = [None] * len(sources)
         done = 0
@@ -313,11 +331,9 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
             x = _trim(x, "decoder_padding_mask", ("decoder_token_ids", "decoder_padding_mask"))
             rows = _padded_rows(len(chosen), batch_size)
             x = {key: _repeat_last_row(value, rows) for key, value in x.items()}
-            if layers is None:
-                scores = keras.Model.predict_on_batch(self.backbone, x)["attention_scores"]
-            else:
-                found = every_layer.predict_on_batch({**OPTIONAL_INPUTS, **x})["cross"]
-                scores = np.concatenate([found[layer] for layer in layers], axis=1)
+            scores = attention_of(
+                {**OPTIONAL_INPUTS, **x}, _repeat_last_row(labels[:, : x["decoder_token_ids"].shape[1]], rows)
+            )
             for row, i in enumerate(chosen):
                 source = x["encoder_token_ids"][row][x["encoder_padding_mask"][row]]
                 target = labels[row][weights[row] > 0]
@@ -330,6 +346,27 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
             if progress is not None:
                 progress(done)
         return results
+
+    def _attention_of(self, layers):
+        """Return a function from inputs and labels of a batch to the attention that `force` is asked for."""
+        if layers is None:
+            return lambda x, labels: keras.Model.predict_on_batch(self.backbone, x)["attention_scores"]
+        if isinstance(layers, str) and layers == "posterior":
+            if self.backbone.latent_head is None:
+                raise UserError("the model has no latent alignment, so there is no posterior: name a layer.")
+            posterior = self.backbone.posterior_model()
+            return lambda x, labels: posterior.predict_on_batch({**x, "decoder_labels": labels})
+        count = len(self.backbone.cross_attention_heads)
+        for layer in layers:
+            if not -count <= layer < count:
+                raise UserError(f"there is no layer {layer} of cross-attention: the model has {count}, from 0.")
+        every_layer = self.backbone.attention_model()
+
+        def of_layers(x, labels):
+            found = every_layer.predict_on_batch(x)["cross"]
+            return np.concatenate([found[layer] for layer in layers], axis=1)
+
+        return of_layers
 
     def _run_search(self, inputs, detail):
         """Run `generate_step` as KerasHub compiles it, once with attention and once without."""

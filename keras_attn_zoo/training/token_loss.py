@@ -1,4 +1,4 @@
-"""Cross-entropy per real target token, with label smoothing, as sums that may be added up."""
+"""The loss per real target token, with label smoothing, as sums that may be added up."""
 
 from keras import ops
 
@@ -29,17 +29,50 @@ def token_sums(logits, labels, weights, label_smoothing=0.0):
         >>> sums["nll"] / sums["tokens"]  # log 4
     """
     logits = ops.cast(logits, "float32")
-    weights = ops.cast(weights, "float32")
     labels = ops.cast(labels, "int32")
     log_normalizer = ops.logsumexp(logits, axis=-1)
     gold = ops.squeeze(ops.take_along_axis(logits, labels[..., None], axis=-1), axis=-1)
     nll = log_normalizer - gold
-    loss = nll
-    if label_smoothing:
-        uniform = log_normalizer - ops.mean(logits, axis=-1)
-        loss = (1.0 - label_smoothing) * nll + label_smoothing * uniform
+    uniform = log_normalizer - ops.mean(logits, axis=-1) if label_smoothing else 0.0
+    return _sums(nll, uniform, label_smoothing, _is_largest(logits, gold), weights)
+
+
+def mixture_sums(scored, logits, labels, weights, label_smoothing=0.0):
+    """`token_sums` of a mixture over source positions.
+
+        nll_i  = -log Σ_j p(j) p(y_i|j)
+        loss_i = (1 - ε) nll_i - ε Σ_j p(j) 1/V Σ_v log p(v|j)
+
+    Smoothing holds for each lexicon by itself, weighted by the alignment: the
+    mean over the vocabulary of the mixture's own logarithm would cost a pass over
+    all pairs and tokens, of which this one is a lower bound.
+
+    Args:
+        scored: "log_probs" and "smoothing" `(batch, target)`, as `LatentAlignmentHead` gives them for the labels.
+        logits: `(batch, target, vocabulary)` of the mixture, which accuracy is counted by.
+        labels, weights, label_smoothing: see `token_sums`.
+
+    Returns:
+        see `token_sums`.
+
+    Example:
+        >>> scored = {"log_probs": ops.zeros((1, 2)), "smoothing": ops.zeros((1, 2))}
+        >>> mixture_sums(scored, ops.zeros((1, 2, 4)), [[1, 2]], [[1.0, 1.0]])["nll"]  # 0
+    """
+    gold = ops.squeeze(ops.take_along_axis(logits, ops.cast(labels, "int32")[..., None], axis=-1), axis=-1)
+    correct = _is_largest(logits, gold)
+    return _sums(-scored["log_probs"], -scored["smoothing"], label_smoothing, correct, weights)
+
+
+def _is_largest(logits, gold):
     # Compared with the largest logit: XLA's argmax takes a fifth of the whole loss on a CPU.
-    correct = gold >= ops.max(ops.stop_gradient(logits), axis=-1)
+    return gold >= ops.max(ops.stop_gradient(logits), axis=-1)
+
+
+def _sums(nll, uniform, label_smoothing, correct, weights):
+    """Weighted sums of what was found for each token."""
+    weights = ops.cast(weights, "float32")
+    loss = (1.0 - label_smoothing) * nll + label_smoothing * uniform if label_smoothing else nll
     return {
         "loss": ops.sum(loss * weights),
         "nll": ops.sum(nll * weights),

@@ -10,7 +10,8 @@ class PerTokenTraining:
     """Mixin for a Keras model: `fit` and `evaluate` with a loss per real target token.
 
     Use it before `keras.Model` among the bases. The model's outputs hold
-    "logits"; labels are token ids and sample weights mark the real ones.
+    "logits", or `batch_sums` says otherwise; labels are token ids and sample
+    weights mark the real ones.
 
         loss = Σ w·loss / Σ w       over all tokens of all parts of a batch
 
@@ -49,10 +50,13 @@ class PerTokenTraining:
             return []
         return [*self._token_metrics.values(), self._gradient_norm, self._tokens]
 
-    def batch_sums(self, x, y, sample_weight, y_pred, training):
-        """Sums of one batch, in the manner of `token_sums`."""
-        weights = ops.ones_like(y, dtype="float32") if sample_weight is None else sample_weight
-        return token_sums(y_pred["logits"], y, weights, self.label_smoothing if training else 0.0)
+    def batch_sums(self, x, y, weights, label_smoothing, training):
+        """Run the model on one batch; return sums in the manner of `token_sums`."""
+        return token_sums(self(x, training=training)["logits"], y, weights, label_smoothing)
+
+    def _sums(self, x, y, weights, training):
+        weights = ops.ones_like(y, dtype="float32") if weights is None else weights
+        return self.batch_sums(x, y, weights, self.label_smoothing if training else 0.0, training)
 
     def train_step(self, *args):
         """Take one optimiser step."""
@@ -135,9 +139,8 @@ def _jax_train_step(model, state, data):
 
     trainable, non_trainable, optimizer_variables, metrics_variables = state
 
-    def objective(trainable, non_trainable, x, y, weights):
-        y_pred, non_trainable = model.stateless_call(trainable, non_trainable, x, training=True)
-        sums = model.batch_sums(x, y, weights, y_pred, training=True)
+    def objective(*arguments):
+        sums, non_trainable = _jax_sums(model, *arguments, training=True)
         return sums["loss"], (sums, non_trainable)
 
     total = None
@@ -156,10 +159,21 @@ def _jax_train_step(model, state, data):
 def _jax_test_step(model, state, data):
     trainable, non_trainable, metrics_variables = state
     x, y, weights = keras.utils.unpack_x_y_sample_weight(data)
-    y_pred, non_trainable = model.stateless_call(trainable, non_trainable, x, training=False)
-    sums = model.batch_sums(x, y, weights, y_pred, training=False)
+    sums, non_trainable = _jax_sums(model, trainable, non_trainable, x, y, weights, training=False)
     logs, metrics_variables = _jax_update_metrics(model, metrics_variables, sums)
     return logs, (trainable, non_trainable, metrics_variables)
+
+
+def _jax_sums(model, trainable, non_trainable, x, y, weights, training):
+    """The sums of a batch as a function of the variables' values, and the new values of those not trained."""
+    mapping = [
+        *zip(model.trainable_variables, trainable, strict=True),
+        *zip(model.non_trainable_variables, non_trainable, strict=True),
+    ]
+    with keras.StatelessScope(state_mapping=mapping) as scope:
+        sums = model._sums(x, y, weights, training)
+    new = [scope.get_current_value(variable) for variable in model.non_trainable_variables]
+    return sums, [old if value is None else value for old, value in zip(non_trainable, new, strict=True)]
 
 
 def _jax_update_metrics(model, metrics_variables, sums, norm=None):
@@ -176,7 +190,7 @@ def _tensorflow_train_step(model, data):
     total = None
     for x, y, weights in model._parts(data):
         with tf.GradientTape() as tape:
-            sums = model.batch_sums(x, y, weights, model(x, training=True), training=True)
+            sums = model._sums(x, y, weights, training=True)
         gradients = tape.gradient(sums["loss"], [v.value for v in model.trainable_variables])
         gradients = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
         total = (sums, gradients) if total is None else _add(total, (sums, gradients))
@@ -192,7 +206,7 @@ def _torch_train_step(model, data):
     model.zero_grad()
     total = None
     for x, y, weights in model._parts(data):
-        sums = model.batch_sums(x, y, weights, model(x, training=True), training=True)
+        sums = model._sums(x, y, weights, training=True)
         sums["loss"].backward()
         sums = {name: value.detach() for name, value in sums.items()}
         total = sums if total is None else _add(total, sums)
@@ -205,7 +219,7 @@ def _torch_train_step(model, data):
 
 def _eager_test_step(model, data):
     x, y, weights = keras.utils.unpack_x_y_sample_weight(data)
-    return model._update_metrics(model.batch_sums(x, y, weights, model(x, training=False), training=False))
+    return model._update_metrics(model._sums(x, y, weights, training=False))
 
 
 def _torch_test_step(model, data):

@@ -9,7 +9,7 @@ import pytest
 from keras import ops
 
 from keras_attn_zoo.layers import LatentAlignmentHead
-from keras_attn_zoo.layers.log_normalizer import log_mixture, log_normalizer
+from keras_attn_zoo.layers.log_normalizer import exponentials, log_mixture, log_normalizer
 from keras_attn_zoo.models import TokenEmbedding
 from tests.layers.calls import compiled, of_unknown_sizes, value_and_gradients
 from tests.layers.cases import numbers, weights_of
@@ -152,7 +152,7 @@ def test_gradients_equal_those_of_the_naive_sum(scale):
 def test_top_k_sums_over_the_most_likely_positions(top_k):
     inputs = inputs_of()
     head = head_of(inputs, marginalization="top_k", top_k=top_k)
-    found = compiled(lambda inputs: (head(**inputs, targets=TARGETS), head.log_distribution(**inputs)))(inputs)
+    found = compiled(lambda inputs: (head(**inputs, targets=TARGETS), head(**inputs)))(inputs)
     wanted = expected(weights_of(head), inputs, top_k)
     for name, value in wanted.items():
         if name != "posterior":
@@ -177,11 +177,37 @@ def test_top_k_is_straight_through():
 def test_distribution_equals_the_naive_sum(scale):
     inputs = inputs_of(scale=scale)
     head = head_of(inputs)
-    found = compiled(lambda inputs: head.log_distribution(**inputs))(inputs)
+    found = compiled(lambda inputs: head(**inputs))(inputs)
     wanted, _ = naive(weights_of(head), *inputs.values())
     some = inputs["prior"].any(-1)
     assert_close(found[some], wanted[some])
     np.testing.assert_allclose(np.exp(found[some]).sum(-1), 1, atol=1e-5)
+
+
+def test_top_k_of_equals():
+    """What is larger comes before what is first."""
+    inputs = inputs_of(padded=False)
+    inputs["prior"][:] = [0.2, 0.1, 0.2, 0.2, 0.3]
+    head = head_of(inputs, marginalization="top_k", top_k=2)
+    found = ops.convert_to_numpy(head(**inputs, targets=TARGETS)["posterior"])
+    np.testing.assert_array_equal(found[0, 0] > 0, [True, False, False, False, True])
+
+
+@pytest.mark.parametrize("scale", [1.0, 80.0], ids=["flat", "beyond_float32"])
+@pytest.mark.parametrize("top_k", [None, 0, 1, 3])
+def test_a_step_of_beams_equals_the_naive_sum(scale, top_k):
+    """The target positions of a sentence stand for its beams; padded source positions hold anything."""
+    inputs = inputs_of(scale=scale)
+    head = head_of(inputs, marginalization="top_k", top_k=2)
+    mask = inputs["prior"].any(1)
+    encoded = np.where(mask[..., None], inputs["encoded"], 1e3)
+    flat = {name: inputs[name].reshape(BATCH * TARGET, -1) for name in ("prior", "embedded", "states")}
+    found = compiled(lambda inputs: head.step(**inputs[0], memory=head.prepare(*inputs[1:]), top_k=top_k))(
+        (flat, encoded, mask)
+    )
+    wanted, _ = naive(weights_of(head), *inputs.values(), top_k=2 if top_k is None else top_k or None)
+    some = flat["prior"].any(-1)
+    assert_close(found[some], wanted.reshape(BATCH * TARGET, -1)[some])
 
 
 @pytest.mark.parametrize("arguments", [{}, {"marginalization": "top_k", "top_k": 4}], ids=["exact", "top_k"])
@@ -221,7 +247,7 @@ def test_normalizer_and_mixture_of_one_pair():
     left, right = np.array([[[0.0, 1.0]]], "float32"), np.array([[[2.0, 0.0]]], "float32")
     wanted = np.log(np.exp(2) + np.exp(1))
     np.testing.assert_allclose(ops.convert_to_numpy(log_normalizer(left, right)), [[[wanted]]], rtol=1e-6)
-    found = ops.convert_to_numpy(log_mixture(np.ones((1, 1, 1), "float32"), left, right))
+    found = ops.convert_to_numpy(log_mixture(np.ones((1, 1, 1), "float32"), left, exponentials(right)))
     np.testing.assert_allclose(found, [[[2 - wanted, 1 - wanted]]], rtol=1e-6)
 
 

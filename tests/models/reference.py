@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from tests.models.reference_mixture import log_lexicon, log_mixture
+
 DEFAULTS = {
     "cell": "gru",
     "encoder_layers": 1,
@@ -16,6 +18,9 @@ DEFAULTS = {
     "initial_state": "linear",
     "tie_embeddings": "none",
     "dropout": 0.0,
+    "output": "softmax",
+    "marginalization": "exact",
+    "top_k": None,
 }
 
 
@@ -122,6 +127,8 @@ class ReferenceTranslator:
 
     def combine(self, s, context, embedded):
         """The readout t_i."""
+        if self.readout == "state":
+            return s
         joined = np.concatenate([s, context, embedded] if self.readout_embedding else [s, context])
         if "decoder/readout/dense/kernel" not in self.weights:
             return joined
@@ -133,7 +140,11 @@ class ReferenceTranslator:
             return np.tanh(joined)
         return np.array([max(joined[2 * k], joined[2 * k + 1]) for k in range(len(joined) // 2)])
 
-    def project(self, readout):
+    def project(self, readout, embedded, encoded, prior):
+        if self.output == "latent":
+            matrix = self.weights.get("latent_alignment_head/kernel", self.target_table)
+            self.lexicons.append(log_lexicon(self.weights, matrix, embedded, readout, encoded))
+            return log_mixture(prior, self.lexicons[-1], self.top_k)
         if self.tie_embeddings != "none":
             return self.target_table @ readout
         kernel, bias = (self.weights[f"decoder/output_projection/{name}"] for name in ("kernel", "bias"))
@@ -150,6 +161,7 @@ class ReferenceTranslator:
         h, states = self.encode(source)
         fed = np.zeros(self.readout_width)
         readouts, logits, weights, read = [], [], [], []
+        self.lexicons = []
         for i, token in enumerate(target):
             if forced is not None and i > 0 and not forced[i]:
                 token = int(np.argmax(logits[-1]))
@@ -169,12 +181,17 @@ class ReferenceTranslator:
                 context, alpha = self.attend(x, h, weights)
             fed = self.combine(x, context, embedded)
             readouts.append(fed)
-            logits.append(self.project(fed))
+            logits.append(self.project(fed, embedded, h, alpha))
             weights.append(alpha)
         return np.array(readouts), np.array(logits), np.array(weights), read
 
     def nll(self, source, target, labels, label_smoothing=0.0):
         """Loss of every label."""
-        log_p = log_softmax(self.decode(source, target)[1])
+        _, log_p, weights, _ = self.decode(source, target)
+        if self.output == "latent":
+            uniform = np.array([p @ q.mean(-1) for p, q in zip(weights, self.lexicons, strict=True)])
+        else:
+            log_p = log_softmax(log_p)
+            uniform = log_p.mean(-1)
         gold = -log_p[np.arange(len(labels)), labels]
-        return (1 - label_smoothing) * gold - label_smoothing * log_p.mean(-1)
+        return (1 - label_smoothing) * gold - label_smoothing * uniform

@@ -44,14 +44,31 @@ CONFIGS = {
         "readout_dim": 7,
     },
 }
+LATENT = {
+    "latent_exact": {
+        "cell": "lstm",
+        "encoder_layers": 2,
+        "cross_attention": "bahdanau_feedback",
+        "readout": "state",
+        "output": "latent",
+    },
+    "latent_top_k_tied": {
+        "readout": "tanh",
+        "tie_embeddings": "target",
+        "output": "latent",
+        "marginalization": "top_k",
+        "top_k": 3,
+    },
+}
 # The same sums in another order or shape.
 EXACT = {"rtol": 0, "atol": 2e-6}
-every_config = pytest.mark.parametrize("name", CONFIGS)
+every_config = pytest.mark.parametrize("name", [*CONFIGS, *LATENT])
+every_config_that_guesses = pytest.mark.parametrize("name", CONFIGS)
 
 
 def forward(backbone, x, **kwargs):
     outputs = backbone(x, **kwargs)
-    return {**outputs, "logits": backbone.logits(outputs["decoder_sequence_output"])}
+    return {**outputs, "logits": backbone.logits(outputs)}
 
 
 def forced_positions():
@@ -63,24 +80,25 @@ def forced_positions():
 @functools.cache
 def computed(name):
     """Inputs, reference, and what the backbone gives: called, along its own guesses, and step by step."""
-    backbone = tiny.backbone(**CONFIGS[name])
+    arguments = {**CONFIGS, **LATENT}[name]
+    backbone = tiny.backbone(**arguments)
     weights = {v.path: keras.ops.convert_to_numpy(v.value) for v in backbone.trainable_variables}
     x, _, _ = tiny.batch()
 
     def everything(x, forced):
-        memory, state = backbone.start_search(x["encoder_token_ids"], x["encoder_padding_mask"], {})
+        constants, memory, state = backbone.start_search(x["encoder_token_ids"], x["encoder_padding_mask"], 10)
         steps = []
         for position in range(4):
-            logits, [scores], state = backbone.search_step(x["decoder_token_ids"][:, position], memory, state, {})
+            logits, scores, state = backbone.search_step(x["decoder_token_ids"][:, position], memory, state, constants)
             steps.append({"logits": logits, "scores": scores})
         return {
             "call": forward(backbone, x),
-            "guesses": forward(backbone, {**x, "teacher_forcing_mask": forced}),
+            "guesses": forward(backbone, {**x, "teacher_forcing_mask": forced}) if name in CONFIGS else {},
             "steps": steps,
         }
 
     outputs = tiny.compiled(backbone, everything)(x, forced_positions())
-    return x, ReferenceTranslator(weights, **tiny.BACKBONE, **CONFIGS[name]), outputs
+    return x, ReferenceTranslator(weights, **tiny.BACKBONE, **arguments), outputs
 
 
 def rows(x):
@@ -118,7 +136,7 @@ def test_steps_equal_numpy(name):
             assert not step["scores"][i, 0, len(source) :].any()
 
 
-@every_config
+@every_config_that_guesses
 def test_guesses_equal_numpy_feeding_its_own_argmax(name):
     x, reference, outputs = computed(name)
     outputs = outputs["guesses"]
@@ -137,7 +155,8 @@ def test_what_changes_nothing():
     name = "feedback_lstm_tanh"
     x, _, outputs = computed(name)
     plain = outputs["call"]
-    backbone = tiny.backbone(**CONFIGS[name])
+    arguments = {**CONFIGS, **LATENT}[name]
+    backbone = tiny.backbone(**arguments)
     padded = {
         "encoder_token_ids": np.pad(x["encoder_token_ids"], ((0, 0), (0, 4)), constant_values=9),
         "encoder_padding_mask": np.pad(x["encoder_padding_mask"], ((0, 0), (0, 4))),

@@ -44,6 +44,15 @@ CONFIGS = {
         "cross_attention": ["energy_accumulation", "accumulated_weight"],
         "encoder_positions": "none",
     },
+    "latent": {"output": "latent", "encoder_attention": "gaussian"},
+    "latent_top_k_tied": {
+        "output": "latent",
+        "marginalization": "top_k",
+        "top_k": 3,
+        "tie_embeddings": "all",
+        "attention_layer": 0,
+        "normalization": "pre",
+    },
     "single_head": {"cross_attention": ["bahdanau_feedback", "luong_general"]},
 }
 every_config = pytest.mark.parametrize("name", CONFIGS)
@@ -57,13 +66,12 @@ build = functools.partial(tiny.transformer, max_length=SIZES["max_length"])
 
 def forward(backbone, x):
     outputs = backbone(x)
-    return {**outputs, "logits": backbone.logits(outputs["decoder_sequence_output"])}
+    return {**outputs, "logits": backbone.logits(outputs)}
 
 
 def steps_of(backbone, x, count):
-    """Logits and scores of all layers of a search along the given target."""
-    constants = backbone.search_constants(10)
-    memory, state = backbone.start_search(x["encoder_token_ids"], x["encoder_padding_mask"], constants)
+    """Logits and scores of a search along the given target."""
+    constants, memory, state = backbone.start_search(x["encoder_token_ids"], x["encoder_padding_mask"], 10)
     found = []
     for position in range(count):
         logits, scores, state = backbone.search_step(x["decoder_token_ids"][:, position], memory, state, constants)
@@ -74,7 +82,8 @@ def steps_of(backbone, x, count):
 @functools.cache
 def computed(name):
     """Inputs, reference, and what the body gives: called, of all layers, and step by step."""
-    backbone = build(**CONFIGS[name])
+    arguments = {"attention_layer": "all", **CONFIGS[name]}
+    backbone = build(**arguments)
     weights = {v.path: keras.ops.convert_to_numpy(v.value) for v in backbone.variables}
     x, _, _ = tiny.batch()
     everything = backbone.attention_model()
@@ -84,7 +93,7 @@ def computed(name):
         return {"call": forward(backbone, x), "scores": scores, "steps": steps_of(backbone, x, 6)}
 
     reference = ReferenceTransformer(
-        weights, **{k: v for k, v in {**SIZES, **CONFIGS[name]}.items() if k not in ("ffn_dim", "max_length")}
+        weights, **{k: v for k, v in {**SIZES, **arguments}.items() if k not in ("ffn_dim", "max_length")}
     )
     return x, reference, tiny.compiled(backbone, run)(x)
 
@@ -107,7 +116,9 @@ def test_call_and_scores_equal_numpy_one_sentence_at_a_time(name):
         np.testing.assert_allclose(outputs["encoder_sequence_output"][i, :s], encoded, **TOLERANCE)
         np.testing.assert_allclose(outputs["decoder_sequence_output"][i, :t], decoded, **TOLERANCE)
         np.testing.assert_allclose(outputs["logits"][i, :t], logits, **TOLERANCE)
-        np.testing.assert_allclose(outputs["attention_scores"][i, :, :t, :s], cross_scores[-1], **TOLERANCE)
+        np.testing.assert_allclose(
+            outputs["attention_scores"][i, :, :t, :s], reference.of_layer(cross_scores), **TOLERANCE
+        )
         wanted = {"encoder": encoder_scores, "decoder": self_scores, "cross": cross_scores}
         for place, (queries, keys) in {"encoder": (s, s), "decoder": (t, t), "cross": (t, s)}.items():
             assert len(scores[place]) == len(wanted[place])
@@ -125,9 +136,9 @@ def test_steps_equal_numpy(name):
         for position in range(len(target)):
             step = outputs["steps"][position]
             np.testing.assert_allclose(step["logits"][i], logits[position], **TOLERANCE)
-            for found, wanted in zip(step["scores"], cross_scores, strict=True):
-                np.testing.assert_allclose(found[i, :, : len(source)], wanted[:, position], **TOLERANCE)
-                assert not found[i, :, len(source) :].any()
+            found, wanted = step["scores"][i], reference.of_layer(cross_scores)[:, position]
+            np.testing.assert_allclose(found[:, : len(source)], wanted, **TOLERANCE)
+            assert not found[:, len(source) :].any()
 
 
 @pytest.mark.parametrize(("place", "name"), EVERY_MECHANISM)
@@ -142,7 +153,7 @@ def test_search_by_steps_equals_recomputation(place, name):
 
     outputs, steps = tiny.compiled(backbone, run)(x)
     logits = np.stack([step["logits"] for step in steps], axis=1)
-    scores = np.stack([step["scores"][-1] for step in steps], axis=2)
+    scores = np.stack([step["scores"] for step in steps], axis=2)
     np.testing.assert_allclose(logits, outputs["logits"], rtol=0, atol=5e-6)
     np.testing.assert_allclose(scores, outputs["attention_scores"], rtol=0, atol=5e-6)
 
@@ -216,7 +227,7 @@ def test_mixed_precision_stays_close():
         ({"cross_attention": ["multi_head"] * 3}, "cross attention: 3 mechanisms for 2 layers"),
         ({"cross_attention": {"attention": "multi_head", "window": 3}}, "the attention 'multi_head': .*window"),
         ({"num_heads": 3}, "a width of 8 is not divisible by 3 heads"),
-        ({"attention_layer": 2}, "attention_layer must be one of 2 layers; received 2"),
+        ({"attention_layer": 2}, "attention_layer must be one of 2 layers, or .all.; received 2"),
     ],
 )
 def test_errors_say_what_is_valid(arguments, message):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from tests.layers.references import REFERENCES, by_position, refined
+from tests.models.reference_mixture import log_lexicon, log_mixture
 
 DEFAULTS = {
     "num_heads": 2,
@@ -13,6 +14,10 @@ DEFAULTS = {
     "encoder_positions": "sine",
     "decoder_positions": "sine",
     "tie_embeddings": "none",
+    "attention_layer": -1,
+    "output": "softmax",
+    "marginalization": "exact",
+    "top_k": None,
 }
 
 
@@ -139,8 +144,23 @@ class ReferenceTransformer:
             x = self.feed_forward(layer, x)
         if self.normalization == "pre":
             x = self.norm("decoder_norm", x)
-        if self.tie_embeddings == "none":
+        if self.output == "latent":
+            logits = self.mixture(target, h, x, cross_scores)
+        elif self.tie_embeddings == "none":
             logits = x @ self.weights["output_projection/kernel"].T + self.weights["output_projection/bias"]
         else:
             logits = x @ self.weights["target_embedding/embeddings"].T
         return x, logits, self_scores, cross_scores
+
+    def of_layer(self, cross_scores):
+        return np.concatenate(cross_scores) if self.attention_layer == "all" else cross_scores[self.attention_layer]
+
+    def mixture(self, target, encoded, states, cross_scores):
+        tied = self.tie_embeddings != "none"
+        matrix = self.weights["target_embedding/embeddings" if tied else "latent_alignment_head/kernel"]
+        heads = self.of_layer(cross_scores)
+        embedded = self.weights["target_embedding/embeddings"][target] * np.sqrt(self.width)
+        return np.array([
+            log_mixture(prior, log_lexicon(self.weights, matrix, *parts, encoded), self.top_k)
+            for *parts, prior in zip(embedded, states, heads.mean(0), strict=True)
+        ])  # fmt: skip

@@ -242,6 +242,7 @@ MODEL = {
     "readout": "maxout",
     "tie_embeddings": "target",
 }
+LATENT = {"cell": "lstm", "cross_attention": "bahdanau_feedback", "readout": "state", "output": "latent"}
 
 
 def translator(optimizer, smoothing=0.0, jit_compile="auto", **arguments):
@@ -250,8 +251,9 @@ def translator(optimizer, smoothing=0.0, jit_compile="auto", **arguments):
     return task
 
 
-def test_translator_gradient_equals_finite_differences():
-    task = translator(keras.optimizers.SGD(1.0), smoothing=0.1, **MODEL)
+@pytest.mark.parametrize("arguments", [MODEL, LATENT], ids=["softmax", "latent"])
+def test_translator_gradient_equals_finite_differences(arguments):
+    task = translator(keras.optimizers.SGD(1.0), smoothing=0.1, **arguments)
     batch = tiny.batch(rows=4)
     paths = [v.path for v in task.backbone.trainable_variables]
     before = dict(zip(paths, weights_of(task.backbone), strict=True))
@@ -260,7 +262,7 @@ def test_translator_gradient_equals_finite_differences():
     gradients = {path: before[path] - after[path] for path in paths}
 
     def loss(weights):
-        reference = ReferenceTranslator(weights, **tiny.BACKBONE, **MODEL)
+        reference = ReferenceTranslator(weights, **tiny.BACKBONE, **arguments)
         total = 0.0
         for i, n in enumerate(batch[2].sum(-1).astype(int)):
             source = batch[0]["encoder_token_ids"][i][batch[0]["encoder_padding_mask"][i]]
@@ -285,13 +287,14 @@ def test_translator_gradient_equals_finite_differences():
     [
         {"decoder_layers": 2, "dropout": 0.1, "cross_attention": "luong_general", "bidirectional": False},
         {"dtype": "mixed_bfloat16"},
+        {**LATENT, "dropout": 0.1, "marginalization": "top_k", "top_k": 2},
     ],
-    ids=["dropout_and_guesses", "mixed_bfloat16"],
+    ids=["dropout_and_guesses", "mixed_bfloat16", "latent"],
 )
 def test_translator_learns(arguments):
-    guesses = "dropout" in arguments
-    # TensorFlow compiles with XLA on GPUs: guesses, dropout and their gradient must pass it.
-    xla = True if guesses and keras.config.backend() == "tensorflow" else "auto"
+    guesses = arguments.get("decoder_layers") == 2
+    # TensorFlow compiles with XLA on GPUs: guesses, dropout and their gradient, and the mixture, must pass it.
+    xla = True if "dropout" in arguments and keras.config.backend() == "tensorflow" else "auto"
     task = translator(keras.optimizers.Adam(0.03), jit_compile=xla, **arguments)
     x, y, w = tiny.batch(rows=4)
     if guesses:
