@@ -183,7 +183,7 @@ def _translate(options):
     if options.sentences and options.input:
         raise UserError("sentences and --input: give one of them.")
     sentences = options.sentences or list(read_lines(options.input or "-"))
-    translator = load_translator(options.model, options.beams, options.length_penalty)
+    translator = load_translator(options.model, options.beams, options.length_penalty, options.top_k)
     # An empty line stays an empty line, so that lines of input and output correspond.
     numbers = [i for i, sentence in enumerate(sentences) if sentence.strip()]
     show = show_progress(len(numbers)) if options.output else None
@@ -228,16 +228,25 @@ def _evaluate(options):
         else:
             corpus = corpus_from_description(RunFolder(folder).corpus())
             pairs, gold = list(corpus.splits.test), corpus.gold
-        score_run(folder, pairs, gold, options.name, options.beams, options.length_penalty, show_progress(len(pairs)))
+        score_run(
+            folder,
+            pairs,
+            gold,
+            options.name,
+            options.beams,
+            options.length_penalty,
+            options.top_k,
+            show_progress(len(pairs)),
+        )
     print(results_table(options.runs, options.name))
 
 
 def _align(options):
-    from keras_attn_zoo.evaluation.alignments import Alignment, alignment_scores, format_alignment, read_alignments
+    from keras_attn_zoo.evaluation.alignments import Alignment, format_alignment, read_alignments
     from keras_attn_zoo.experiments.corpora import read_bitext
     from keras_attn_zoo.experiments.run import load_translator
     from keras_attn_zoo.experiments.table import markdown_table
-    from keras_attn_zoo.experiments.word_alignment import align_by_layer, align_words
+    from keras_attn_zoo.experiments.word_alignment import align_by_layer, align_words, score_links
     from keras_attn_zoo.files import write_text
 
     if options.layer == "best" and not options.gold:
@@ -251,14 +260,15 @@ def _align(options):
     show = show_progress(len(pairs))
     arguments = {
         "heads": options.heads,
+        "leave_out": options.leave_out,
         "batch_size": options.batch_size,
         "progress": lambda done: show("aligned", done),
     }
     if options.layer == "best":
         found = align_by_layer(translator, pairs, gold, **arguments)
-        best = min((layer for layer in found if layer != "all"), key=lambda layer: found[layer][1].aer)
+        best = min((layer for layer in found if not isinstance(layer, str)), key=lambda layer: found[layer][1].aer)
         rows = [
-            [f"{layer if layer == 'all' else layer + 1}{' (best)' if layer == best else ''}"]
+            [f"{layer if isinstance(layer, str) else layer + 1}{' (best)' if layer == best else ''}"]
             + [f"{100 * value:.1f}" for value in (scores.aer, scores.precision, scores.recall)]
             for layer, (_, scores) in found.items()
         ]
@@ -266,21 +276,20 @@ def _align(options):
         links = found[best][0]
     else:
         links, _ = align_words(translator, pairs, _layers(translator, options.layer), **arguments)
-    predicted = [Alignment(sure=frozenset(found)) for found in links]
-    text = "".join(format_alignment(one) + "\n" for one in predicted)
+    text = "".join(format_alignment(Alignment(sure=frozenset(one))) + "\n" for one in links)
     if options.output:
         write_text(options.output, text)
     elif not options.gold:
         sys.stdout.write(text)
     if gold is not None:
-        print(alignment_scores(predicted, gold))
+        print(score_links(links, pairs, gold, options.leave_out))
 
 
 def _layers(translator, layer):
-    """Layers of `--layer`, counted from 0; None for the one that the model names."""
+    """Layers of `--layer`, counted from 0, or "posterior"; None for the one that the model names."""
     count = len(translator.backbone.cross_attention_heads)
-    if layer is None:
-        return None
+    if layer in (None, "posterior"):
+        return layer
     if layer == "all":
         return range(count)
     if layer > count:
@@ -289,16 +298,23 @@ def _layers(translator, layer):
 
 
 def _plot_attention(options):
-    from keras_attn_zoo.analysis.pictures import plot_attention
+    from keras_attn_zoo.analysis.pictures import plot_attentions
     from keras_attn_zoo.experiments.run import load_translator
     from keras_attn_zoo.experiments.word_alignment import sentence_picture
 
-    translator = load_translator(options.model, options.beams)
-    layers = _layers(translator, options.layer)
-    matrix, source, target = sentence_picture(
-        translator, options.sentence, options.target, options.subwords, layers, options.heads
-    )
-    plot_attention(matrix, source, target, options.output)
+    panels, axes, target = [], None, options.target
+    for model in (options.model, *options.beside):
+        translator = load_translator(model, options.beams)
+        if options.beside and target is None:
+            # All models decode along the translation of the first.
+            target = translator.generate(options.sentence)
+        layers = _layers(translator, options.layer)
+        matrix, *words = sentence_picture(translator, options.sentence, target, options.subwords, layers, options.heads)
+        if axes not in (None, words):
+            raise UserError(f"{model} cuts the sentences into other subwords than {options.model}: draw words.")
+        axes = words
+        panels.append((str(model) if options.beside else None, matrix))
+    plot_attentions(panels, *axes, options.output)
     say(f"wrote {options.output}")
 
 
@@ -340,16 +356,23 @@ def build_parser():
     def search_arguments(sub):
         sub.add_argument("--beams", type=_positive, help="hypotheses kept; 1 is greedy (default: the run's)")
         sub.add_argument("--length-penalty", type=float, help="exponent of the length penalty (default: the run's)")
+        sub.add_argument(
+            "--top-k",
+            type=int,
+            metavar="K",
+            help="source positions that a latent alignment sums over; 0 for all (default: the run's)",
+        )
 
     def attention_arguments(sub, more=(), text=""):
         def layer(value):
-            return value if value in ("all", *more) else _positive(value)
+            return value if value in ("all", "posterior", *more) else _positive(value)
 
         sub.add_argument(
             "--layer",
             type=layer,
             metavar="N",
-            help=f"decoder layer to read attention from, counted from 1, or all{text} (default: the last)",
+            help="decoder layer to read attention from, counted from 1, or all; posterior: of a latent alignment, once "
+            f"the token is known{text} (default: what the model aligns by, the last)",
         )
         sub.add_argument(
             "--heads", type=int, nargs="+", metavar="N", help="heads to average, counted from 0 (default: all)"
@@ -444,6 +467,13 @@ def build_parser():
     sub.add_argument("--gold-reverse", action="store_true", help="the gold links are target-source")
     sub.add_argument("--output", type=Path, metavar="FILE", help="links, source-target, counted from 0")
     attention_arguments(sub, ("best",), "; best: the one with the lowest error rate against --gold")
+    sub.add_argument(
+        "--leave-out",
+        nargs="*",
+        default=["end"],
+        choices=("end", "full_stop"),
+        help="what no word is aligned to: the end of the sentence, the full stop (default: end)",
+    )
     sub.add_argument("--batch-size", type=_positive, default=32, help="sentences decoded at once (default: 32)")
 
     plots = commands.add_parser("plot", help="draw the attention of a sentence, or the curves of runs")
@@ -455,12 +485,14 @@ def build_parser():
         [
             'attn-zoo plot attention runs/bahdanau "Er ruft den Freund an." --output attention.png',
             'attn-zoo plot attention runs/bahdanau "Guten Tag." --target "Hello." --output forced.pdf',
+            'attn-zoo plot attention runs/plain "Er kam an." --beside runs/latent --output beside.png',
         ],
         kinds,
     )
     sub.add_argument("model", help="a run folder, a preset folder, or hf://user/preset")
     sub.add_argument("sentence", help="the source sentence")
     sub.add_argument("--target", metavar="TEXT", help="a given translation; by default the model's own")
+    sub.add_argument("--beside", nargs="+", default=[], metavar="MODEL", help="draw these models beside the first one")
     sub.add_argument("--subwords", action="store_true", help="draw subwords instead of words")
     attention_arguments(sub)
     sub.add_argument("--output", type=Path, required=True, metavar="FILE", help="picture: .png, .pdf or .svg")

@@ -14,11 +14,12 @@ from keras_attn_zoo.data.corpus import Filter, filter_pairs
 from keras_attn_zoo.data.subwords import Subwords, train_subword_pair
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.evaluation.alignments import Alignment, alignment_scores, write_alignments
+from keras_attn_zoo.evaluation.alignments import Alignment, write_alignments
 from keras_attn_zoo.evaluation.text_scores import score_text
 from keras_attn_zoo.evaluation.timing import CompilationClock
 from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.word_alignment import align_words, sentence_picture
+from keras_attn_zoo.experiments.settings import SearchSettings
+from keras_attn_zoo.experiments.word_alignment import align_words, score_links, sentence_picture
 from keras_attn_zoo.files import read_json, write_text
 from keras_attn_zoo.models import (
     RNNBackbone,
@@ -134,6 +135,7 @@ def compile_translator(translator, system):
         label_smoothing=training.label_smoothing,
         accumulation_steps=training.accumulation_steps,
         sampler=BeamSearch(search.beams, search.length_penalty),
+        search_top_k=search.search_top_k,
     )
 
 
@@ -165,11 +167,6 @@ def train_system(system, corpus, folder, data_folder=None, resume=False, say=lam
     run.check_free(resume, beside=("data",))
     data = prepare_data(corpus, system.data, data_folder or run.path / "data", say)
     make_deterministic()
-    translator = build_translator(system, data.subword_paths, system.data.max_tokens)
-    compile_translator(translator, system)
-    _load_vectors(translator, training, say)
-    run.create(system, {**corpus.description, "fingerprint": data.key})
-
     batches = TranslationBatches(
         data.train,
         tokens_per_batch=system.data.tokens_per_batch,
@@ -195,22 +192,57 @@ def train_system(system, corpus, folder, data_folder=None, resume=False, say=lam
     if training.patience is not None:
         watched.append(keras.callbacks.EarlyStopping(monitor, patience=training.patience, mode=mode))
     state = ResumableState(run.state, batches, watched)
-    if state.restore(translator) or batches.round >= rounds:
-        say("training has ended already")
-        return run
     callbacks = []
     if training.best_by == "bleu":
         sources, references = zip(*list(corpus.splits.valid)[: training.bleu_sentences], strict=True)
         callbacks.append(ValidationBLEU(list(sources), list(references), system.search.batch_size))
     callbacks += [Progress(batches, rounds, system.name), RunLog(run.log, batches), *watched, state]
-    translator.fit(
-        **fit_arguments(batches),
-        epochs=rounds,
-        validation_data=as_fit_input(valid),
-        callbacks=callbacks,
-        verbose=0,
-    )
-    return run
+
+    ended = state.read()
+    translator = _translator_of_round(system, data, batches.round)
+    state.check(translator, _grows_in(system, batches.round))
+    if batches.round == 0:
+        _load_vectors(translator, training, say)
+    run.create(system, {**corpus.description, "fingerprint": data.key})
+    if ended or batches.round >= rounds:
+        say("training has ended already")
+        return run
+    while True:
+        later = range(batches.round + 1, rounds)
+        until = next((number for number in later if _grows_in(system, number)), rounds)
+        translator.fit(
+            **fit_arguments(batches),
+            epochs=until,
+            validation_data=as_fit_input(valid),
+            callbacks=callbacks,
+            verbose=0,
+        )
+        if translator.stop_training or until == rounds:
+            return run
+        # The larger model takes over what was just saved, as it would if the run had been stopped here.
+        state.read()
+        translator = _translator_of_round(system, data, until)
+        state.check(translator, grown=True)
+
+
+def _encoder_layers(system, number):
+    """How many encoder layers train in a round; None where the system does not add them one by one."""
+    rounds = system.training.pretraining_rounds
+    return rounds and min(system.backbone.get("encoder_layers", 1), 1 + number // rounds)
+
+
+def _grows_in(system, number):
+    """Whether a round begins with more encoder layers than the one before it had."""
+    return number > 0 and _encoder_layers(system, number) != _encoder_layers(system, number - 1)
+
+
+def _translator_of_round(system, data, number):
+    """The compiled translator that trains in a round."""
+    layers = _encoder_layers(system, number)
+    stage = system if layers is None else system.override(encoder_layers=layers)
+    translator = build_translator(stage, data.subword_paths, system.data.max_tokens)
+    compile_translator(translator, system)
+    return translator
 
 
 def _teacher_forcing(training):
@@ -238,18 +270,19 @@ def _load_vectors(translator, training, say):
             say(f"{found} of {embedding.input_dim} embeddings begin as vectors of {path}")
 
 
-def load_translator(path, beams=None, length_penalty=None):
+def load_translator(path, beams=None, length_penalty=None, search_top_k=None):
     """Load the translator of a run folder or of a preset.
 
     Args:
         path: a run folder, or whatever `Translator.from_preset` takes.
-        beams, length_penalty: settings of the search; by default those of the run, or 5 and 1.
+        beams, length_penalty, search_top_k: settings of the search; by default those of the run, or of
+            `SearchSettings`.
 
     Raises:
         UserError: there is no trained system, or it is damaged.
     """
     run = RunFolder(path)
-    search = None
+    search = SearchSettings()
     preset = str(path)
     if run.config.exists():
         search = run.system().search
@@ -264,15 +297,13 @@ def load_translator(path, beams=None, length_penalty=None):
         reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
         raise UserError(f"{preset} is no preset of a translator, or is damaged: {reason}") from error
     translator.compile(
-        sampler=BeamSearch(
-            beams or (search.beams if search else 5),
-            length_penalty if length_penalty is not None else (search.length_penalty if search else 1.0),
-        )
+        sampler=BeamSearch(beams or search.beams, search.length_penalty if length_penalty is None else length_penalty),
+        search_top_k=search.search_top_k if search_top_k is None else search_top_k,
     )
     return translator
 
 
-def score_run(folder, pairs, gold=None, name="test", beams=None, length_penalty=None, progress=None):
+def score_run(folder, pairs, gold=None, name="test", beams=None, length_penalty=None, search_top_k=None, progress=None):
     """Translate and score a test set; write hypotheses, scores and alignments into the run folder.
 
     Args:
@@ -280,7 +311,7 @@ def score_run(folder, pairs, gold=None, name="test", beams=None, length_penalty=
         pairs: test sentence pairs.
         gold: for each pair `(source words, target words, Alignment)`, or None for no alignment scores.
         name: of the test set, in files and tables.
-        beams, length_penalty: settings of the search; by default those of the system.
+        beams, length_penalty, search_top_k: settings of the search; by default those of the system.
         progress: function called with a word and the number of sentences done.
 
     Returns:
@@ -289,7 +320,7 @@ def score_run(folder, pairs, gold=None, name="test", beams=None, length_penalty=
     run = RunFolder(folder)
     system = run.system()
     search = system.search
-    translator = load_translator(folder, beams, length_penalty)
+    translator = load_translator(folder, beams, length_penalty, search_top_k)
     pairs = list(pairs)
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
     likelihood = _likelihood(translator, pairs)
@@ -305,6 +336,7 @@ def score_run(folder, pairs, gold=None, name="test", beams=None, length_penalty=
         "sentences": len(pairs),
         "beams": translator.sampler.num_beams,
         "length_penalty": translator.sampler.length_penalty,
+        "search_top_k": translator.search_top_k,
         "text": score_text(hypotheses, references).as_dict(),
         **likelihood,
         "translation_seconds": seconds,
@@ -327,10 +359,11 @@ def score_alignment(translator, gold, path, batch_size=32):
         gold: `(source words, target words, Alignment)` a sentence.
         path: file of the links, in Pharaoh's format counted from 0, source first.
     """
-    links, _ = align_words(translator, [(source, target) for source, target, _ in gold], batch_size=batch_size)
+    words = [(source, target) for source, target, _ in gold]
+    links, _ = align_words(translator, words, batch_size=batch_size)
     predicted = [Alignment(sure=frozenset(found)) for found in links]
     write_alignments(path, predicted)
-    scores = alignment_scores(predicted, [alignment for *_, alignment in gold])
+    scores = score_links(links, words, [alignment for *_, alignment in gold])
     return {
         "aer": scores.aer,
         "precision": scores.precision,

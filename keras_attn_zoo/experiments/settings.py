@@ -105,6 +105,8 @@ class TrainingSettings(_Checked):
         bleu_sentences: validation sentences that are translated for "bleu".
         patience: rounds without gain before training stops; None never stops early.
         word_vectors_source, word_vectors_target: text files of word vectors to begin with.
+        pretraining_rounds: of an RNN's encoder, rounds that it trains with its first layer alone, then with two, and
+            so on; optimiser and all other weights stay. None trains all layers from the start.
     """
 
     epochs: float = 10
@@ -127,6 +129,7 @@ class TrainingSettings(_Checked):
     patience: int | None = None
     word_vectors_source: str | None = None
     word_vectors_target: str | None = None
+    pretraining_rounds: int | None = None
 
     _wanted = {
         "epochs": _POSITIVE,
@@ -147,6 +150,7 @@ class TrainingSettings(_Checked):
         "best_by": _one_of(("loss", "bleu")),
         "bleu_sentences": _at_least(1),
         "patience": _at_least(0),
+        "pretraining_rounds": _at_least(1),
     }
 
 
@@ -158,13 +162,20 @@ class SearchSettings(_Checked):
         beams: number of hypotheses; 1 is greedy.
         length_penalty: exponent of the length penalty.
         batch_size: sentences searched at once.
+        search_top_k: source positions that a latent alignment sums over; 0 for all, None for as many as in training.
     """
 
     beams: int = 5
     length_penalty: float = 1.0
     batch_size: int = 64
+    search_top_k: int | None = None
 
-    _wanted = {"beams": _at_least(1), "length_penalty": _at_least(0), "batch_size": _at_least(1)}
+    _wanted = {
+        "beams": _at_least(1),
+        "length_penalty": _at_least(0),
+        "batch_size": _at_least(1),
+        "search_top_k": _at_least(0),
+    }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,6 +204,8 @@ class System:
         """Check the body, and the names of its settings."""
         if self.body not in BODIES:
             raise UserError(f"the setting body must be one of {', '.join(BODIES)}; received {self.body!r}.")
+        if self.training.pretraining_rounds is not None and self.body != "rnn":
+            raise UserError(f"pretraining_rounds adds encoder layers of an RNN; received body={self.body!r}.")
         for key in self.backbone:
             if key not in BODIES[self.body]:
                 raise UserError(
@@ -251,9 +264,11 @@ class System:
 
 
 # Arguments of the bodies' constructors: known here without importing Keras.
+_OUTPUT = ("output", "marginalization", "top_k")
 BODIES = {
     "rnn": frozenset(
         [
+            *_OUTPUT,
             "embedding_dim",
             "hidden_dim",
             "cell",
@@ -273,6 +288,7 @@ BODIES = {
     ),
     "transformer": frozenset(
         [
+            *_OUTPUT,
             "width",
             "num_heads",
             "ffn_dim",

@@ -73,7 +73,19 @@ TRANSFORMER_ATTENTIONS = {
     "expanded-key-value-4": ({"cross_attention": "expanded_key_value_4"}, "Rosendahl 8"),
     "energy-accumulation": ({"cross_attention": "energy_accumulation"}, "Rosendahl 9"),
     "weight-subtraction": ({"cross_attention": "weight_subtraction"}, "Rosendahl 10"),
+    "transformer-latent": ({"output": "latent"}, "Bahar 5, 8, 10"),
+    "transformer-latent-top-6": ({"output": "latent", "marginalization": "top_k", "top_k": 6}, "Bahar 6, 8, 10"),
 }
+# Bahar's recurrent systems: six bidirectional layers, attention with feedback.
+RNN_6_LAYERS = {
+    "embedding_dim": 512,
+    "hidden_dim": 1024,
+    "cell": "lstm",
+    "encoder_layers": 6,
+    "cross_attention": "bahdanau_feedback",
+    "dropout": 0.3,
+}
+LATENT_RNN = {"output": "latent", "readout": "state"}
 
 SYSTEMS = {
     system.name: system
@@ -84,6 +96,20 @@ SYSTEMS = {
         _system("luong-dot", "luong_dot", {**_LUONG, "bidirectional": False}, "Dang 2.4"),
         _system("luong-general", "luong_general", _LUONG, "Dang 2.4"),
         _system("luong-concat", "luong_concat", _LUONG, "Dang 2.4"),
+        *(
+            System(
+                name,
+                {**RNN_6_LAYERS, **output},
+                training=dataclasses.replace(_TRAINING, plateau_factor=0.9, pretraining_rounds=1),
+                search=SearchSettings(beams=12),
+                source=source,
+            )
+            for name, output, source in (
+                ("rnn-attention", {"readout": "maxout"}, "Bahar 11, 13"),
+                ("rnn-latent", LATENT_RNN, "Bahar 5, 11, 12"),
+                ("rnn-latent-top-6", {**LATENT_RNN, "marginalization": "top_k", "top_k": 6}, "Bahar 6, 11, 12"),
+            )
+        ),
         _system("uniform", "uniform", _BAHDANAU, "Hiemsch 4"),
     )
 }

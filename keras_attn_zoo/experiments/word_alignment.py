@@ -10,6 +10,7 @@ from keras_attn_zoo.data.synthetic import split_words
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import Alignment, alignment_scores, extract_alignment, merge_subwords
 
+LEAVE_OUT = ("end", "full_stop")
 _SPACE_BEFORE_PUNCTUATION = re.compile(r" ([,.;:?!])")
 
 
@@ -78,6 +79,8 @@ def mean_of_heads(translator, attention, layers=None, heads=None):
     """
     if heads is None:
         return attention.mean(axis=0)
+    if layers == "posterior":
+        raise UserError("the posterior of an alignment has no heads: leave the heads out, or name a layer.")
     sizes = translator.backbone.cross_attention_heads
     if layers is None:
         layer = translator.backbone.attention_layer
@@ -90,44 +93,73 @@ def mean_of_heads(translator, attention, layers=None, heads=None):
     return attention[[first + head for first in firsts for head in heads]].mean(axis=0)
 
 
-def align_words(translator, pairs, layers=None, heads=None, batch_size=32, progress=None):
+def align_words(translator, pairs, layers=None, heads=None, leave_out=("end",), batch_size=32, progress=None):
     """Align given translations word by word: forced decoding, mean over heads, argmax over source words.
 
     Args:
         translator: a `Translator`.
         pairs: `(source words, target words)` a sentence.
-        layers, batch_size, progress: see `Translator.force`.
+        layers: see `Translator.force`; "posterior" too.
         heads: see `mean_of_heads`.
+        leave_out: what no word may be aligned to: "end", the end of the source sentence, and "full_stop", which has
+            no link on the target side either. A word that attends most to what is left out gets its next best; one
+            that attends most to the end, where that is not left out, gets no link.
+        batch_size, progress: see `Translator.force`.
 
     Returns:
         a list of sets of links `(source word, target word)`, and the list of word attentions
         `(target words, source words)`.
     """
     decoded = _force_words(translator, pairs, layers, batch_size, progress)
-    return _links(translator, decoded, pairs, layers, heads)
+    return _links(translator, decoded, pairs, layers, heads, leave_out)
 
 
-def align_by_layer(translator, pairs, gold, heads=None, batch_size=32, progress=None):
+def score_links(links, pairs, gold, leave_out=("end",)):
+    """Score links against gold ones, of which those of a full stop are left out too, if `leave_out` says so.
+
+    Args:
+        links: a set of `(source word, target word)` a sentence.
+        pairs: `(source words, target words)` a sentence.
+        gold: `Alignment` of every pair.
+        leave_out: see `align_words`.
+
+    Returns:
+        `AlignmentScores`.
+    """
+    kept = [
+        one.without(_ignored(source, leave_out), _ignored(target, leave_out))
+        for one, (source, target) in zip(gold, pairs, strict=True)
+    ]
+    return alignment_scores([Alignment(sure=frozenset(one)) for one in links], kept)
+
+
+def align_by_layer(translator, pairs, gold, heads=None, leave_out=("end",), batch_size=32, progress=None):
     """Align given translations by every layer, and by all of them: which one aligns best?
 
     Args:
-        translator, pairs, heads, batch_size, progress: see `align_words`.
+        translator, pairs, heads, leave_out, batch_size, progress: see `align_words`.
         gold: `Alignment` of every pair.
 
     Returns:
-        `{layer: (links, scores)}`, the layers counted from 0, and under "all" the mean of all; scores as of
-        `alignment_scores`.
+        `{layer: (links, scores)}`, the layers counted from 0, under "all" the mean of all, and of a latent alignment
+        its "prior" and "posterior"; scores as of `alignment_scores`.
     """
     sizes = translator.backbone.cross_attention_heads
     decoded = _force_words(translator, pairs, range(len(sizes)), batch_size, progress)
     found = {}
+
+    def add(name, parts, layers, heads):
+        links, _ = _links(translator, parts, pairs, layers, heads, leave_out)
+        found[name] = links, score_links(links, pairs, gold, leave_out)
+
     for layer in (*range(len(sizes)), "all"):
         first = sum(sizes[:layer]) if layer != "all" else 0
         chosen = slice(first, first + sizes[layer]) if layer != "all" else slice(None)
         parts = [dataclasses.replace(one, attention=one.attention[chosen]) for one in decoded]
-        layers = range(len(sizes)) if layer == "all" else [layer]
-        links, _ = _links(translator, parts, pairs, layers, heads)
-        found[layer] = links, alignment_scores([Alignment(sure=frozenset(one)) for one in links], gold)
+        add(layer, parts, range(len(sizes)) if layer == "all" else [layer], heads)
+    if translator.backbone.latent_head is not None:
+        for name, layers in (("prior", None), ("posterior", "posterior")):
+            add(name, _force_words(translator, pairs, layers, batch_size, progress), layers, None)
     return found
 
 
@@ -141,13 +173,30 @@ def _force_words(translator, pairs, layers, batch_size, progress):
     )
 
 
-def _links(translator, decoded, pairs, layers, heads):
+def _ignored(words, leave_out):
+    return [i for i, word in enumerate(words) if word == "." and "full_stop" in leave_out]
+
+
+def _links(translator, decoded, pairs, layers, heads, leave_out):
     """Links and word attentions of forced decodings."""
-    matrices = []
+    unknown = set(leave_out) - set(LEAVE_OUT)
+    if unknown:
+        raise UserError(f"leave_out takes {', '.join(LEAVE_OUT)}; received {', '.join(sorted(unknown))}.")
+    links, matrices = [], []
     for one, (source, target) in zip(decoded, pairs, strict=True):
         attention = mean_of_heads(translator, one.attention, layers, heads)
-        matrices.append(word_attention(attention, one.source_tokens, one.tokens, source, target))
-    return [extract_alignment(matrix) for matrix in matrices], matrices
+        matrix = word_attention(attention, one.source_tokens, one.tokens, source, target)
+        matrices.append(matrix)
+        if "end" not in leave_out:
+            at_end = np.array([piece == "</s>" for piece in one.source_tokens])
+            to_end = merge_subwords(attention[:, at_end], [0] * at_end.sum(), group_pieces(one.tokens, target))
+            # Words of which no piece is left have no row.
+            matrix = np.c_[matrix, np.pad(to_end, ((0, len(target) - len(to_end)), (0, 0)))]
+        found = extract_alignment(
+            matrix, ignore_source=_ignored(source, leave_out), ignore_target=_ignored(target, leave_out)
+        )
+        links.append({(j, i) for j, i in found if j < len(source)})
+    return links, matrices
 
 
 def sentence_picture(translator, sentence, target=None, subwords=False, layers=None, heads=None):

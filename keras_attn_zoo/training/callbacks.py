@@ -169,7 +169,8 @@ class ResumableState(keras.callbacks.Callback):
 
     Example:
         >>> state = ResumableState("state.npz", batches, watched=[stopper])  # doctest: +SKIP
-        >>> state.restore(model)  # doctest: +SKIP
+        >>> state.read()  # doctest: +SKIP
+        >>> state.check(model)  # doctest: +SKIP
         >>> model.fit(**fit_arguments(batches), callbacks=[stopper, state])  # doctest: +SKIP
     """
 
@@ -180,23 +181,21 @@ class ResumableState(keras.callbacks.Callback):
         self.watched = list(watched)
         self._values = self._random = self._counters = None
 
-    def restore(self, model):
-        """Read the saved state, if there is one, for a compiled model; set the round of the batches.
-
-        `fit` takes it over when it begins.
+    def read(self):
+        """Read the saved state, if there is one, and set the round of the batches.
 
         Returns:
-            whether training had ended: all rounds were done, or it was stopped early.
+            whether training had ended early.
 
         Raises:
-            UserError: the state is damaged, or of another model.
+            UserError: the state is damaged, or of another backend.
         """
         if not self.path.exists():
             return False
         try:
             with np.load(self.path, allow_pickle=False) as arrays:
                 saved = json.loads(str(arrays["settings"]))
-                values = [arrays[str(i)] for i in range(saved["variables"])]
+                values = {name: arrays[str(i)] for i, name in enumerate(saved["names"])}
                 random = {name: arrays[f"random_{name}"] for name in saved["random"]}
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             raise UserError(f"{self.path} is damaged: remove it to begin again, or restore a copy.") from None
@@ -204,20 +203,37 @@ class ResumableState(keras.callbacks.Callback):
             raise UserError(
                 f"this run was begun under {saved['backend']}, not {keras.config.backend()}: resume it there."
             )
-        model.optimizer.build(model.trainable_variables)
-        variables = _state_variables(model)
-        shapes = [tuple(value.shape) for value in values]
-        if shapes != [tuple(variable.shape) for variable in variables]:
-            raise UserError(f"{self.path} belongs to another model: take another run folder.")
         self._values, self._random, self._counters = values, random, saved["counters"]
         self.batches.set_round(saved["round"])
         return saved["ended"]
 
+    def check(self, model, grown=False):
+        """See that the state that was read fits a compiled model; `fit` takes it over when it begins.
+
+        Args:
+            model: a compiled model.
+            grown: whether the model has layers more than the saved one. What they have of their own stays as it is,
+                and so do the random states of the model.
+
+        Raises:
+            UserError: it is the state of another model.
+        """
+        if self._values is None:
+            return
+        model.optimizer.build(model.trainable_variables)
+        if grown:
+            self._values = {name: value for name, value in self._values.items() if not name.startswith("other/")}
+        variables = _state_variables(model)
+        fits = self._values.keys() <= variables.keys() if grown else self._values.keys() == variables.keys()
+        if not fits or any(value.shape != tuple(variables[name].shape) for name, value in self._values.items()):
+            raise UserError(f"{self.path} belongs to another model: take another run folder.")
+
     def on_train_begin(self, logs=None):
         """Set the model's state, and give the other callbacks their counters back, which they have just reset."""
         # Not before: `fit` may draw from the model's seeds while it builds.
-        for variable, value in zip(_state_variables(self.model), self._values or [], strict=False):
-            variable.assign(value)
+        variables = _state_variables(self.model)
+        for name, value in (self._values or {}).items():
+            variables[name].assign(value)
         for callback, counters in zip(self.watched, self._counters or [], strict=False):
             for name, value in counters.items():
                 setattr(callback, name, value)
@@ -233,17 +249,17 @@ class ResumableState(keras.callbacks.Callback):
             {name: _plain(getattr(callback, name)) for name in _COUNTERS if hasattr(callback, name)}
             for callback in self.watched
         ]
-        variables = [ops.convert_to_numpy(variable) for variable in _state_variables(self.model)]
+        variables = {name: ops.convert_to_numpy(value) for name, value in _state_variables(self.model).items()}
         random = get_random_state()
         settings = {
-            "variables": len(variables),
+            "names": list(variables),
             "random": list(random),
             "round": epoch + 1,
             "backend": keras.config.backend(),
             "counters": counters,
             "ended": bool(self.model.stop_training),
         }
-        arrays = {str(i): variable for i, variable in enumerate(variables)}
+        arrays = {str(i): variable for i, variable in enumerate(variables.values())}
         arrays.update({f"random_{name}": state for name, state in random.items()})
         # One file, so that a kill leaves either the last round's or this one's. NumPy would add a suffix to a path.
         with atomic_path(self.path) as aside, aside.open("wb") as file:
@@ -251,8 +267,11 @@ class ResumableState(keras.callbacks.Callback):
 
 
 def _state_variables(model):
-    """List weights, random states and optimiser variables, in an order that a model fixes."""
-    return [*model.trainable_variables, *model.non_trainable_variables, *model.optimizer.variables]
+    """Weights, random states and optimiser variables by name: the same names whenever the model is built."""
+    variables = {f"weight/{v.path}": v for v in model.trainable_variables}
+    # The paths of these count all layers of the process, and so does the optimiser's own name.
+    variables |= {f"other/{i}": v for i, v in enumerate(model.non_trainable_variables)}
+    return variables | {"optimizer/" + v.path.split("/", 1)[-1]: v for v in model.optimizer.variables}
 
 
 def _plain(value):

@@ -7,14 +7,23 @@ import shutil
 import numpy as np
 import pytest
 import sacrebleu
+from keras import ops
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import alignment_scores, read_alignments
-from keras_attn_zoo.experiments.run import curves, draw_run, load_translator, train_system, training_summary
+from keras_attn_zoo.experiments.run import (
+    build_translator,
+    compile_translator,
+    curves,
+    draw_run,
+    load_translator,
+    train_system,
+    training_summary,
+)
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.settings import System
 from keras_attn_zoo.experiments.table import markdown_table, results_table
-from keras_attn_zoo.training.callbacks import RunLog, read_log
+from keras_attn_zoo.training.callbacks import ResumableState, RunLog, read_log
 from tests.tiny_run import TINY
 
 NUMBERS = ("loss", "perplexity", "accuracy", "gradient_norm", "tokens", "learning_rate")
@@ -225,3 +234,64 @@ def test_state_is_written_whole_or_not_at_all(trained, corpus, tmp_path, monkeyp
             train_system(TINY, corpus, folder)
     assert not (folder / "state.npz").exists()
     assert not list(folder.rglob("*.partial"))
+
+
+def test_layer_by_layer_pretraining(corpus, tmp_path, monkeypatch):
+    """Rounds of one, two, three and three layers; to the same numbers where the run is stopped between or within."""
+    system = TINY.override(encoder_layers=3, pretraining_rounds=1)
+    write, layers, stop_at = RunLog.on_train_batch_end, [], None
+
+    def count(self, batch, logs=None):
+        write(self, batch, logs)
+        layers.append(len({v.path.split("/")[0] for v in self.model.trainable_variables if "encoder_" in v.path}))
+        if len(layers) == stop_at:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(RunLog, "on_train_batch_end", count)
+    train_system(system, corpus, tmp_path / "whole")
+    steps = len(layers) // 4
+    assert layers == [1] * steps + [2] * steps + [3] * 2 * steps
+    for stop_at in (steps, steps + 2):
+        layers.clear()
+        folder = tmp_path / f"stopped-{stop_at}"
+        with pytest.raises(KeyboardInterrupt):
+            train_system(system, corpus, folder)
+        train_system(system, corpus, folder, resume=True)
+        assert numbers(folder) == numbers(tmp_path / "whole")
+    best = load_translator(tmp_path / "whole").backbone
+    assert best.encoder_layers in (1, 2, 3)
+
+
+def test_what_a_grown_model_takes_over(corpus, tmp_path):
+    """Weights and optimiser of the layers that were there; the new layer begins as it was built."""
+    system = TINY.override(encoder_layers=2, pretraining_rounds=1, epochs=0.5)
+    run = train_system(system, corpus, tmp_path / "run")
+    with np.load(run.state) as arrays:
+        saved = json.loads(str(arrays["settings"]))["names"]
+        saved = {name: arrays[str(i)] for i, name in enumerate(saved)}
+    paths = sorted((run.path / "data").rglob("*.spm"))
+    translator = build_translator(system, paths, system.data.max_tokens)
+    compile_translator(translator, system)
+    before = {v.path: ops.convert_to_numpy(v) for v in translator.trainable_variables}
+
+    class Batches:
+        def set_round(self, number):
+            assert number == 1
+
+    state = ResumableState(run.state, Batches())
+    state.read()
+    with pytest.raises(UserError, match="belongs to another model"):
+        state.check(translator)
+    state.read()
+    state.check(translator, grown=True)
+    state.set_model(translator)
+    state.on_train_begin()
+    kept = {name.removeprefix("weight/"): value for name, value in saved.items() if name.startswith("weight/")}
+    for v in translator.trainable_variables:
+        np.testing.assert_array_equal(ops.convert_to_numpy(v), kept.get(v.path, before[v.path]), err_msg=v.path)
+        assert (v.path in kept) == ("encoder_1" not in v.path)
+    moments = [v for v in translator.optimizer.variables if "encoder_0" in v.path or "iteration" in v.path]
+    for v in moments:
+        np.testing.assert_array_equal(ops.convert_to_numpy(v), saved["optimizer/" + v.path.split("/", 1)[1]])
+        assert np.any(ops.convert_to_numpy(v))
+    assert len(moments) > 8

@@ -5,8 +5,15 @@ import pytest
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import Alignment
-from keras_attn_zoo.experiments.word_alignment import align_by_layer, align_words, mean_of_heads, sentence_picture
+from keras_attn_zoo.experiments.word_alignment import (
+    align_by_layer,
+    align_words,
+    mean_of_heads,
+    score_links,
+    sentence_picture,
+)
 from keras_attn_zoo.models import Translator
+from keras_attn_zoo.models.translator import ForcedDecoding
 from tests import tiny
 
 PAIRS = [(a.split(), b.split()) for a, b in zip(tiny.sentences("source"), tiny.sentences("target"), strict=True)][:5]
@@ -58,3 +65,43 @@ def test_layers_and_heads_that_are_not_there(task):
         align_words(task, PAIRS, layers=[2])
     with pytest.raises(UserError, match="there is no head 2: the layers have 2, counted from 0"):
         align_words(task, PAIRS, heads=[0, 2])
+
+
+class Forced:
+    """A translator whose attention is given: a word looks at the end, and so does its full stop a little."""
+
+    def force(self, sources, targets, **arguments):
+        """The same for every sentence."""
+        attention = np.array([[[0.3, 0.1, 0.6], [0.2, 0.7, 0.1], [0.0, 0.0, 1.0]]])
+        return [ForcedDecoding(["▁rot", ".", "</s>"], ["▁red", ".", "</s>"], attention)] * len(sources)
+
+
+@pytest.mark.parametrize(
+    ("leave_out", "links"),
+    [
+        (("end",), {(0, 0), (1, 1)}),
+        ((), {(1, 1)}),
+        (("end", "full_stop"), {(0, 0)}),
+        (("full_stop",), set()),
+    ],
+)
+def test_what_is_left_out(leave_out, links):
+    pairs = [(["rot", "."], ["red", "."])]
+    found, _ = align_words(Forced(), pairs, leave_out=leave_out)
+    assert found == [links]
+    gold = [Alignment(sure={(0, 0), (1, 1)})]
+    scores = score_links(found, pairs, gold, leave_out)
+    assert scores.sure == (1 if "full_stop" in leave_out else 2)
+    assert scores.aer == pytest.approx(1 - 2 * len(links) / (len(links) + scores.sure))
+    with pytest.raises(UserError, match="leave_out takes end, full_stop; received comma"):
+        align_words(Forced(), pairs, leave_out=("comma",))
+
+
+def test_prior_and_posterior_of_a_latent_alignment():
+    task = Translator(tiny.transformer(seed=3, scale=1.0, output="latent"), tiny.preprocessor())
+    found = align_by_layer(task, PAIRS, [Alignment(sure={(0, 0)}) for _ in PAIRS])
+    assert list(found) == [0, 1, "all", "prior", "posterior"]
+    assert found["prior"][0] == found[1][0]
+    assert found["posterior"][0] == align_words(task, PAIRS, layers="posterior")[0]
+    with pytest.raises(UserError, match="the posterior of an alignment has no heads"):
+        align_words(task, PAIRS, layers="posterior", heads=[0])

@@ -1,0 +1,88 @@
+"""Bahar, Makarov and Ney: Investigation of Transformer-based Latent Attention Models for Neural Machine Translation.
+
+The alignment as a latent variable: p(e) = sum over source positions of alignment times lexicon, in place of one
+softmax. A base Transformer and an RNN with six bidirectional layers, each plain, with the six most likely positions as
+published, and with the exact sum.
+
+Examples:
+  python recipes/bahar2020.py --train train.de train.en --out runs/bahar
+  python recipes/bahar2020.py --train train.de.gz train.en.gz --valid val.de.gz val.en.gz \\
+      --test test.de.gz test.en.gz --out runs/multi30k --systems transformer transformer-latent-top-6 \\
+      transformer-latent --set width=256 num_heads=4 ffn_dim=1024 encoder_layers=3 decoder_layers=3
+  attn-zoo align runs/bahar/transformer-latent --bitext test.de-en --gold gold.talp --layer best \\
+      --leave-out end full_stop
+
+How the paper is read:
+- The lexicon is one bias-free linear map of the sum of the projected embedding, decoder state and encoder state.
+- The weights of the six best positions are not renormalised in training; a search divides by their sum.
+- The learning rate is lowered after two validations without gain; the paper says "several".
+"""
+
+import sys
+
+from keras_attn_zoo.experiments.recipe import Entry, Recipe, run_recipe
+from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, System, TrainingSettings
+from keras_attn_zoo.experiments.systems import LATENT_RNN, RNN_6_LAYERS, transformer
+
+DATA = DataSettings(
+    vocabulary_size=50000, joint=True, max_words=100, max_tokens=100, sentences_per_batch=None, tokens_per_batch=4096
+)
+SEARCH = SearchSettings(beams=12)
+TRAINING = TrainingSettings(
+    epochs=20, schedule="plateau", plateau_factor=0.9, plateau_patience=2, label_smoothing=0.1, learning_rate=3e-4
+)
+RNN_TRAINING = TrainingSettings(
+    epochs=20, schedule="plateau", plateau_factor=0.9, plateau_patience=2, label_smoothing=0.1, pretraining_rounds=1
+)
+TOP_6 = {"marginalization": "top_k", "top_k": 6}
+LATENT = {"output": "latent"}
+
+# BLEU and TER of German-English, newstest2017: Table 3.
+TRANSFORMERS = {
+    "transformer": ({}, {"BLEU": "33.5", "TER": "55.1"}),
+    "transformer-latent-top-6": ({**LATENT, **TOP_6}, {"BLEU": "33.7", "TER": "54.9"}),
+    "transformer-latent": (LATENT, {}),
+    **{f"layer-{i}": ({**LATENT, **TOP_6, "attention_layer": i - 1}, {}) for i in range(1, 7)},
+    "all-layers": ({**LATENT, **TOP_6, "attention_layer": "all"}, {}),
+    **{f"transformer-latent-top-{k}": ({**LATENT, **TOP_6, "top_k": k}, {}) for k in (1, 2, 3, 10)},
+}
+RNNS = {
+    "rnn-attention": ({"readout": "maxout"}, {"BLEU": "32.6", "TER": "54.9"}),
+    "rnn-latent-top-6": ({**LATENT_RNN, **TOP_6}, {"BLEU": "32.8", "TER": "55.3"}),
+    "rnn-latent": (LATENT_RNN, {}),
+}
+SOURCE = "Bahar, sections 5 and 6"
+
+
+def transformer_entry(name, places, paper):
+    """One of the paper's Transformers."""
+    system = transformer(name, SOURCE, data=DATA, training=TRAINING, search=SEARCH, **places)
+    return Entry(system, paper)
+
+
+def rnn_entry(name, output, paper):
+    """One of the paper's recurrent systems."""
+    system = System(name, {**RNN_6_LAYERS, **output}, DATA, RNN_TRAINING, SEARCH, source=SOURCE)
+    return Entry(system, paper)
+
+
+RECIPE = Recipe(
+    title="Bahar: latent alignment",
+    entries={
+        **{name: transformer_entry(name, *one) for name, one in TRANSFORMERS.items()},
+        **{name: rnn_entry(name, *one) for name, one in RNNS.items()},
+    },
+    default=(
+        "transformer",
+        "transformer-latent-top-6",
+        "transformer-latent",
+        "rnn-attention",
+        "rnn-latent-top-6",
+        "rnn-latent",
+    ),
+    note="In brackets the paper's own figures: WMT 2018 German-English, 5.9 million sentence pairs, newstest2017, "
+    "beam 12; its latent systems sum over the six most likely positions.",
+)
+
+if __name__ == "__main__":
+    sys.exit(run_recipe(RECIPE, __doc__))
