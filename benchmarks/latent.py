@@ -1,17 +1,21 @@
 """Time and peak memory of a translator's output layer: one softmax, and mixtures of softmaxes over source positions.
 
-Forward and backward, of the negative log-likelihood of given targets; as ratios to the plain softmax in the same run:
+Forward and backward, of the negative log-likelihood of given targets; as ratios to the plain softmax in the same run,
+of the output layer alone and with `--whole` of a Transformer of six and six layers with it:
 
-  plain   log softmax of W s_i
+  plain   log softmax of W s_i, as this package computes it
+  keras   the same, of `keras.layers.Dense` and Keras' cross-entropy
   exact   the mixture of `LatentAlignmentHead`
   top-6   the six most likely positions, a softmax for each, as published
   naive   a softmax for every pair of positions
 
   KERAS_BACKEND=jax python benchmarks/latent.py
   KERAS_BACKEND=torch python benchmarks/latent.py --forms plain exact --vocabulary 32000 --source 50
+  KERAS_BACKEND=jax python benchmarks/latent.py --whole --forms plain exact top-6
 """
 
 import argparse
+import functools
 
 import keras
 import numpy as np
@@ -20,6 +24,8 @@ from measure import BACKEND, Call, side_by_side
 
 from keras_attn_zoo.experiments.table import markdown_table
 from keras_attn_zoo.layers import LatentAlignmentHead
+from keras_attn_zoo.models import TransformerBackbone
+from keras_attn_zoo.models.backbone import lexicon_inputs
 
 
 def plain(head, inputs):
@@ -27,6 +33,11 @@ def plain(head, inputs):
     logits = head._logits(inputs["states"])
     gold = ops.take_along_axis(logits, inputs["targets"][..., None], axis=-1)[..., 0]
     return gold - ops.logsumexp(logits, axis=-1)
+
+
+def of_keras(dense, inputs):
+    """The log-likelihood of one softmax, of Keras' own layer and loss."""
+    return -keras.losses.sparse_categorical_crossentropy(inputs["targets"], dense(inputs["states"]), from_logits=True)
 
 
 def exact(head, inputs):
@@ -59,11 +70,11 @@ def of_pairs(logits, prior, targets):
     return ops.logsumexp(gold + ops.log(ops.maximum(prior, 1e-30)), axis=-1)
 
 
-FORMS = {"plain": plain, "exact": exact, "top-6": top_6, "naive": naive}
+FORMS = {"plain": plain, "keras": of_keras, "exact": exact, "top-6": top_6, "naive": naive}
 
 
-def measure(vocabulary, source, options):
-    """Milliseconds and mebibytes of every form, in turn."""
+def measure_layer(vocabulary, source, options):
+    """Milliseconds and mebibytes of every form of the output layer, in turn."""
     rng = np.random.default_rng(0)
     states = (options.batch, source, options.width)
     inputs = {
@@ -73,9 +84,40 @@ def measure(vocabulary, source, options):
         "encoded": rng.normal(size=states).astype("float32"),
         "targets": rng.integers(0, vocabulary, size=states[:2]).astype("int32"),
     }
-    head = LatentAlignmentHead(vocabulary, options.width)
+    head, dense = LatentAlignmentHead(vocabulary, options.width), keras.layers.Dense(vocabulary)
     head.build(*(x.shape for x in inputs.values()))
-    calls = [Call(head, inputs, FORMS[form], backward=True) for form in options.forms]
+    dense.build(states)
+    return measure(
+        [Call(dense if form == "keras" else head, inputs, FORMS[form], backward=True) for form in options.forms],
+        options,
+    )
+
+
+def measure_whole(vocabulary, source, options):
+    """Milliseconds and mebibytes of a Transformer with every form of output layer, in turn."""
+    rng = np.random.default_rng(0)
+    shape = (options.batch, source)
+    body = TransformerBackbone(
+        vocabulary, vocabulary, options.width, options.width // 64, 4 * options.width, output="latent"
+    )
+    inputs = {
+        "encoder_token_ids": rng.integers(4, vocabulary, shape).astype("int32"),
+        "encoder_padding_mask": np.ones(shape, "bool"),
+        "decoder_token_ids": rng.integers(4, vocabulary, shape).astype("int32"),
+        "targets": rng.integers(4, vocabulary, shape).astype("int32"),
+    }
+
+    def run(form, body, inputs):
+        outputs = body({name: x for name, x in inputs.items() if name != "targets"}, training=True)
+        names = ("prior", "embedded", "states", "encoded")
+        of_head = dict(zip(names, lexicon_inputs(outputs), strict=True))
+        return FORMS[form](body.latent_head, {**of_head, "targets": inputs["targets"]})
+
+    return measure([Call(body, inputs, functools.partial(run, form), backward=True) for form in options.forms], options)
+
+
+def measure(calls, options):
+    """Milliseconds and mebibytes of every call, in turn."""
     seconds = side_by_side(calls, options.seconds)
     return [1e3 * one for one in seconds], [call.peak_bytes() / 2**20 for call in calls]
 
@@ -88,12 +130,16 @@ def main():
     parser.add_argument("--source", type=int, nargs="+", default=[25, 50], help="lengths of source and target")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--width", type=int, default=512)
+    parser.add_argument("--whole", action="store_true", help="a whole Transformer, in place of its output layer")
     parser.add_argument("--seconds", type=float, default=2.0, help="least time given to a measurement")
     options = parser.parse_args()
+    if options.whole and "keras" in options.forms:
+        options.forms.remove("keras")
     rows = []
     for vocabulary in options.vocabulary:
         for source in options.source:
-            milliseconds, mebibytes = measure(vocabulary, source, options)
+            run = measure_whole if options.whole else measure_layer
+            milliseconds, mebibytes = run(vocabulary, source, options)
             ratios = [
                 f"{one / milliseconds[0]:.2f} ({size:.0f} MiB)"
                 for one, size in zip(milliseconds, mebibytes, strict=True)

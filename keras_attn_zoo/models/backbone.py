@@ -62,11 +62,11 @@ class TranslationBackbone(PresetLoading, keras_hub.models.Backbone):
         """Logits `(batch, target, vocabulary)` of the model's outputs; with a latent alignment, log-probabilities."""
         if self.latent_head is None:
             return self.output_projection(outputs["decoder_sequence_output"])
-        return self.latent_head(*_lexicon_inputs(outputs))
+        return self.latent_head(*lexicon_inputs(outputs))
 
     def score_targets(self, outputs, token_ids):
         """What a `LatentAlignmentHead` says of given tokens, from the model's outputs."""
-        return self.latent_head(*_lexicon_inputs(outputs), token_ids)
+        return self.latent_head(*lexicon_inputs(outputs), token_ids)
 
     def posterior_model(self):
         """Return a functional model from the inputs and "decoder_labels", the tokens that follow, to p(j|e_i).
@@ -74,7 +74,7 @@ class TranslationBackbone(PresetLoading, keras_hub.models.Backbone):
         Shapes: `(batch, 1, target, source)`, like the scores of one head.
         """
         labels = keras.Input((None,), dtype="int32", name="decoder_labels")
-        posterior = Posterior(self.latent_head, name="posterior")(*_lexicon_inputs(self.output), labels)
+        posterior = Posterior(self.latent_head, name="posterior")(*lexicon_inputs(self.output), labels)
         return keras.Model({**self.input, "decoder_labels": labels}, posterior)
 
     # The search.
@@ -174,10 +174,10 @@ def build_output(backbone):
         if not backbone.output_projection.built:
             backbone.output_projection.build(outputs["decoder_sequence_output"].shape)
     elif not backbone.latent_head.built:
-        backbone.latent_head.build(*(x.shape for x in _lexicon_inputs(outputs)))
+        backbone.latent_head.build(*(x.shape for x in lexicon_inputs(outputs)))
 
 
-def _lexicon_inputs(outputs):
+def lexicon_inputs(outputs):
     """Prior, embeddings, states and encoder states for a `LatentAlignmentHead`, from a body's outputs."""
     return (
         ops.mean(outputs["attention_scores"], axis=1),
