@@ -11,6 +11,9 @@ from pathlib import Path
 BACKENDS = ("jax", "tensorflow", "torch")
 ROOT = Path(__file__).resolve().parent.parent
 OUTCOMES = ("passed", "failed", "error", "skipped")
+# Two processes a backend, one thread each: compilation, which takes most of the time, uses no more.
+WORKERS = ("-n", "2", "--dist", "loadgroup")
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1"}
 
 
 def run(command, environment):
@@ -42,9 +45,9 @@ def main(arguments):
         for backend in BACKENDS:
             print(f"\n=== {backend} ===", flush=True)
             # Compiled programs are shared between the processes that the tests start, and thrown away.
-            environment = {**os.environ, "KERAS_BACKEND": backend, "JAX_COMPILATION_CACHE_DIR": cache}
+            environment = {**os.environ, **ONE_THREAD, "KERAS_BACKEND": backend, "JAX_COMPILATION_CACHE_DIR": cache}
             started = time.monotonic()
-            status, lines = run([sys.executable, "-m", "pytest", *arguments], environment)
+            status, lines = run([sys.executable, "-m", "pytest", *WORKERS, *arguments], environment)
             counts = outcomes(lines)
             for name in OUTCOMES:
                 total[name] += counts[name]

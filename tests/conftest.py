@@ -7,6 +7,8 @@ import pytest
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("KERAS_BACKEND", "jax")
+# Most programs are run once: it takes longer to optimise them than to run them as they are.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 if os.environ["KERAS_BACKEND"] != "tensorflow":
     # Proves that the package needs no TensorFlow, and saves the seconds that its import takes.
     sys.modules["tensorflow"] = None
@@ -31,3 +33,11 @@ def trained(tmp_path_factory, corpus):
     train_system(TINY, corpus, folder)
     score_run(folder, corpus.splits.test, corpus.gold)
     return folder
+
+
+def pytest_collection_modifyitems(items):
+    """Keep tests that share a fixture or cached results in one worker; those of the laws share nothing."""
+    for item in items:
+        if item.path.name != "test_attention_laws.py":
+            group = "trained" if "trained" in item.fixturenames else item.path.name
+            item.add_marker(pytest.mark.xdist_group(group))
