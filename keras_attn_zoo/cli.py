@@ -303,7 +303,10 @@ def _plot_attention(options):
     from keras_attn_zoo.experiments.word_alignment import sentence_picture
 
     panels, axes, target = [], None, options.target
-    for model in (options.model, *options.beside):
+    models = [options.model, *options.beside]
+    names = [Path(model).name for model in models]
+    titles = names if len(set(names)) == len(names) else models
+    for model, title in zip(models, titles, strict=True):
         translator = load_translator(model, options.beams)
         if options.beside and target is None:
             # All models decode along the translation of the first.
@@ -313,7 +316,7 @@ def _plot_attention(options):
         if axes not in (None, words):
             raise UserError(f"{model} cuts the sentences into other subwords than {options.model}: draw words.")
         axes = words
-        panels.append((str(model) if options.beside else None, matrix))
+        panels.append((title if options.beside else None, matrix))
     plot_attentions(panels, *axes, options.output)
     say(f"wrote {options.output}")
 
