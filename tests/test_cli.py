@@ -95,7 +95,19 @@ def test_plots_are_pictures(attn_zoo, trained, tmp_path):
         attn_zoo("plot", "attention", trained, "rot haus", "--target", "house", "--output", tmp_path / "b.svg")[0] == 0
     )
     assert (
-        attn_zoo("plot", "attention", trained, "rot haus", "--beside", trained, "--output", tmp_path / "d.png")[0] == 0
+        attn_zoo(
+            "plot",
+            "attention",
+            trained,
+            "rot haus",
+            "--target",
+            "house red",
+            "--beside",
+            trained,
+            "--output",
+            tmp_path / "d.png",
+        )[0]
+        == 0
     )
     assert attn_zoo("plot", "curves", trained, "--output", tmp_path / "c.pdf")[0] == 0
     assert [(tmp_path / n).read_bytes()[:4] for n in ("a.png", "c.pdf")] == [b"\x89PNG", b"%PDF"]

@@ -212,15 +212,14 @@ def sentence_picture(translator, sentence, target=None, subwords=False, layers=N
     Returns:
         the matrix `(target, source)` and the words on its two axes.
     """
+    one = None
     if target is None:
         one = translator.translate([sentence], attention=True)[0][0]
         target = one.text
-        if not target and not subwords:
-            raise UserError(f"the model's translation of {sentence!r} is empty: give one, or draw subwords.")
-        if layers is not None:
-            # The search keeps one layer's attention; along its translation all layers can be seen.
-            one = translator.force([sentence], [target], layers)[0]
-    else:
+    if not target and not subwords:
+        raise UserError(f"the translation of {sentence!r} is empty: give one, or draw subwords.")
+    if one is None or layers is not None:
+        # A search keeps one layer's attention; along a given translation all layers can be seen.
         one = translator.force([sentence], [target], layers)[0]
     attention = mean_of_heads(translator, one.attention, layers, heads)
     if subwords:
