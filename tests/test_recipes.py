@@ -18,7 +18,7 @@ SMALL = {
 
 def build(system):
     """The body of a system, smaller."""
-    return BODIES[system.body](20, 20, **{**system.override(**SMALL[system.body]).backbone})
+    return BODIES[system.body](20, 20, **system.override(**SMALL[system.body]).backbone)
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)

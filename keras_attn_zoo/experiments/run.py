@@ -296,10 +296,10 @@ def load_translator(path, beams=None, length_penalty=None, search_top_k=None):
     except (ValueError, OSError, KeyError, TypeError) as error:
         reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
         raise UserError(f"{preset} is no preset of a translator, or is damaged: {reason}") from error
-    translator.compile(
-        sampler=BeamSearch(beams or search.beams, search.length_penalty if length_penalty is None else length_penalty),
-        search_top_k=search.search_top_k if search_top_k is None else search_top_k,
-    )
+    given = {"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k}
+    # Made anew, the settings are checked.
+    search = dataclasses.replace(search, **{name: value for name, value in given.items() if value is not None})
+    translator.compile(sampler=BeamSearch(search.beams, search.length_penalty), search_top_k=search.search_top_k)
     return translator
 
 

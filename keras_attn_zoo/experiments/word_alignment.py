@@ -152,14 +152,17 @@ def align_by_layer(translator, pairs, gold, heads=None, leave_out=("end",), batc
         links, _ = _links(translator, parts, pairs, layers, heads, leave_out)
         found[name] = links, score_links(links, pairs, gold, leave_out)
 
+    def add_layer(name, layer, heads):
+        layers = range(len(sizes)) if layer == "all" else [range(len(sizes))[layer]]
+        first = sum(sizes[: layers[0]])
+        chosen = slice(first, first + sum(sizes[i] for i in layers))
+        add(name, [dataclasses.replace(one, attention=one.attention[chosen]) for one in decoded], layers, heads)
+
     for layer in (*range(len(sizes)), "all"):
-        first = sum(sizes[:layer]) if layer != "all" else 0
-        chosen = slice(first, first + sizes[layer]) if layer != "all" else slice(None)
-        parts = [dataclasses.replace(one, attention=one.attention[chosen]) for one in decoded]
-        add(layer, parts, range(len(sizes)) if layer == "all" else [layer], heads)
+        add_layer(layer, layer, heads)
     if translator.backbone.latent_head is not None:
-        for name, layers in (("prior", None), ("posterior", "posterior")):
-            add(name, _force_words(translator, pairs, layers, batch_size, progress), layers, None)
+        add_layer("prior", translator.backbone.attention_layer, None)
+        add("posterior", _force_words(translator, pairs, "posterior", batch_size, progress), "posterior", None)
     return found
 
 

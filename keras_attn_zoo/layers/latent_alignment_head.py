@@ -41,9 +41,10 @@ class LatentAlignmentHead(keras.layers.Layer):
     Shapes: prior p(j) `(batch, target, source)`, embedded `(batch, target, embedding_dim)`, states
     `(batch, target, state_dim)`, encoded `(batch, source, encoder_dim)`, targets `(batch, target)` or None. With
     targets, the call returns a dict of `(batch, target)`: "log_probs" of the targets and "smoothing", what label
-    smoothing takes in place of the mean over the vocabulary, Σ_j p(j) mean_v log p(v|j); and "posterior"
-    `(batch, target, source)`. Without, it returns the log-probabilities of all tokens `(batch, target, vocabulary)`,
-    which have no gradient: of "top_k" they are not renormalised, as in the paper, and sum to less than one.
+    smoothing takes in place of the mean over the vocabulary, Σ_j p(j) mean_v log p(v|j); "posterior"
+    `(batch, target, source)`; and "logits", the log-probabilities of all tokens `(batch, target, vocabulary)`, which
+    have no gradient: of "top_k" they are not renormalised, as in the paper, and sum to less than one. Without targets
+    it returns these alone.
 
     Step: `memory = head.prepare(encoded, mask)` once a sentence, then `head.step(prior, embedded, states, memory)`
     for rows `(batch * beams, ...)`, the beams of a sentence side by side: they share its memory.
@@ -129,8 +130,9 @@ class LatentAlignmentHead(keras.layers.Layer):
     def call(self, prior, embedded, states, encoded, targets=None):
         """Log-probabilities of given targets, what smooths them, and the posterior; or those of all tokens."""
         prior, left, right = self._parts(prior, embedded, states, encoded)
+        logits = log_mixture(self._summed(prior, self._count()), left, exponentials(right))
         if targets is None:
-            return log_mixture(self._summed(prior, self._count()), left, exponentials(right))
+            return logits
         targets = ops.cast(targets, "int32")
         normalizer = log_normalizer(left, right)
         of_left = ops.take_along_axis(left, targets[..., None], axis=-1)
@@ -141,7 +143,8 @@ class LatentAlignmentHead(keras.layers.Layer):
         lexicon = of_left + ops.transpose(of_right, (0, 2, 1)) - normalizer
         log_probs, posterior = self._marginalize(prior, lexicon)
         mean = ops.mean(left, axis=-1)[..., None] + ops.mean(right, axis=-1)[:, None] - normalizer
-        return {"log_probs": log_probs, "smoothing": ops.sum(prior * mean, axis=-1), "posterior": posterior}
+        smoothing = ops.sum(prior * mean, axis=-1)
+        return {"log_probs": log_probs, "smoothing": smoothing, "posterior": posterior, "logits": logits}
 
     # The step, which search uses.
 
@@ -207,9 +210,10 @@ class LatentAlignmentHead(keras.layers.Layer):
 
     def compute_output_spec(self, prior, embedded, states, encoded, targets=None):
         """Return shapes and types."""
+        row, logits = prior.shape[:2], (*prior.shape[:2], self.vocabulary_size)
         if targets is None:
-            return keras.KerasTensor((*prior.shape[:2], self.vocabulary_size), "float32")
-        shapes = {"log_probs": prior.shape[:2], "smoothing": prior.shape[:2], "posterior": prior.shape}
+            return keras.KerasTensor(logits, "float32")
+        shapes = {"log_probs": row, "smoothing": row, "posterior": prior.shape, "logits": logits}
         return {name: keras.KerasTensor(shape, "float32") for name, shape in shapes.items()}
 
     def get_config(self):

@@ -159,9 +159,8 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
         """Sums of one batch: see `token_sums` and `mixture_sums`."""
         if self.backbone.latent_head is None:
             return super().batch_sums(x, y, weights, label_smoothing, training)
-        outputs = self.backbone(x, training=training)
-        scored, logits = self.backbone.score_targets(outputs, y), self.backbone.logits(outputs)
-        return mixture_sums(scored, logits, y, weights, label_smoothing)
+        scored = self.backbone.score_targets(self.backbone(x, training=training), y)
+        return mixture_sums(scored, y, weights, label_smoothing)
 
     # Training. KerasHub's own pipeline takes no `keras.utils.PyDataset`, and strings only with TensorFlow.
 

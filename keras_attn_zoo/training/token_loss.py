@@ -37,7 +37,7 @@ def token_sums(logits, labels, weights, label_smoothing=0.0):
     return _sums(nll, uniform, label_smoothing, _is_largest(logits, gold), weights)
 
 
-def mixture_sums(scored, logits, labels, weights, label_smoothing=0.0):
+def mixture_sums(scored, labels, weights, label_smoothing=0.0):
     """`token_sums` of a mixture over source positions.
 
         nll_i  = -log Σ_j p(j) p(y_i|j)
@@ -48,18 +48,19 @@ def mixture_sums(scored, logits, labels, weights, label_smoothing=0.0):
     all pairs and tokens, of which this one is a lower bound.
 
     Args:
-        scored: "log_probs" and "smoothing" `(batch, target)`, as `LatentAlignmentHead` gives them for the labels.
-        logits: `(batch, target, vocabulary)` of the mixture, which accuracy is counted by.
+        scored: "log_probs" and "smoothing" `(batch, target)` and "logits" `(batch, target, vocabulary)`, as
+            `LatentAlignmentHead` gives them for the labels; accuracy is counted by the last.
         labels, weights, label_smoothing: see `token_sums`.
 
     Returns:
         see `token_sums`.
 
     Example:
-        >>> scored = {"log_probs": ops.zeros((1, 2)), "smoothing": ops.zeros((1, 2))}
-        >>> mixture_sums(scored, ops.zeros((1, 2, 4)), [[1, 2]], [[1.0, 1.0]])["nll"]  # 0
+        >>> scored = {"log_probs": ops.zeros((1, 2)), "smoothing": ops.zeros((1, 2)), "logits": ops.zeros((1, 2, 4))}
+        >>> mixture_sums(scored, [[1, 2]], [[1.0, 1.0]])["nll"]  # 0
     """
-    gold = ops.squeeze(ops.take_along_axis(logits, ops.cast(labels, "int32")[..., None], axis=-1), axis=-1)
+    logits, labels = scored["logits"], ops.cast(labels, "int32")
+    gold = ops.squeeze(ops.take_along_axis(logits, labels[..., None], axis=-1), axis=-1)
     correct = _is_largest(logits, gold)
     return _sums(-scored["log_probs"], -scored["smoothing"], label_smoothing, correct, weights)
 

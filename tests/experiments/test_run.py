@@ -164,6 +164,13 @@ def test_what_is_no_run_is_said(tmp_path):
         results_table([tmp_path])
 
 
+def test_settings_of_a_search_are_checked(trained):
+    with pytest.raises(UserError, match="search_top_k must be at least 0; received -1"):
+        load_translator(trained, search_top_k=-1)
+    with pytest.raises(UserError, match="beams must be at least 1; received 0"):
+        load_translator(trained, beams=0)
+
+
 def test_settings_round_trip_and_unknown_ones_are_listed():
     assert System.from_dict(json.loads(json.dumps(TINY.to_dict()))) == TINY
     with pytest.raises(UserError, match=r"no setting 'epoch': choose one of .*epochs"):
