@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.dropout import Dropout
 from keras_attn_zoo.layers.headed_attention import check_positive
 from keras_attn_zoo.layers.masks import combine_masks
 
@@ -73,7 +74,7 @@ class AverageAttention(AttentionLayer):
         self.ffn_dim = ffn_dim
         self.dropout = dropout
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self._dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self._dropout_layer = Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, query_shape, value_shape=None, key_shape=None):
         """Build the network and the gate."""

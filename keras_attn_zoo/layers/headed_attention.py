@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.dropout import Dropout
 from keras_attn_zoo.layers.heads import HeadMerge, HeadProjection
 
 # What Keras' own layer says of kernels and biases, under the same names.
@@ -60,7 +61,7 @@ class HeadedAttention(AttentionLayer):
         self.options = {name: _GET[name.split("_")[1]].get(given[name]) for name in _OPTIONS}
         # The attributes are named as in Keras' layer: its weight files can be read.
         self.value_dense = self._projection("value", self.value_dim)
-        self._dropout_layer = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+        self._dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
 
     def _projection(self, name, width, use_bias=None):
         use_bias = self.use_bias if use_bias is None else use_bias

@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.layers import get_attention
+from keras_attn_zoo.layers.dropout import Dropout
 from keras_attn_zoo.models.backbone import (
     TranslationBackbone,
     attention_config,
@@ -170,9 +171,9 @@ class RNNBackbone(TranslationBackbone):
             dtype=dtype,
             name="decoder",
         )
-        source_dropout = keras.layers.Dropout(dropout, dtype=dtype, name="source_dropout")
+        source_dropout = Dropout(dropout, dtype=dtype, name="source_dropout")
         encoder_dropouts = [
-            keras.layers.Dropout(dropout, dtype=dtype, name=f"encoder_dropout_{i}") for i in range(1, encoder_layers)
+            Dropout(dropout, dtype=dtype, name=f"encoder_dropout_{i}") for i in range(1, encoder_layers)
         ]
 
         def encode(token_ids, padding_mask):

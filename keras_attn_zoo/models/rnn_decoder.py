@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attn_zoo.layers.dropout import Dropout
 from keras_attn_zoo.layers.loops import scan
 
 CELLS = {"gru": keras.layers.GRUCell, "lstm": keras.layers.LSTMCell}
@@ -78,9 +79,9 @@ class RNNDecoder(keras.layers.Layer):
         self.readout_embedding = readout_embedding
         self.states_of_cell = STATES_OF_CELL[cell]
         self.cells = [CELLS[cell](hidden_dim, dtype=self.dtype_policy, name=f"cell_{i}") for i in range(num_layers)]
-        self.embedding_dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
-        self.layer_dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
-        self.readout_dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self.embedding_dropout = Dropout(dropout, dtype=self.dtype_policy)
+        self.layer_dropout = Dropout(dropout, dtype=self.dtype_policy)
+        self.readout_dropout = Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, token_ids_shape, encoder_outputs_shape, initial_states_shape=None):
         """Build the cells, the attention, the readout and what they share."""

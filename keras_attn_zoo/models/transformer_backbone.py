@@ -5,6 +5,7 @@ import keras_hub
 from keras import ops
 
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.layers.dropout import Dropout
 from keras_attn_zoo.models.attention_stack import AttentionStack
 from keras_attn_zoo.models.backbone import (
     TranslationBackbone,
@@ -154,8 +155,8 @@ class TransformerBackbone(TranslationBackbone):
             TransformerDecoderLayer(*attentions, **common, name=f"decoder_{i}")
             for i, attentions in enumerate(zip(decoder_stack.layers, cross_stack.layers, strict=True))
         ]
-        source_dropout = keras.layers.Dropout(dropout, dtype=dtype, name="source_dropout")
-        target_dropout = keras.layers.Dropout(dropout, dtype=dtype, name="target_dropout")
+        source_dropout = Dropout(dropout, dtype=dtype, name="source_dropout")
+        target_dropout = Dropout(dropout, dtype=dtype, name="target_dropout")
         last_norms = {}
         if normalization == "pre":
             last_norms = {

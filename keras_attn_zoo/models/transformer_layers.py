@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_attn_zoo.layers.dropout import Dropout
+
 NORMALIZATIONS = ("post", "pre")
 
 
@@ -31,8 +33,8 @@ class TransformerLayer(keras.layers.Layer):
         }
         self.ffn_hidden = keras.layers.Dense(ffn_dim, activation="relu", dtype=policy, name="ffn_hidden")
         self.ffn_output = keras.layers.Dense(width, dtype=policy, name="ffn_output")
-        self.residual_dropout = keras.layers.Dropout(dropout, dtype=policy)
-        self.activation_dropout = keras.layers.Dropout(activation_dropout, dtype=policy)
+        self.residual_dropout = Dropout(dropout, dtype=policy)
+        self.activation_dropout = Dropout(activation_dropout, dtype=policy)
 
     def build_shared(self):
         """Build norms and network."""

@@ -1,5 +1,6 @@
 """The loss per real target token, with label smoothing, as sums that may be added up."""
 
+import keras
 from keras import ops
 
 
@@ -28,13 +29,48 @@ def token_sums(logits, labels, weights, label_smoothing=0.0):
         >>> sums = token_sums(ops.zeros((1, 2, 4)), [[1, 2]], [[1.0, 1.0]])
         >>> sums["nll"] / sums["tokens"]  # log 4
     """
-    logits = ops.cast(logits, "float32")
-    labels = ops.cast(labels, "int32")
-    log_normalizer = ops.logsumexp(logits, axis=-1)
-    gold = ops.squeeze(ops.take_along_axis(logits, labels[..., None], axis=-1), axis=-1)
-    nll = log_normalizer - gold
-    uniform = log_normalizer - ops.mean(logits, axis=-1) if label_smoothing else 0.0
-    return _sums(nll, uniform, label_smoothing, _is_largest(logits, gold), weights)
+    logits, labels = ops.cast(logits, "float32"), ops.cast(labels, "int32")
+    # PyTorch's own softmax and its gradient are faster than ours, one operation after the other; and there, Keras'
+    # custom gradients are for functions with one output.
+    of_tokens = losses if keras.config.backend() == "torch" else losses_with_gradient
+    return _sums(*of_tokens(logits, labels, label_smoothing), weights)
+
+
+def losses(logits, labels, label_smoothing):
+    """Loss, nll and correctness of every token, from the log-probabilities; the gradient is the backend's."""
+    log_probs = ops.log_softmax(logits, axis=-1)
+    gold = _of_labels(log_probs, labels)
+    uniform = -ops.mean(log_probs, axis=-1) if label_smoothing else 0.0
+    return _smoothed(-gold, uniform, label_smoothing), -gold, _is_largest(log_probs, gold)
+
+
+def losses_with_gradient(logits, labels, label_smoothing):
+    """`losses`, with the gradient written out: softmax(z) - (1 - ε) [v = y] - ε/V, in one pass over the logits.
+
+    Left to themselves, compilers scatter the gold part of the gradient into an array of zeros as large as the logits.
+    """
+    share = label_smoothing / logits.shape[-1]
+
+    @ops.custom_gradient
+    def function(logits):
+        largest = ops.max(logits, axis=-1)
+        normalizer = ops.sum(ops.exp(logits - largest[..., None]), axis=-1)
+        log_normalizer = largest + ops.log(normalizer)
+        gold = _of_labels(logits, labels)
+        nll = log_normalizer - gold
+        uniform = log_normalizer - ops.mean(logits, axis=-1) if label_smoothing else 0.0
+
+        def gradient(*upstream):
+            # That of the loss, the first; nll and correctness are only counted.
+            upstream = keras.tree.flatten(upstream)[0][..., None]
+            is_gold = ops.arange(logits.shape[-1], dtype="int32") == labels[..., None]
+            target = ops.where(is_gold, 1.0 - label_smoothing + share, share)
+            # Not exp(z - log_normalizer): of large logits, the logarithm has too few digits.
+            return ops.exp(logits - largest[..., None]) * (upstream / normalizer[..., None]) - upstream * target
+
+        return (_smoothed(nll, uniform, label_smoothing), nll, _is_largest(logits, gold)), gradient
+
+    return function(logits)
 
 
 def mixture_sums(scored, labels, weights, label_smoothing=0.0):
@@ -60,23 +96,29 @@ def mixture_sums(scored, labels, weights, label_smoothing=0.0):
         >>> mixture_sums(scored, [[1, 2]], [[1.0, 1.0]])["nll"]  # 0
     """
     logits, labels = scored["logits"], ops.cast(labels, "int32")
-    gold = ops.squeeze(ops.take_along_axis(logits, labels[..., None], axis=-1), axis=-1)
-    correct = _is_largest(logits, gold)
-    return _sums(-scored["log_probs"], -scored["smoothing"], label_smoothing, correct, weights)
+    loss = _smoothed(-scored["log_probs"], -scored["smoothing"], label_smoothing)
+    return _sums(loss, -scored["log_probs"], _is_largest(logits, _of_labels(logits, labels)), weights)
+
+
+def _of_labels(values, labels):
+    return ops.squeeze(ops.take_along_axis(values, labels[..., None], axis=-1), axis=-1)
 
 
 def _is_largest(logits, gold):
     # Compared with the largest logit: XLA's argmax takes a fifth of the whole loss on a CPU.
-    return gold >= ops.max(ops.stop_gradient(logits), axis=-1)
+    return ops.cast(gold >= ops.max(ops.stop_gradient(logits), axis=-1), "float32")
 
 
-def _sums(nll, uniform, label_smoothing, correct, weights):
+def _smoothed(nll, uniform, label_smoothing):
+    return (1.0 - label_smoothing) * nll + label_smoothing * uniform if label_smoothing else nll
+
+
+def _sums(loss, nll, correct, weights):
     """Weighted sums of what was found for each token."""
     weights = ops.cast(weights, "float32")
-    loss = (1.0 - label_smoothing) * nll + label_smoothing * uniform if label_smoothing else nll
     return {
         "loss": ops.sum(loss * weights),
         "nll": ops.sum(nll * weights),
-        "correct": ops.sum(ops.cast(correct, "float32") * weights),
+        "correct": ops.sum(correct * weights),
         "tokens": ops.sum(weights),
     }

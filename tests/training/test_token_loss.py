@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.training.token_loss import token_sums
+from keras_attn_zoo.training.token_loss import losses, losses_with_gradient, token_sums
 from tests import tiny
+from tests.layers.calls import BACKEND, value_and_gradients
 
 
 def literal(logits, labels, weights, smoothing):
@@ -43,6 +44,26 @@ def test_equals_the_literal_sum(smoothing, fractions):
     for name, value in expected.items():
         np.testing.assert_allclose(sums[name], value, rtol=1e-6, err_msg=name)
     assert 0 < sums["correct"] < sums["tokens"]
+
+
+@pytest.mark.parametrize("form", [losses] if BACKEND == "torch" else [losses, losses_with_gradient])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_gradient_equals_that_of_the_equation(form, smoothing):
+    """Softmax minus target, for each token by its weight, also where the logits are far apart."""
+    logits, labels, weights = random_case()
+    logits[1] *= 20
+
+    def loss(inputs):
+        of_tokens, *_ = form(inputs["logits"], ops.convert_to_tensor(labels), smoothing)
+        return ops.sum(of_tokens * ops.convert_to_tensor(weights))
+
+    value, _, gradients = value_and_gradients(keras.layers.Identity(), loss, {"logits": logits})
+    exact = logits.astype("float64")
+    probabilities = np.exp(exact - exact.max(-1, keepdims=True))
+    probabilities /= probabilities.sum(-1, keepdims=True)
+    target = (1 - smoothing) * np.eye(7)[labels] + smoothing / 7
+    np.testing.assert_allclose(gradients["logits"], weights[..., None] * (probabilities - target), atol=1e-6)
+    np.testing.assert_allclose(value, literal(logits, labels, weights, smoothing)["loss"], rtol=1e-5)
 
 
 def test_padding_counts_for_nothing():

@@ -1,0 +1,78 @@
+"""Dropout: rates, independence of its draws, gradients."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attn_zoo.layers.dropout import Dropout
+from tests.layers.calls import value_and_gradients
+
+SHAPE = (64, 50, 40)
+
+
+def kept(layer, count=1):
+    """Masks of so many calls in training."""
+    return [ops.convert_to_numpy(layer(ops.ones(SHAPE), training=True)) > 0 for _ in range(count)]
+
+
+def correlation(a, b):
+    """Of two arrays of draws, in standard deviations of what chance gives."""
+    a, b = a.ravel() - a.mean(), b.ravel() - b.mean()
+    return abs((a * b).mean() / (a.std() * b.std())) * np.sqrt(a.size)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+def test_the_rate_and_the_mean(rate):
+    y = ops.convert_to_numpy(Dropout(rate, seed=3)(ops.ones(SHAPE), training=True))
+    deviation = np.sqrt(rate * (1 - rate) / y.size)
+    assert abs((y == 0).mean() - rate) < 4 * deviation
+    np.testing.assert_allclose(y[y != 0], 1 / (1 - rate), rtol=1e-6)
+
+
+def test_draws_are_independent():
+    layer = Dropout(0.3, seed=5)
+    masks = kept(layer, 4)
+    for i in range(4):
+        for shift in [(1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, 32)]:
+            assert correlation(masks[i], np.roll(masks[i], shift, (0, 1, 2))) < 4.5
+        # One call's seed is the last one's and one.
+        for j in range(i):
+            assert correlation(masks[i], masks[j]) < 4.5
+    assert correlation(masks[0], kept(Dropout(0.3, seed=6))[0]) < 4.5
+    # No row, column or position is dropped more often than another.
+    for axis in [(0, 1), (0, 2), (1, 2)]:
+        share = np.mean(masks, axis=(0, *(a + 1 for a in axis)))
+        draws = len(masks) * np.prod([SHAPE[a] for a in axis])
+        assert abs(share - 0.7).max() < 4.5 * np.sqrt(0.21 / draws)
+
+
+def test_a_seed_fixes_the_draws():
+    first, second = (np.stack(kept(Dropout(0.5, seed=7), 2)) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    assert (first[0] != first[1]).any()
+
+
+def test_the_gradient_is_the_mask():
+    x = np.random.default_rng(0).standard_normal((3, 5)).astype("float32") + 3
+    layer = Dropout(0.4, seed=1)
+    value, _, gradients = value_and_gradients(
+        layer, lambda inputs: ops.sum(layer(inputs["x"], training=True)), {"x": x}
+    )
+    assert set(np.unique(gradients["x"])) <= {0, np.float32(1 / 0.6)}
+    np.testing.assert_allclose(value, (gradients["x"] * x).sum(), rtol=1e-5)
+
+
+def test_nothing_is_dropped_outside_training():
+    x = np.ones((2, 3), "float32")
+    assert np.array_equal(Dropout(0.9)(x), x)
+    assert np.array_equal(Dropout(0.0)(x, training=True), x)
+    assert np.array_equal(Dropout(1.0)(x, training=True), 0 * x)
+
+
+def test_types_and_the_noise_shape_of_keras():
+    half = Dropout(0.5, dtype="bfloat16")(ops.ones((8, 8)), training=True)
+    assert keras.backend.standardize_dtype(half.dtype) == "bfloat16"
+    rows = ops.convert_to_numpy(Dropout(0.5, noise_shape=(None, 1))(ops.ones((64, 5)), training=True))
+    assert (rows == rows[:, :1]).all() and 0 < rows.mean() < 2
+    assert isinstance(keras.layers.deserialize(keras.layers.serialize(Dropout(0.5))), Dropout)
