@@ -32,7 +32,7 @@ class ExpandedKeyValueAttention(MultiHeadAttention):
     One more position in a softmax takes p_i = sigmoid(energy - log Σ_j exp ê_ij) from all
     others alike, so c_i^n = (1 - p_i) · plain context + p_i g_v^n. The plain contexts of
     all positions are computed before the loop, in which the source no longer
-    occurs; O is multiplied into the maps that follow it beforehand.
+    occurs.
 
     Args:
         variant: 1 to 4, as above.
@@ -102,7 +102,7 @@ class ExpandedKeyValueAttention(MultiHeadAttention):
         """Attend from one target position."""
         mask = memory["mask"][:, None, None]
         steps, scores = self._without_pair(ops.cast(query, self.compute_dtype)[:, None], memory, mask)
-        context, share = self._with_pair({name: x[0] for name, x in steps.items()}, state)
+        context, share = self._with_pair({name: x[0] for name, x in steps.items()}, **state)
         merged = self.merge(context[:, :, None], mask)[:, 0]
         context = ops.where(steps["real"][0], context, 0.0)
         return merged, scores[:, :, 0] * (1.0 - share[..., None]), self._pair(context, merged)
@@ -111,17 +111,82 @@ class ExpandedKeyValueAttention(MultiHeadAttention):
         """Attend from all target positions."""
         steps, scores = self._without_pair(ops.cast(query, self.compute_dtype), memory, mask, training)
         first = self.initial_state(memory)
-        joined = self._joined_maps() if self.variant < 3 else None
+        if self.variant < 3:
+            merged, shares = self._recur_through_merge(steps, first)
+            merged = self.without_empty_rows(ops.transpose(merged, (1, 0, 2)), mask)
+        else:
+            contexts, shares = self._recur_by_heads(steps, first)
+            merged = self.merge(ops.transpose(contexts, (1, 2, 0, 3)), mask)
+        return merged, scores * (1.0 - ops.transpose(shares, (1, 2, 0))[..., None])
+
+    def _recur_by_heads(self, steps, first):
+        """The loop of variants 3 and 4: contexts and shares by position."""
 
         def step(pair, at):
-            context, share = self._with_pair(at, pair)
-            pair = self._pair(context) if joined is None else self._split(context, *joined)
-            pair = {name: ops.where(at["real"], x, first[name]) for name, x in pair.items()}
+            context, share = self._with_pair(at, **pair)
+            pair = {name: ops.where(at["real"], x, first[name]) for name, x in self._pair(context).items()}
             return pair, (context, share)
 
-        _, (contexts, shares) = scan(step, first, steps)
-        scores = scores * (1.0 - ops.transpose(shares, (1, 2, 0))[..., None])
-        return self.merge(ops.transpose(contexts, (1, 2, 0, 3)), mask), scores
+        return scan(step, first, steps)[1]
+
+    def _recur_through_merge(self, steps, first):
+        """The loop of variants 1 and 2, with its gradient written out: merged contexts and shares by position.
+
+        Left to the backend, the gradients of the maps would grow inside the loop, by products of large matrices at
+        every position; here each is one product of all positions, after the loop.
+        """
+        closed = {name: steps[name] for name in ("real", "noise") if name in steps}
+        first = ops.concatenate([_flat(first["key"]), _flat(first["value"])], axis=-1)
+        maps, biases = zip(self._merge_map(), self._pair_map(), strict=True)
+
+        @ops.custom_gradient
+        def recur(query, plain, normalizer, first, merge, merge_bias, kernel, bias):
+            given = {"query": query, "context": plain, "normalizer": normalizer, **closed}
+
+            def step(pair, at):
+                context, share = self._with_pair(at, *self._by_head(pair))
+                merged = ops.matmul(_flat(context), merge) + merge_bias
+                left = ops.where(at["real"][:, 0], ops.matmul(merged, kernel) + bias, first)
+                return left, (pair, context, merged, share)
+
+            _, (pairs, contexts, merged, shares) = scan(step, first, given)
+
+            def gradient(*inputs, upstream=None):
+                # PyTorch gives the inputs and names the gradient, the others give the gradient alone.
+                upstream = keras.tree.flatten(inputs if upstream is None else upstream)[0]
+                width = merged.shape[-1]
+                at = {**given, "pair": pairs, "share": shares[..., None], "to_share": upstream[..., width:, None]}
+                at["to_merged"] = ops.cast(upstream[..., :width], query.dtype)
+                to_earlier = ops.transpose(merge), ops.transpose(kernel)
+
+                def back(to_pair, at):
+                    """From the gradient of the pair that a position leaves to that of the pair it finds."""
+                    key, value = self._by_head(at["pair"])
+                    own, noise = ops.cast(at["share"], query.dtype), at.get("noise", 1)
+                    through = ops.where(at["real"][:, 0], to_pair, 0.0)
+                    to_merged = at["to_merged"] + ops.matmul(through, to_earlier[1])
+                    to_context = ops.reshape(ops.matmul(to_merged, to_earlier[0]), ops.shape(value))
+                    of_value = ops.cast((noise * value - at["context"]) * to_context, "float32")
+                    to_share = at["to_share"] + ops.sum(of_value, axis=-1, keepdims=True)
+                    to_energy = to_share * at["share"] * (1.0 - at["share"])
+                    own_energy = ops.cast(to_energy, query.dtype)
+                    found = [_flat(own_energy * at["query"]), _flat(own * noise * to_context)]
+                    to_given = own_energy * key, (1 - own) * to_context, -to_energy
+                    return ops.concatenate(found, axis=-1), (to_given, to_merged, through, to_pair - through)
+
+                to_first, (to_given, to_merged, through, past_nothing) = scan(
+                    back, ops.zeros_like(first), at, reverse=True
+                )
+                to_first = to_first + ops.sum(past_nothing, axis=0)
+                of_merge = _gradients_of_map(_flat(contexts), to_merged)
+                return *to_given, to_first, *of_merge, *_gradients_of_map(merged, through)
+
+            return ops.concatenate([ops.cast(merged, "float32"), shares], axis=-1), gradient
+
+        given = steps["query"], steps["context"], steps["normalizer"]
+        found = recur(*given, first, maps[0], biases[0], maps[1], biases[1])
+        width = self.output_dense.width
+        return ops.cast(found[..., :width], self.compute_dtype), found[..., width:]
 
     def _without_pair(self, query, memory, mask, training=None):
         """What the source alone gives: scores, and by position query, context and log Σ_j exp ê_ij of every head."""
@@ -144,18 +209,20 @@ class ExpandedKeyValueAttention(MultiHeadAttention):
             steps["noise"] = self.drop(ops.ones((*heads, 1)), training)
         return {name: ops.transpose(x, (2, 0, 1, 3)) for name, x in steps.items()}, scores
 
-    def _with_pair(self, at, pair):
-        """Context of the heads at one position, and the share of the pair."""
-        energy = ops.sum(ops.cast(at["query"] * pair["key"], "float32"), axis=-1, keepdims=True)
+    def _with_pair(self, at, key, value):
+        """Context of the heads at one position, and the share of the pair of key and value."""
+        energy = ops.sum(ops.cast(at["query"] * key, "float32"), axis=-1, keepdims=True)
         share = ops.where(at["real"], ops.sigmoid(energy - at["normalizer"]), 0.0)
         own = ops.cast(share, self.compute_dtype)
-        context = (1 - own) * at["context"] + own * at.get("noise", 1) * pair["value"]
+        context = (1 - own) * at["context"] + own * at.get("noise", 1) * value
         return context, share[..., 0]
 
     def _pair(self, contexts, merged=None):
         """Key and value made of the heads' contexts or, in variants 1 and 2, of what they are merged to."""
         if self.variant < 3:
-            return self._split(merged, *self._maps())
+            kernel, bias = self._pair_map()
+            key, value = self._by_head(ops.matmul(merged, kernel) + bias)
+            return {"key": key, "value": value}
 
         def of_heads(kernel):
             return ops.einsum("bnv,nvk->bnk", contexts, self.weight(kernel))
@@ -163,38 +230,42 @@ class ExpandedKeyValueAttention(MultiHeadAttention):
         value = contexts if self.variant == 4 else of_heads(self.context_value_kernel)
         return {"key": of_heads(self.context_key_kernel), "value": value}
 
-    def _maps(self):
-        """The maps from a merged context to key and value as one, and their bias, in variants 1 and 2."""
+    def _pair_map(self):
+        """Kernel and bias from a merged context to key and value as one, in variants 1 and 2."""
+        bias = ops.zeros((self.num_heads * (self.key_dim + self.value_dim),), dtype=self.compute_dtype)
         if self.variant == 2:
-            kernels, bias = [self.context_key_kernel, self.context_value_kernel], None
+            kernels = [self.context_key_kernel, self.context_value_kernel]
         else:
-            kernels, bias = [self.key_dense.kernel, self.value_dense.kernel], None
+            kernels = [self.key_dense.kernel, self.value_dense.kernel]
             if self.use_bias:
                 biases = [self.key_dense.bias, self.value_dense.bias]
                 bias = ops.concatenate([ops.reshape(self.weight(x), (-1,)) for x in biases])
         width = self.output_dense.width
         return ops.concatenate([ops.reshape(self.weight(x), (width, -1)) for x in kernels], axis=1), bias
 
-    def _joined_maps(self):
-        """The maps from the heads' contexts: O first."""
-        kernel, bias = self._maps()
-        merge = ops.reshape(self.weight(self.output_dense.kernel), (-1, self.output_dense.width))
-        if self.use_bias:
-            of_merge = ops.matmul(self.weight(self.output_dense.bias)[None], kernel)[0]
-            bias = of_merge if bias is None else of_merge + bias
-        return ops.matmul(merge, kernel), bias
+    def _merge_map(self):
+        """Kernel and bias from the heads' contexts to the merged one: O and b."""
+        width = self.output_dense.width
+        bias = self.weight(self.output_dense.bias) if self.use_bias else ops.zeros((width,), dtype=self.compute_dtype)
+        return ops.reshape(self.weight(self.output_dense.kernel), (-1, width)), bias
 
-    def _split(self, contexts, kernel, bias):
-        """Apply maps, and take their result apart into key and value."""
-        pair = ops.matmul(ops.reshape(contexts, (-1, kernel.shape[0])), kernel)
-        if bias is not None:
-            pair = pair + bias
+    def _by_head(self, pair):
+        """Take key and value apart, and each by head."""
         keys = self.num_heads * self.key_dim
-        return {
-            "key": ops.reshape(pair[:, :keys], (-1, self.num_heads, self.key_dim)),
-            "value": ops.reshape(pair[:, keys:], (-1, self.num_heads, self.value_dim)),
-        }
+        parts = (pair[:, :keys], self.key_dim), (pair[:, keys:], self.value_dim)
+        return [ops.reshape(x, (-1, self.num_heads, size)) for x, size in parts]
 
     def get_config(self):
         """Return the arguments of the constructor."""
         return {**super().get_config(), "variant": self.variant}
+
+
+def _flat(x):
+    """Join the last two axes."""
+    return ops.reshape(x, (*ops.shape(x)[:-2], x.shape[-2] * x.shape[-1]))
+
+
+def _gradients_of_map(inputs, upstream):
+    """Gradients of kernel and bias of `inputs @ kernel + bias`, over all positions and sentences."""
+    inputs, upstream = (ops.reshape(x, (-1, x.shape[-1])) for x in (inputs, upstream))
+    return ops.matmul(ops.transpose(inputs), upstream), ops.sum(upstream, axis=0)

@@ -84,7 +84,10 @@ class HeadedAttention(AttentionLayer):
 
     def merge(self, contexts, mask):
         """The heads' contexts `(batch, heads, target, value_dim)` as one; 0 where a row has nothing to attend."""
-        merged = self.output_dense(contexts)
+        return self.without_empty_rows(self.output_dense(contexts), mask)
+
+    def without_empty_rows(self, merged, mask):
+        """Contexts `(batch, target, width)`, set to 0 where a row has nothing to attend."""
         if mask is None:
             return merged
         return ops.where(ops.any(mask, axis=(1, 3))[..., None], merged, 0.0)
