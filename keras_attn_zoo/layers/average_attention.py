@@ -117,25 +117,29 @@ class AverageAttention(AttentionLayer):
             value_mask = query_mask
         length = ops.shape(query)[1]
         y = ops.cast(query, self.compute_dtype)
-        real = ops.ones(ops.shape(query)[:2], dtype="bool") if value_mask is None else ops.cast(value_mask, "bool")
-        weights = None
+        weights, some = None, True
         if attention_mask is not None or return_attention_scores:
+            real = ops.ones(ops.shape(query)[:2], dtype="bool") if value_mask is None else value_mask
             mask = combine_masks(query_mask, real, attention_mask, True, length, length)
             weights = ops.cast(mask, "float32")
             weights = weights / ops.maximum(ops.sum(weights, axis=-1, keepdims=True), 1.0)
-        if attention_mask is None:
-            # In float32: a sum of many positions outgrows the digits of half precision.
-            terms = ops.where(real[..., None], ops.cast(query, "float32"), 0.0)
-            count = ops.cumsum(ops.cast(real, "float32"), axis=1)
-            mean = ops.cumsum(terms, axis=1) / ops.maximum(count, 1.0)[..., None]
+        # In float32: a sum of many positions outgrows the digits of half precision.
+        terms = ops.cast(query, "float32")
+        if attention_mask is not None:
+            mean = ops.matmul(weights[:, 0], terms)
+            some = ops.any(weights[:, 0] > 0, axis=-1)[..., None]
+        elif value_mask is not None:
+            real = ops.cast(value_mask, "bool")
+            count = ops.cumsum(ops.cast(real, "float32"), axis=1)[..., None]
+            mean = ops.cumsum(ops.where(real[..., None], terms, 0.0), axis=1) / ops.maximum(count, 1.0)
             some = count > 0
             if query_mask is not None:
-                some = ops.logical_and(some, ops.cast(query_mask, "bool"))
+                some = ops.logical_and(some, ops.cast(query_mask, "bool")[..., None])
         else:
-            mean = ops.matmul(weights[:, 0], ops.cast(query, "float32"))
-            some = ops.any(weights[:, 0] > 0, axis=-1)
+            # The usual case under teacher forcing: nothing is left out, and nothing has to be asked of a mask.
+            mean = ops.cumsum(terms, axis=1) / ops.cast(ops.arange(1, length + 1), "float32")[:, None]
         context = self._refine(y, ops.cast(mean, self.compute_dtype), training)
-        context = ops.where(some[..., None], context, 0.0)
+        context = ops.where(some, context, 0.0)
         return (context, weights) if return_attention_scores else context
 
     def _refine(self, y, mean, training=None):
