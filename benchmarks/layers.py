@@ -5,10 +5,13 @@ Compilation is left out. The two are run in turn, and the medians compared.
 
   KERAS_BACKEND=jax python benchmarks/layers.py
   KERAS_BACKEND=torch python benchmarks/layers.py --layers previous_context average --lengths 30
+  python benchmarks/layers.py --read jax.jsonl tensorflow.jsonl torch.jsonl
 """
 
 import argparse
 import json
+import pathlib
+import statistics
 
 import keras
 import numpy as np
@@ -78,25 +81,37 @@ def measure(options):
                     }
 
 
-def table(results, options):
-    """Ratios of time by length, forward, then forward and backward; peak memory in MiB beside Keras'."""
-    header = ["layer", *(f"→ {n}" for n in options.lengths), *(f"⇄ {n}" for n in options.lengths)]
-    header += [f"MiB {n}" for n in options.lengths]
-    rows = []
-    for place in options.places:
-        here = [r for r in results if r["place"] == place]
-        by = {(r["layer"], r["backward"], r["length"]): r for r in here}
-        if not here:
-            continue
-        columns = [(b, n) for b in (False, True) for n in options.lengths]
-        first = here[0]["layer"]
-        times = [f"{by[first, b, n]['keras_milliseconds']:.2f} ms" for b, n in columns]
-        memory = [f"{by[first, True, n]['keras_mebibytes']:.0f}" for n in options.lengths]
-        rows.append([f"{place}: Keras", *times, *memory])
-        for name in dict.fromkeys(r["layer"] for r in here):
-            times = [f"{by[name, b, n]['time']:.2f}" for b, n in columns]
-            rows.append([f"`{name}`", *times, *(f"{by[name, True, n]['mebibytes']:.0f}" for n in options.lengths)])
-    return markdown_table(header, rows)
+TABLES = {
+    "Forward": (False, "keras_milliseconds", "time"),
+    "Forward and backward": (True, "keras_milliseconds", "time"),
+    "Peak memory of forward and backward, MiB": (True, "keras_mebibytes", "mebibytes"),
+}
+
+
+def tables(results):
+    """Times as ratios to Keras' layer, whose own are given in milliseconds, and memory; by backend and length."""
+    found = {(r["backend"], r["length"], r["place"], r["layer"], r["backward"]): r for r in results}
+    columns = list(dict.fromkeys((r["backend"], r["length"]) for r in results))
+    texts = []
+    for title, (backward, of_keras, shown) in TABLES.items():
+        rows = []
+        for place in dict.fromkeys(r["place"] for r in results):
+            names = list(dict.fromkeys(r["layer"] for r in results if r["place"] == place))
+            # Keras' layer was measured beside each of ours: their median.
+            keras_row = [
+                statistics.median(
+                    r[of_keras] for key, r in found.items() if key[:3] == (*c, place) and key[4] == backward
+                )
+                for c in columns
+            ]
+            rows.append([f"{place}: Keras", *(f"{x:.0f}" for x in keras_row)])
+            digits = 2 if shown == "time" else 0
+            for name in names:
+                cells = [found.get((*c, place, name, backward)) for c in columns]
+                rows.append([f"`{name}`", *("–" if r is None else f"{r[shown]:.{digits}f}" for r in cells)])
+        header = ["layer", *(f"{backend} {length}" for backend, length in columns)]
+        texts.append(f"{title}\n\n{markdown_table(header, rows)}")
+    return "\n\n".join(texts)
 
 
 def main():
@@ -109,9 +124,15 @@ def main():
     parser.add_argument("--heads", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=1.0, help="least time given to a measurement")
     parser.add_argument("--output", help="write the results there too, a line of JSON each")
+    parser.add_argument("--read", nargs="+", help="measure nothing: print the tables of results that were written")
     options = parser.parse_args()
+    if options.read:
+        lines = [line for path in options.read for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines()]
+        print(tables([json.loads(line) for line in lines]))
+        return
     results = []
     for result in measure(options):
+        result = {"backend": BACKEND, **result}
         results.append(result)
         direction = "forward and backward" if result["backward"] else "forward"
         print(
@@ -121,9 +142,9 @@ def main():
         )
         if options.output:
             with open(options.output, "a") as file:
-                file.write(json.dumps({"backend": BACKEND, **result}) + "\n")
+                file.write(json.dumps(result) + "\n")
     print(f"\n{BACKEND}, batch {options.batch}, width {options.width}, {options.heads} heads\n")
-    print(table(results, options))
+    print(tables(results))
 
 
 if __name__ == "__main__":

@@ -108,9 +108,9 @@ def as_numpy(outputs):
     return keras.tree.map_structure(convert, outputs)
 
 
-def translator(seed=3, joint=False, sampler=None, **kwargs):
-    """A translator whose translations differ in text and in length."""
-    body = backbone(seed=seed, scale=1.0, **kwargs)
+def translator(seed=3, joint=False, sampler=None, body=backbone, **kwargs):
+    """A translator whose translations differ in text and in length; `body` is `backbone` or `transformer`."""
+    body = body(seed=seed, scale=1.0, **kwargs)
     if body.latent_head is None and body.tie_embeddings == "none":
         # Make the end a little likelier, and padding and start all but impossible.
         bias = body.output_projection.bias
@@ -142,12 +142,56 @@ def hypotheses(task, texts):
     return [[[found.text, found.score, found.log_prob] for found in best] for best in task.translate(texts, n_best=2)]
 
 
+# Three layers of different mechanisms each: every mechanism of a decoder stands in one of these.
+EVERY_MECHANISM = {
+    "recurrent": {
+        "encoder_attention": "recurrent",
+        "decoder_attention": ["average", "gaussian", "recurrent"],
+        "cross_attention": ["previous_context", "expanded_key_value_1", "energy_accumulation"],
+    },
+    "weights": {
+        "encoder_attention": "gaussian",
+        "decoder_attention": ["random_synthesizer", "multi_head", "average_without_ffn"],
+        "cross_attention": ["previous_weight", "accumulated_weight", "weight_subtraction"],
+    },
+    "pairs": {
+        "encoder_attention": "random_synthesizer",
+        "decoder_attention": "multi_head",
+        "cross_attention": ["expanded_key_value_2", "expanded_key_value_3", "expanded_key_value_4"],
+    },
+    "single_head": {
+        "decoder_attention": "recurrent",
+        "cross_attention": ["bahdanau_feedback", "luong_concat", "uniform"],
+        "normalization": "pre",
+    },
+    "plain": {
+        "decoder_attention": "average",
+        "cross_attention": ["bahdanau", "luong_dot", "luong_general"],
+        "tie_embeddings": "target",
+    },
+    "latent": {"decoder_attention": "gaussian", "output": "latent", "attention_layer": "all"},
+}
+
+
+def mixed_transformer(name, **kwargs):
+    """A translator of one of these."""
+    return translator(seed=5, body=transformer, **{"decoder_layers": 3, **EVERY_MECHANISM[name]}, **kwargs)
+
+
+# Translators whose presets one backend writes for another one's test.
+SHARED = {
+    "rnn": lambda: translator(seed=5, cell="lstm", decoder_layers=2),
+    **{name: functools.partial(mixed_transformer, name) for name in EVERY_MECHANISM},
+}
+
+
 def save_with_translations(folder):
-    """Save a preset together with what it translates; another backend's test reads it."""
-    task = translator(seed=5, cell="lstm", decoder_layers=2)
-    task.save_to_preset(Path(folder) / "preset")
-    found = hypotheses(task, sentences("source")[:3])
-    (Path(folder) / "translations.json").write_text(json.dumps(found), encoding="utf-8")
+    """Save presets together with what they translate; another backend's test reads them."""
+    for name, make in SHARED.items():
+        task = make()
+        task.save_to_preset(Path(folder) / name)
+        found = hypotheses(task, sentences("source")[:3])
+        (Path(folder) / f"{name}.json").write_text(json.dumps(found), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """What the attentions by position share: weights in which no token has a say."""
 
+import keras
 from keras import ops
 
 from keras_attn_zoo.layers.headed_attention import HeadedAttention
@@ -62,7 +63,12 @@ class PositionAttention(HeadedAttention):
         position = state["position"]
         state = {"value": write(state["value"], value, position[0], axis=2), "position": position + 1}
         row = ops.take(memory["weights"], position[0], axis=1)[None]
-        context = ops.matmul(ops.cast(row, self.compute_dtype)[:, :, None], state["value"])
+        weights = ops.cast(row, self.compute_dtype)
+        if keras.config.backend() == "jax":
+            # As weights of all sentences alike, a product of matrices would have XLA copy the values first.
+            context = ops.sum(weights[..., None] * state["value"], axis=2, keepdims=True)
+        else:
+            context = ops.matmul(weights[:, :, None], state["value"])
         scores = ops.broadcast_to(row, (ops.shape(query)[0], *row.shape[1:]))
         return self.merge(context, None)[:, 0], scores, state
 

@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_attn_zoo.decoding import BeamSearch, length_penalty
 from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE
+from tests.decoding.literal_search import literal_beam_search, penalty
 from tests.models.reference import log_softmax
 
 START, STOP, OTHER_STOP = 2, 3, 1
@@ -68,10 +69,6 @@ def next_log_probs(logits, row, tokens):
     return log_softmax(logits[row, len(tokens) % PERIOD, before, tokens[-1]])
 
 
-def penalty(n, alpha):
-    return ((5 + n) / 6) ** alpha
-
-
 def enumerate_all(logits, row, length, alpha, stop=(STOP,)):
     """(score, log-probability, tokens) of all hypotheses, the best first."""
     found = []
@@ -89,22 +86,12 @@ def enumerate_all(logits, row, length, alpha, stop=(STOP,)):
     return sorted(found, reverse=True)
 
 
-def literal_beam_search(logits, row, prompt, mask, beams, alpha, index=1, stop=(STOP,)):
-    """Beam search over lists, one sentence at a time."""
-    hypotheses = [(0.0, 0.0, tuple(prompt[:index]), False)]
-    for position in range(index, len(prompt)):
-        candidates = []
-        for score, log_prob, tokens, finished in hypotheses:
-            if finished:
-                candidates.append((score, log_prob, (*tokens, 0), True))
-                continue
-            steps = next_log_probs(logits, row, tokens)
-            for token in [prompt[position]] if mask[position] else range(len(steps)):
-                total = log_prob + steps[token]
-                ends = token in stop and not mask[position]
-                candidates.append((total / penalty(position - index + 1, alpha), total, (*tokens, token), ends))
-        hypotheses = sorted(candidates, key=lambda c: -c[0])[:beams]
-    return hypotheses
+def literally(logits, row, prompt, mask, beams, alpha, index=1, stop=(STOP,)):
+    """The literal search of one row."""
+    return literal_beam_search(
+        lambda prefixes: [next_log_probs(logits, row, tokens) for tokens in prefixes],
+        *(prompt, beams, alpha, stop, mask, index),
+    )
 
 
 def assert_same(found, row, expected, beams):
@@ -147,12 +134,12 @@ def test_another_vocabulary_and_seed_search_exhaustively():
 
 
 @pytest.mark.parametrize("beams, alpha", [(1, 0.6), (2, 0.0), (3, 1.0), (5, 0.6)])
-def test_few_beams_equal_a_literal_beam_search(beams, alpha):
+def test_few_beams_equal_a_literally(beams, alpha):
     logits, length = table(seed=beams), 7
     prompt = prompts(length)
     found = search(logits, prompt, BeamSearch(beams, alpha))
     for row in range(ROWS):
-        expected = literal_beam_search(logits, row, prompt[row], np.zeros(length, bool), beams, alpha)
+        expected = literally(logits, row, prompt[row], np.zeros(length, bool), beams, alpha)
         assert_same(found, row, expected, beams)
     assert_history(found)
 
@@ -224,7 +211,7 @@ def test_forced_beginnings(beams):
     prompt[:, 1:] = np.where(mask, given, 0)[:, 1:]
     found = search(logits, prompt, BeamSearch(beams, 0.6), mask=mask)
     for row in range(ROWS):
-        expected = literal_beam_search(logits, row, prompt[row], mask[row], beams, 0.6)
+        expected = literally(logits, row, prompt[row], mask[row], beams, 0.6)
         assert_same(found, row, expected, beams)
         assert found["token_ids"][row, 0, : lengths[row]].tolist() == prompt[row, : lengths[row]].tolist()
     assert_history(found)
@@ -236,7 +223,7 @@ def test_a_later_start_counts_from_there():
     prompt[:, 1:3] = np.random.default_rng(2).integers(0, VOCABULARY, (ROWS, 2))
     found = search(logits, prompt, BeamSearch(3, 1.0), index=index)
     for row in range(ROWS):
-        expected = literal_beam_search(logits, row, prompt[row], np.zeros(length, bool), 3, 1.0, index=index)
+        expected = literally(logits, row, prompt[row], np.zeros(length, bool), 3, 1.0, index=index)
         assert_same(found, row, expected, 3)
     assert_history(found)
 
@@ -246,7 +233,7 @@ def test_without_stop_tokens_everything_goes_to_the_end():
     found = search(logits, prompts(5), BeamSearch(3, 0.6), stop=None)
     for row in range(ROWS):
         prompt = prompts(5)[row]
-        expected = literal_beam_search(logits, row, prompt, np.zeros(5, bool), 3, 0.6, stop=())
+        expected = literally(logits, row, prompt, np.zeros(5, bool), 3, 0.6, stop=())
         assert_same(found, row, expected, 3)
 
 
@@ -270,7 +257,7 @@ def test_stopping_early_changes_nothing():
     np.testing.assert_array_equal(long["token_ids"][..., :14], short["token_ids"])
     np.testing.assert_allclose(long["scores"], short["scores"], rtol=0, atol=1e-6)
     for row in range(ROWS):
-        expected = literal_beam_search(logits, row, prompts(14)[row], np.zeros(14, bool), 3, alpha)
+        expected = literally(logits, row, prompts(14)[row], np.zeros(14, bool), 3, alpha)
         assert_same(short, row, expected, 3)
 
 

@@ -107,11 +107,19 @@ def test_tensorflow_is_out_of_reach():
         import tensorflow  # noqa: F401
 
 
-def test_another_backends_preset_translates_alike(tmp_path):
+@pytest.fixture(scope="module")
+def of_another_backend(tmp_path_factory):
+    """A folder of presets, and of what they translate there."""
+    folder = tmp_path_factory.mktemp("presets")
     environment = {**os.environ, "KERAS_BACKEND": OTHER_BACKEND[keras.config.backend()]}
-    subprocess.run([sys.executable, "-m", "tests.tiny", str(tmp_path)], check=True, env=environment)
-    expected = json.loads((tmp_path / "translations.json").read_text(encoding="utf-8"))
-    task = Translator.from_preset(str(tmp_path / "preset"))
+    subprocess.run([sys.executable, "-m", "tests.tiny", str(folder)], check=True, env=environment)
+    return folder
+
+
+@pytest.mark.parametrize("name", tiny.SHARED)
+def test_another_backends_preset_translates_alike(of_another_backend, name):
+    expected = json.loads((of_another_backend / f"{name}.json").read_text(encoding="utf-8"))
+    task = Translator.from_preset(str(of_another_backend / name))
     task.compile(sampler=BeamSearch(3, length_penalty=0.6))
     found = tiny.hypotheses(task, TEXTS)
     for here, there in zip(found, expected, strict=True):

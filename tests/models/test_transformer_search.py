@@ -1,0 +1,82 @@
+"""Search with caches against a literal beam search that computes everything anew for every token."""
+
+import functools
+
+import numpy as np
+import pytest
+
+from keras_attn_zoo.decoding import BeamSearch
+from keras_attn_zoo.layers import ATTENTIONS
+from tests import tiny
+from tests.decoding.literal_search import literal_beam_search
+from tests.models.reference import log_softmax
+
+START, END = 2, 3
+BEAMS = 12
+# Of unequal lengths: a batch is padded.
+TEXTS = sorted(tiny.sentences("source")[:12], key=len)[::5]
+
+
+@functools.cache
+def translator(name):
+    """A translator, and a function that calls its whole model on the beginnings of one translation."""
+    task = tiny.mixed_transformer(name)
+    call = tiny.compiled(task.backbone, lambda x: [task.backbone(x)["attention_scores"], logits_of(task, x)])
+
+    def recompute(source, prefixes):
+        rows = [prefixes[min(i, len(prefixes) - 1)] for i in range(BEAMS)]
+        source_ids = np.zeros((BEAMS, tiny.LENGTH), "int32")
+        source_ids[:, : len(source)] = source
+        x = {
+            "encoder_token_ids": source_ids,
+            "encoder_padding_mask": np.arange(tiny.LENGTH)[None] < np.full((BEAMS, 1), len(source)),
+            "decoder_token_ids": np.array([[*row, *[0] * (tiny.LENGTH - len(row))] for row in rows], "int32"),
+        }
+        attention, logits = call(x)
+        return attention[: len(prefixes)], logits[: len(prefixes)]
+
+    return task, recompute
+
+
+def logits_of(task, x):
+    return task.backbone.logits(task.backbone(x))
+
+
+def test_every_mechanism_of_a_decoder_is_here():
+    for place in ("decoder", "cross"):
+        used = [arguments.get(f"{place}_attention", "multi_head") for arguments in tiny.EVERY_MECHANISM.values()]
+        names = {name for one in used for name in ([one] if isinstance(one, str) else one)}
+        assert names == {name for name, mechanism in ATTENTIONS.items() if place in mechanism.places}
+
+
+@pytest.mark.parametrize(("beams", "alpha"), [(1, 0.0), (4, 0.6), (12, 0.6)])
+@pytest.mark.parametrize("name", tiny.EVERY_MECHANISM)
+def test_search_equals_recomputation_token_for_token(name, beams, alpha):
+    task, recompute = translator(name)
+    task.compile(sampler=BeamSearch(beams, length_penalty=alpha))
+    found = task.translate(TEXTS, n_best=beams, attention=True)
+    lengths = set()
+    for text, hypotheses in zip(TEXTS, found, strict=True):
+        source = [*task.preprocessor.source_tokenizer.tokenize([text])[0], END]
+
+        def log_probs_of(prefixes, source=source):
+            _, logits = recompute(source, prefixes)
+            last = [one[len(tokens) - 1] for one, tokens in zip(logits, prefixes, strict=True)]
+            return [log_softmax(x.astype("float64")) for x in last]
+
+        prompt = [START, *[0] * (tiny.LENGTH - 1)]
+        expected = literal_beam_search(log_probs_of, prompt, beams, alpha, stop=(END,))
+        assert len(hypotheses) == len(expected)
+        for hypothesis, (score, log_prob, tokens, ended) in zip(hypotheses, expected, strict=True):
+            ids = [task.preprocessor.tokenizer.token_to_id(piece) for piece in hypothesis.tokens]
+            wanted = tokens[1 : tokens.index(END) + 1] if ended else tokens[1:]
+            assert ids == list(wanted)
+            np.testing.assert_allclose([hypothesis.score, hypothesis.log_prob], [score, log_prob], rtol=0, atol=1e-4)
+            lengths.add(len(ids))
+        # The attention has followed its hypothesis through the beams.
+        best = hypotheses[-1]
+        ids = [task.preprocessor.tokenizer.token_to_id(piece) for piece in best.tokens]
+        attention, _ = recompute(source, [(START, *ids[:-1])])
+        wanted = attention[0][:, : len(ids), : len(source)]
+        np.testing.assert_allclose(best.attention, wanted, rtol=0, atol=2e-5)
+    assert beams == 1 or len(lengths) > 1
