@@ -22,7 +22,7 @@ import sys
 
 from keras_attn_zoo.experiments.recipe import Entry, Recipe, run_recipe
 from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, System, TrainingSettings
-from keras_attn_zoo.experiments.systems import LATENT_RNN, RNN_6_LAYERS, transformer
+from keras_attn_zoo.experiments.systems import LATENT, LATENT_RNN, RNN_6_LAYERS, TOP_6, transformer
 
 DATA = DataSettings(
     vocabulary_size=50000, joint=True, max_words=100, max_tokens=100, sentences_per_batch=None, tokens_per_batch=4096
@@ -34,8 +34,6 @@ TRAINING = TrainingSettings(
 RNN_TRAINING = TrainingSettings(
     epochs=20, schedule="plateau", plateau_factor=0.9, plateau_patience=2, label_smoothing=0.1, pretraining_rounds=1
 )
-TOP_6 = {"marginalization": "top_k", "top_k": 6}
-LATENT = {"output": "latent"}
 
 # BLEU and TER of German-English, newstest2017: Table 3.
 TRANSFORMERS = {

@@ -52,6 +52,10 @@ def transformer(name, source, dropout=0.1, data=None, training=None, search=None
     )
 
 
+# A latent alignment, and the six most likely positions in place of the exact sum: Bahar.
+LATENT = {"output": "latent"}
+TOP_6 = {"marginalization": "top_k", "top_k": 6}
+
 # Which attention stands where in each of the papers' Transformers, in the words of `TransformerBackbone`.
 TRANSFORMER_ATTENTIONS = {
     "transformer": ({}, "Zeng 2.1, Dang 2.7, Rosendahl 2"),
@@ -73,8 +77,8 @@ TRANSFORMER_ATTENTIONS = {
     "expanded-key-value-4": ({"cross_attention": "expanded_key_value_4"}, "Rosendahl 8"),
     "energy-accumulation": ({"cross_attention": "energy_accumulation"}, "Rosendahl 9"),
     "weight-subtraction": ({"cross_attention": "weight_subtraction"}, "Rosendahl 10"),
-    "transformer-latent": ({"output": "latent"}, "Bahar 5, 8, 10"),
-    "transformer-latent-top-6": ({"output": "latent", "marginalization": "top_k", "top_k": 6}, "Bahar 6, 8, 10"),
+    "transformer-latent": (LATENT, "Bahar 5, 8, 10"),
+    "transformer-latent-top-6": ({**LATENT, **TOP_6}, "Bahar 6, 8, 10"),
 }
 # Bahar's recurrent systems: six bidirectional layers, attention with feedback.
 RNN_6_LAYERS = {
@@ -85,7 +89,7 @@ RNN_6_LAYERS = {
     "cross_attention": "bahdanau_feedback",
     "dropout": 0.3,
 }
-LATENT_RNN = {"output": "latent", "readout": "state"}
+LATENT_RNN = {**LATENT, "readout": "state"}
 
 SYSTEMS = {
     system.name: system
@@ -107,7 +111,7 @@ SYSTEMS = {
             for name, output, source in (
                 ("rnn-attention", {"readout": "maxout"}, "Bahar 11, 13"),
                 ("rnn-latent", LATENT_RNN, "Bahar 5, 11, 12"),
-                ("rnn-latent-top-6", {**LATENT_RNN, "marginalization": "top_k", "top_k": 6}, "Bahar 6, 11, 12"),
+                ("rnn-latent-top-6", {**LATENT_RNN, **TOP_6}, "Bahar 6, 11, 12"),
             )
         ),
         _system("uniform", "uniform", _BAHDANAU, "Hiemsch 4"),

@@ -166,22 +166,22 @@ def _jax_test_step(model, state, data):
 
 def _jax_sums(model, trainable, non_trainable, x, y, weights, training):
     """The sums of a batch as a function of the variables' values, and the new values of those not trained."""
-    mapping = [
-        *zip(model.trainable_variables, trainable, strict=True),
-        *zip(model.non_trainable_variables, non_trainable, strict=True),
-    ]
-    with keras.StatelessScope(state_mapping=mapping) as scope:
-        sums = model._sums(x, y, weights, training)
-    new = [scope.get_current_value(variable) for variable in model.non_trainable_variables]
-    return sums, [old if value is None else value for old, value in zip(non_trainable, new, strict=True)]
+    values = [(model.trainable_variables, trainable), (model.non_trainable_variables, non_trainable)]
+    return _with_values(values, lambda: model._sums(x, y, weights, training))
 
 
 def _jax_update_metrics(model, metrics_variables, sums, norm=None):
-    mapping = list(zip(model.metrics_variables, metrics_variables, strict=True))
+    return _with_values([(model.metrics_variables, metrics_variables)], lambda: model._update_metrics(sums, norm))
+
+
+def _with_values(values, function):
+    """Call a function with variables at given values, pairs of two lists; its result, the new values of the last."""
+    mapping = [pair for variables, given in values for pair in zip(variables, given, strict=True)]
     with keras.StatelessScope(state_mapping=mapping) as scope:
-        logs = model._update_metrics(sums, norm)
-    new = [scope.get_current_value(variable) for variable in model.metrics_variables]
-    return logs, [old if value is None else value for old, value in zip(metrics_variables, new, strict=True)]
+        result = function()
+    variables, given = values[-1]
+    new = [scope.get_current_value(variable) for variable in variables]
+    return result, [old if value is None else value for old, value in zip(given, new, strict=True)]
 
 
 def _tensorflow_train_step(model, data):
