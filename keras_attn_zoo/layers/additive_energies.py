@@ -24,6 +24,21 @@ def position_energies(query, key, vector):
     return ops.matmul(ops.tanh(query[:, None] + key), vector)
 
 
+@keras.remat
+def position_energies_with_feedback(query, key, vector, past, feedback):
+    """Energies of one target position that see how much each source position has got: vᵀ tanh(q_i + k_j + a_j f).
+
+    Args:
+        query, key, vector: see `position_energies`; recomputed in the backward pass like there.
+        past: a, the weights so far, `(batch, source)`.
+        feedback: f, `(1, units)`.
+
+    Returns:
+        `(batch, source)`.
+    """
+    return ops.matmul(ops.tanh(query[:, None] + key + past[..., None] * feedback), vector)
+
+
 def additive_energies(query, key, vector):
     """Energies of all target positions, one after the other: e_ij = vᵀ tanh(q_i + k_j).
 

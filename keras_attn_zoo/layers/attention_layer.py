@@ -120,15 +120,18 @@ class AttentionLayer(keras.layers.Layer):
         """Attend from one target position.
 
         Args:
-            query: `(batch, query_dim)`.
+            query: `(batch, query_dim)`; of a mechanism without state, there may be several rows for each sentence of
+                the memory, one after the other, such as beams: they share its keys and values.
             memory: what `prepare` returned.
             state: what `initial_state` or the previous `step` returned.
 
         Returns:
             context `(batch, value_dim)`, scores `(batch, heads, source)`, the next state.
         """
-        context, scores = self.attend(query[:, None], memory, memory["mask"][:, None, None, :])
-        return context[:, 0], scores[:, :, 0], state
+        by_sentence = ops.reshape(query, (ops.shape(memory["mask"])[0], -1, query.shape[-1]))
+        context, scores = self.attend(by_sentence, memory, memory["mask"][:, None, None, :])
+        scores = ops.reshape(ops.transpose(scores, (0, 2, 1, 3)), (-1, self.num_heads, ops.shape(scores)[3]))
+        return ops.reshape(context, (-1, context.shape[-1])), scores, state
 
     def attend(self, query, memory, mask, training=None):
         """Attend from all target positions: context and scores, under a mask `(batch, heads, target, source)`."""

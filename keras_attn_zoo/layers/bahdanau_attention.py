@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.additive_energies import additive_energies, position_energies
+from keras_attn_zoo.layers.additive_energies import additive_energies, position_energies_with_feedback
 from keras_attn_zoo.layers.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.loops import scan
 from keras_attn_zoo.layers.masks import masked_softmax
@@ -124,8 +124,8 @@ class BahdanauAttention(AttentionLayer):
     def _feedback_step(self, query, memory, mask, state):
         """Weights `(batch, source)` of one position, the query projected already."""
         accumulated = ops.cast(state["accumulated"], self.compute_dtype)
-        key = memory["key"] + accumulated[..., None] * self.weight(self.feedback_kernel)
-        energies = position_energies(query, key, self._energy_vector())
+        feedback = self.weight(self.feedback_kernel)
+        energies = position_energies_with_feedback(query, memory["key"], self._energy_vector(), accumulated, feedback)
         scores = masked_softmax(energies, mask)
         return {"accumulated": state["accumulated"] + scores}, scores
 

@@ -41,8 +41,15 @@ class UniformAttention(AttentionLayer):
         return {**memory, "scores": scores, "context": self.weigh(scores[:, None], memory)[:, 0]}
 
     def step(self, query, memory, state):
-        """Return what `prepare` found."""
-        return memory["context"], memory["scores"], state
+        """Return what `prepare` found, for every row of a sentence."""
+        sentences = ops.shape(memory["mask"])[0]
+        each = ops.shape(query)[0] // sentences
+
+        def spread(x):
+            shape = ops.shape(x)[1:]
+            return ops.reshape(ops.broadcast_to(x[:, None], (sentences, each, *shape)), (sentences * each, *shape))
+
+        return spread(memory["context"]), spread(memory["scores"]), state
 
     def energies(self, query, memory):
         """All energies are 0; the softmax over the real tokens does the rest."""

