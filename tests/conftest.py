@@ -35,6 +35,7 @@ def trained(tmp_path_factory, corpus):
     return folder
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Keep tests that share a fixture or cached results in one worker; those of the laws share nothing."""
     for item in items:
