@@ -21,19 +21,14 @@ def bytes_of_gradient(layer, length):
             return ops.sum(layer(*inputs))
 
     weights = [v.value for v in layer.trainable_variables]
-    inputs = [shape] if layer.attends_to == "itself" else [shape, shape]
-    compiled = jax.jit(jax.grad(loss, argnums=tuple(range(len(inputs) + 1)))).lower(weights, *inputs).compile()
+    compiled = jax.jit(jax.grad(loss, argnums=(0, 1, 2))).lower(weights, shape, shape).compile()
     return compiled.memory_analysis().temp_size_in_bytes
 
 
-@pytest.mark.parametrize(
-    ("place", "name"),
-    [(place, name) for name in ATTENTIONS for place in ("cross", "decoder") if place in ATTENTIONS[name].places],
-)
-def test_memory_does_not_grow_as_target_by_source_by_width(place, name):
-    layer = get_attention(name, place=place, width=WIDTH, num_heads=2, max_length=64)
-    shape = (BATCH, 64, WIDTH)
-    layer.build(*([shape] if layer.attends_to == "itself" else [shape, shape]))
+@pytest.mark.parametrize("name", [name for name in ATTENTIONS if "cross" in ATTENTIONS[name].places])
+def test_memory_does_not_grow_as_target_by_source_by_width(name):
+    layer = get_attention(name, place="cross", width=WIDTH, num_heads=2)
+    layer.build((BATCH, 64, WIDTH), (BATCH, 64, WIDTH))
     # What grows with the length falls out of the difference, and so do the weights.
     grown = bytes_of_gradient(layer, 64) - 2 * bytes_of_gradient(layer, 32)
     of_all_pairs = 4 * BATCH * WIDTH * (64**2 - 2 * 32**2)
