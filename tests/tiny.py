@@ -173,9 +173,9 @@ EVERY_MECHANISM = {
 }
 
 
-def mixed_transformer(name, **kwargs):
+def mixed_transformer(name):
     """A translator of one of these."""
-    return translator(seed=5, body=transformer, **{"decoder_layers": 3, **EVERY_MECHANISM[name]}, **kwargs)
+    return translator(seed=5, body=transformer, **{"decoder_layers": 3, **EVERY_MECHANISM[name]})
 
 
 # Translators whose presets one backend writes for another one's test.

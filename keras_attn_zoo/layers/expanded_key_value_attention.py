@@ -137,7 +137,6 @@ class ExpandedKeyValueAttention(MultiHeadAttention):
         """
         closed = {name: steps[name] for name in ("real", "noise") if name in steps}
         first = ops.concatenate([_flat(first["key"]), _flat(first["value"])], axis=-1)
-        maps, biases = zip(self._merge_map(), self._pair_map(), strict=True)
 
         @ops.custom_gradient
         def recur(query, plain, normalizer, first, merge, merge_bias, kernel, bias):
@@ -184,7 +183,7 @@ class ExpandedKeyValueAttention(MultiHeadAttention):
             return ops.concatenate([ops.cast(merged, "float32"), shares], axis=-1), gradient
 
         given = steps["query"], steps["context"], steps["normalizer"]
-        found = recur(*given, first, maps[0], biases[0], maps[1], biases[1])
+        found = recur(*given, first, *self._merge_map(), *self._pair_map())
         width = self.output_dense.width
         return ops.cast(found[..., :width], self.compute_dtype), found[..., width:]
 

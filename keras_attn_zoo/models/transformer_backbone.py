@@ -268,7 +268,7 @@ class TransformerBackbone(TranslationBackbone):
         return constants
 
     def _begin(self, encoder_token_ids, encoder_padding_mask, constants):
-        """Return encoder outputs, keys and values of every layer, and empty states."""
+        """Return encoder outputs, keys and values of layers that have a state, the others' as constants, and states."""
         encoded, _ = self._encode(encoder_token_ids, encoder_padding_mask)
         batch = ops.shape(encoder_token_ids)[0]
         memory = [layer.cross_attention.prepare(encoded, value_mask=encoder_padding_mask) for layer in self._decoders]

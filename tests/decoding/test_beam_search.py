@@ -134,7 +134,7 @@ def test_another_vocabulary_and_seed_search_exhaustively():
 
 
 @pytest.mark.parametrize("beams, alpha", [(1, 0.6), (2, 0.0), (3, 1.0), (5, 0.6)])
-def test_few_beams_equal_a_literally(beams, alpha):
+def test_few_beams_equal_a_literal_beam_search(beams, alpha):
     logits, length = table(seed=beams), 7
     prompt = prompts(length)
     found = search(logits, prompt, BeamSearch(beams, alpha))

@@ -94,3 +94,11 @@ def test_compiles_in_one_piece():
     total, outputs = compiled(outer)(x)
     np.testing.assert_array_equal(outputs, np.cumsum(x, axis=1))
     assert total == np.cumsum(x, axis=1).sum()
+
+
+def test_in_reverse_the_last_slice_comes_first():
+    last, outputs = scan(
+        lambda s, x: (2 * s + x, s), ops.zeros(()), ops.convert_to_tensor([1.0, 2.0, 3.0]), reverse=True
+    )
+    assert float(last) == 17.0
+    assert ops.convert_to_numpy(outputs).tolist() == [8.0, 3.0, 0.0]
