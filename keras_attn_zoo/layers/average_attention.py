@@ -6,6 +6,7 @@ from keras import ops
 from keras_attn_zoo.layers.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.dropout import Dropout
 from keras_attn_zoo.layers.headed_attention import check_positive
+from keras_attn_zoo.layers.loops import cumulative_sum
 from keras_attn_zoo.layers.masks import combine_masks
 
 
@@ -131,13 +132,13 @@ class AverageAttention(AttentionLayer):
         elif value_mask is not None:
             real = ops.cast(value_mask, "bool")
             count = ops.cumsum(ops.cast(real, "float32"), axis=1)[..., None]
-            mean = ops.cumsum(ops.where(real[..., None], terms, 0.0), axis=1) / ops.maximum(count, 1.0)
+            mean = cumulative_sum(ops.where(real[..., None], terms, 0.0)) / ops.maximum(count, 1.0)
             some = count > 0
             if query_mask is not None:
                 some = ops.logical_and(some, ops.cast(query_mask, "bool")[..., None])
         else:
             # The usual case under teacher forcing: nothing is left out, and nothing has to be asked of a mask.
-            mean = ops.cumsum(terms, axis=1) / ops.cast(ops.arange(1, length + 1), "float32")[:, None]
+            mean = cumulative_sum(terms) / ops.cast(ops.arange(1, length + 1), "float32")[:, None]
         context = self._refine(y, ops.cast(mean, self.compute_dtype), training)
         context = ops.where(some, context, 0.0)
         return (context, weights) if return_attention_scores else context

@@ -93,10 +93,8 @@ class ExpandedKeyValueAttention(MultiHeadAttention):
     def initial_state(self, memory, batch_size=None):
         """The pair that c_0 = 0 makes."""
         batch = ops.shape(memory["mask"])[0]
-        return self._pair(
-            ops.zeros((batch, self.num_heads, self.value_dim), dtype=self.compute_dtype),
-            ops.zeros((batch, self.output_dense.width), dtype=self.compute_dtype),
-        )
+        key, value = self._by_head(ops.broadcast_to(self._pair_bias(), (batch, self._pair_bias().shape[0])))
+        return {"key": key, "value": value}
 
     def step(self, query, memory, state):
         """Attend from one target position."""
@@ -154,31 +152,36 @@ class ExpandedKeyValueAttention(MultiHeadAttention):
                 # PyTorch gives the inputs and names the gradient, the others give the gradient alone.
                 upstream = keras.tree.flatten(inputs if upstream is None else upstream)[0]
                 width = merged.shape[-1]
-                at = {**given, "pair": pairs, "share": shares[..., None], "to_share": upstream[..., width:, None]}
+                at = {**closed, "query": query, "context": contexts, "pair": pairs, "share": shares[..., None]}
                 at["to_merged"] = ops.cast(upstream[..., :width], query.dtype)
-                to_earlier = ops.transpose(merge), ops.transpose(kernel)
+                at["to_share"] = upstream[..., width:, None]
 
                 def back(to_pair, at):
                     """From the gradient of the pair that a position leaves to that of the pair it finds."""
-                    key, value = self._by_head(at["pair"])
+                    value = self._by_head(at["pair"])[1]
                     own, noise = ops.cast(at["share"], query.dtype), at.get("noise", 1)
                     through = ops.where(at["real"][:, 0], to_pair, 0.0)
-                    to_merged = at["to_merged"] + ops.matmul(through, to_earlier[1])
-                    to_context = ops.reshape(ops.matmul(to_merged, to_earlier[0]), ops.shape(value))
+                    to_merged = at["to_merged"] + ops.matmul(through, ops.transpose(kernel))
+                    to_context = ops.reshape(ops.matmul(to_merged, ops.transpose(merge)), ops.shape(value))
+                    # With the plain context x and the share p: (1 - p) (value - x) = value - context.
                     of_value = ops.cast((noise * value - at["context"]) * to_context, "float32")
-                    to_share = at["to_share"] + ops.sum(of_value, axis=-1, keepdims=True)
-                    to_energy = to_share * at["share"] * (1.0 - at["share"])
-                    own_energy = ops.cast(to_energy, query.dtype)
-                    found = [_flat(own_energy * at["query"]), _flat(own * noise * to_context)]
-                    to_given = own_energy * key, (1 - own) * to_context, -to_energy
-                    return ops.concatenate(found, axis=-1), (to_given, to_merged, through, to_pair - through)
+                    to_share = (1.0 - at["share"]) * at["to_share"] + ops.sum(of_value, axis=-1, keepdims=True)
+                    to_energy = at["share"] * to_share
+                    found = [_flat(ops.cast(to_energy, query.dtype) * at["query"]), _flat(own * noise * to_context)]
+                    return ops.concatenate(found, axis=-1), (to_pair, to_merged, to_context, to_energy)
 
-                to_first, (to_given, to_merged, through, past_nothing) = scan(
+                to_first, (to_pairs, to_merged, to_contexts, to_energies) = scan(
                     back, ops.zeros_like(first), at, reverse=True
                 )
-                to_first = to_first + ops.sum(past_nothing, axis=0)
+                real = closed["real"][:, :, 0]
+                through = ops.where(real, to_pairs, 0.0)
+                to_first = to_first + ops.sum(ops.where(real, 0.0, to_pairs), axis=0)
+                keys = ops.reshape(pairs[..., : query.shape[-2] * query.shape[-1]], ops.shape(query))
+                to_query = ops.cast(to_energies, query.dtype) * keys
+                to_plain = (1 - ops.cast(at["share"], query.dtype)) * to_contexts
                 of_merge = _gradients_of_map(_flat(contexts), to_merged)
-                return *to_given, to_first, *of_merge, *_gradients_of_map(merged, through)
+                of_kernel = _gradients_of_map(merged, through)
+                return to_query, to_plain, -to_energies, to_first, *of_merge, *of_kernel
 
             return ops.concatenate([ops.cast(merged, "float32"), shares], axis=-1), gradient
 
@@ -231,16 +234,20 @@ class ExpandedKeyValueAttention(MultiHeadAttention):
 
     def _pair_map(self):
         """Kernel and bias from a merged context to key and value as one, in variants 1 and 2."""
-        bias = ops.zeros((self.num_heads * (self.key_dim + self.value_dim),), dtype=self.compute_dtype)
         if self.variant == 2:
             kernels = [self.context_key_kernel, self.context_value_kernel]
         else:
             kernels = [self.key_dense.kernel, self.value_dense.kernel]
-            if self.use_bias:
-                biases = [self.key_dense.bias, self.value_dense.bias]
-                bias = ops.concatenate([ops.reshape(self.weight(x), (-1,)) for x in biases])
         width = self.output_dense.width
-        return ops.concatenate([ops.reshape(self.weight(x), (width, -1)) for x in kernels], axis=1), bias
+        kernels = [ops.reshape(self.weight(x), (width, -1)) for x in kernels]
+        return ops.concatenate(kernels, axis=1), self._pair_bias()
+
+    def _pair_bias(self):
+        """Bias of key and value as one, which is the pair that nothing makes."""
+        if self.variant == 1 and self.use_bias:
+            biases = [self.key_dense.bias, self.value_dense.bias]
+            return ops.concatenate([ops.reshape(self.weight(x), (-1,)) for x in biases])
+        return ops.zeros((self.num_heads * (self.key_dim + self.value_dim),), dtype=self.compute_dtype)
 
     def _merge_map(self):
         """Kernel and bias from the heads' contexts to the merged one: O and b."""

@@ -1,7 +1,9 @@
-"""Loops over positions, and their caches, that train on every backend with lengths unknown when they are traced."""
+"""Loops over positions, cumulative sums and caches that train on every backend, lengths unknown when they are traced."""
 
 import keras
 from keras import ops, tree
+
+_BLOCK = 32
 
 
 def scan(step, initial_state, inputs, reverse=False):
@@ -57,6 +59,26 @@ def _tensorflow_scan(step, initial_state, inputs, reverse):
         maximum_iterations=length - 1,
     )
     return state, tree.map_structure(lambda array: array.stack(), outputs)
+
+
+def cumulative_sum(x):
+    """Return the sums of `x`, `(batch, length, width)`, over the positions up to every one.
+
+    Example:
+        >>> cumulative_sum(ops.ones((1, 3, 2)))  # [[[1, 1], [2, 2], [3, 3]]]
+    """
+    if keras.config.backend() != "jax":
+        return ops.cumsum(x, axis=1)
+    # XLA adds up whole windows for a cumulative sum: a product with a triangle of ones for each block costs far less.
+    batch, length, width = x.shape
+    blocks = -(-length // _BLOCK)
+    size = -(-length // blocks)
+    x = ops.reshape(ops.pad(x, [[0, 0], [0, blocks * size - length], [0, 0]]), (batch, blocks, size, width))
+    sums = ops.matmul(ops.tril(ops.ones((size, size), dtype=x.dtype)), x)
+    if blocks > 1:
+        before = ops.cumsum(sums[:, :, -1:], axis=1) - sums[:, :, -1:]
+        sums = sums + before
+    return ops.reshape(sums, (batch, blocks * size, width))[:, :length]
 
 
 def write(array, update, index, axis):
