@@ -1,4 +1,4 @@
-"""Loops over positions, cumulative sums and caches that train on every backend, lengths unknown when they are traced."""
+"""Loops over positions, sums up to each and caches, that train on every backend, lengths unknown when traced."""
 
 import keras
 from keras import ops, tree
