@@ -73,8 +73,8 @@ def of_pairs(logits, prior, targets):
 FORMS = {"plain": plain, "keras": of_keras, "exact": exact, "top-6": top_6, "naive": naive}
 
 
-def measure_layer(vocabulary, source, options):
-    """Milliseconds and mebibytes of every form of the output layer, in turn."""
+def layers_of(vocabulary, source, options):
+    """Every form of the output layer, to be run."""
     rng = np.random.default_rng(0)
     states = (options.batch, source, options.width)
     inputs = {
@@ -87,14 +87,11 @@ def measure_layer(vocabulary, source, options):
     head, dense = LatentAlignmentHead(vocabulary, options.width), keras.layers.Dense(vocabulary)
     head.build(*(x.shape for x in inputs.values()))
     dense.build(states)
-    return measure(
-        [Call(dense if form == "keras" else head, inputs, FORMS[form], backward=True) for form in options.forms],
-        options,
-    )
+    return [Call(dense if form == "keras" else head, inputs, FORMS[form], backward=True) for form in options.forms]
 
 
-def measure_whole(vocabulary, source, options):
-    """Milliseconds and mebibytes of a Transformer with every form of output layer, in turn."""
+def transformers_of(vocabulary, source, options):
+    """A Transformer with every form of output layer, to be run."""
     rng = np.random.default_rng(0)
     shape = (options.batch, source)
     body = TransformerBackbone(
@@ -113,13 +110,7 @@ def measure_whole(vocabulary, source, options):
         of_head = dict(zip(names, lexicon_inputs(outputs), strict=True))
         return FORMS[form](body.latent_head, {**of_head, "targets": inputs["targets"]})
 
-    return measure([Call(body, inputs, functools.partial(run, form), backward=True) for form in options.forms], options)
-
-
-def measure(calls, options):
-    """Milliseconds and mebibytes of every call, in turn."""
-    seconds = side_by_side(calls, options.seconds)
-    return [1e3 * one for one in seconds], [call.peak_bytes() / 2**20 for call in calls]
+    return [Call(body, inputs, functools.partial(run, form), backward=True) for form in options.forms]
 
 
 def main():
@@ -135,17 +126,17 @@ def main():
     options = parser.parse_args()
     if options.whole and "keras" in options.forms:
         options.forms.remove("keras")
+    calls_of = transformers_of if options.whole else layers_of
+    sizes = [(vocabulary, source) for vocabulary in options.vocabulary for source in options.source]
+    peaks = [[call.peak_bytes() for call in calls_of(*size, options)] for size in sizes]
     rows = []
-    for vocabulary in options.vocabulary:
-        for source in options.source:
-            run = measure_whole if options.whole else measure_layer
-            milliseconds, mebibytes = run(vocabulary, source, options)
-            ratios = [
-                f"{one / milliseconds[0]:.2f} ({size:.0f} MiB)"
-                for one, size in zip(milliseconds, mebibytes, strict=True)
-            ]
-            rows.append([f"V {vocabulary}, J {source}", f"{milliseconds[0]:.0f} ms", *ratios])
-            print(*rows[-1], flush=True)
+    for (vocabulary, source), of_size in zip(sizes, peaks, strict=True):
+        seconds = side_by_side(calls_of(vocabulary, source, options), options.seconds)
+        ratios = [
+            f"{one / seconds[0]:.2f} ({peak / 2**20:.0f} MiB)" for one, peak in zip(seconds, of_size, strict=True)
+        ]
+        rows.append([f"V {vocabulary}, J {source}", f"{1e3 * seconds[0]:.0f} ms", *ratios])
+        print(*rows[-1], flush=True)
     print(f"\n{BACKEND}, batch {options.batch}, width {options.width}, forward and backward\n")
     print(markdown_table(["sizes", options.forms[0], *options.forms], rows))
 

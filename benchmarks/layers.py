@@ -57,57 +57,66 @@ def call(layer, inputs):
 
 
 def measure(options):
-    """Yield one result a layer, length and direction."""
+    """Yield one result a layer, length and direction: all of memory first."""
+    for place, length, keras_layer, layers, inputs in cases(options):
+        baseline = Call(keras_layer, inputs, call, backward=True).peak_bytes()
+        for name, layer in layers.items():
+            yield {
+                "what": "memory",
+                "place": place,
+                "layer": name,
+                "length": length,
+                "keras_mebibytes": baseline / 2**20,
+                "mebibytes": Call(layer, inputs, call, backward=True).peak_bytes() / 2**20,
+            }
+    for place, length, keras_layer, layers, inputs in cases(options):
+        for what, backward in (("forward", False), ("gradient", True)):
+            baseline = Call(keras_layer, inputs, call, backward)
+            for name, layer in layers.items():
+                seconds = side_by_side([baseline, Call(layer, inputs, call, backward)], options.seconds)
+                yield {
+                    "what": what,
+                    "place": place,
+                    "layer": name,
+                    "length": length,
+                    "keras_milliseconds": 1e3 * seconds[0],
+                    "milliseconds": 1e3 * seconds[1],
+                    "time": seconds[1] / seconds[0],
+                }
+
+
+def cases(options):
+    """Yield place and length, Keras' layer, ours by name, and their inputs."""
     for place in options.places:
         for length in options.lengths:
-            keras_layer, layers = layers_of(place, options.layers, length, options)
-            inputs = inputs_of(place, length, options)
-            for backward in (False, True):
-                baseline = Call(keras_layer, inputs, call, backward)
-                baseline_bytes = baseline.peak_bytes()
-                for name, layer in layers.items():
-                    ours = Call(layer, inputs, call, backward)
-                    seconds = side_by_side([baseline, ours], options.seconds)
-                    yield {
-                        "place": place,
-                        "layer": name,
-                        "length": length,
-                        "backward": backward,
-                        "keras_milliseconds": 1e3 * seconds[0],
-                        "milliseconds": 1e3 * seconds[1],
-                        "time": seconds[1] / seconds[0],
-                        "keras_mebibytes": baseline_bytes / 2**20,
-                        "mebibytes": ours.peak_bytes() / 2**20,
-                    }
+            yield place, length, *layers_of(place, options.layers, length, options), inputs_of(place, length, options)
 
 
 TABLES = {
-    "Forward": (False, "keras_milliseconds", "time"),
-    "Forward and backward": (True, "keras_milliseconds", "time"),
-    "Peak memory of forward and backward, MiB": (True, "keras_mebibytes", "mebibytes"),
+    "Forward": ("forward", "keras_milliseconds", "time"),
+    "Forward and backward": ("gradient", "keras_milliseconds", "time"),
+    "Peak memory of forward and backward, MiB": ("memory", "keras_mebibytes", "mebibytes"),
 }
 
 
 def tables(results):
     """Times as ratios to Keras' layer, whose own are given in milliseconds, and memory; by backend and length."""
-    found = {(r["backend"], r["length"], r["place"], r["layer"], r["backward"]): r for r in results}
+    found = {(r["backend"], r["length"], r["place"], r["layer"], r["what"]): r for r in results}
     columns = list(dict.fromkeys((r["backend"], r["length"]) for r in results))
     texts = []
-    for title, (backward, of_keras, shown) in TABLES.items():
+    for title, (what, of_keras, shown) in TABLES.items():
         rows = []
         for place in dict.fromkeys(r["place"] for r in results):
             names = list(dict.fromkeys(r["layer"] for r in results if r["place"] == place))
             # Keras' layer was measured beside each of ours: their median.
             keras_row = [
-                statistics.median(
-                    r[of_keras] for key, r in found.items() if key[:3] == (*c, place) and key[4] == backward
-                )
+                statistics.median(r[of_keras] for key, r in found.items() if key[:3] == (*c, place) and key[4] == what)
                 for c in columns
             ]
             rows.append([f"{place}: Keras", *(f"{x:.0f}" for x in keras_row)])
             digits = 2 if shown == "time" else 0
             for name in names:
-                cells = [found.get((*c, place, name, backward)) for c in columns]
+                cells = [found.get((*c, place, name, what)) for c in columns]
                 rows.append([f"`{name}`", *("–" if r is None else f"{r[shown]:.{digits}f}" for r in cells)])
         header = ["layer", *(f"{backend} {length}" for backend, length in columns)]
         texts.append(f"{title}\n\n{markdown_table(header, rows)}")
@@ -134,12 +143,12 @@ def main():
     for result in measure(options):
         result = {"backend": BACKEND, **result}
         results.append(result)
-        direction = "forward and backward" if result["backward"] else "forward"
-        print(
-            f"{result['place']} {result['layer']}, length {result['length']}, {direction}: "
-            f"{result['time']:.2f} of {result['keras_milliseconds']:.2f} ms, {result['mebibytes']:.0f} MiB",
-            flush=True,
+        found = (
+            f"{result['mebibytes']:.0f} MiB"
+            if result["what"] == "memory"
+            else f"{result['time']:.2f} of {result['keras_milliseconds']:.2f} ms"
         )
+        print(f"{result['place']} {result['layer']}, length {result['length']}, {result['what']}: {found}", flush=True)
         if options.output:
             with open(options.output, "a") as file:
                 file.write(json.dumps(result) + "\n")

@@ -43,7 +43,7 @@ class Call:
         return time.perf_counter() - began
 
     def peak_bytes(self):
-        """Most memory that one run needs besides inputs and weights."""
+        """Most memory that one run needs besides inputs and weights; to be asked for before anything is timed."""
         if BACKEND == "jax":
             analysis = self._compiled.memory_analysis()
             return analysis.temp_size_in_bytes + analysis.output_size_in_bytes
@@ -116,7 +116,11 @@ class Call:
 
 
 def _peak_of_the_process(run):
-    """Growth of the peak of the resident memory; what is freed goes back to the system at once."""
+    """Growth of the peak of the resident memory; what is freed goes back to the system at once.
+
+    That costs some layers twice their time, so `side_by_side` ends it; and what is free in the process by then is
+    used in place of what could be counted, so there is no way back.
+    """
     libc = ctypes.CDLL(None)
     libc.mallopt(_M_MMAP_THRESHOLD, _SMALL)
     run()
@@ -126,11 +130,7 @@ def _peak_of_the_process(run):
         file.write("5")
     before = _status("VmRSS")
     run()
-    peak = _status("VmHWM")
-    # Left so, every array would have to be fetched from the system again: twice the time of some layers.
-    for name, size in _USUAL.items():
-        libc.mallopt(name, size)
-    return max(0, peak - before)
+    return max(0, _status("VmHWM") - before)
 
 
 def _status(what):
@@ -140,6 +140,8 @@ def _status(what):
 
 def side_by_side(calls, seconds=1.0, rounds=5):
     """Median seconds of each of several calls, run in turn for at least some seconds and rounds."""
+    for name, size in _USUAL.items():
+        ctypes.CDLL(None).mallopt(name, size)
     for call in calls:
         call()
     times, began = [[] for _ in calls], time.perf_counter()
