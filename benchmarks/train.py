@@ -1,7 +1,7 @@
 """Training speed of the translators: steps and target tokens a second, compilation apart.
 
-Random ids of one length, Adam, dropout as given; every system in one process, one after the other. The time of a step
-is given relative to the first system's.
+Random ids of one length, Adam, dropout as given. The time of a step is given relative to the first system's, whose
+steps are taken in turn with those of every other.
 
   KERAS_BACKEND=jax python benchmarks/train.py
   KERAS_BACKEND=torch python benchmarks/train.py --systems uniform bahdanau --batch 32 --length 30
@@ -37,19 +37,32 @@ class Clock(keras.callbacks.Callback):
         self.seconds.append(time.perf_counter() - self._began)
 
 
-def measure(system, options):
-    """Return the seconds of the first step, and the median of the others."""
-    rng = np.random.default_rng(0)
-    shape = (options.batch, options.length)
-    ids = [rng.integers(4, options.vocabulary, shape).astype("int32") for _ in range(3)]
+def translator(system, options):
+    """A translator to be trained, and the seconds of its first step."""
     model = Translator(BODIES[system.body](options.vocabulary, options.vocabulary, **system.backbone))
     model.compile(optimizer=keras.optimizers.Adam(1e-3, global_clipnorm=1.0))
+    return model, train(model, 2, options)[0]
+
+
+def train(model, steps, options):
+    """Take some steps; return the seconds of each."""
+    rng = np.random.default_rng(0)
+    shape = (options.batch * steps, options.length)
+    ids = [rng.integers(4, options.vocabulary, shape).astype("int32") for _ in range(3)]
     x = {"encoder_token_ids": ids[0], "encoder_padding_mask": np.ones(shape, "bool"), "decoder_token_ids": ids[1]}
-    many = keras.tree.map_structure(lambda a: np.concatenate([a] * (options.steps + 2)), (x, ids[2]))
-    clock = Clock()
-    weights = np.ones(many[1].shape, "float32")
-    model.fit(*many, sample_weight=weights, batch_size=options.batch, shuffle=False, verbose=0, callbacks=[clock])
-    return clock.seconds[0], statistics.median(clock.seconds[2:]), model.count_params()
+    clock, fit = Clock(), {"batch_size": options.batch, "shuffle": False, "verbose": 0}
+    model.fit(x, ids[2], sample_weight=np.ones(shape, "float32"), callbacks=[clock], **fit)
+    return clock.seconds
+
+
+def in_turn(models, options):
+    """The median seconds of a step of each of several models."""
+    seconds = [[] for _ in models]
+    for _ in range(options.rounds):
+        for model, of_model in zip(models, seconds, strict=True):
+            # The first step of a fit waits for more than itself.
+            of_model.extend(train(model, options.steps + 1, options)[1:])
+    return [statistics.median(of_model) for of_model in seconds]
 
 
 def main():
@@ -58,17 +71,20 @@ def main():
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--length", type=int, default=16)
     parser.add_argument("--vocabulary", type=int, default=8000)
-    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--steps", type=int, default=4, help="steps in a row, before another system has its turn")
+    parser.add_argument("--rounds", type=int, default=2)
     add_override_argument(parser)
     options = parser.parse_args()
     rows, baseline = [], None
     for name in options.systems:
-        first, step, parameters = measure(SYSTEMS[name].override(**options.set), options)
-        baseline = baseline or step
+        model, first = translator(SYSTEMS[name].override(**options.set), options)
+        baseline = baseline or model
+        seconds = in_turn([baseline, model] if model is not baseline else [model], options)
+        of_baseline, step = seconds[0], seconds[-1]
         tokens = options.batch * options.length / step
-        figures = [f"{step / baseline:.2f}", f"{1 / step:.2f}", f"{tokens:.0f}", f"{first - step:.1f}"]
-        rows.append([name, *figures, f"{parameters / 1e6:.1f} M"])
-        print(f"{name}: {1 / step:.2f} steps/s", flush=True)
+        figures = [f"{step / of_baseline:.2f}", f"{1 / step:.2f}", f"{tokens:.0f}", f"{first - step:.1f}"]
+        rows.append([name, *figures, f"{model.count_params() / 1e6:.1f} M"])
+        print(f"{name}: {1 / step:.2f} steps/s, {step / of_baseline:.2f} times as long a step", flush=True)
     print(f"\n{keras.config.backend()}, batch {options.batch}, length {options.length}, V {options.vocabulary}\n")
     print(
         markdown_table(["system", "time of a step", "steps/s", "target tokens/s", "compilation s", "parameters"], rows)

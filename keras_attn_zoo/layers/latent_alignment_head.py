@@ -150,10 +150,10 @@ class LatentAlignmentHead(keras.layers.Layer):
 
     def prepare(self, encoded, mask=None):
         """Compute what depends on the source alone: the memory of `step`."""
-        right = self._logits(self.maps["encoder"](ops.cast(encoded, self.compute_dtype)))
+        encoded = ops.cast(encoded, self.compute_dtype)
         if mask is not None:
-            right = ops.where(ops.cast(mask, "bool")[..., None], right, 0.0)
-        return exponentials(right)
+            encoded = _without_unused(encoded, ops.cast(mask, "bool"))
+        return exponentials(self._logits(self.maps["encoder"](encoded)))
 
     def step(self, prior, embedded, states, memory, top_k=None):
         """Log-probabilities of all tokens `(rows, vocabulary)` at one position.
@@ -174,10 +174,10 @@ class LatentAlignmentHead(keras.layers.Layer):
         return ops.reshape(log_mixture(prior, left, memory), (-1, self.vocabulary_size))
 
     def _parts(self, prior, embedded, states, encoded):
-        """Prior and logits in float32; source positions that no row may use have logits that disturb nobody."""
+        """Prior and logits, in float32."""
         prior = ops.cast(prior, "float32")
-        left, right = self.lexicon(*(ops.cast(x, self.compute_dtype) for x in (embedded, states, encoded)))
-        return prior, left, ops.where(ops.any(prior > 0, axis=1)[..., None], right, 0.0)
+        embedded, states, encoded = (ops.cast(x, self.compute_dtype) for x in (embedded, states, encoded))
+        return prior, *self.lexicon(embedded, states, _without_unused(encoded, ops.any(prior > 0, axis=1)))
 
     def _count(self):
         """How many positions training sums over; 0 for all."""
@@ -227,6 +227,11 @@ class LatentAlignmentHead(keras.layers.Layer):
             "top_k": self.top_k,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
         }
+
+
+def _without_unused(encoded, used):
+    """Encoder states, 0 where no row may use them: such logits are 0, and disturb nobody."""
+    return ops.where(used[..., None], encoded, ops.zeros_like(encoded))
 
 
 def _most_likely(prior, count):
