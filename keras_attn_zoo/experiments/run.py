@@ -101,11 +101,15 @@ class _Filtered:
         return iter(filter_pairs(self.pairs, self.pair_filter))
 
 
+def _longest_translation(max_tokens):
+    return math.ceil(max_tokens * ROOM_FOR_TRANSLATIONS)
+
+
 def build_translator(system, subword_paths, max_tokens):
     """Build a system's translator, with fresh weights drawn from the system's seed."""
     keras.utils.set_random_seed(system.seed)
     source, target = (Path(path).read_bytes() for path in subword_paths)
-    length = math.ceil(max_tokens * ROOM_FOR_TRANSLATIONS)
+    length = _longest_translation(max_tokens)
     preprocessor = TranslationPreprocessor(
         TranslationTokenizer(source, config_file="source_tokenizer.json"),
         TranslationTokenizer(target),
@@ -162,6 +166,12 @@ def train_system(system, corpus, folder, data_folder=None, resume=False, say=lam
     Example:
         >>> train_system(SYSTEMS["uniform"], embedded_corpus(), "runs/uniform")  # doctest: +SKIP
     """
+    longest = _longest_translation(system.data.max_tokens)
+    if system.backbone.get("max_length", longest) < longest:
+        raise UserError(
+            f"max_length={system.backbone['max_length']} is less than the {longest} tokens that a translation may have "
+            f"with max_tokens={system.data.max_tokens}: leave max_length out, or lower max_tokens."
+        )
     run = RunFolder(folder)
     training = system.training
     run.check_free(resume, beside=("data",))
