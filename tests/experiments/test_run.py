@@ -184,7 +184,7 @@ def test_settings_round_trip_and_unknown_ones_are_listed():
 
 def test_no_run_begins_that_could_not_translate_as_long_as_it_may(corpus, tmp_path):
     system = System("short", {"width": 8, "num_heads": 2, "max_length": 24}, body="transformer").override(max_tokens=20)
-    with pytest.raises(UserError, match="max_length=24 is less than the 25 tokens .* with max_tokens=20"):
+    with pytest.raises(UserError, match=r"max_length=24 is less than the 25 tokens .* with max_tokens=20"):
         train_system(system, corpus, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
