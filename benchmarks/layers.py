@@ -56,10 +56,17 @@ def call(layer, inputs):
     return layer(query, use_causal_mask=True)
 
 
+def weighed(inputs):
+    """`call` times random numbers: a gradient of ones alone, which a sum has, would be simplified."""
+    numbers = np.random.default_rng(1).normal(size=inputs["query"].shape).astype("float32")
+    numbers = keras.ops.convert_to_tensor(numbers)
+    return lambda layer, inputs: call(layer, inputs) * numbers
+
+
 def measure(options):
     """Yield one result a layer, length and direction: all of memory first."""
     for place, length, keras_layer, layers, inputs in cases(options):
-        baseline = Call(keras_layer, inputs, call, backward=True).peak_bytes()
+        baseline = Call(keras_layer, inputs, weighed(inputs), backward=True).peak_bytes()
         for name, layer in layers.items():
             yield {
                 "what": "memory",
@@ -67,13 +74,13 @@ def measure(options):
                 "layer": name,
                 "length": length,
                 "keras_mebibytes": baseline / 2**20,
-                "mebibytes": Call(layer, inputs, call, backward=True).peak_bytes() / 2**20,
+                "mebibytes": Call(layer, inputs, weighed(inputs), backward=True).peak_bytes() / 2**20,
             }
     for place, length, keras_layer, layers, inputs in cases(options):
-        for what, backward in (("forward", False), ("gradient", True)):
-            baseline = Call(keras_layer, inputs, call, backward)
+        for what, function, backward in (("forward", call, False), ("gradient", weighed(inputs), True)):
+            baseline = Call(keras_layer, inputs, function, backward)
             for name, layer in layers.items():
-                seconds = side_by_side([baseline, Call(layer, inputs, call, backward)], options.seconds)
+                seconds = side_by_side([baseline, Call(layer, inputs, function, backward)], options.seconds)
                 yield {
                     "what": what,
                     "place": place,

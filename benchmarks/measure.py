@@ -8,6 +8,12 @@ import keras
 from keras import ops, tree
 
 BACKEND = keras.config.backend()
+if BACKEND == "torch":
+    import torch
+
+    # As XLA and TensorFlow do by themselves: the weights of a sharp softmax would make products ten times as slow.
+    # Before any work, because threads take it over from the one that starts them.
+    torch.set_flush_denormal(True)
 # glibc's names of the size from which memory comes from the system, and goes back to it when it is freed; and of what
 # may lie free before it goes back too.
 _M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD = -3, -1
