@@ -93,7 +93,8 @@ class ExpandedKeyValueAttention(MultiHeadAttention):
     def initial_state(self, memory, batch_size=None):
         """The pair that c_0 = 0 makes."""
         batch = ops.shape(memory["mask"])[0]
-        key, value = self._by_head(ops.broadcast_to(self._pair_bias(), (batch, self._pair_bias().shape[0])))
+        bias = self._pair_bias()
+        key, value = self._by_head(ops.broadcast_to(bias, (batch, bias.shape[0])))
         return {"key": key, "value": value}
 
     def step(self, query, memory, state):
