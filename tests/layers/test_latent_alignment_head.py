@@ -210,6 +210,22 @@ def test_a_step_of_beams_equals_the_naive_sum(scale, top_k):
     assert_close(found[some], wanted.reshape(BATCH * TARGET, -1)[some])
 
 
+def test_what_stands_at_padding_disturbs_nobody():
+    inputs = inputs_of()
+    head = head_of(inputs)
+    spoilt = {**inputs, "encoded": inputs["encoded"].copy()}
+    spoilt["encoded"][0, -2:] = np.nan
+    mask = np.ones((BATCH, 5), "bool")
+    mask[0, -2:] = False
+    for with_targets in (True, False):
+        call = compiled(lambda inputs, targets=TARGETS if with_targets else None: head(**inputs, targets=targets))
+        for clean, found in zip(*(keras.tree.flatten(call(x)) for x in (inputs, spoilt)), strict=True):
+            np.testing.assert_array_equal(found, clean)
+    rows = [ops.convert_to_tensor(inputs[name][:, 0]) for name in ("prior", "embedded", "states")]
+    steps = [head.step(*rows, head.prepare(ops.convert_to_tensor(x["encoded"]), mask)) for x in (inputs, spoilt)]
+    np.testing.assert_array_equal(*(ops.convert_to_numpy(x) for x in steps))
+
+
 @pytest.mark.parametrize("arguments", [{}, {"marginalization": "top_k", "top_k": 4}], ids=["exact", "top_k"])
 def test_lengths_unknown_when_traced(arguments):
     head = head_of(inputs_of(), **arguments)
