@@ -222,23 +222,20 @@ def _evaluate(options):
         return
     if not options.runs:
         raise UserError("give a run folder, or --hypotheses and --references.")
+    if options.baseline not in (None, *options.runs):
+        raise UserError(f"the baseline {options.baseline} is not among the runs: name one of them.")
+    several = len(options.top_k) > 1
+    names = [f"{options.name}-k{k}" if several else options.name for k in options.top_k]
     for folder in [] if options.stored else options.runs:
         if options.test:
             pairs, gold = list(open_pairs(_files("test", options.test), options.reverse)), None
         else:
             corpus = corpus_from_description(RunFolder(folder).corpus())
             pairs, gold = list(corpus.splits.test), corpus.gold
-        score_run(
-            folder,
-            pairs,
-            gold,
-            options.name,
-            options.beams,
-            options.length_penalty,
-            options.top_k,
-            show_progress(len(pairs)),
-        )
-    print(results_table(options.runs, options.name))
+        for name, k in zip(names, options.top_k, strict=True):
+            show = show_progress(len(pairs))
+            score_run(folder, pairs, gold, name, options.beams, options.length_penalty, k, show)
+    print(results_table(options.runs, names, baseline=options.baseline))
 
 
 def _align(options):
@@ -356,14 +353,16 @@ def build_parser():
         add_backend_argument(sub)
         return sub
 
-    def search_arguments(sub):
+    def search_arguments(sub, several=False):
         sub.add_argument("--beams", type=_positive, help="hypotheses kept; 1 is greedy (default: the run's)")
         sub.add_argument("--length-penalty", type=float, help="exponent of the length penalty (default: the run's)")
         sub.add_argument(
             "--top-k",
             type=int,
             metavar="K",
-            help="source positions that a latent alignment sums over; 0 for all (default: the run's)",
+            **({"nargs": "+", "default": [None]} if several else {}),
+            help="source positions that a latent alignment sums over; 0 for all (default: the run's)"
+            + ("; of several, each is scored, as NAME-kK" if several else ""),
         )
 
     def attention_arguments(sub, more=(), text=""):
@@ -434,7 +433,8 @@ def build_parser():
         [
             "attn-zoo evaluate runs/bahdanau runs/uniform",
             "attn-zoo evaluate runs/bahdanau --test news.de news.en --name news --beams 12",
-            "attn-zoo evaluate runs/* --stored > table.md",
+            "attn-zoo evaluate runs/* --stored --baseline runs/bahdanau > table.md",
+            "attn-zoo evaluate runs/latent --top-k 1 2 3 6 10 0",
             "attn-zoo evaluate --hypotheses ours.en --references news.en",
         ],
         list_argument="runs",
@@ -446,9 +446,12 @@ def build_parser():
     sub.add_argument("--reverse", action="store_true", help="the second file or column is the source")
     sub.add_argument("--name", default="test", help="of the test set, in the run folder (default: test)")
     sub.add_argument("--stored", action="store_true", help="translate nothing: the table of the scores in the runs")
+    sub.add_argument(
+        "--baseline", type=Path, metavar="RUN", help="one of the runs: mark what differs from it significantly"
+    )
     sub.add_argument("--hypotheses", metavar="FILE", help="translations, one a line")
     sub.add_argument("--references", metavar="FILE", help="their references")
-    search_arguments(sub)
+    search_arguments(sub, several=True)
 
     sub = command(
         "align",

@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import subprocess
 import sys
 
@@ -11,8 +12,9 @@ import pytest
 from keras_attn_zoo import cli
 from keras_attn_zoo.backends import choose_backend
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.run import load_translator
+from keras_attn_zoo.experiments.run import load_translator, train_system
 from keras_attn_zoo.experiments.run_folder import RunFolder
+from tests.tiny_run import TINY
 
 SENTENCES = ["rot haus", "hund geht blau", "katze"]
 
@@ -71,6 +73,46 @@ def test_evaluate_a_run_on_other_text(attn_zoo, trained, tmp_path):
     assert status == 0 and "| tiny" in output and "BLEU" in output
     assert RunFolder(trained).read_scores()["other"]["sentences"] == 2
     assert attn_zoo("evaluate", trained, "--name", "other", "--stored") == (0, output, "")
+
+
+def test_evaluate_counts_of_positions_one_row_each(attn_zoo, trained, corpus, tmp_path):
+    run = train_system(TINY.override(output="latent", epochs=1, teacher_forcing=1.0), corpus, tmp_path / "latent")
+    (tmp_path / "t.tsv").write_text("rot haus\thouse red\nkatze\tcat\n")
+    arguments = ("--test", tmp_path / "t.tsv", "--name", "new", "--top-k", 2, 0)
+    status, output, _ = attn_zoo("evaluate", run.path, *arguments)
+    rows = [line.split("|") for line in output.splitlines() if line.startswith("| latent")]
+    assert status == 0 and [row[2].strip() for row in rows] == ["2", "all"]
+    assert {name: scores["search_top_k"] for name, scores in run.read_scores().items()} == {"new-k2": 2, "new-k0": 0}
+    status, _, error = attn_zoo("evaluate", trained, *arguments)
+    assert status == 2 and "has no latent alignment" in error and error.count("\n") == 1
+
+
+def test_evaluate_marks_what_differs_from_the_baseline(attn_zoo, trained, tmp_path):
+    """The baseline's translations against the references themselves, and against half of them."""
+    references = [f"the {colour} house {number} is here today" for colour in ("red", "blue") for number in range(20)]
+    texts = {
+        "baseline": [line.replace("house", "dog") for line in references],
+        "better": references,
+        "alike": [line.replace("house", "dog").replace("red house 7", "house") for line in references],
+    }
+    runs = [tmp_path / name for name in texts]
+    for run, lines in zip(runs, texts.values(), strict=True):
+        shutil.copytree(trained, run)
+        for part, written in (("hypotheses", lines), ("references", references)):
+            (run / part / "test.txt").write_text("".join(line + "\n" for line in written), encoding="utf-8")
+    status, output, _ = attn_zoo("evaluate", *runs, "--stored", "--baseline", runs[0])
+    bleu = {line.split("|")[1].strip(): line.split("|")[2].strip() for line in output.splitlines() if "|" in line}
+    assert status == 0 and bleu["better"].endswith("**")
+    assert "*" not in bleu["baseline"] + bleu["alike"] and "differs from baseline" in output
+    (runs[1] / "references" / "test.txt").write_text("other\n" * len(references), encoding="utf-8")
+    for arguments, text in (
+        ((*runs, "--stored", "--baseline", runs[0]), "scored on other texts"),
+        ((runs[0], "--stored", "--baseline", runs[1]), "is not among the runs"),
+    ):
+        status, _, error = attn_zoo("evaluate", *arguments)
+        assert status == 2 and text in error and error.count("\n") == 1
+    (runs[1] / "references" / "test.txt").unlink()
+    assert "holds no references of 'test'" in attn_zoo("evaluate", *runs, "--stored", "--baseline", runs[0])[2]
 
 
 def test_align_scores_against_gold_of_either_index_base(attn_zoo, trained, tmp_path):

@@ -70,6 +70,7 @@ def _run(recipe, options):
     from keras_attn_zoo.cli import corpus_from_options, say, show_progress
     from keras_attn_zoo.errors import UserError
     from keras_attn_zoo.experiments.run import draw_run, score_run, train_system
+    from keras_attn_zoo.experiments.run_folder import RunFolder
     from keras_attn_zoo.experiments.table import results_table
     from keras_attn_zoo.files import write_text
 
@@ -85,7 +86,9 @@ def _run(recipe, options):
             if not run.read_scores():
                 score_run(folder, corpus.splits.test, corpus.gold, progress=show_progress(len(corpus.splits.test)))
                 draw_run(folder, corpus.splits.test, corpus.gold)
-    table = results_table(folders, paper={name: recipe.entries[name].paper for name in options.systems})
+    paper = {name: recipe.entries[name].paper for name in options.systems}
+    baseline = folders[0] if RunFolder(folders[0]).read_scores() else None
+    table = results_table(folders, paper=paper, baseline=baseline)
     text = "\n\n".join(part for part in (f"# {recipe.title}", table, recipe.note) if part) + "\n"
     write_text(options.out / "results.md", text)
     print(text)

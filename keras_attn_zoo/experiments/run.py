@@ -256,7 +256,7 @@ def _translator_of_round(system, data, number):
 
 
 def _teacher_forcing(training):
-    if training.teacher_forcing == 1.0 and training.teacher_forcing_end in (None, 1.0):
+    if not training.samples_tokens:
         return None
     return TeacherForcing(training.teacher_forcing, training.teacher_forcing_end, training.teacher_forcing_steps)
 
@@ -309,12 +309,14 @@ def load_translator(path, beams=None, length_penalty=None, search_top_k=None):
     given = {"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k}
     # Made anew, the settings are checked.
     search = dataclasses.replace(search, **{name: value for name, value in given.items() if value is not None})
+    if search.search_top_k is not None and translator.backbone.latent_head is None:
+        raise UserError(f"{path} has no latent alignment: it takes no search_top_k; received {search.search_top_k}.")
     translator.compile(sampler=BeamSearch(search.beams, search.length_penalty), search_top_k=search.search_top_k)
     return translator
 
 
 def score_run(folder, pairs, gold=None, name="test", beams=None, length_penalty=None, search_top_k=None, progress=None):
-    """Translate and score a test set; write hypotheses, scores and alignments into the run folder.
+    """Translate and score a test set; write hypotheses, references, scores and alignments into the run folder.
 
     Args:
         folder: the run folder of a trained system.
@@ -340,7 +342,8 @@ def score_run(folder, pairs, gold=None, name="test", beams=None, length_penalty=
     found = translator.translate(sources, batch_size=search.batch_size, clock=clock, progress=report)
     seconds = time.perf_counter() - began
     hypotheses = [best[0].text for best in found]
-    write_text(run.hypotheses(name), "".join(text + "\n" for text in hypotheses))
+    for path, lines in ((run.hypotheses(name), hypotheses), (run.references(name), references)):
+        write_text(path, "".join(text + "\n" for text in lines))
     scores = {
         "system": system.name,
         "sentences": len(pairs),

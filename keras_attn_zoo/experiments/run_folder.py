@@ -60,6 +60,10 @@ class RunFolder:
         """File of the translations of a test set."""
         return self.path / "hypotheses" / f"{name}.txt"
 
+    def references(self, name):
+        """File of the given translations of a test set."""
+        return self.path / "references" / f"{name}.txt"
+
     def alignment(self, name):
         """File of the word alignments of a test set."""
         return self.path / "alignments" / f"{name}.align"

@@ -153,6 +153,11 @@ class TrainingSettings(_Checked):
         "pretraining_rounds": _at_least(1),
     }
 
+    @property
+    def samples_tokens(self):
+        """Whether the decoder is ever fed its own guesses."""
+        return self.teacher_forcing < 1 or self.teacher_forcing_end not in (None, 1)
+
 
 @dataclasses.dataclass(frozen=True)
 class SearchSettings(_Checked):
@@ -201,11 +206,22 @@ class System:
     body: str = "rnn"
 
     def __post_init__(self):
-        """Check the body, and the names of its settings."""
+        """Check the body, the names of its settings, and that settings fit together."""
         if self.body not in BODIES:
             raise UserError(f"the setting body must be one of {', '.join(BODIES)}; received {self.body!r}.")
         if self.training.pretraining_rounds is not None and self.body != "rnn":
             raise UserError(f"pretraining_rounds adds encoder layers of an RNN; received body={self.body!r}.")
+        latent = self.backbone.get("output") == "latent"
+        if self.training.samples_tokens and (latent or self.body != "rnn"):
+            raise UserError(
+                "only an RNN without a latent alignment is trained on tokens of its own: leave teacher_forcing and "
+                f"teacher_forcing_end at 1; received body={self.body!r}, output={self.backbone.get('output')!r}."
+            )
+        if self.search.search_top_k is not None and not latent:
+            raise UserError(
+                "search_top_k counts the source positions of a latent alignment, and needs output='latent'; "
+                f"received search_top_k={self.search.search_top_k}."
+            )
         for key in self.backbone:
             if key not in BODIES[self.body]:
                 raise UserError(

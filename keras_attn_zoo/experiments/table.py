@@ -2,15 +2,23 @@
 
 from pathlib import Path
 
+from keras_attn_zoo.data.corpus import read_lines
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.evaluation.text_scores import compare_systems
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.training.progress import clock_time
 
+METRICS = {"BLEU": "bleu", "chrF": "chrf", "TER": "ter"}
+
+
+def _metric(metric):
+    return lambda s: f"{s['text']['metrics'][metric]['score']:.1f}"
+
+
 # Heading, and how a row's scores give the cell; a score that is not there gives a dash.
 COLUMNS = {
-    "BLEU": lambda s: f"{s['text']['metrics']['bleu']['score']:.1f}",
-    "chrF": lambda s: f"{s['text']['metrics']['chrf']['score']:.1f}",
-    "TER": lambda s: f"{s['text']['metrics']['ter']['score']:.1f}",
+    "K": lambda s: f"{s['search_top_k'] or 'all'}" if s["search_top_k"] is not None else "–",
+    **{heading: _metric(metric) for heading, metric in METRICS.items()},
     "perplexity": lambda s: f"{s['perplexity']:.2f}",
     "accuracy": lambda s: f"{100 * s['accuracy']:.1f} %",
     "AER": lambda s: f"{100 * s['alignment']['aer']:.1f}",
@@ -23,30 +31,36 @@ COLUMNS = {
 }
 
 
-def results_table(folders, name="test", paper=None):
+def results_table(folders, name="test", paper=None, baseline=None):
     """Return a Markdown table of scored runs.
 
-    Times are wall time without compilation, which has a column of its own.
+    Times are wall time without compilation, which has a column of its own. K
+    is the number of source positions that a latent alignment was searched with,
+    where that is not the run's own.
 
     Args:
         folders: run folders; one that was not scored on the test set is left out.
-        name: of the test set.
+        name: of the test set, or a list of names, with a row for each.
         paper: `{system: {column: figure}}` of a paper, set beside ours in brackets.
+        baseline: one of the folders; scores that differ from its own by a paired bootstrap get a star where
+            p < 0.05, and two where p < 0.01.
 
     Raises:
-        UserError: not one of the runs was scored.
+        UserError: not one of the runs was scored, or runs to be compared were scored on other text.
 
     Example:
         >>> print(results_table(["runs/bahdanau", "runs/uniform"]))  # doctest: +SKIP
     """
     paper = paper or {}
     rows, signatures = [], set()
-    for folder in map(Path, folders):
-        scores = RunFolder(folder).read_scores().get(name)
-        if scores is None:
-            continue
+    folders, names = [Path(folder) for folder in folders], [name] if isinstance(name, str) else name
+    scored = [(folder, name) for folder in folders for name in names if name in RunFolder(folder).read_scores()]
+    stars = {} if baseline is None else {name: _stars(scored, name, Path(baseline)) for name in names}
+    for folder, name in scored:
+        scores = RunFolder(folder).read_scores()[name]
         figures = paper.get(folder.name, {})
-        cells = [_cell(get, scores, figures.get(column)) for column, get in COLUMNS.items()]
+        marks = stars.get(name, {}).get(folder, {})
+        cells = [_cell(get, scores, marks.get(column, ""), figures.get(column)) for column, get in COLUMNS.items()]
         rows.append([folder.name, *cells])
         signatures.update(f"{key}: {one['signature']}" for key, one in scores["text"]["metrics"].items())
         signatures.add(
@@ -54,16 +68,44 @@ def results_table(folders, name="test", paper=None):
             f"{scores['sentences']} sentences; trained under {scores['training']['environment']}"
         )
     if not rows:
-        raise UserError(f"no run is scored on {name!r} yet: evaluate one first.")
+        raise UserError(f"no run is scored on {' or '.join(map(repr, names))} yet: evaluate one first.")
+    if any(stars.values()):
+        signatures.add(f"*, **: differs from {Path(baseline).name}, p < 0.05, p < 0.01; paired bootstrap, 1000 samples")
     columns = ["system", *COLUMNS]
     used = [i for i in range(len(columns)) if any(row[i] != "–" for row in rows)]
     headings, *body = [[line[i] for i in used] for line in (columns, *rows)]
     return markdown_table(headings, body) + "\n\n" + "\n".join(f"- {line}" for line in sorted(signatures))
 
 
-def _cell(get, scores, figure):
+def _stars(scored, name, baseline):
+    """Marks of the scores that differ from the baseline's: `{folder: {column: mark}}`."""
+    texts, references = {}, {}
+    for folder in (folder for folder, one in scored if one == name):
+        run = RunFolder(folder)
+        if not run.references(name).exists():
+            raise UserError(f"{folder} holds no references of {name!r}: evaluate it anew to compare it.")
+        texts[folder] = list(read_lines(run.hypotheses(name)))
+        references[folder] = list(read_lines(run.references(name)))
+    if baseline not in texts:
+        raise UserError(f"the baseline {baseline} is not among the runs that are scored on {name!r}: name one of them.")
+    for folder, lines in references.items():
+        if lines != references[baseline]:
+            raise UserError(f"{folder} and {baseline} were scored on other texts: evaluate both on the same one.")
+    if len(texts) == 1:
+        return {}
+    found = compare_systems(baseline, texts, references[baseline])
+    return {folder: {column: _star(found[folder][metric]) for column, metric in METRICS.items()} for folder in texts}
+
+
+def _star(score):
+    if score.p_value is None or score.p_value >= 0.05:
+        return ""
+    return "**" if score.p_value < 0.01 else "*"
+
+
+def _cell(get, scores, mark, figure):
     try:
-        cell = get(scores)
+        cell = get(scores) + mark
     except (KeyError, TypeError):
         cell = "–"
     return cell if figure is None else f"{cell} (paper: {figure})"

@@ -182,6 +182,18 @@ def test_settings_round_trip_and_unknown_ones_are_listed():
         System.from_dict({**TINY.to_dict(), "colour": "red"})
 
 
+def test_settings_that_do_not_fit_together_are_refused():
+    plain = System("plain", {"width": 8, "num_heads": 2}, body="transformer")
+    for system, settings, text in (
+        (TINY, {"output": "latent"}, "received body='rnn', output='latent'"),
+        (plain, {"teacher_forcing_end": 0.5}, "received body='transformer'"),
+        (plain, {"pretraining_rounds": 1}, "adds encoder layers of an RNN"),
+        (TINY, {"search_top_k": 0}, "search_top_k=0"),
+    ):
+        with pytest.raises(UserError, match=text):
+            system.override(**settings)
+
+
 def test_no_run_begins_that_could_not_translate_as_long_as_it_may(corpus, tmp_path):
     system = System("short", {"width": 8, "num_heads": 2, "max_length": 24}, body="transformer").override(max_tokens=20)
     with pytest.raises(UserError, match=r"max_length=24 is less than the 25 tokens .* with max_tokens=20"):
