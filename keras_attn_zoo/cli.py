@@ -326,6 +326,22 @@ def _plot_curves(options):
     say(f"wrote {options.output}")
 
 
+def _plot_top_k(options):
+    from keras_attn_zoo.analysis.pictures import plot_curves
+    from keras_attn_zoo.experiments.run import curves_over_top_k
+    from keras_attn_zoo.experiments.table import METRICS, steady_translation_seconds
+
+    def value(scores):
+        if options.key == "seconds":
+            return steady_translation_seconds(scores)
+        return scores["text"]["metrics"][METRICS[options.key]]["score"]
+
+    curves, ticks = curves_over_top_k(options.runs, options.name, value)
+    ylabel = "seconds of translation" if options.key == "seconds" else options.key
+    plot_curves(curves, options.output, ylabel, xlabel="source positions summed over in search", ticks=ticks)
+    say(f"wrote {options.output}")
+
+
 def build_parser():
     """Return the parser of `attn-zoo`."""
     parser = argparse.ArgumentParser(
@@ -512,6 +528,22 @@ def build_parser():
     )
     sub.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run folders")
     sub.add_argument("--key", default="val_loss", help="a number of the log (default: val_loss)")
+    sub.add_argument("--output", type=Path, required=True, metavar="FILE", help="picture: .png, .pdf or .svg")
+    sub = command(
+        "top-k",
+        _plot_top_k,
+        "draw a score of latent alignments over the number of source positions in search, as evaluated with --top-k",
+        [
+            "attn-zoo plot top-k runs/top-6 runs/exact --output bleu.png",
+            "attn-zoo plot top-k runs/top-6 runs/exact --key seconds --output seconds.png",
+        ],
+        kinds,
+    )
+    sub.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run folders")
+    sub.add_argument(
+        "--key", default="BLEU", choices=("BLEU", "chrF", "TER", "seconds"), help="what is drawn (default: BLEU)"
+    )
+    sub.add_argument("--name", default="test", help="of the test set, in the run folder (default: test)")
     sub.add_argument("--output", type=Path, required=True, metavar="FILE", help="picture: .png, .pdf or .svg")
     return parser
 

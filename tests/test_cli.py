@@ -12,7 +12,7 @@ import pytest
 from keras_attn_zoo import cli
 from keras_attn_zoo.backends import choose_backend
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.run import load_translator, train_system
+from keras_attn_zoo.experiments.run import curves_over_top_k, load_translator, train_system
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from tests.tiny_run import TINY
 
@@ -83,6 +83,13 @@ def test_evaluate_counts_of_positions_one_row_each(attn_zoo, trained, corpus, tm
     rows = [line.split("|") for line in output.splitlines() if line.startswith("| latent")]
     assert status == 0 and [row[2].strip() for row in rows] == ["2", "all"]
     assert {name: scores["search_top_k"] for name, scores in run.read_scores().items()} == {"new-k2": 2, "new-k0": 0}
+    curves, ticks = curves_over_top_k([run.path], "new", lambda scores: scores["search_top_k"])
+    assert ticks == {0: 2, 1: "all"} and curves == {"latent": ([0, 1], [2, 0])}
+    picture = tmp_path / "k.png"
+    plot = ("plot", "top-k", run.path, "--key", "seconds", "--output", picture)
+    assert attn_zoo(*plot, "--name", "new")[0] == 0 and picture.read_bytes().startswith(b"\x89PNG")
+    status, _, error = attn_zoo(*plot)
+    assert status == 2 and "evaluate it with --top-k" in error and error.count("\n") == 1
     status, _, error = attn_zoo("evaluate", trained, *arguments)
     assert status == 2 and "has no latent alignment" in error and error.count("\n") == 1
 

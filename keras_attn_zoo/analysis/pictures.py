@@ -264,7 +264,7 @@ def _checked_curve(name, steps, values, log_scale):
     return steps, values
 
 
-def _curves_figure(curves, ylabel, title=None, xlabel="step", log_scale=False):
+def _curves_figure(curves, ylabel, title=None, xlabel="step", log_scale=False, ticks=None):
     """Build the figure of `plot_curves`."""
     if not curves:
         raise UserError("there are no curves to draw: give at least one run.")
@@ -280,7 +280,7 @@ def _curves_figure(curves, ylabel, title=None, xlabel="step", log_scale=False):
             color=colours[k % len(colours)],
             linestyle=_LINE_STYLES[k // 5 % len(_LINE_STYLES)],
             linewidth=1.5,
-            marker="o" if len(steps) == 1 else None,
+            marker="o" if len(steps) == 1 or ticks else None,
         )[0]
         for k, (steps, values) in enumerate(checked.values())
     ]
@@ -288,6 +288,8 @@ def _curves_figure(curves, ylabel, title=None, xlabel="step", log_scale=False):
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(LogFormatter())
         axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
+    if ticks:
+        axes.set_xticks(list(ticks), [str(label) for label in ticks.values()])
     axes.set_xlabel(xlabel, parse_math=False)
     axes.set_ylabel(ylabel, parse_math=False)
     if title:
@@ -302,8 +304,8 @@ def _curves_figure(curves, ylabel, title=None, xlabel="step", log_scale=False):
     return figure
 
 
-def plot_curves(curves, path, ylabel, title=None, xlabel="step", log_scale=False):
-    """Draw one value of several runs over the steps of training.
+def plot_curves(curves, path, ylabel, title=None, xlabel="step", log_scale=False, ticks=None):
+    """Draw one value of several runs over the steps of training, or over whatever it depends on.
 
     Args:
         curves: `{name of the run: (steps, values)}`, in the order of the legend. A run with
@@ -313,6 +315,7 @@ def plot_curves(curves, path, ylabel, title=None, xlabel="step", log_scale=False
         title: stands above the picture.
         xlabel: what the steps are.
         log_scale: whether the axis of the values is logarithmic.
+        ticks: `{step: label}`, the only steps there are, each with a marker; by default round numbers are labelled.
 
     Raises:
         UserError: no curve, an empty one, steps and values of different length, a value
@@ -323,4 +326,4 @@ def plot_curves(curves, path, ylabel, title=None, xlabel="step", log_scale=False
     """
     file_type = _checked_suffix(path)
     with _style():
-        _save(_curves_figure(curves, ylabel, title, xlabel, log_scale), path, file_type)
+        _save(_curves_figure(curves, ylabel, title, xlabel, log_scale, ticks), path, file_type)

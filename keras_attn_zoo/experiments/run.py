@@ -424,6 +424,35 @@ def curves(folders, key="val_loss"):
     return found
 
 
+def curves_over_top_k(folders, name, value):
+    """Return a score of runs over the number of source positions in search, for `plot_curves`.
+
+    Args:
+        folders: run folders of latent alignments, scored with several `search_top_k`.
+        name: of the test set; its scores are those of any name that begins so.
+        value: function of a dict of scores that gives the number.
+
+    Returns:
+        curves `{run: (steps, values)}` and ticks `{step: label}`; all positions stand behind the largest count.
+
+    Raises:
+        UserError: a run was not scored with any count.
+    """
+    found = {}
+    for folder in map(Path, folders):
+        scores = [s for key, s in RunFolder(folder).read_scores().items() if key.startswith(f"{name}-k")]
+        found[folder.name] = {s["search_top_k"]: value(s) for s in scores if s["search_top_k"] is not None}
+        if not found[folder.name]:
+            raise UserError(f"{folder} was not scored with counts of positions: evaluate it with --top-k 1 2 3 6 0.")
+    counts = sorted({k for values in found.values() for k in values}, key=lambda k: k or math.inf)
+    ticks = {step: k or "all" for step, k in enumerate(counts)}
+    curves = {
+        run: ([step for step, k in enumerate(counts) if k in values], [values[k] for k in counts if k in values])
+        for run, values in found.items()
+    }
+    return curves, ticks
+
+
 def draw_run(folder, pairs, gold=None, count=PICTURES):
     """Draw the attention of a few test sentences, and the curve of the validation loss, into the run folder.
 
