@@ -246,10 +246,13 @@ def _align(options):
     from keras_attn_zoo.experiments.word_alignment import align_by_layer, align_words, score_links
     from keras_attn_zoo.files import write_text
 
-    if options.layer == "best" and not options.gold:
+    pairs = gold = None
+    if not (options.bitext or options.source or options.target or options.gold):
+        pairs, gold = _own_gold(options.model)
+    if pairs is None:
+        pairs = read_bitext(options.bitext, options.source, options.target, options.reverse)
+    if options.layer == "best" and not (gold or options.gold):
         raise UserError("--layer best needs --gold: alignment error rates decide.")
-    pairs = read_bitext(options.bitext, options.source, options.target, options.reverse)
-    gold = None
     if options.gold:
         lengths = [(len(source), len(target)) for source, target in pairs]
         gold = read_alignments(options.gold, options.index_base, options.gold_reverse, lengths=lengths)
@@ -276,10 +279,22 @@ def _align(options):
     text = "".join(format_alignment(Alignment(sure=frozenset(one))) + "\n" for one in links)
     if options.output:
         write_text(options.output, text)
-    elif not options.gold:
+    elif gold is None:
         sys.stdout.write(text)
     if gold is not None:
         print(score_links(links, pairs, gold, options.leave_out))
+
+
+def _own_gold(model):
+    """Word pairs and gold links of a run on the embedded corpus; None and None of anything else."""
+    from keras_attn_zoo.experiments.corpora import corpus_from_description
+    from keras_attn_zoo.experiments.run_folder import RunFolder
+
+    run = RunFolder(model)
+    if not run.config.exists() or "generated" not in run.corpus():
+        return None, None
+    gold = corpus_from_description(run.corpus()).gold
+    return [(source, target) for source, target, _ in gold], [links for *_, links in gold]
 
 
 def _layers(translator, layer):
@@ -477,9 +492,14 @@ def build_parser():
             "attn-zoo align runs/bahdanau --source test.de --target test.en --output test.align",
             "attn-zoo align runs/bahdanau --bitext test.de-en --gold gold.talp --index-base 1",
             "attn-zoo align runs/transformer --bitext test.de-en --gold gold.talp --layer best",
+            "attn-zoo align runs/embedded --layer best",
         ],
     )
-    sub.add_argument("model", help="a run folder, a preset folder, or hf://user/preset")
+    sub.add_argument(
+        "model",
+        help="a run folder, a preset folder, or hf://user/preset; of a run on the embedded corpus, whose test text has "
+        "gold links, no text need be given",
+    )
     sub.add_argument("--source", metavar="FILE", help="source sentences, words apart by spaces")
     sub.add_argument("--target", metavar="FILE", help="their translations")
     sub.add_argument("--bitext", metavar="FILE", help="both in one file: SOURCE ||| TARGET")

@@ -12,8 +12,11 @@ import pytest
 from keras_attn_zoo import cli
 from keras_attn_zoo.backends import choose_backend
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.evaluation.alignments import format_alignment
+from keras_attn_zoo.experiments.corpora import embedded_corpus
 from keras_attn_zoo.experiments.run import curves_over_top_k, load_translator, train_system
 from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.files import read_json, write_json
 from tests.tiny_run import TINY
 
 SENTENCES = ["rot haus", "hund geht blau", "katze"]
@@ -136,6 +139,25 @@ def test_align_scores_against_gold_of_either_index_base(attn_zoo, trained, tmp_p
     status, links, _ = attn_zoo("align", trained, "--bitext", tmp_path / "bitext")
     assert status == 0 and [len(line.split()) for line in links.splitlines()] == [2, 1]
     assert links.splitlines()[1] == "0-0"
+
+
+def test_align_takes_the_gold_of_the_embedded_corpus(attn_zoo, trained, tmp_path):
+    """The same as of the text and the links in files."""
+    run = RunFolder(tmp_path / "run")
+    shutil.copytree(trained, run.path)
+    sizes = {"train": 4, "valid": 2, "test": 6, "seed": 1, "max_words": 8}
+    write_json(run.config, {**read_json(run.config), "corpus": {"generated": sizes}})
+    gold = embedded_corpus(**sizes).gold
+    (tmp_path / "bitext").write_text(
+        "".join(f"{' '.join(s)} ||| {' '.join(t)}\n" for s, t, _ in gold), encoding="utf-8"
+    )
+    (tmp_path / "gold").write_text("".join(format_alignment(links) + "\n" for *_, links in gold), encoding="utf-8")
+    files = ("--bitext", tmp_path / "bitext", "--gold", tmp_path / "gold")
+    for layer in (("--layer", "best"), ()):
+        status, output, _ = attn_zoo("align", run.path, *layer)
+        assert (status, output) == attn_zoo("align", trained, *layer, *files)[:2] and "AER" in output and status == 0
+    status, _, error = attn_zoo("align", trained)
+    assert status == 2 and "give --bitext" in error
 
 
 def test_plots_are_pictures(attn_zoo, trained, tmp_path):
