@@ -16,7 +16,7 @@ from keras_attn_zoo.evaluation.alignments import format_alignment
 from keras_attn_zoo.experiments.corpora import embedded_corpus
 from keras_attn_zoo.experiments.run import curves_over_top_k, load_translator, train_system
 from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.files import read_json, write_json
+from keras_attn_zoo.files import read_json, write_json, write_text
 from tests.tiny_run import TINY
 
 SENTENCES = ["rot haus", "hund geht blau", "katze"]
@@ -148,10 +148,8 @@ def test_align_takes_the_gold_of_the_embedded_corpus(attn_zoo, trained, tmp_path
     sizes = {"train": 4, "valid": 2, "test": 6, "seed": 1, "max_words": 8}
     write_json(run.config, {**read_json(run.config), "corpus": {"generated": sizes}})
     gold = embedded_corpus(**sizes).gold
-    (tmp_path / "bitext").write_text(
-        "".join(f"{' '.join(s)} ||| {' '.join(t)}\n" for s, t, _ in gold), encoding="utf-8"
-    )
-    (tmp_path / "gold").write_text("".join(format_alignment(links) + "\n" for *_, links in gold), encoding="utf-8")
+    write_text(tmp_path / "bitext", "".join(f"{' '.join(s)} ||| {' '.join(t)}\n" for s, t, _ in gold))
+    write_text(tmp_path / "gold", "".join(format_alignment(links) + "\n" for *_, links in gold))
     files = ("--bitext", tmp_path / "bitext", "--gold", tmp_path / "gold")
     for layer in (("--layer", "best"), ()):
         status, output, _ = attn_zoo("align", run.path, *layer)
