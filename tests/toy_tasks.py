@@ -13,6 +13,7 @@ import numpy as np
 
 from keras_attn_zoo.layers import ATTENTIONS
 from keras_attn_zoo.models import TransformerBackbone, Translator
+from keras_attn_zoo.training.schedules import InverseSquareRoot
 
 WORDS, LENGTH = 12, 10
 START, END, FIRST = 2, 3, 4
@@ -51,7 +52,8 @@ def learn(task, steps=1000, **arguments):
     keras.utils.set_random_seed(1)
     vocabulary = FIRST + WORDS
     model = Translator(TransformerBackbone(vocabulary, vocabulary, **{**SIZES, "dropout": 0.0, **arguments}))
-    model.compile(optimizer=keras.optimizers.Adam(3e-3, global_clipnorm=1.0))
+    # Without a warm-up the unscaled products of `luong_dot` can saturate before anything is learned.
+    model.compile(optimizer=keras.optimizers.Adam(InverseSquareRoot(5e-3, 100), global_clipnorm=1.0))
     unseen = batch(task, 512, seed=steps)
     for taken in range(STEPS, steps + STEPS, STEPS):
         x, y, weights = batch(task, 64 * STEPS, seed=taken - STEPS)
