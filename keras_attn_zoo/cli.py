@@ -246,9 +246,8 @@ def _align(options):
     from keras_attn_zoo.experiments.word_alignment import align_by_layer, align_words, score_links
     from keras_attn_zoo.files import write_text
 
-    pairs = gold = None
-    if not (options.bitext or options.source or options.target or options.gold):
-        pairs, gold = _own_gold(options.model)
+    given = options.bitext or options.source or options.target or options.gold
+    pairs, gold = (None, None) if given else _own_gold(options.model)
     if pairs is None:
         pairs = read_bitext(options.bitext, options.source, options.target, options.reverse)
     if options.layer == "best" and not (gold or options.gold):
@@ -396,6 +395,12 @@ def build_parser():
             + ("; of several, each is scored, as NAME-kK" if several else ""),
         )
 
+    def name_argument(sub):
+        sub.add_argument("--name", default="test", help="of the test set, in the run folder (default: test)")
+
+    def picture_argument(sub):
+        sub.add_argument("--output", type=Path, required=True, metavar="FILE", help="picture: .png, .pdf or .svg")
+
     def attention_arguments(sub, more=(), text=""):
         def layer(value):
             return value if value in ("all", "posterior", *more) else _positive(value)
@@ -475,7 +480,7 @@ def build_parser():
         "--test", nargs="+", metavar="FILE", help="SOURCE TARGET or one TSV file; by default the run's own"
     )
     sub.add_argument("--reverse", action="store_true", help="the second file or column is the source")
-    sub.add_argument("--name", default="test", help="of the test set, in the run folder (default: test)")
+    name_argument(sub)
     sub.add_argument("--stored", action="store_true", help="translate nothing: the table of the scores in the runs")
     sub.add_argument(
         "--baseline", type=Path, metavar="RUN", help="one of the runs: mark what differs from it significantly"
@@ -537,7 +542,7 @@ def build_parser():
     sub.add_argument("--beside", nargs="+", default=[], metavar="MODEL", help="draw these models beside the first one")
     sub.add_argument("--subwords", action="store_true", help="draw subwords instead of words")
     attention_arguments(sub)
-    sub.add_argument("--output", type=Path, required=True, metavar="FILE", help="picture: .png, .pdf or .svg")
+    picture_argument(sub)
     sub.add_argument("--beams", type=_positive, help="hypotheses kept (default: the run's)")
     sub = command(
         "curves",
@@ -548,7 +553,7 @@ def build_parser():
     )
     sub.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run folders")
     sub.add_argument("--key", default="val_loss", help="a number of the log (default: val_loss)")
-    sub.add_argument("--output", type=Path, required=True, metavar="FILE", help="picture: .png, .pdf or .svg")
+    picture_argument(sub)
     sub = command(
         "top-k",
         _plot_top_k,
@@ -563,8 +568,8 @@ def build_parser():
     sub.add_argument(
         "--key", default="BLEU", choices=("BLEU", "chrF", "TER", "seconds"), help="what is drawn (default: BLEU)"
     )
-    sub.add_argument("--name", default="test", help="of the test set, in the run folder (default: test)")
-    sub.add_argument("--output", type=Path, required=True, metavar="FILE", help="picture: .png, .pdf or .svg")
+    name_argument(sub)
+    picture_argument(sub)
     return parser
 
 

@@ -59,10 +59,11 @@ def results_table(folders, name="test", paper=None, baseline=None):
     paper = paper or {}
     rows, signatures = [], set()
     folders, names = [Path(folder) for folder in folders], [name] if isinstance(name, str) else name
-    scored = [(folder, name) for folder in folders for name in names if name in RunFolder(folder).read_scores()]
+    every = {folder: RunFolder(folder).read_scores() for folder in folders}
+    scored = [(folder, name) for folder in folders for name in names if name in every[folder]]
     stars = {} if baseline is None else {name: _stars(scored, name, Path(baseline)) for name in names}
     for folder, name in scored:
-        scores = RunFolder(folder).read_scores()[name]
+        scores = every[folder][name]
         figures = paper.get(folder.name, {})
         marks = stars.get(name, {}).get(folder, {})
         cells = [_cell(get, scores, marks.get(column, ""), figures.get(column)) for column, get in COLUMNS.items()]
