@@ -29,6 +29,16 @@ OTHER_BACKEND = "jax" if BACKEND == "torch" else "torch"
 # PyTorch has no XLA, and its own compiler takes minutes. TensorFlow runs once without and once with XLA.
 FITS = [("float32", BACKEND == "jax"), ("mixed_bfloat16", BACKEND != "torch")]
 
+
+@pytest.fixture(autouse=True)
+def without_determinism():
+    """Keras leaves XLA aside while TensorFlow is deterministic, as a test of a run folder made it for its process."""
+    if BACKEND == "tensorflow":
+        from tensorflow.python.framework.config import disable_op_determinism
+
+        disable_op_determinism()
+
+
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 both_policies = pytest.mark.parametrize("policy", TOLERANCE)
 
@@ -80,6 +90,7 @@ def test_gradients_of_a_fit(case, policy, jit_compile, tmp_path):
     model.compile(keras.optimizers.SGD(1.0), [Linear(), Linear()], jit_compile=jit_compile)
     model.save(tmp_path / "model.keras")
     model = keras.saving.load_model(tmp_path / "model.keras")
+    assert model.jit_compile == jit_compile
     before = weights_of(model)
     inputs = {**case.inputs(with_key=True), **case.masks}
     history = model.fit(inputs, list(case.coefficients), batch_size=BATCH, shuffle=False, verbose=0).history
