@@ -43,8 +43,12 @@ def trained(tmp_path_factory, corpus):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Keep tests that share a fixture or cached results in one worker; those of the laws share nothing."""
+    """Keep tests that share a fixture or cached results in one worker; those of the laws share nothing.
+
+    They come last: a worker that is done with its groups takes of them.
+    """
     for item in items:
         if item.path.name != "test_attention_laws.py":
             group = "trained" if "trained" in item.fixturenames else item.path.name
             item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: item.path.name == "test_attention_laws.py")

@@ -70,13 +70,16 @@ def forward(backbone, x):
 
 
 def steps_of(backbone, x, count):
-    """Logits and scores of a search along the given target."""
+    """Logits and scores of a search along the given target, as a loop whose body is compiled once."""
     constants, memory, state = backbone.start_search(x["encoder_token_ids"], x["encoder_padding_mask"], 10)
-    found = []
-    for position in range(count):
-        logits, scores, state = backbone.search_step(x["decoder_token_ids"][:, position], memory, state, constants)
-        found.append({"logits": logits, "scores": scores})
-    return found
+
+    def step(state, token_ids):
+        logits, scores, state = backbone.search_step(token_ids, memory, state, constants)
+        return state, (logits, scores)
+
+    token_ids = keras.ops.transpose(x["decoder_token_ids"][:, :count])
+    _, (logits, scores) = keras.ops.scan(step, state, token_ids)
+    return [{"logits": logits[i], "scores": scores[i]} for i in range(count)]
 
 
 @functools.cache
