@@ -1,7 +1,8 @@
 """Translation speed of the translators: target tokens a second by batch and beams, compilation apart.
 
 Random weights and ids; every sentence is as long as `--length`, on both sides, and no hypothesis ends before. Speeds
-are given relative to the first system's too.
+are given relative to the first system's too. The systems are measured in turn: a machine that grows slower for a
+while does so for all.
 
   KERAS_BACKEND=jax python benchmarks/translate.py --systems transformer ran-all transformer-average
   KERAS_BACKEND=torch python benchmarks/translate.py --systems transformer --batch 32 --beams 1 4 --set width=256
@@ -22,8 +23,8 @@ from keras_attn_zoo.experiments.table import markdown_table
 from keras_attn_zoo.models import Translator
 
 
-def measure(model, batch, beams, options):
-    """Return the seconds of the first search, and the median of the others."""
+def compiled_search(model, batch, beams, options):
+    """Return a function that searches once and returns its seconds, and the seconds that compiling it took."""
     rng = np.random.default_rng(0)
     shape = (batch, options.length)
     prompt = np.zeros((batch, options.length + 1), "int32")
@@ -36,13 +37,15 @@ def measure(model, batch, beams, options):
     }
     model.compile(sampler=BeamSearch(beams, length_penalty=0.6))
     search = model.make_generate_function()
-    seconds = []
-    for _ in range(options.repeats + 1):
+
+    def measure():
         began = time.perf_counter()
         found = search(inputs, stop_token_ids=None)
         keras.ops.convert_to_numpy(found["decoder_token_ids"])
-        seconds.append(time.perf_counter() - began)
-    return seconds[0], statistics.median(seconds[1:])
+        return time.perf_counter() - began
+
+    first = measure()
+    return measure, max(0.0, first - measure())
 
 
 def main():
@@ -53,23 +56,28 @@ def main():
     parser.add_argument("--beams", type=int, nargs="+", default=[1, 4, 12])
     parser.add_argument("--length", type=int, default=30)
     parser.add_argument("--vocabulary", type=int, default=8000)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5)
     add_override_argument(parser)
     options = parser.parse_args()
     columns = [(batch, beams) for batch in options.batch for beams in options.beams]
-    rows, baseline = [], {}
+    models = {}
     for name in options.systems:
         system = SYSTEMS[name].override(**options.set)
-        model = Translator(BODIES[system.body](options.vocabulary, options.vocabulary, **system.backbone))
-        cells, compilation = [], 0.0
-        for batch, beams in columns:
-            first, seconds = measure(model, batch, beams, options)
-            speed = batch * options.length / seconds
-            compilation += max(0.0, first - seconds)
-            relative = speed / baseline.setdefault((batch, beams), speed)
-            cells.append(f"{speed:.0f} ({relative:.2f})")
-            print(f"{name}, batch {batch}, {beams} beams: {speed:.0f} tokens/s ({relative:.2f})", flush=True)
-        rows.append([name, *cells, f"{compilation:.0f}"])
+        models[name] = Translator(BODIES[system.body](options.vocabulary, options.vocabulary, **system.backbone))
+    cells, compilation = {name: [] for name in models}, dict.fromkeys(models, 0.0)
+    for batch, beams in columns:
+        searches, seconds = {}, {name: [] for name in models}
+        for name, model in models.items():
+            searches[name], compiling = compiled_search(model, batch, beams, options)
+            compilation[name] += compiling
+        for _ in range(options.repeats):
+            for name, search in searches.items():
+                seconds[name].append(search())
+        speeds = {name: batch * options.length / statistics.median(one) for name, one in seconds.items()}
+        for name, speed in speeds.items():
+            cells[name].append(f"{speed:.0f} ({speed / speeds[options.systems[0]]:.2f})")
+            print(f"{name}, batch {batch}, {beams} beams: {cells[name][-1]} tokens/s", flush=True)
+    rows = [[name, *cells[name], f"{compilation[name]:.0f}"] for name in models]
     print(f"\n{keras.config.backend()}, {options.length} tokens, V {options.vocabulary}; target tokens/s (relative)\n")
     print(markdown_table(["system", *(f"{batch} / {beams}" for batch, beams in columns), "compilation s"], rows))
 

@@ -8,6 +8,7 @@ from keras_attn_zoo.layers.dropout import Dropout
 from keras_attn_zoo.layers.headed_attention import check_positive
 from keras_attn_zoo.layers.loops import cumulative_sum
 from keras_attn_zoo.layers.masks import combine_masks
+from keras_attn_zoo.layers.products import Dense
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -82,7 +83,7 @@ class AverageAttention(AttentionLayer):
         width = self.input_width = query_shape[-1]
 
         def dense(units, inputs, name, activation=None):
-            layer = keras.layers.Dense(
+            layer = Dense(
                 units,
                 activation=activation,
                 kernel_initializer=self.kernel_initializer.clone(),

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_attn_zoo.layers.products import product
+
 
 class HeadProjection(keras.layers.Layer):
     """Project a sequence for every head: W^n x + b^n.
@@ -34,7 +36,7 @@ class HeadProjection(keras.layers.Layer):
     def call(self, x):
         """Project."""
         length = ops.shape(x)[1]
-        x = ops.matmul(ops.reshape(x, (-1, x.shape[-1])), ops.reshape(self.kernel, (x.shape[-1], -1)))
+        x = product(ops.reshape(x, (-1, x.shape[-1])), ops.reshape(self.kernel, (x.shape[-1], -1)))
         if self.use_bias:
             x = x + ops.reshape(self.bias, (-1,))
         return ops.transpose(ops.reshape(x, (-1, length, self.num_heads, self.head_dim)), (0, 2, 1, 3))
@@ -72,7 +74,7 @@ class HeadMerge(keras.layers.Layer):
         length = ops.shape(contexts)[2]
         kernel = ops.reshape(self.kernel, (-1, self.width))
         joined = ops.reshape(ops.transpose(contexts, (0, 2, 1, 3)), (-1, kernel.shape[0]))
-        joined = ops.matmul(joined, kernel)
+        joined = product(joined, kernel)
         if self.use_bias:
             joined = joined + self.bias
         return ops.reshape(joined, (-1, length, self.width))

@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_attn_zoo.layers.headed_attention import check_positive
 from keras_attn_zoo.layers.log_normalizer import exponentials, log_mixture, log_normalizer
+from keras_attn_zoo.layers.products import product
 
 MARGINALIZATIONS = ("exact", "top_k")
 
@@ -124,7 +125,7 @@ class LatentAlignmentHead(keras.layers.Layer):
     def _logits(self, x):
         kernel = self.kernel if self.embedding is None else self.embedding.embeddings
         kernel = ops.transpose(ops.cast(kernel, self.compute_dtype))
-        logits = ops.matmul(ops.reshape(x, (-1, self.width)), kernel)
+        logits = product(ops.reshape(x, (-1, self.width)), kernel)
         return ops.cast(ops.reshape(logits, (*ops.shape(x)[:2], self.vocabulary_size)), "float32")
 
     def call(self, prior, embedded, states, encoded, targets=None):

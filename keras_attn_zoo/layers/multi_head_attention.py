@@ -77,6 +77,9 @@ class MultiHeadAttention(HeadedAttention):
     def energies(self, query, memory):
         """One matrix product a head."""
         query = self.query_dense(query) * self.key_dim**-0.5
+        if query.shape[2] == 1:
+            # One position: the query lies as it is needed, where all keys would have to be moved.
+            return ops.transpose(ops.matmul(memory["key"], ops.transpose(query, (0, 1, 3, 2))), (0, 1, 3, 2))
         return ops.matmul(query, ops.transpose(memory["key"], (0, 1, 3, 2)))
 
     def weigh(self, scores, memory, mask=None, training=None):

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_attn_zoo.layers.products import product
+
 
 class OutputProjection(keras.layers.Layer):
     """Project readouts onto the vocabulary, with an own matrix or that of the target embedding.
@@ -52,7 +54,7 @@ class OutputProjection(keras.layers.Layer):
         """Return the logits."""
         tied = self.embedding is not None
         kernel = ops.cast(self.embedding.embeddings if tied else self.kernel, self.compute_dtype)
-        logits = ops.matmul(ops.reshape(readouts, (-1, readouts.shape[-1])), ops.transpose(kernel))
+        logits = product(ops.reshape(readouts, (-1, readouts.shape[-1])), ops.transpose(kernel))
         if self.use_bias:
             logits = logits + ops.cast(self.bias, self.compute_dtype)
         return ops.reshape(logits, (*ops.shape(readouts)[:-1], self.vocabulary_size))

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.dropout import Dropout
+from keras_attn_zoo.layers.products import Dense
 
 NORMALIZATIONS = ("post", "pre")
 
@@ -31,8 +32,8 @@ class TransformerLayer(keras.layers.Layer):
             part: keras.layers.LayerNormalization(epsilon=1e-5, dtype=policy, name=f"{part}_norm")
             for part in (*parts, "ffn")
         }
-        self.ffn_hidden = keras.layers.Dense(ffn_dim, activation="relu", dtype=policy, name="ffn_hidden")
-        self.ffn_output = keras.layers.Dense(width, dtype=policy, name="ffn_output")
+        self.ffn_hidden = Dense(ffn_dim, activation="relu", dtype=policy, name="ffn_hidden")
+        self.ffn_output = Dense(width, dtype=policy, name="ffn_output")
         self.residual_dropout = Dropout(dropout, dtype=policy)
         self.activation_dropout = Dropout(activation_dropout, dtype=policy)
 
