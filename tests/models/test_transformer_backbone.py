@@ -8,6 +8,7 @@ import pytest
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.layers import ATTENTIONS, GaussianAttention, MultiHeadAttention, RecurrentAttention
+from keras_attn_zoo.layers.loops import scan
 from keras_attn_zoo.models import TransformerBackbone
 from tests import tiny
 from tests.models.transformer_reference import ReferenceTransformer
@@ -78,7 +79,7 @@ def steps_of(backbone, x, count):
         return state, (logits, scores)
 
     token_ids = keras.ops.transpose(x["decoder_token_ids"][:, :count])
-    _, (logits, scores) = keras.ops.scan(step, state, token_ids)
+    _, (logits, scores) = scan(step, state, token_ids)
     return [{"logits": logits[i], "scores": scores[i]} for i in range(count)]
 
 
