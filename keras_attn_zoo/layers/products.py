@@ -1,14 +1,31 @@
 """The product of rows and a matrix of weights, as a step of search needs it: few rows, the same matrix each time."""
 
+import contextlib
+import contextvars
+
 import keras
 from keras import ops
 
 # Up to here the form below takes half the time of the plain one on the CPUs that were measured, from there as long.
 _FEW_ROWS = 64
+_REPEATED = contextvars.ContextVar("repeated", default=False)
+
+
+@contextlib.contextmanager
+def repeated():
+    """Say that what runs inside, or is decorated, is the body of a loop that keeps the weights.
+
+    Outside a loop the form of `product` for few rows costs more than it saves: all weights would be moved for one use.
+    """
+    token = _REPEATED.set(True)
+    try:
+        yield
+    finally:
+        _REPEATED.reset(token)
 
 
 def product(x, kernel):
-    """Return x W; in the steps of a search by XLA on a CPU as (Wᵀ xᵀ)ᵀ.
+    """Return x W; in a `repeated` step by XLA on a CPU as (Wᵀ xᵀ)ᵀ.
 
     XLA packs the right factor of a product anew each time: in every step all weights, where the few hypotheses are
     as good. Barriers keep it from turning the factors round again; Wᵀ does not change, and is moved out of the loop.
@@ -20,7 +37,7 @@ def product(x, kernel):
     Example:
         >>> product(keras.ops.ones((2, 3)), keras.ops.ones((3, 4)))  # (2, 4)
     """
-    if not _has_few_rows(x):
+    if not _by_columns(x):
         return ops.matmul(x, kernel)
     from jax.lax import optimization_barrier as barrier
 
@@ -37,7 +54,7 @@ class Dense(keras.layers.Dense):
 
     def call(self, inputs, training=None):
         """Project."""
-        if len(inputs.shape) != 2 or not _has_few_rows(inputs):
+        if len(inputs.shape) != 2 or not _by_columns(inputs):
             return super().call(inputs, training=training)
         x = product(inputs, self.kernel)
         if self.bias is not None:
@@ -45,8 +62,8 @@ class Dense(keras.layers.Dense):
         return x if self.activation is None else self.activation(x)
 
 
-def _has_few_rows(x):
-    if keras.config.backend() != "jax" or not isinstance(x.shape[0], int) or not 1 < x.shape[0] <= _FEW_ROWS:
+def _by_columns(x):
+    if not _REPEATED.get() or keras.config.backend() != "jax" or not 1 < x.shape[0] <= _FEW_ROWS:
         return False
     import jax
 

@@ -6,6 +6,7 @@ from keras import ops
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.layers import AttentionLayer, LatentAlignmentHead
+from keras_attn_zoo.layers.products import repeated
 from keras_attn_zoo.models.output_projection import OutputProjection
 from keras_attn_zoo.models.presets import PresetLoading
 
@@ -97,6 +98,7 @@ class TranslationBackbone(PresetLoading, keras_hub.models.Backbone):
             constants["top_k"] = top_k
         return constants, memory, state
 
+    @repeated()
     def search_step(self, token_ids, memory, state, constants):
         """Advance a search from the previous tokens `(rows,)`: logits, scores `(rows, heads, source)`, state."""
         embedded, x, scores, state = self._advance(token_ids, memory, state, constants)

@@ -4,11 +4,21 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn_zoo.layers.products import Dense, product
+from keras_attn_zoo.layers.products import Dense, product, repeated
 from tests.layers.calls import compiled
 
 # One row, few rows as in a search, and more than those.
 ROWS = (1, 2, 64, 65)
+
+
+@pytest.fixture(autouse=True, params=[False, True], ids=["once", "repeated"])
+def used(request):
+    """Both outside and inside the body of a loop."""
+    if not request.param:
+        yield
+        return
+    with repeated():
+        yield
 
 
 def numbers(seed, *shape):
