@@ -248,6 +248,8 @@ def _align(options):
 
     given = options.bitext or options.source or options.target or options.gold
     pairs, gold = (None, None) if given else _own_gold(options.model)
+    if pairs is not None and (options.reverse or options.gold_reverse or options.index_base):
+        raise UserError("--reverse, --gold-reverse and --index-base say how files are read: give the text and --gold.")
     if pairs is None:
         pairs = read_bitext(options.bitext, options.source, options.target, options.reverse)
     if options.layer == "best" and not (gold or options.gold):

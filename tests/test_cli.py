@@ -154,6 +154,8 @@ def test_align_takes_the_gold_of_the_embedded_corpus(attn_zoo, trained, tmp_path
     for layer in (("--layer", "best"), ()):
         status, output, _ = attn_zoo("align", run.path, *layer)
         assert (status, output) == attn_zoo("align", trained, *layer, *files)[:2] and "AER" in output and status == 0
+    status, _, error = attn_zoo("align", run.path, "--gold-reverse")
+    assert status == 2 and "--gold-reverse" in error and "give the text" in error
     status, _, error = attn_zoo("align", trained)
     assert status == 2 and "give --bitext" in error
 
