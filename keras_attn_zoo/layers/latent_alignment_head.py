@@ -131,11 +131,11 @@ class LatentAlignmentHead(keras.layers.Layer):
     def call(self, prior, embedded, states, encoded, targets=None):
         """Log-probabilities of given targets, what smooths them, and the posterior; or those of all tokens."""
         prior, left, right = self._parts(prior, embedded, states, encoded)
-        logits = log_mixture(self._summed(prior, self._count()), left, exponentials(right))
+        normalizer = log_normalizer(left, right)
+        logits = log_mixture(self._summed(prior, self._count()), left, exponentials(right), normalizer)
         if targets is None:
             return logits
         targets = ops.cast(targets, "int32")
-        normalizer = log_normalizer(left, right)
         of_left = ops.take_along_axis(left, targets[..., None], axis=-1)
         batch, source = ops.shape(right)[0], ops.shape(right)[1]
         columns = ops.broadcast_to(targets[:, None], (batch, source, ops.shape(targets)[1]))

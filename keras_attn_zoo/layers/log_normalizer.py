@@ -37,10 +37,10 @@ def exponentials(right):
     """Return what `log_mixture` needs of the right-hand logits `(batch, m, vocabulary)`: computed once a search."""
     right = ops.stop_gradient(ops.convert_to_tensor(right))
     largest = ops.max(right, axis=-1, keepdims=True)
-    return {"logits": right, "exponentials": ops.exp(right - largest)}
+    return {"logits": right, "largest": largest, "exponentials": ops.exp(right - largest)}
 
 
-def log_mixture(prior, left, right):
+def log_mixture(prior, left, right, normalizer=None):
     """Return log Σ_j prior_ij softmax_v(left_i + right_j) for all v: a mixture's full distribution.
 
     Two products of matrices, like the normaliser; where that needs its guard, one
@@ -50,6 +50,7 @@ def log_mixture(prior, left, right):
         prior: `(batch, n, m)`, weights of the softmaxes.
         left: `(batch, n, vocabulary)`, float32.
         right: what `exponentials` gave.
+        normalizer: what `log_normalizer` gave for the same logits, where that has been computed already.
 
     Returns:
         float32 `(batch, n, vocabulary)`; what is impossible in float32 is large and negative.
@@ -59,7 +60,11 @@ def log_mixture(prior, left, right):
     """
     prior, left = (ops.stop_gradient(ops.convert_to_tensor(x)) for x in (prior, left))
     left_max = ops.max(left, axis=-1, keepdims=True)
-    total = ops.matmul(ops.exp(left - left_max), ops.transpose(right["exponentials"], (0, 2, 1)))
+    if normalizer is None:
+        total = ops.matmul(ops.exp(left - left_max), ops.transpose(right["exponentials"], (0, 2, 1)))
+    else:
+        normalizer = ops.stop_gradient(normalizer)
+        total = ops.exp(normalizer - left_max - ops.transpose(right["largest"], (0, 2, 1)))
 
     def by_products():
         mixed = ops.matmul(prior / ops.maximum(total, _SMALLEST), right["exponentials"])
@@ -67,7 +72,7 @@ def log_mixture(prior, left, right):
 
     def guarded():
         logits = right["logits"]
-        share = ops.log(ops.maximum(prior, 1e-37)) - _guarded(left, logits)
+        share = ops.log(ops.maximum(prior, 1e-37)) - (_guarded(left, logits) if normalizer is None else normalizer)
 
         def add(j, mixed):
             one = share[:, :, j, None] + left + logits[:, j, None]
