@@ -183,7 +183,9 @@ def _translate(options):
     if options.sentences and options.input:
         raise UserError("sentences and --input: give one of them.")
     sentences = options.sentences or list(read_lines(options.input or "-"))
-    translator = load_translator(options.model, options.beams, options.length_penalty, options.top_k)
+    translator = load_translator(
+        options.model, options.beams, options.length_penalty, options.top_k, options.max_tokens
+    )
     # An empty line stays an empty line, so that lines of input and output correspond.
     numbers = [i for i, sentence in enumerate(sentences) if sentence.strip()]
     show = show_progress(len(numbers)) if options.output else None
@@ -234,7 +236,8 @@ def _evaluate(options):
             pairs, gold = list(corpus.splits.test), corpus.gold
         for name, k in zip(names, options.top_k, strict=True):
             show = show_progress(len(pairs))
-            score_run(folder, pairs, gold, name, options.beams, options.length_penalty, k, show)
+            search = {"beams": options.beams, "length_penalty": options.length_penalty, "search_top_k": k}
+            score_run(folder, pairs, gold, name, **search, max_tokens=options.max_tokens, progress=show)
     print(results_table(options.runs, names, baseline=options.baseline))
 
 
@@ -257,7 +260,7 @@ def _align(options):
     if options.gold:
         lengths = [(len(source), len(target)) for source, target in pairs]
         gold = read_alignments(options.gold, options.index_base, options.gold_reverse, lengths=lengths)
-    translator = load_translator(options.model)
+    translator = load_translator(options.model, max_tokens=options.max_tokens)
     show = show_progress(len(pairs))
     arguments = {
         "heads": options.heads,
@@ -320,7 +323,7 @@ def _plot_attention(options):
     names = [Path(model).name for model in models]
     titles = names if len(set(names)) == len(names) else models
     for model, title in zip(models, titles, strict=True):
-        translator = load_translator(model, options.beams)
+        translator = load_translator(model, options.beams, max_tokens=options.max_tokens)
         if options.beside and target is None:
             # All models decode along the translation of the first.
             target = translator.generate(options.sentence)
@@ -385,7 +388,16 @@ def build_parser():
         add_backend_argument(sub)
         return sub
 
+    def length_argument(sub):
+        sub.add_argument(
+            "--max-tokens",
+            type=_positive,
+            metavar="N",
+            help="most subwords of a sentence, where the model's weights know no limit (default: what it was made for)",
+        )
+
     def search_arguments(sub, several=False):
+        length_argument(sub)
         sub.add_argument("--beams", type=_positive, help="hypotheses kept; 1 is greedy (default: the run's)")
         sub.add_argument("--length-penalty", type=float, help="exponent of the length penalty (default: the run's)")
         sub.add_argument(
@@ -404,6 +416,8 @@ def build_parser():
         sub.add_argument("--output", type=Path, required=True, metavar="FILE", help="picture: .png, .pdf or .svg")
 
     def attention_arguments(sub, more=(), text=""):
+        length_argument(sub)
+
         def layer(value):
             return value if value in ("all", "posterior", *more) else _positive(value)
 

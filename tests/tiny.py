@@ -108,14 +108,14 @@ def as_numpy(outputs):
     return keras.tree.map_structure(convert, outputs)
 
 
-def translator(seed=3, joint=False, sampler=None, body=backbone, **kwargs):
+def translator(seed=3, joint=False, sampler=None, body=backbone, length=LENGTH, **kwargs):
     """A translator whose translations differ in text and in length; `body` is `backbone` or `transformer`."""
     body = body(seed=seed, scale=1.0, **kwargs)
     if body.latent_head is None and body.tie_embeddings == "none":
         # Make the end a little likelier, and padding and start all but impossible.
         bias = body.output_projection.bias
         bias.assign(np.array([-20, -20, -20, 2] + [0] * (PIECES - 4), "float32"))
-    task = Translator(body, preprocessor(joint))
+    task = Translator(body, preprocessor(joint, length))
     task.compile(sampler=sampler or BeamSearch(3, length_penalty=0.6))
     return task
 

@@ -280,7 +280,7 @@ def _load_vectors(translator, training, say):
             say(f"{found} of {embedding.input_dim} embeddings begin as vectors of {path}")
 
 
-def load_translator(path, beams=None, length_penalty=None, search_top_k=None):
+def load_translator(path, beams=None, length_penalty=None, search_top_k=None, max_tokens=None):
     """Load the translator of a run folder or of a preset.
 
     Args:
@@ -312,10 +312,22 @@ def load_translator(path, beams=None, length_penalty=None, search_top_k=None):
     if search.search_top_k is not None and translator.backbone.latent_head is None:
         raise UserError(f"{path} has no latent alignment: it takes no search_top_k; received {search.search_top_k}.")
     translator.compile(sampler=BeamSearch(search.beams, search.length_penalty), search_top_k=search.search_top_k)
+    if max_tokens is not None:
+        translator.make_room(max_tokens)
     return translator
 
 
-def score_run(folder, pairs, gold=None, name="test", beams=None, length_penalty=None, search_top_k=None, progress=None):
+def score_run(
+    folder,
+    pairs,
+    gold=None,
+    name="test",
+    beams=None,
+    length_penalty=None,
+    search_top_k=None,
+    max_tokens=None,
+    progress=None,
+):
     """Translate and score a test set; write hypotheses, references, scores and alignments into the run folder.
 
     Args:
@@ -324,6 +336,7 @@ def score_run(folder, pairs, gold=None, name="test", beams=None, length_penalty=
         gold: for each pair `(source words, target words, Alignment)`, or None for no alignment scores.
         name: of the test set, in files and tables.
         beams, length_penalty, search_top_k: settings of the search; by default those of the system.
+        max_tokens: most tokens of a sentence, see `Translator.make_room`; by default as in training.
         progress: function called with a word and the number of sentences done.
 
     Returns:
@@ -332,7 +345,7 @@ def score_run(folder, pairs, gold=None, name="test", beams=None, length_penalty=
     run = RunFolder(folder)
     system = run.system()
     search = system.search
-    translator = load_translator(folder, beams, length_penalty, search_top_k)
+    translator = load_translator(folder, beams, length_penalty, search_top_k, max_tokens)
     pairs = list(pairs)
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
     likelihood = _likelihood(translator, pairs)

@@ -51,6 +51,16 @@ class TranslationBackbone(PresetLoading, keras_hub.models.Backbone):
         return sum(heads) if self.attention_layer == "all" else heads[self.attention_layer]
 
     @property
+    def longest_sentence(self):
+        """The most tokens that weights made for a given length allow; None where there are no such weights."""
+        limits = (
+            getattr(layer, name, None)
+            for layer in self._flatten_layers(include_self=False)
+            for name in ("max_length", "sequence_length")
+        )
+        return min((limit for limit in limits if limit is not None), default=None)
+
+    @property
     def input_spec(self):
         """None: two inputs may be left out, which Keras' own check does not allow."""
         return None

@@ -124,7 +124,7 @@ def check_lengths(encoded, limit):
         if len(ids) > limit:
             raise UserError(
                 f"sentence {number} has {len(ids)} tokens, more than the {limit} that the model takes: "
-                "split it, or raise the sequence length of the preprocessor."
+                "split it, or make room for it (--max-tokens, Translator.make_room)."
             )
     return encoded
 

@@ -238,6 +238,29 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
             return self.sampler.search(**arguments)
         return {"token_ids": self.sampler(**arguments)[:, None]}
 
+    def make_room(self, max_tokens):
+        """Take sentences and give translations of up to `max_tokens` tokens, more or less than the model was made for.
+
+        Sines and RNNs count on. What a model has not seen in training it does worse; learned positions and matrices
+        of weights end where they end.
+
+        Args:
+            max_tokens: most tokens of a sentence, start and end included.
+
+        Raises:
+            UserError: more than the model's weights allow.
+
+        Example:
+            >>> translator.make_room(240)
+        """
+        longest = self.backbone.longest_sentence
+        if longest is not None and max_tokens > longest:
+            raise UserError(
+                f"the model has weights for sentences of at most {longest} tokens, and was asked to make room for "
+                f"{max_tokens}: ask for less, or train a model with a larger max_tokens."
+            )
+        self.preprocessor.encoder_sequence_length = self.preprocessor.decoder_sequence_length = max_tokens
+
     def translate(
         self, sentences, n_best=1, attention=False, batch_size=32, max_length=None, progress=None, clock=None
     ):

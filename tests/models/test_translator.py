@@ -183,6 +183,26 @@ def test_a_shorter_limit_cuts(task):
         assert len(hypothesis.tokens) <= 3
 
 
+def test_room_for_longer_sentences_is_that_of_a_model_made_for_them():
+    texts = [TEXTS[0], " ".join(["kalomi"] * 8)]
+    task, made = tiny.translator(sampler="greedy"), tiny.translator(sampler="greedy", length=30)
+    task.make_room(30)
+    assert plain(task.translate(texts)) == plain(made.translate(texts))
+    found, expected = (one.force(texts, ["bado " * 20] * 2)[1].attention for one in (task, made))
+    np.testing.assert_array_equal(found, expected)
+    assert min(found.shape[1:]) > tiny.LENGTH
+
+
+@pytest.mark.parametrize("arguments", [{"encoder_positions": "learned"}, {"decoder_attention": "recurrent"}])
+def test_no_room_beyond_the_weights(arguments):
+    task = tiny.translator(body=tiny.transformer, **arguments)
+    with pytest.raises(UserError, match="at most 16 tokens, and was asked to make room for 17"):
+        task.make_room(17)
+    task.make_room(12)
+    with pytest.raises(UserError, match=r"sentence 1 has 12 tokens, more than the 11 .*--max-tokens"):
+        task.force(["kalo" * 11], TEXTS[:1])
+
+
 def test_generate_continues_a_given_beginning(task):
     beginning = "bado"
     [text, free] = task.generate({"encoder_text": TEXTS[:2], "decoder_text": [beginning, ""]})
