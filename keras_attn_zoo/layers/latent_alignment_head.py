@@ -78,7 +78,8 @@ class LatentAlignmentHead(keras.layers.Layer):
         kernel_initializer="glorot_uniform",
         **kwargs,
     ):
-        super().__init__(**kwargs)
+        # Rounded to bfloat16, a prior would not sum to 1: what is cast is cast by hand.
+        super().__init__(autocast=False, **kwargs)
         check_positive(self, "vocabulary_size", vocabulary_size)
         check_positive(self, "width", width)
         check_positive(self, "top_k", top_k)
@@ -191,18 +192,17 @@ class LatentAlignmentHead(keras.layers.Layer):
     def _marginalize(self, prior, lexicon):
         """log Σ_j p(j) p(e_i|j), and the posterior."""
         approximate = self.marginalization == "top_k"
-        counted = _most_likely(prior, self.top_k) if approximate else prior > 0
+        counted = self._summed(prior, self._count()) > 0
         joint = ops.where(counted, ops.log(ops.maximum(prior, 1e-37)) + lexicon, -1e30)
         largest = ops.stop_gradient(ops.max(joint, axis=-1, keepdims=True))
         some = ops.any(counted, axis=-1)
         largest = ops.where(some[..., None], largest, 0.0)
-        # Summed as probabilities: the logarithm of a vanishing prior would have no gradient.
-        likelihood = ops.exp(ops.minimum(lexicon - largest, 80.0))
-        terms = ops.where(counted, prior * likelihood, 0.0)
+        terms = ops.exp(joint - largest)
         total = ops.sum(terms, axis=-1)
         if approximate:
             # Nothing in the forward pass; the gradient of the full sum with respect to the prior.
-            others = (prior - ops.stop_gradient(prior)) * ops.stop_gradient(ops.minimum(likelihood, 1e20))
+            likelihood = ops.exp(ops.minimum(lexicon - largest, 46.0))
+            others = (prior - ops.stop_gradient(prior)) * ops.stop_gradient(likelihood)
             left_out = ops.logical_and(prior > 0, ops.logical_not(counted))
             total = total + ops.sum(ops.where(left_out, others, 0.0), axis=-1)
         total = ops.where(some, total, 1.0)
@@ -216,6 +216,11 @@ class LatentAlignmentHead(keras.layers.Layer):
             return keras.KerasTensor(logits, "float32")
         shapes = {"log_probs": row, "smoothing": row, "posterior": prior.shape, "logits": logits}
         return {name: keras.KerasTensor(shape, "float32") for name, shape in shapes.items()}
+
+    @classmethod
+    def from_config(cls, config):
+        """Make a layer of what `get_config` gave; in a saved model, the layers that shared a matrix share it again."""
+        return super().from_config({**config, "embedding": keras.saving.deserialize_keras_object(config["embedding"])})
 
     def get_config(self):
         """Return the arguments of the constructor."""

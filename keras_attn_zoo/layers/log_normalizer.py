@@ -53,7 +53,8 @@ def log_mixture(prior, left, right, normalizer=None):
         normalizer: what `log_normalizer` gave for the same logits, where that has been computed already.
 
     Returns:
-        float32 `(batch, n, vocabulary)`; what is impossible in float32 is large and negative.
+        float32 `(batch, n, vocabulary)`; what is impossible is large and negative, and so may be, of logits that stand
+        far apart, what is less likely than some 1e-13.
 
     Example:
         >>> log_mixture(ops.ones((1, 2, 1)), ops.zeros((1, 2, 4)), exponentials(ops.zeros((1, 1, 4))))  # -log 4

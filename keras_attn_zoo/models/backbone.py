@@ -144,7 +144,7 @@ class Posterior(keras.layers.Layer):
     """
 
     def __init__(self, head, **kwargs):
-        super().__init__(**kwargs)
+        super().__init__(dtype="float32", autocast=False, **kwargs)
         self.head = head
 
     def call(self, prior, embedded, states, encoded, targets):

@@ -190,7 +190,7 @@ class TransformerBackbone(TranslationBackbone):
         decoder_scores, cross_scores = [], []
         start = x
         decoder_energies = decoder_stack.energies(lambda initial: initial(start))
-        real = TargetMask(name="target_mask")
+        real = TargetMask(dtype="float32", name="target_mask")
         for layer, matrices in zip(decoders, decoder_energies, strict=True):
             x, self_scores, scores = layer(x, encoded, encoder_mask, **_given(matrices))
             decoder_scores.append(real(self_scores, inputs["decoder_padding_mask"]))

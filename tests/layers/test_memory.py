@@ -1,28 +1,38 @@
-"""What a gradient needs of memory, as XLA counts it: never an array of target, source and width."""
+"""What a gradient needs of memory, as XLA counts it: never an array of target, source and width, or vocabulary."""
 
 import keras
 import pytest
 from keras import ops
 
-from keras_attn_zoo.layers import ATTENTIONS, get_attention
+from keras_attn_zoo.layers import ATTENTIONS, LatentAlignmentHead, get_attention
 
 BATCH, WIDTH = 4, 256
 
 pytestmark = pytest.mark.skipif(keras.config.backend() != "jax", reason="the other backends do not tell it beforehand")
 
 
-def bytes_of_gradient(layer, length):
+def bytes_of_gradient(layer, *shapes, loss=ops.sum):
+    """Of weights and inputs, of a loss of the layer's result."""
     import jax
 
-    shape = jax.ShapeDtypeStruct((BATCH, length, WIDTH), "float32")
-
-    def loss(weights, *inputs):
+    def function(weights, inputs):
         with keras.StatelessScope(state_mapping=list(zip(layer.trainable_variables, weights, strict=True))):
-            return ops.sum(layer(*inputs))
+            return loss(layer(*inputs))
 
     weights = [v.value for v in layer.trainable_variables]
-    compiled = jax.jit(jax.grad(loss, argnums=(0, 1, 2))).lower(weights, shape, shape).compile()
-    return compiled.memory_analysis().temp_size_in_bytes
+    return bytes_of(jax.grad(function, argnums=(0, 1)), weights, floats(*shapes))
+
+
+def floats(*shapes):
+    import jax
+
+    return [jax.ShapeDtypeStruct(shape, "float32") for shape in shapes]
+
+
+def bytes_of(function, *inputs):
+    import jax
+
+    return jax.jit(function).lower(*inputs).compile().memory_analysis().temp_size_in_bytes
 
 
 @pytest.mark.parametrize("name", [name for name in ATTENTIONS if "cross" in ATTENTIONS[name].places])
@@ -30,6 +40,23 @@ def test_memory_does_not_grow_as_target_by_source_by_width(name):
     layer = get_attention(name, place="cross", width=WIDTH, num_heads=2)
     layer.build((BATCH, 64, WIDTH), (BATCH, 64, WIDTH))
     # What grows with the length falls out of the difference, and so do the weights.
-    grown = bytes_of_gradient(layer, 64) - 2 * bytes_of_gradient(layer, 32)
+    longer, shorter = (bytes_of_gradient(layer, *2 * [(BATCH, length, WIDTH)]) for length in (64, 32))
+    grown = longer - 2 * shorter
     of_all_pairs = 4 * BATCH * WIDTH * (64**2 - 2 * 32**2)
     assert grown < of_all_pairs / 2
+
+
+@pytest.mark.parametrize("marginalization", ["exact", "top_k"])
+def test_a_latent_alignment_holds_nothing_of_pairs_times_vocabulary(marginalization):
+    vocabulary, length = 4000, 40
+    head = LatentAlignmentHead(vocabulary, width=8, marginalization=marginalization)
+    rows, states = (BATCH, length, length), (BATCH, length, 8)
+    head.build(rows, states, states, states)
+    of_all_pairs = 4 * BATCH * length**2 * vocabulary
+
+    def loss(found):
+        return ops.sum(found["log_probs"]) + ops.sum(found["smoothing"])
+
+    inputs = (rows, states, states, states)
+    assert bytes_of_gradient(head, *inputs, (BATCH, length), loss=loss) < of_all_pairs / 4
+    assert bytes_of(lambda *inputs: head(*inputs), *floats(*inputs)) < of_all_pairs / 4

@@ -10,6 +10,7 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.layers import ATTENTIONS, GaussianAttention, MultiHeadAttention, RecurrentAttention
 from keras_attn_zoo.layers.loops import scan
 from keras_attn_zoo.models import TransformerBackbone
+from keras_attn_zoo.models.backbone import OPTIONAL_INPUTS
 from tests import tiny
 from tests.models.transformer_reference import ReferenceTransformer
 
@@ -238,6 +239,26 @@ def test_errors_say_what_is_valid(arguments, message):
     sizes = {"source_vocabulary_size": 28, "target_vocabulary_size": 28, **SIZES}
     with pytest.raises(UserError, match=message):
         TransformerBackbone(**{**sizes, **arguments})
+
+
+def test_weights_of_attention_are_float32_whatever_the_policy_of_all_layers():
+    policy = keras.config.dtype_policy()
+    x, labels, _ = tiny.batch()
+    try:
+        keras.config.set_dtype_policy("mixed_bfloat16")
+        model = build(output="latent")
+        found = (
+            model(x)["attention_scores"],
+            model.posterior_model()({**OPTIONAL_INPUTS, **x, "decoder_labels": labels}),
+        )
+    finally:
+        keras.config.set_dtype_policy(policy)
+    for weights in found:
+        assert keras.backend.standardize_dtype(weights.dtype) == "float32"
+        sums = keras.ops.convert_to_numpy(weights).sum(-1)[
+            x["decoder_padding_mask"][:, None].repeat(weights.shape[1], 1)
+        ]
+        np.testing.assert_allclose(sums, 1, atol=1e-6)
 
 
 def test_sentences_longer_than_the_positions():
