@@ -190,6 +190,12 @@ def train_system(system, corpus, folder, data_folder=None, resume=False, say=lam
         data.valid, sentences_per_batch=EVALUATION_ROWS, bucket_count=min(3, system.data.bucket_count)
     )
     rounds = max(1, round(training.epochs * batches.batches_per_epoch / len(batches)))
+    wanted, reached = system.backbone.get("encoder_layers", 1), _encoder_layers(system, rounds - 1)
+    if reached not in (None, wanted):
+        raise UserError(
+            f"{rounds} rounds of validation end at {reached} of {wanted} encoder layers with "
+            f"pretraining_rounds={training.pretraining_rounds}: train for more epochs, or validate more often."
+        )
     monitor = f"val_{training.best_by}"
     watched = [BestPreset(run.best, monitor)]
     mode = "max" if training.best_by == "bleu" else "min"
@@ -199,14 +205,15 @@ def train_system(system, corpus, folder, data_folder=None, resume=False, say=lam
                 monitor, training.plateau_factor, training.plateau_patience, mode=mode, min_delta=0.0
             )
         )
+    stopping = []
     if training.patience is not None:
-        watched.append(keras.callbacks.EarlyStopping(monitor, patience=training.patience, mode=mode))
-    state = ResumableState(run.state, batches, watched)
+        stopping.append(keras.callbacks.EarlyStopping(monitor, patience=training.patience, mode=mode))
+    state = ResumableState(run.state, batches, [*watched, *stopping])
     callbacks = []
     if training.best_by == "bleu":
         sources, references = zip(*list(corpus.splits.valid)[: training.bleu_sentences], strict=True)
         callbacks.append(ValidationBLEU(list(sources), list(references), system.search.batch_size))
-    callbacks += [Progress(batches, rounds, system.name), RunLog(run.log, batches), *watched, state]
+    callbacks += [Progress(batches, rounds, system.name), RunLog(run.log, batches), *watched]
 
     ended = state.read()
     translator = _translator_of_round(system, data, batches.round)
@@ -224,7 +231,8 @@ def train_system(system, corpus, folder, data_folder=None, resume=False, say=lam
             **fit_arguments(batches),
             epochs=until,
             validation_data=as_fit_input(valid),
-            callbacks=callbacks,
+            # A model that has yet to grow stops nothing.
+            callbacks=[*callbacks, *(stopping if until == rounds else ()), state],
             verbose=0,
         )
         if translator.stop_training or until == rounds:

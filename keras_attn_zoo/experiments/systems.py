@@ -142,7 +142,7 @@ _SMALL_TRAINING = {
 
 
 def small(system):
-    """Return a system in the size of the demonstration: minutes on two CPU cores.
+    """Return a system in the size of the demonstration: minutes on two CPU cores; all layers train from the start.
 
     Example:
         >>> small(SYSTEMS["uniform"]).backbone["hidden_dim"]

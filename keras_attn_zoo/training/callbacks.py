@@ -141,6 +141,9 @@ class BestPreset(keras.callbacks.Callback):
         super().__init__()
         self.folder, self.monitor = Path(folder), monitor
         self.sign = -1.0 if monitor == "val_bleu" else 1.0
+
+    def on_train_begin(self, logs=None):
+        """Forget the best, as Keras' own callbacks do."""
         self.best = None
 
     def on_epoch_end(self, epoch, logs=None):
@@ -213,7 +216,7 @@ class ResumableState(keras.callbacks.Callback):
         Args:
             model: a compiled model.
             grown: whether the model has layers more than the saved one. What they have of their own stays as it is,
-                and so do the random states of the model.
+                and so do the random states of the model; the counters of other callbacks begin again.
 
         Raises:
             UserError: it is the state of another model.
@@ -223,6 +226,7 @@ class ResumableState(keras.callbacks.Callback):
         model.optimizer.build(model.trainable_variables)
         if grown:
             self._values = {name: value for name, value in self._values.items() if not name.startswith("other/")}
+            self._counters = []
         variables = _state_variables(model)
         fits = self._values.keys() <= variables.keys() if grown else self._values.keys() == variables.keys()
         if not fits or any(value.shape != tuple(variables[name].shape) for name, value in self._values.items()):

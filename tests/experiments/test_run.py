@@ -285,10 +285,31 @@ def test_layer_by_layer_pretraining(corpus, tmp_path, monkeypatch):
     assert numbers(tmp_path / "stopped") == numbers(tmp_path / "whole")
 
 
+def test_best_and_early_stopping_are_of_the_whole_encoder(corpus, tmp_path, monkeypatch):
+    """Every round is worse than the one before: the first of two layers is the best, and patience of one ends it."""
+    system = TINY.override(encoder_layers=2, pretraining_rounds=2, epochs=3, patience=1)
+    save = RunLog.on_epoch_end
+
+    def worse(self, epoch, logs=None):
+        logs["val_loss"] = float(epoch)
+        save(self, epoch, logs)
+
+    monkeypatch.setattr(RunLog, "on_epoch_end", worse)
+    run = train_system(system, corpus, tmp_path / "run")
+    assert [line["round"] for line in read_log(run.log) if "round" in line] == [1, 2, 3, 4]
+    assert load_translator(run.path).backbone.get_config()["encoder_layers"] == 2
+    too_short = TINY.override(encoder_layers=3, pretraining_rounds=2, epochs=2)
+    with pytest.raises(
+        UserError, match="4 rounds of validation end at 2 of 3 encoder layers with pretraining_rounds=2"
+    ):
+        train_system(too_short, corpus, tmp_path / "short")
+    assert not (tmp_path / "short" / "config.json").exists()
+
+
 def test_what_a_grown_model_takes_over(corpus, tmp_path):
     """Weights and optimiser of the layers that were there; the new layer begins as it was built."""
-    system = TINY.override(encoder_layers=2, pretraining_rounds=1, epochs=0.5)
-    run = train_system(system, corpus, tmp_path / "run")
+    system = TINY.override(encoder_layers=2)
+    run = train_system(TINY.override(epochs=0.5), corpus, tmp_path / "run")
     with np.load(run.state) as arrays:
         saved = json.loads(str(arrays["settings"]))["names"]
         saved = {name: arrays[str(i)] for i, name in enumerate(saved)}
