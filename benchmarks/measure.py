@@ -145,7 +145,11 @@ def _status(what):
 
 
 def side_by_side(calls, seconds=1.0, rounds=5):
-    """Median seconds of each of several calls, run in turn for at least some seconds and rounds."""
+    """Median seconds of each of several calls, run in turn for at least some seconds and rounds.
+
+    Each is timed when it runs for the second time in a row: the first one finds the caches and the memory as another
+    call left them, and behind one that needs a gigabyte takes up to half as long again.
+    """
     for name, size in _USUAL.items():
         ctypes.CDLL(None).mallopt(name, size)
     for call in calls:
@@ -153,5 +157,6 @@ def side_by_side(calls, seconds=1.0, rounds=5):
     times, began = [[] for _ in calls], time.perf_counter()
     while time.perf_counter() - began < seconds * len(calls) or len(times[0]) < rounds:
         for call, found in zip(calls, times, strict=True):
+            call()
             found.append(call.seconds())
     return [sorted(found)[len(found) // 2] for found in times]
