@@ -120,7 +120,15 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
             search_top_k: source positions that a latent alignment sums over in search; 0 for all, None for as many as
                 in training.
             **kwargs: `run_eagerly`, `jit_compile` and the like; see `keras.Model.compile`.
+
+        Raises:
+            UserError: positions to sum over that are no count, or of a model without a latent alignment.
         """
+        if search_top_k is not None:
+            if type(search_top_k) is not int or search_top_k < 0:
+                raise UserError(f"search_top_k counts positions, 0 for all: received {search_top_k!r}.")
+            if self.backbone.latent_head is None:
+                raise UserError(f"without a latent alignment there is no search_top_k: received {search_top_k}.")
         if optimizer == "auto":
             optimizer = keras.optimizers.Adam(1e-3)
         own = {"greedy": BeamSearch(1), "beam": BeamSearch(5, length_penalty=1.0)}
@@ -248,18 +256,23 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
             max_tokens: most tokens of a sentence, start and end included.
 
         Raises:
-            UserError: more than the model's weights allow.
+            UserError: no count of tokens, or more than the model's weights allow.
 
         Example:
             >>> translator.make_room(240)
         """
-        longest = self.backbone.longest_sentence
-        if longest is not None and max_tokens > longest:
-            raise UserError(
-                f"the model has weights for sentences of at most {longest} tokens, and was asked to make room for "
-                f"{max_tokens}: ask for less, or train a model with a larger max_tokens."
-            )
+        if type(max_tokens) is not int or max_tokens < 2:
+            raise UserError(f"room is made for 2 tokens, start and end, or more: received {max_tokens!r}.")
+        self._check_weights_for(max_tokens)
         self.preprocessor.encoder_sequence_length = self.preprocessor.decoder_sequence_length = max_tokens
+
+    def _check_weights_for(self, tokens):
+        longest = self.backbone.longest_sentence
+        if longest is not None and tokens > longest:
+            raise UserError(
+                f"the model has weights for sentences of at most {longest} tokens, and was asked for {tokens}: ask for "
+                "less, or train a model with a larger max_tokens."
+            )
 
     def translate(
         self, sentences, n_best=1, attention=False, batch_size=32, max_length=None, progress=None, clock=None
@@ -282,7 +295,8 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
             a list, a sentence an entry: lists of up to `n_best` `Hypothesis`, the best first.
 
         Raises:
-            UserError: more hypotheses asked for than beams; a sentence longer than the limit; no `BeamSearch`.
+            UserError: more hypotheses asked for than beams; a sentence longer than the limit; a `max_length` beyond the
+                model's weights; no `BeamSearch`.
 
         Example:
             >>> translator.translate(["Guten Tag"], attention=True)[0][0].attention
@@ -291,6 +305,8 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
             raise UserError("translate needs a BeamSearch: call compile(sampler='greedy' or 'beam') first.")
         if n_best > self.sampler.num_beams:
             raise UserError(f"n_best={n_best} needs as many beams; the sampler has {self.sampler.num_beams}.")
+        if max_length is not None:
+            self._check_weights_for(max_length)
         results = [None] * len(sentences)
         if not sentences:
             return results

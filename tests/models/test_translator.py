@@ -196,8 +196,12 @@ def test_room_for_longer_sentences_is_that_of_a_model_made_for_them():
 @pytest.mark.parametrize("arguments", [{"encoder_positions": "learned"}, {"decoder_attention": "recurrent"}])
 def test_no_room_beyond_the_weights(arguments):
     task = tiny.translator(body=tiny.transformer, **arguments)
-    with pytest.raises(UserError, match="at most 16 tokens, and was asked to make room for 17"):
-        task.make_room(17)
+    for call in (task.make_room, lambda length: task.translate(TEXTS[:1], max_length=length)):
+        with pytest.raises(UserError, match="at most 16 tokens, and was asked for 17"):
+            call(17)
+    for received in (1, 2.5, "60", None):
+        with pytest.raises(UserError, match=f"start and end, or more: received {received!r}"):
+            task.make_room(received)
     task.make_room(12)
     with pytest.raises(UserError, match=r"sentence 1 has 12 tokens, more than the 11 .*--max-tokens"):
         task.force(["kalo" * 11], TEXTS[:1])
