@@ -220,24 +220,40 @@ def _evaluate(options):
     if options.hypotheses or options.references:
         if not (options.hypotheses and options.references) or options.runs:
             raise UserError("to score text, give --hypotheses and --references and no run.")
+        of_search = (options.beams, options.length_penalty, *options.top_k, options.max_tokens, options.test)
+        if any(given is not None for given in of_search):
+            raise UserError("to score text, leave out --test and what says how to search: nothing is translated.")
         print(score_text(list(read_lines(options.hypotheses)), list(read_lines(options.references))))
         return
     if not options.runs:
         raise UserError("give a run folder, or --hypotheses and --references.")
     if options.baseline not in (None, *options.runs):
         raise UserError(f"the baseline {options.baseline} is not among the runs: name one of them.")
-    several = len(options.top_k) > 1
-    names = [f"{options.name}-k{k}" if several else options.name for k in options.top_k]
+    counts = list(dict.fromkeys(options.top_k))
+    names = [f"{options.name}-k{k}" if len(counts) > 1 else options.name for k in counts]
+    if counts != [None] and not options.stored:
+        for folder in options.runs:
+            if RunFolder(folder).system().backbone.get("output") != "latent":
+                raise UserError(f"{folder} has no latent alignment: leave it out, or leave --top-k out.")
     for folder in [] if options.stored else options.runs:
         if options.test:
             pairs, gold = list(open_pairs(_files("test", options.test), options.reverse)), None
         else:
             corpus = corpus_from_description(RunFolder(folder).corpus())
             pairs, gold = list(corpus.splits.test), corpus.gold
-        for name, k in zip(names, options.top_k, strict=True):
-            show = show_progress(len(pairs))
+        known = None
+        for name, k in zip(names, counts, strict=True):
             search = {"beams": options.beams, "length_penalty": options.length_penalty, "search_top_k": k}
-            score_run(folder, pairs, gold, name, **search, max_tokens=options.max_tokens, progress=show)
+            known = score_run(
+                folder,
+                pairs,
+                gold,
+                name,
+                **search,
+                max_tokens=options.max_tokens,
+                known=known,
+                progress=show_progress(len(pairs)),
+            )
     print(results_table(options.runs, names, baseline=options.baseline))
 
 
@@ -315,15 +331,15 @@ def _layers(translator, layer):
 
 def _plot_attention(options):
     from keras_attn_zoo.analysis.pictures import plot_attentions
-    from keras_attn_zoo.experiments.run import load_translator
+    from keras_attn_zoo.experiments.run import load_translator, titles
     from keras_attn_zoo.experiments.word_alignment import sentence_picture
 
     panels, axes, target = [], None, options.target
     models = [options.model, *options.beside]
-    names = [Path(model).name for model in models]
-    titles = names if len(set(names)) == len(names) else models
-    for model, title in zip(models, titles, strict=True):
-        translator = load_translator(model, options.beams, max_tokens=options.max_tokens)
+    for model, title in zip(models, titles(models), strict=True):
+        # Only the first one searches, and that without a given translation.
+        search = (options.beams, options.length_penalty, options.top_k) if target is None else ()
+        translator = load_translator(model, *search, max_tokens=options.max_tokens)
         if options.beside and target is None:
             # All models decode along the translation of the first.
             target = translator.generate(options.sentence)
@@ -397,7 +413,6 @@ def build_parser():
         )
 
     def search_arguments(sub, several=False):
-        length_argument(sub)
         sub.add_argument("--beams", type=_positive, help="hypotheses kept; 1 is greedy (default: the run's)")
         sub.add_argument("--length-penalty", type=float, help="exponent of the length penalty (default: the run's)")
         sub.add_argument(
@@ -416,8 +431,6 @@ def build_parser():
         sub.add_argument("--output", type=Path, required=True, metavar="FILE", help="picture: .png, .pdf or .svg")
 
     def attention_arguments(sub, more=(), text=""):
-        length_argument(sub)
-
         def layer(value):
             return value if value in ("all", "posterior", *more) else _positive(value)
 
@@ -477,6 +490,7 @@ def build_parser():
     sub.add_argument("--scores", action="store_true", help="write the score behind each translation")
     sub.add_argument("--batch-size", type=_positive, default=32, help="sentences searched at once (default: 32)")
     search_arguments(sub)
+    length_argument(sub)
 
     sub = command(
         "evaluate",
@@ -504,6 +518,7 @@ def build_parser():
     sub.add_argument("--hypotheses", metavar="FILE", help="translations, one a line")
     sub.add_argument("--references", metavar="FILE", help="their references")
     search_arguments(sub, several=True)
+    length_argument(sub)
 
     sub = command(
         "align",
@@ -512,7 +527,7 @@ def build_parser():
         [
             "attn-zoo align runs/bahdanau --source test.de --target test.en --output test.align",
             "attn-zoo align runs/bahdanau --bitext test.de-en --gold gold.talp --index-base 1",
-            "attn-zoo align runs/transformer --bitext test.de-en --gold gold.talp --layer best",
+            "attn-zoo align runs/transformer --bitext test.de-en --gold gold.talp --index-base 1 --layer best",
             "attn-zoo align runs/embedded --layer best",
         ],
     )
@@ -530,6 +545,7 @@ def build_parser():
     sub.add_argument("--gold-reverse", action="store_true", help="the gold links are target-source")
     sub.add_argument("--output", type=Path, metavar="FILE", help="links, source-target, counted from 0")
     attention_arguments(sub, ("best",), "; best: the one with the lowest error rate against --gold")
+    length_argument(sub)
     sub.add_argument(
         "--leave-out",
         nargs="*",
@@ -559,7 +575,8 @@ def build_parser():
     sub.add_argument("--subwords", action="store_true", help="draw subwords instead of words")
     attention_arguments(sub)
     picture_argument(sub)
-    sub.add_argument("--beams", type=_positive, help="hypotheses kept (default: the run's)")
+    search_arguments(sub)
+    length_argument(sub)
     sub = command(
         "curves",
         _plot_curves,

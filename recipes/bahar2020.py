@@ -9,13 +9,15 @@ Examples:
   python recipes/bahar2020.py --train train.de.gz train.en.gz --valid val.de.gz val.en.gz \\
       --test test.de.gz test.en.gz --out runs/multi30k --systems transformer transformer-latent-top-6 \\
       transformer-latent --set width=256 num_heads=4 ffn_dim=1024 encoder_layers=3 decoder_layers=3
-  attn-zoo align runs/bahar/transformer-latent --bitext test.de-en --gold gold.talp --layer best \\
+  attn-zoo align runs/bahar/transformer-latent --bitext test.de-en --gold gold.talp --index-base 1 --layer best \\
       --leave-out end full_stop
 
 How the paper is read:
 - The lexicon is one bias-free linear map of the sum of the projected embedding, decoder state and encoder state.
 - The weights of the six best positions are not renormalised in training; a search divides by their sum.
 - The learning rate is lowered after two validations without gain; the paper says "several".
+- Labels are smoothed by 0.1, as in the Transformer's own paper; this one does not say.
+- The plain RNN reads out by maxout, as Bahdanau's; a latent one by the lexicon, which takes the state as it is.
 """
 
 import sys

@@ -14,7 +14,7 @@ from keras_attn_zoo.backends import choose_backend
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import format_alignment
 from keras_attn_zoo.experiments.corpora import embedded_corpus
-from keras_attn_zoo.experiments.run import curves_over_top_k, load_translator, train_system
+from keras_attn_zoo.experiments.run import curves_over_top_k, likelihood, load_translator, train_system
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.files import read_json, write_json, write_text
 from tests.tiny_run import TINY
@@ -68,6 +68,10 @@ def test_evaluate_text_alone(attn_zoo, tmp_path):
     (tmp_path / "b.txt").write_text("one\ntwo\n")
     status, _, error = attn_zoo("evaluate", "--hypotheses", tmp_path / "a.txt", "--references", tmp_path / "b.txt")
     assert status == 2 and "1" in error and "2" in error and error.count("\n") == 1
+    text = ("--hypotheses", tmp_path / "a.txt", "--references", tmp_path / "a.txt")
+    for option in (("--top-k", 2), ("--max-tokens", 70), ("--beams", 1)):
+        status, output, error = attn_zoo("evaluate", *text, *option)
+        assert (status, output) == (2, "") and "nothing is translated" in error
 
 
 def test_evaluate_a_run_on_other_text(attn_zoo, trained, tmp_path):
@@ -78,14 +82,22 @@ def test_evaluate_a_run_on_other_text(attn_zoo, trained, tmp_path):
     assert attn_zoo("evaluate", trained, "--name", "other", "--stored") == (0, output, "")
 
 
-def test_evaluate_counts_of_positions_one_row_each(attn_zoo, trained, corpus, tmp_path):
+def test_evaluate_counts_of_positions_one_row_each(attn_zoo, trained, corpus, tmp_path, monkeypatch):
+    measured = []
+
+    def counted(*arguments):
+        measured.append(likelihood(*arguments))
+        return measured[-1]
+
+    monkeypatch.setattr("keras_attn_zoo.experiments.run.likelihood", counted)
     run = train_system(TINY.override(output="latent", epochs=1, teacher_forcing=1.0), corpus, tmp_path / "latent")
     (tmp_path / "t.tsv").write_text("rot haus\thouse red\nkatze\tcat\n")
-    arguments = ("--test", tmp_path / "t.tsv", "--name", "new", "--top-k", 2, 0)
+    arguments = ("--test", tmp_path / "t.tsv", "--name", "new", "--top-k", 2, 0, 2)
     status, output, _ = attn_zoo("evaluate", run.path, *arguments)
     rows = [line.split("|") for line in output.splitlines() if line.startswith("| latent")]
     assert status == 0 and [row[2].strip() for row in rows] == ["2", "all"]
     assert {name: scores["search_top_k"] for name, scores in run.read_scores().items()} == {"new-k2": 2, "new-k0": 0}
+    assert "K: of the search" in output and len(measured) == 1
     curves, ticks = curves_over_top_k([run.path], "new", lambda scores: scores["search_top_k"])
     assert ticks == {0: 2, 1: "all"} and curves == {"latent": ([0, 1], [2, 0])}
     picture = tmp_path / "k.png"
@@ -93,8 +105,12 @@ def test_evaluate_counts_of_positions_one_row_each(attn_zoo, trained, corpus, tm
     assert attn_zoo(*plot, "--name", "new")[0] == 0 and picture.read_bytes().startswith(b"\x89PNG")
     status, _, error = attn_zoo(*plot)
     assert status == 2 and "evaluate it with --top-k" in error and error.count("\n") == 1
-    status, _, error = attn_zoo("evaluate", trained, *arguments)
-    assert status == 2 and "has no latent alignment" in error and error.count("\n") == 1
+    before = run.scores.read_bytes()
+    status, _, error = attn_zoo("evaluate", run.path, trained, *arguments)
+    assert status == 2 and f"{trained} has no latent alignment" in error and error.count("\n") == 1
+    assert run.scores.read_bytes() == before
+    drawn = attn_zoo("plot", "attention", run.path, "rot haus", "--beside", trained, "--top-k", 1, "--output", picture)
+    assert drawn[0] == 0
 
 
 def test_evaluate_marks_what_differs_from_the_baseline(attn_zoo, trained, tmp_path):

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import keras
+import numpy as np
 
 from keras_attn_zoo.analysis.pictures import plot_attention, plot_curves
 from keras_attn_zoo.data.batches import TranslationBatches, as_fit_input, evaluation_batches, fit_arguments
@@ -39,6 +40,7 @@ BODIES = {"rnn": RNNBackbone, "transformer": TransformerBackbone}
 PICTURES, WORDS_OF_A_PICTURE = 3, 14
 # Sentences of a validation or test batch.
 EVALUATION_ROWS = 64
+_OF_REFERENCES = ("loss", "perplexity", "accuracy", "tokens")
 # A translation may be this much longer than the longest training sentence.
 ROOM_FOR_TRANSLATIONS = 1.25
 
@@ -317,8 +319,6 @@ def load_translator(path, beams=None, length_penalty=None, search_top_k=None, ma
     given = {"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k}
     # Made anew, the settings are checked.
     search = dataclasses.replace(search, **{name: value for name, value in given.items() if value is not None})
-    if search.search_top_k is not None and translator.backbone.latent_head is None:
-        raise UserError(f"{path} has no latent alignment: it takes no search_top_k; received {search.search_top_k}.")
     translator.compile(sampler=BeamSearch(search.beams, search.length_penalty), search_top_k=search.search_top_k)
     if max_tokens is not None:
         translator.make_room(max_tokens)
@@ -334,6 +334,7 @@ def score_run(
     length_penalty=None,
     search_top_k=None,
     max_tokens=None,
+    known=None,
     progress=None,
 ):
     """Translate and score a test set; write hypotheses, references, scores and alignments into the run folder.
@@ -345,6 +346,7 @@ def score_run(
         name: of the test set, in files and tables.
         beams, length_penalty, search_top_k: settings of the search; by default those of the system.
         max_tokens: most tokens of a sentence, see `Translator.make_room`; by default as in training.
+        known: scores of the same text with another search: what does not depend on it is taken from there.
         progress: function called with a word and the number of sentences done.
 
     Returns:
@@ -356,7 +358,7 @@ def score_run(
     translator = load_translator(folder, beams, length_penalty, search_top_k, max_tokens)
     pairs = list(pairs)
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
-    likelihood = _likelihood(translator, pairs)
+    known = known or _scores_of_references(translator, pairs, gold, run.alignment(name), search.batch_size)
     clock = CompilationClock()
     report = None if progress is None else (lambda done: progress("translated", done))
     began = time.perf_counter()
@@ -372,15 +374,13 @@ def score_run(
         "length_penalty": translator.sampler.length_penalty,
         "search_top_k": translator.search_top_k,
         "text": score_text(hypotheses, references).as_dict(),
-        **likelihood,
+        **{key: known[key] for key in (*_OF_REFERENCES, "alignment") if key in known},
         "translation_seconds": seconds,
         "translation_compilation_seconds": clock.compilation,
         "training": training_summary(run),
         "parameters": translator.count_params(),
         "backend": keras.config.backend(),
     }
-    if gold is not None:
-        scores["alignment"] = score_alignment(translator, gold, run.alignment(name), search.batch_size)
     run.add_scores(name, scores)
     return scores
 
@@ -392,27 +392,73 @@ def score_alignment(translator, gold, path, batch_size=32):
         translator: a `Translator`.
         gold: `(source words, target words, Alignment)` a sentence.
         path: file of the links, in Pharaoh's format counted from 0, source first.
+
+    Returns:
+        "aer", "precision", "recall" and "sentences"; of a latent alignment, "posterior_aer" too.
     """
     words = [(source, target) for source, target, _ in gold]
     links, _ = align_words(translator, words, batch_size=batch_size)
     predicted = [Alignment(sure=frozenset(found)) for found in links]
     write_alignments(path, predicted)
-    scores = score_links(links, words, [alignment for *_, alignment in gold])
-    return {
+    wanted = [alignment for *_, alignment in gold]
+    scores = score_links(links, words, wanted)
+    found = {
         "aer": scores.aer,
         "precision": scores.precision,
         "recall": scores.recall,
         "sentences": scores.sentences,
     }
+    if translator.backbone.latent_head is not None:
+        links, _ = align_words(translator, words, layers="posterior", batch_size=batch_size)
+        found["posterior_aer"] = score_links(links, words, wanted).aer
+    return found
 
 
-def _likelihood(translator, pairs):
-    """Loss, perplexity and accuracy per real target token of a test set."""
+def _scores_of_references(translator, pairs, gold, path, batch_size):
+    """What a test set's references score along the model, whatever the search."""
+    scores = likelihood(translator, pairs)
+    if gold is not None:
+        scores["alignment"] = score_alignment(translator, gold, path, batch_size)
+    return scores
+
+
+def likelihood(translator, pairs):
+    """Return loss, perplexity, accuracy and number of the real target tokens of a test set.
+
+    Args:
+        translator: a compiled `Translator`.
+        pairs: sentence pairs.
+
+    Example:
+        >>> likelihood(translator, [("Guten Tag", "Hello")])["perplexity"]
+    """
     x, y, weights = translator.preprocessor.call(
         {"encoder_text": [source for source, _ in pairs], "decoder_text": [target for _, target in pairs]}
     )
-    result = translator.evaluate(x, y, sample_weight=weights, batch_size=EVALUATION_ROWS, verbose=0, return_dict=True)
-    return {key: float(result[key]) for key in ("loss", "perplexity", "accuracy", "tokens")}
+    longest = np.maximum(x["encoder_padding_mask"].sum(axis=1), x["decoder_padding_mask"].sum(axis=1))
+    # Few lengths and one number of rows: a compiled backend compiles once a length.
+    lengths = np.minimum(2 ** np.ceil(np.log2(longest)).astype(int), y.shape[1])
+    sums = dict.fromkeys(_OF_REFERENCES, 0.0)
+    for length in np.unique(lengths):
+        rows = np.flatnonzero(lengths == length)
+        real = len(rows)
+        rows = np.pad(rows, (0, -real % EVALUATION_ROWS), mode="edge")
+        of_rows = weights[rows, :length] * (np.arange(len(rows)) < real)[:, None]
+        found = translator.evaluate(
+            {name: ids[rows, :length] for name, ids in x.items()},
+            y[rows, :length],
+            sample_weight=of_rows,
+            batch_size=EVALUATION_ROWS,
+            verbose=0,
+            return_dict=True,
+        )
+        tokens = float(found["tokens"])
+        sums["tokens"] += tokens
+        sums["perplexity"] += tokens * math.log(found["perplexity"])
+        for name in ("loss", "accuracy"):
+            sums[name] += tokens * float(found[name])
+    means = {name: sums[name] / sums["tokens"] for name in ("loss", "perplexity", "accuracy")}
+    return {**means, "perplexity": math.exp(means["perplexity"]), "tokens": sums["tokens"]}
 
 
 def training_summary(run):
@@ -436,12 +482,23 @@ def training_summary(run):
     }
 
 
+def titles(folders):
+    """Names of folders for a picture: the last parts of the paths, or all of them where two of those are alike.
+
+    Example:
+        >>> titles(["runs/a", "runs/b"])
+        ['a', 'b']
+    """
+    names = [Path(folder).name for folder in folders]
+    return names if len(set(names)) == len(names) else [str(folder) for folder in folders]
+
+
 def curves(folders, key="val_loss"):
     """Return the curves of runs, for `plot_curves`: `{name: (steps, values)}`."""
     found = {}
-    for folder in folders:
+    for folder, name in zip(folders, titles(folders), strict=True):
         lines = [line for line in read_log(RunFolder(folder).log) if "round" in line and key in line]
-        found[Path(folder).name] = ([line["step"] for line in lines], [line[key] for line in lines])
+        found[name] = ([line["step"] for line in lines], [line[key] for line in lines])
     return found
 
 
@@ -460,10 +517,10 @@ def curves_over_top_k(folders, name, value):
         UserError: a run was not scored with any count.
     """
     found = {}
-    for folder in map(Path, folders):
+    for folder, title in zip(folders, titles(folders), strict=True):
         scores = [s for key, s in RunFolder(folder).read_scores().items() if key.startswith(f"{name}-k")]
-        found[folder.name] = {s["search_top_k"]: value(s) for s in scores if s["search_top_k"] is not None}
-        if not found[folder.name]:
+        found[title] = {s["search_top_k"]: value(s) for s in scores if s["search_top_k"] is not None}
+        if not found[title]:
             raise UserError(f"{folder} was not scored with counts of positions: evaluate it with --top-k 1 2 3 6 0.")
     counts = sorted({k for values in found.values() for k in values}, key=lambda k: k or math.inf)
     ticks = {step: k or "all" for step, k in enumerate(counts)}

@@ -27,6 +27,7 @@ COLUMNS = {
     "perplexity": lambda s: f"{s['perplexity']:.2f}",
     "accuracy": lambda s: f"{100 * s['accuracy']:.1f} %",
     "AER": lambda s: f"{100 * s['alignment']['aer']:.1f}",
+    "AER, posterior": lambda s: f"{100 * s['alignment']['posterior_aer']:.1f}",
     "training": lambda s: clock_time(s["training"]["seconds"] - s["training"]["compilation_seconds"]),
     "steps": lambda s: f"{s['training']['steps']}",
     "tokens/s": lambda s: f"{s['training']['tokens_per_second']:.0f}",
@@ -77,6 +78,8 @@ def results_table(folders, name="test", paper=None, baseline=None):
         raise UserError(f"no run is scored on {' or '.join(map(repr, names))} yet: evaluate one first.")
     if any(stars.values()):
         signatures.add(f"*, **: differs from {Path(baseline).name}, p < 0.05, p < 0.01; paired bootstrap, 1000 samples")
+    if any(every[folder][name]["search_top_k"] is not None for folder, name in scored):
+        signatures.add("K: of the search; perplexity, accuracy and AER are of the mixture that was trained")
     columns = ["system", *COLUMNS]
     used = [i for i in range(len(columns)) if any(row[i] != "–" for row in rows)]
     headings, *body = [[line[i] for i in used] for line in (columns, *rows)]

@@ -16,6 +16,7 @@ from keras_attn_zoo.experiments.run import (
     compile_translator,
     curves,
     draw_run,
+    likelihood,
     load_translator,
     train_system,
     training_summary,
@@ -199,6 +200,27 @@ def test_no_run_begins_that_could_not_translate_as_long_as_it_may(corpus, tmp_pa
     with pytest.raises(UserError, match=r"max_length=24 is less than the 25 tokens .* with max_tokens=20"):
         train_system(system, corpus, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_likelihood_of_a_text_of_many_lengths(trained):
+    """Like the one of all sentences padded to the longest, in one batch."""
+    translator = load_translator(trained, max_tokens=40)
+    pairs = [("rot haus " * n, "red house " * m) for n, m in ((1, 1), (2, 1), (1, 4), (9, 2), (2, 18))]
+    x, y, weights = translator.preprocessor.call(
+        {"encoder_text": [source for source, _ in pairs], "decoder_text": [target for _, target in pairs]}
+    )
+    wanted = translator.evaluate(x, y, sample_weight=weights, verbose=0, return_dict=True)
+    found = likelihood(translator, pairs)
+    assert found.keys() == {"loss", "perplexity", "accuracy", "tokens"}
+    assert found == pytest.approx({name: float(wanted[name]) for name in found}, rel=1e-5)
+    assert found["tokens"] == 57
+
+
+def test_curves_of_folders_of_one_name(trained, tmp_path):
+    other = tmp_path / "other" / trained.name
+    shutil.copytree(trained, other)
+    assert list(curves([trained, other])) == [str(trained), str(other)]
+    assert list(curves([trained])) == [trained.name]
 
 
 def test_pictures_stand_in_the_folder(trained, corpus, tmp_path):

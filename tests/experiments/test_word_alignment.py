@@ -5,6 +5,7 @@ import pytest
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import Alignment
+from keras_attn_zoo.experiments.run import score_alignment
 from keras_attn_zoo.experiments.word_alignment import (
     align_by_layer,
     align_words,
@@ -97,11 +98,13 @@ def test_what_is_left_out(leave_out, links):
         align_words(Forced(), pairs, leave_out=("comma",))
 
 
-def test_prior_and_posterior_of_a_latent_alignment():
+def test_prior_and_posterior_of_a_latent_alignment(tmp_path):
     task = Translator(tiny.transformer(seed=3, scale=1.0, output="latent"), tiny.preprocessor())
     found = align_by_layer(task, PAIRS, [Alignment(sure={(0, 0)}) for _ in PAIRS])
     assert list(found) == [0, 1, "all", "prior", "posterior"]
     assert found["prior"][0] == found[1][0]
     assert found["posterior"][0] == align_words(task, PAIRS, layers="posterior")[0]
+    scores = score_alignment(task, [(*pair, Alignment(sure={(0, 0)})) for pair in PAIRS], tmp_path / "links")
+    assert (scores["aer"], scores["posterior_aer"]) == (found["prior"][1].aer, found["posterior"][1].aer)
     with pytest.raises(UserError, match="the posterior of an alignment has no heads"):
         align_words(task, PAIRS, layers="posterior", heads=[0])
