@@ -8,7 +8,7 @@ import pytest
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("KERAS_BACKEND", "jax")
 # Most programs are run once: it takes longer to optimise them than to run them as they are.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
 if os.environ["KERAS_BACKEND"] != "tensorflow":
     # Proves that the package needs no TensorFlow, and saves the seconds that its import takes.
     sys.modules["tensorflow"] = None

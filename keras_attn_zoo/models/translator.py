@@ -22,6 +22,15 @@ from keras_attn_zoo.training.train_step import PerTokenTraining
 SEARCH_ROWS = (1, 8, 32, 128)
 
 
+def _as_written(function):
+    """Have TensorFlow trace a function as it stands: rewriting it and all that it calls takes longer than tracing."""
+    if keras.config.backend() != "tensorflow":
+        return function
+    import tensorflow as tf
+
+    return tf.autograph.experimental.do_not_convert(function)
+
+
 @dataclasses.dataclass(frozen=True)
 class Hypothesis:
     """One translation of a sentence.
@@ -75,6 +84,9 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
 
     State: weights alone. `compile` sets optimiser, sampler and loss.
 
+    Raises:
+        UserError: sentences of the preprocessor are longer than the body has weights for.
+
     Example:
         >>> translator = Translator.from_preset("my_preset")
         >>> translator.generate(["Guten Tag"])
@@ -92,6 +104,9 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
     def __init__(self, backbone, preprocessor=None, **kwargs):
         self.backbone = backbone
         self.preprocessor = preprocessor
+        if preprocessor is not None:
+            lengths = (preprocessor.encoder_sequence_length, preprocessor.decoder_sequence_length)
+            self._check_weights_for(max(lengths))
         inputs = backbone.input
         hidden = backbone(inputs)
         outputs = {
@@ -197,6 +212,7 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
 
     # Search.
 
+    @_as_written
     def generate_step(self, inputs, stop_token_ids=None):
         """Search on ids; return the best ones with their mask, or for `translate` all that was found."""
         found = self._search(inputs, stop_token_ids, with_attention=self._search_detail == "attention")

@@ -59,7 +59,7 @@ def value_and_gradients(layer, function, inputs):
     elif BACKEND == "tensorflow":
         import tensorflow as tf
 
-        @tf.function
+        @tf.function(autograph=False)
         def run(inputs):
             with tf.GradientTape() as tape:
                 tape.watch(inputs)

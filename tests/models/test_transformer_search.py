@@ -32,7 +32,7 @@ def translator(name):
     if keras.config.backend() == "tensorflow":
         import tensorflow as tf
 
-        run = tf.function(run)
+        run = tf.function(run, autograph=False)
     call = tiny.compiled(task.backbone, run)
 
     def recompute(source, prefixes):
