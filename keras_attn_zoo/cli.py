@@ -1,4 +1,4 @@
-"""The command `attn-zoo`: train, translate, evaluate, align, plot, and a demonstration."""
+"""The command `attn-zoo`: list systems, train, translate, evaluate, align, plot, and a demonstration."""
 
 import argparse
 import ast
@@ -159,6 +159,19 @@ def _demo(options):
     run_demo(options.out, say, show_progress)
 
 
+def _systems(options):
+    from keras_attn_zoo.experiments.run import count_parameters
+    from keras_attn_zoo.experiments.systems import SYSTEMS
+    from keras_attn_zoo.experiments.table import markdown_table
+
+    counts = count_parameters(SYSTEMS.values(), options.vocabulary_size)
+    rows = [
+        [name, "RNN" if system.body == "rnn" else "Transformer", f"{count:,}", system.source]
+        for (name, system), count in zip(SYSTEMS.items(), counts, strict=True)
+    ]
+    print(markdown_table(["system", "body", "parameters", "paper"], rows))
+
+
 def _train(options):
     from keras_attn_zoo.experiments.run import draw_run, score_run, train_system
     from keras_attn_zoo.experiments.systems import SYSTEMS, small
@@ -182,6 +195,8 @@ def _translate(options):
 
     if options.sentences and options.input:
         raise UserError("sentences and --input: give one of them.")
+    if options.n_best > 1 and options.scores:
+        raise UserError("--n-best writes the scores by itself: leave --scores out.")
     sentences = options.sentences or list(read_lines(options.input or "-"))
     translator = load_translator(
         options.model, options.beams, options.length_penalty, options.top_k, options.max_tokens
@@ -311,7 +326,7 @@ def _own_gold(model):
     from keras_attn_zoo.experiments.run_folder import RunFolder
 
     run = RunFolder(model)
-    if not run.config.exists() or "generated" not in run.corpus():
+    if not run.holds_run or "generated" not in run.corpus():
         return None, None
     gold = corpus_from_description(run.corpus()).gold
     return [(source, target) for source, target, _ in gold], [links for *_, links in gold]
@@ -335,6 +350,8 @@ def _plot_attention(options):
     from keras_attn_zoo.experiments.word_alignment import sentence_picture
 
     panels, axes, target = [], None, options.target
+    if target is not None and any(x is not None for x in (options.beams, options.length_penalty, options.top_k)):
+        raise UserError("--target is given, so nothing is searched: leave out --beams, --length-penalty and --top-k.")
     models = [options.model, *options.beside]
     for model, title in zip(models, titles(models), strict=True):
         # Only the first one searches, and that without a given translation.
@@ -452,6 +469,16 @@ def build_parser():
         ["attn-zoo demo", "attn-zoo demo --out my-demo --backend torch"],
     )
     sub.add_argument("--out", type=Path, default=Path("demo-run"), help="folder (default: %(default)s); resumes there")
+
+    sub = command(
+        "systems",
+        _systems,
+        "list the systems by name, with their parameters in the papers' sizes and where the papers have them",
+        ["attn-zoo systems", "attn-zoo systems --vocabulary-size 32000"],
+    )
+    sub.add_argument(
+        "--vocabulary-size", type=_positive, default=8000, help="of either side (default: %(default)s)", metavar="N"
+    )
 
     sub = command(
         "train",

@@ -1,4 +1,4 @@
-"""The error for bad input: one line that says what came and what to do."""
+"""The error for bad input, one line that says what came and what to do; and what a size and a rate have to be."""
 
 
 class UserError(ValueError):
@@ -13,3 +13,31 @@ class UserError(ValueError):
         ...
         keras_attn_zoo.errors.UserError: corpus.de has 3 lines, corpus.en has 4: give files of equal length.
     """
+
+
+def check_counts(**values):
+    """Raise where a number is no positive whole one.
+
+    Raises:
+        UserError: says which, and what was received.
+
+    Example:
+        >>> check_counts(width=512, num_heads=8)
+    """
+    for name, value in values.items():
+        if type(value) is not int or value < 1:
+            raise UserError(f"{name} must be a whole number, 1 or more; received {value!r}.")
+
+
+def check_rates(**values):
+    """Raise where a rate of dropout is none.
+
+    Raises:
+        UserError: says which, and what was received.
+
+    Example:
+        >>> check_rates(dropout=0.1)
+    """
+    for name, value in values.items():
+        if type(value) not in (int, float) or not 0 <= value < 1:
+            raise UserError(f"{name} must be at least 0 and below 1; received {value!r}.")

@@ -18,6 +18,7 @@ How the paper is read:
 - The learning rate is lowered after two validations without gain; the paper says "several".
 - Labels are smoothed by 0.1, as in the Transformer's own paper; this one does not say.
 - The plain RNN reads out by maxout, as Bahdanau's; a latent one by the lexicon, which takes the state as it is.
+- The RNN's lexicon sees the decoder state after the context went in; equation 12 has the one before it.
 """
 
 import sys

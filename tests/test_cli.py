@@ -16,6 +16,7 @@ from keras_attn_zoo.evaluation.alignments import format_alignment
 from keras_attn_zoo.experiments.corpora import embedded_corpus
 from keras_attn_zoo.experiments.run import curves_over_top_k, likelihood, load_translator, train_system
 from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.systems import SYSTEMS
 from keras_attn_zoo.files import read_json, write_json, write_text
 from tests.tiny_run import TINY
 
@@ -306,3 +307,49 @@ def test_backend_choice(monkeypatch, tmp_path):
     assert chosen("tensorflow") == "jax"
     with pytest.raises(UserError, match="unknown backend 'mxnet': choose one of jax, tensorflow, torch"):
         choose_backend("mxnet")
+
+
+def test_systems_with_their_parameters():
+    """In a process of its own: Keras would make the weights that were only counted."""
+    command = [sys.executable, "-m", "keras_attn_zoo.cli", "systems", "--vocabulary-size", "1000"]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in output.splitlines()[2:]]
+    assert [row[0] for row in rows] == list(SYSTEMS)
+    counts = {row[0]: int(row[2].replace(",", "")) for row in rows}
+    # Vaswani's base model with one matrix of embeddings, summed up by hand; d, f, h, n of its sizes.
+    d, f, h, n = 512, 2048, 8, 256
+    attention, norm = 4 * (d * d + d), 2 * d
+    network = d * f + f + f * d + d
+    encoder, decoder = attention + network + 2 * norm, 2 * attention + network + 3 * norm
+    assert counts["transformer"] == 1000 * d + 6 * (encoder + decoder)
+    # Zeng: no query and no key; for each side h matrices, and a transition with its bias and normalisation.
+    side = 6 * attention // 2 - (h * n * n + n * n + n + 2 * n)
+    assert counts["transformer"] - counts["ran-all"] == 2 * side == 5_122_560
+    assert counts["transformer"] - counts["ran-e"] == counts["transformer"] - counts["ran-d"] == side
+    # Rosendahl, equations 2, 6 and 10, in the six layers of the decoder: W_f of every head; two networks; nothing.
+    assert counts["previous-context"] - counts["transformer"] == 6 * h * (d // h) ** 2
+    assert counts["weight-subtraction"] == counts["transformer"]
+    # Bahar: three maps more, and the matrix shared.
+    assert counts["transformer-latent"] - counts["transformer"] == 3 * d * d
+
+
+def test_options_that_would_mean_nothing_are_refused(attn_zoo, trained, tmp_path):
+    picture = tmp_path / "p.png"
+    for arguments, text in (
+        (("translate", trained, "--n-best", 2, "--scores", "rot haus"), "--n-best writes the scores by itself"),
+        (
+            ("plot", "attention", trained, "rot haus", "--target", "house", "--beams", 3, "--output", picture),
+            "nothing is searched",
+        ),
+    ):
+        status, output, error = attn_zoo(*arguments)
+        assert (status, output) == (2, "") and text in error and error.count("\n") == 1
+    assert not picture.exists()
+
+
+def test_a_head_that_is_not_there_is_said_before_anything_is_decoded(attn_zoo, trained, tmp_path):
+    (tmp_path / "a").write_text("rot haus\n")
+    status, output, error = attn_zoo(
+        "align", trained, "--source", tmp_path / "a", "--target", tmp_path / "a", "--heads", 1
+    )
+    assert (status, output) == (2, "") and "there is no head 1" in error and "aligned" not in error

@@ -1,6 +1,7 @@
 """Train a system into a run folder, and score it there."""
 
 import dataclasses
+import inspect
 import math
 import time
 from pathlib import Path
@@ -22,6 +23,7 @@ from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.settings import SearchSettings
 from keras_attn_zoo.experiments.word_alignment import align_words, score_links, sentence_picture
 from keras_attn_zoo.files import read_json, write_text
+from keras_attn_zoo.layers import get_attention
 from keras_attn_zoo.models import (
     RNNBackbone,
     TransformerBackbone,
@@ -29,6 +31,7 @@ from keras_attn_zoo.models import (
     TranslationTokenizer,
     Translator,
 )
+from keras_attn_zoo.models.attention_stack import AttentionStack
 from keras_attn_zoo.models.word_vectors import load_word_vectors
 from keras_attn_zoo.training.callbacks import BestPreset, ResumableState, RunLog, ValidationBLEU, read_log
 from keras_attn_zoo.training.progress import Progress
@@ -127,6 +130,27 @@ def build_translator(system, subword_paths, max_tokens):
     return Translator(backbone, preprocessor)
 
 
+def count_parameters(systems, vocabulary_size):
+    """Count the weights of the bodies of several systems, without making them: the largest takes minutes.
+
+    To be asked for last: Keras makes them after all when it next leaves a stateless scope.
+
+    Args:
+        systems: `System` objects.
+        vocabulary_size: tokens of either side.
+
+    Returns:
+        a list of numbers.
+
+    Example:
+        >>> count_parameters([SYSTEMS["transformer"]], 8000)  # doctest: +SKIP
+        [48234496]
+    """
+    with keras.StatelessScope(initialize_variables=False):
+        bodies = [BODIES[one.body](vocabulary_size, vocabulary_size, **one.backbone) for one in systems]
+        return [body.count_params() for body in bodies]
+
+
 def compile_translator(translator, system):
     """Compile as the system's training and search settings say."""
     training, search = system.training, system.search
@@ -174,6 +198,7 @@ def train_system(system, corpus, folder, data_folder=None, resume=False, say=lam
             f"max_length={system.backbone['max_length']} is less than the {longest} tokens that a translation may have "
             f"with max_tokens={system.data.max_tokens}: leave max_length out, or lower max_tokens."
         )
+    _check_attentions(system, longest)
     run = RunFolder(folder)
     training = system.training
     run.check_free(resume, beside=("data",))
@@ -245,6 +270,18 @@ def train_system(system, corpus, folder, data_folder=None, resume=False, say=lam
         state.check(translator, grown=True)
 
 
+def _check_attentions(system, longest):
+    """Make the attentions of a system, which have no weights yet: what is wrong is said before any text is read."""
+    parameters = inspect.signature(BODIES[system.body].__init__).parameters
+    sizes = {**{name: one.default for name, one in parameters.items()}, "max_length": longest, **system.backbone}
+    if system.body == "rnn":
+        get_attention(sizes["cross_attention"], sizes["hidden_dim"])
+        return
+    given = {name: sizes[name] for name in ("width", "num_heads", "max_length")}
+    for place, side in (("encoder", "encoder"), ("decoder", "decoder"), ("cross", "decoder")):
+        AttentionStack(sizes[f"{place}_attention"], sizes[f"{side}_layers"], place, None, **given)
+
+
 def _encoder_layers(system, number):
     """How many encoder layers train in a round; None where the system does not add them one by one."""
     rounds = system.training.pretraining_rounds
@@ -304,7 +341,7 @@ def load_translator(path, beams=None, length_penalty=None, search_top_k=None, ma
     run = RunFolder(path)
     search = SearchSettings()
     preset = str(path)
-    if run.config.exists():
+    if run.holds_run:
         search = run.system().search
         if not run.best.exists():
             raise UserError(f"{path} has no trained model yet: train it, or resume it with --resume.")

@@ -56,6 +56,11 @@ class RunFolder:
         self.best = self.path / "best"
         self.scores = self.path / "scores.json"
 
+    @property
+    def holds_run(self):
+        """Whether a run was begun here: a preset has a `config.json` too, and says so in a file of its own."""
+        return self.config.exists() and not (self.path / "metadata.json").exists()
+
     def hypotheses(self, name):
         """File of the translations of a test set."""
         return self.path / "hypotheses" / f"{name}.txt"
@@ -82,7 +87,7 @@ class RunFolder:
         Raises:
             UserError: a run stands there and is not to be resumed; the folder holds something else.
         """
-        if self.config.exists():
+        if self.holds_run:
             if not resume:
                 raise UserError(f"{self.path} holds a run already: resume it with --resume, or take another folder.")
         elif self.path.exists() and (not self.path.is_dir() or {e.name for e in self.path.iterdir()} - set(beside)):
@@ -99,7 +104,7 @@ class RunFolder:
             UserError: the run was begun with other settings or other text.
         """
         config = {"system": system.to_dict(), "corpus": corpus}
-        if self.config.exists():
+        if self.holds_run:
             changed = sorted(_differences(self._read_config(), config))
             if changed:
                 raise UserError(
@@ -123,8 +128,8 @@ class RunFolder:
         return self._read_config()["corpus"]
 
     def _read_config(self):
-        if not self.config.exists():
-            raise UserError(f"{self.path} is no run folder: it has no config.json. Check the path.")
+        if not self.holds_run:
+            raise UserError(f"{self.path} is no run folder: it has no config.json of a run. Check the path.")
         config = read_json(self.config)
         if not isinstance(config, dict) or not {"system", "corpus"} <= config.keys():
             raise UserError(f"{self.config} is damaged: it has no settings. Restore or remove it.")

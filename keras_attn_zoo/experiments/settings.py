@@ -3,7 +3,7 @@
 import dataclasses
 import typing
 
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.errors import UserError, check_counts, check_rates
 
 _SCHEDULES = ("constant", "inverse_sqrt", "halving", "plateau")
 _MODEL_TYPES = ("bpe", "unigram", "word", "char")
@@ -228,6 +228,13 @@ class System:
                     f"a system with body={self.body!r} has no setting {key!r}: "
                     f"choose one of {', '.join(sorted(self.settings()))}."
                 )
+        check_counts(**{key: value for key, value in self.backbone.items() if key in _COUNTS})
+        check_rates(**{key: value for key, value in self.backbone.items() if key in _RATES})
+        if self.backbone.get("tie_embeddings") == "all" and not self.data.joint:
+            raise UserError(
+                "tie_embeddings='all' shares one matrix between both languages, and needs joint=True; received "
+                "joint=False: take tie_embeddings=target, or joint=True."
+            )
 
     def settings(self):
         """Names of all settings that `override` takes."""
@@ -280,6 +287,9 @@ class System:
 
 
 # Arguments of the bodies' constructors: known here without importing Keras.
+_COUNTS = ("width", "num_heads", "ffn_dim", "embedding_dim", "hidden_dim", "encoder_layers", "decoder_layers", "top_k")
+_COUNTS += ("max_length",)
+_RATES = ("dropout", "attention_dropout", "activation_dropout")
 _OUTPUT = ("output", "marginalization", "top_k")
 BODIES = {
     "rnn": frozenset(

@@ -77,8 +77,14 @@ def mean_of_heads(translator, attention, layers=None, heads=None):
     Example:
         >>> mean_of_heads(translator, forced.attention, layers=[0, 1], heads=[3])
     """
+    rows = _rows_of_heads(translator, layers, heads)
+    return (attention if rows is None else attention[rows]).mean(axis=0)
+
+
+def _rows_of_heads(translator, layers, heads):
+    """Rows of an attention that belong to some heads of each layer; None for all."""
     if heads is None:
-        return attention.mean(axis=0)
+        return None
     if layers == "posterior":
         raise UserError("the posterior of an alignment has no heads: leave the heads out, or name a layer.")
     sizes = translator.backbone.cross_attention_heads
@@ -90,7 +96,7 @@ def mean_of_heads(translator, attention, layers=None, heads=None):
         if not 0 <= head < min(sizes):
             raise UserError(f"there is no head {head}: the layers have {min(sizes)}, counted from 0.")
     firsts = np.cumsum([0, *sizes[:-1]])
-    return attention[[first + head for first in firsts for head in heads]].mean(axis=0)
+    return [first + head for first in firsts for head in heads]
 
 
 def align_words(translator, pairs, layers=None, heads=None, leave_out=("end",), batch_size=32, progress=None):
@@ -109,7 +115,12 @@ def align_words(translator, pairs, layers=None, heads=None, leave_out=("end",), 
     Returns:
         a list of sets of links `(source word, target word)`, and the list of word attentions
         `(target words, source words)`.
+
+    Raises:
+        UserError: a head that a layer has not; something else to leave out.
     """
+    _check_leave_out(leave_out)
+    _rows_of_heads(translator, layers, heads)
     decoded = _force_words(translator, pairs, layers, batch_size, progress)
     return _links(translator, decoded, pairs, layers, heads, leave_out)
 
@@ -145,6 +156,8 @@ def align_by_layer(translator, pairs, gold, heads=None, leave_out=("end",), batc
         its "prior" and "posterior"; scores as of `alignment_scores`.
     """
     sizes = translator.backbone.cross_attention_heads
+    _check_leave_out(leave_out)
+    _rows_of_heads(translator, range(len(sizes)), heads)
     decoded = _force_words(translator, pairs, range(len(sizes)), batch_size, progress)
     found = {}
 
@@ -180,11 +193,14 @@ def _ignored(words, leave_out):
     return [i for i, word in enumerate(words) if word == "." and "full_stop" in leave_out]
 
 
-def _links(translator, decoded, pairs, layers, heads, leave_out):
-    """Links and word attentions of forced decodings."""
+def _check_leave_out(leave_out):
     unknown = set(leave_out) - set(LEAVE_OUT)
     if unknown:
         raise UserError(f"leave_out takes {', '.join(LEAVE_OUT)}; received {', '.join(sorted(unknown))}.")
+
+
+def _links(translator, decoded, pairs, layers, heads, leave_out):
+    """Links and word attentions of forced decodings."""
     links, matrices = [], []
     for one, (source, target) in zip(decoded, pairs, strict=True):
         attention = mean_of_heads(translator, one.attention, layers, heads)

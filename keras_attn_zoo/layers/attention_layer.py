@@ -42,7 +42,8 @@ class AttentionLayer(keras.layers.Layer):
         context, scores, state = layer.step(x_i, memory, state)
 
     `attends_to` says what a mechanism takes: "value" (cross-attention alone),
-    "itself" (self-attention alone) or "either".
+    "itself" (self-attention alone) or "either"; `looks_ahead`, whether a position
+    attends to later ones without a mask, so that it has no steps.
 
     State: a tree of tensors with the batch as first axis, passed in and returned;
     nothing stays on the layer. The memory of cross-attention has a batch axis
@@ -55,6 +56,7 @@ class AttentionLayer(keras.layers.Layer):
 
     num_heads = 1
     attends_to = "value"
+    looks_ahead = False
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)

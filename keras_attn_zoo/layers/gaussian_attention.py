@@ -66,6 +66,11 @@ class GaussianAttention(PositionAttention):
         self.sigma = float(sigma)
 
     @property
+    def looks_ahead(self):
+        """Whether a position attends to later ones, which steps cannot."""
+        return max(self.offsets) > 0
+
+    @property
     def window(self):
         """Positions up to the own one that can have weight."""
         return math.ceil(_REACH * self.sigma) - min(self.offsets) + 1
@@ -85,7 +90,7 @@ class GaussianAttention(PositionAttention):
         """Project the values; for steps there is nothing to compute before."""
         if value is not None:
             return super().prepare(value, value_mask=value_mask)
-        if max(self.offsets) > 0:
+        if self.looks_ahead:
             raise ValueError(
                 f"GaussianAttention: steps cannot look ahead; take offsets of at most 0. Received: {self.offsets}."
             )

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.headed_attention import check_positive
-from keras_attn_zoo.layers.log_normalizer import exponentials, log_mixture, log_normalizer
+from keras_attn_zoo.layers.log_normalizer import SMALLEST_WEIGHT, exponentials, log_mixture, log_normalizer
 from keras_attn_zoo.layers.products import product
 
 MARGINALIZATIONS = ("exact", "top_k")
@@ -50,7 +50,8 @@ class LatentAlignmentHead(keras.layers.Layer):
     Step: `memory = head.prepare(encoded, mask)` once a sentence, then `head.step(prior, embedded, states, memory)`
     for rows `(batch * beams, ...)`, the beams of a sentence side by side: they share its memory.
 
-    Masking: positions with p(j) = 0 take no part. A row without any gets log-probability 0 and posterior 0.
+    Masking: positions with p(j) = 0, or less than 1.2e-38, take no part. A row without any gets log-probability 0
+    and posterior 0.
 
     State: none.
 
@@ -192,8 +193,8 @@ class LatentAlignmentHead(keras.layers.Layer):
     def _marginalize(self, prior, lexicon):
         """log Σ_j p(j) p(e_i|j), and the posterior."""
         approximate = self.marginalization == "top_k"
-        counted = self._summed(prior, self._count()) > 0
-        joint = ops.where(counted, ops.log(ops.maximum(prior, 1e-37)) + lexicon, -1e30)
+        counted = self._summed(prior, self._count()) >= SMALLEST_WEIGHT
+        joint = ops.where(counted, ops.log(ops.maximum(prior, SMALLEST_WEIGHT)) + lexicon, -1e30)
         largest = ops.stop_gradient(ops.max(joint, axis=-1, keepdims=True))
         some = ops.any(counted, axis=-1)
         largest = ops.where(some[..., None], largest, 0.0)

@@ -4,6 +4,8 @@ from keras import ops
 
 # A sum below this, of products of two numbers of at most 1, may have lost what float32 cannot hold.
 _SMALLEST = 1e-25
+# Below it a float32 may be flushed to zero: such a weight counts as none.
+SMALLEST_WEIGHT = 1.2e-38
 # Vocabulary entries that the guard holds for all pairs at once.
 _SLICE = 32
 _EXCLUDED = -1e30
@@ -69,15 +71,17 @@ def log_mixture(prior, left, right, normalizer=None):
 
     def by_products():
         mixed = ops.matmul(prior / ops.maximum(total, _SMALLEST), right["exponentials"])
-        return left - left_max + ops.log(ops.maximum(mixed, 1e-37))
+        return left - left_max + ops.log(ops.maximum(mixed, SMALLEST_WEIGHT))
 
     def guarded():
         logits = right["logits"]
-        share = ops.log(ops.maximum(prior, 1e-37)) - (_guarded(left, logits) if normalizer is None else normalizer)
+        share = ops.log(ops.maximum(prior, SMALLEST_WEIGHT)) - (
+            _guarded(left, logits) if normalizer is None else normalizer
+        )
 
         def add(j, mixed):
             one = share[:, :, j, None] + left + logits[:, j, None]
-            return ops.logaddexp(mixed, ops.where(prior[:, :, j, None] > 0, one, _EXCLUDED))
+            return ops.logaddexp(mixed, ops.where(prior[:, :, j, None] >= SMALLEST_WEIGHT, one, _EXCLUDED))
 
         return ops.fori_loop(0, ops.shape(logits)[1], add, ops.zeros_like(left) + _EXCLUDED)
 

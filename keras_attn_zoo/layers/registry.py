@@ -135,7 +135,7 @@ def get_attention(identifier, width, num_heads=8, max_length=256, place="cross",
     Raises:
         UserError: an unknown place or name, or a name that does not stand in this place (the valid ones are
             listed); an argument that the mechanism has not; a width that the heads do not divide; something
-            that is no attention layer.
+            that is no attention layer; a layer that does not stand in this place.
 
     Example:
         >>> get_attention("luong_dot", width=512).score
@@ -148,6 +148,8 @@ def get_attention(identifier, width, num_heads=8, max_length=256, place="cross",
     if isinstance(identifier, dict) and "attention" in identifier:
         kwargs |= {key: value for key, value in identifier.items() if key != "attention"}
         identifier = identifier["attention"]
+        if not isinstance(identifier, str):
+            raise UserError(f"a dict names its attention: received {type(identifier).__name__}; give the layer itself.")
     if isinstance(identifier, str):
         valid = sorted(name for name, entry in ATTENTIONS.items() if place in entry.places)
         if identifier not in valid:
@@ -155,12 +157,30 @@ def get_attention(identifier, width, num_heads=8, max_length=256, place="cross",
         entry = ATTENTIONS[identifier]
         arguments = entry.arguments(Sizes(width, num_heads, max_length, place, dropout))
         try:
-            return entry.layer(**{**arguments, **kwargs})
+            layer = entry.layer(**{**arguments, **kwargs})
         except (TypeError, ValueError) as error:
             # Keras and Python name what they were not asked to receive, the layers what is out of bounds.
             raise UserError(f"the attention {identifier!r}: {error}") from error
+        _check_place(layer, place)
+        return layer
     if isinstance(identifier, dict):
-        identifier = keras.layers.deserialize(identifier)
+        try:
+            identifier = keras.layers.deserialize(identifier)
+        except (TypeError, ValueError) as error:
+            raise UserError(
+                f"a dict is a name as 'attention' with arguments, or a serialised layer; received {identifier}."
+            ) from error
     if not isinstance(identifier, AttentionLayer):
         raise UserError(f"an attention is a name or an AttentionLayer; received {type(identifier).__name__}.")
+    _check_place(identifier, place)
     return identifier
+
+
+def _check_place(layer, place):
+    """Raise where a layer does not stand in a place: by its entries, or without any by what it attends to."""
+    of_entries = {p for entry in ATTENTIONS.values() if entry.layer is type(layer) for p in entry.places}
+    fitting = of_entries or {"value": {"cross"}, "itself": {"encoder", "decoder"}}.get(layer.attends_to, set(PLACES))
+    if place not in fitting:
+        raise UserError(f"{type(layer).__name__} is no {place} attention: it stands in {', '.join(sorted(fitting))}.")
+    if place == "decoder" and layer.looks_ahead:
+        raise UserError(f"{type(layer).__name__} looks ahead, which a decoder cannot: take offsets of at most 0.")

@@ -1,10 +1,7 @@
 """The attention layers of one place in a Transformer, and what they share."""
 
-import keras
-
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.layers import (
-    AttentionLayer,
     InitialAttention,
     RecurrentAttention,
     RecurrentTransition,
@@ -35,7 +32,8 @@ class AttentionStack:
         **sizes: of layers that are made from a name: `width`, `num_heads`, `max_length`, `dropout`.
 
     Raises:
-        UserError: a list of another length; what `get_attention` raises.
+        UserError: a list of another length; recurrent attention of one side with different matrices; a context of
+            another width; what `get_attention` raises.
     """
 
     def __init__(self, attention, count, place, dtype, **sizes):
@@ -44,26 +42,18 @@ class AttentionStack:
             raise UserError(
                 f"{place} attention: {len(descriptions)} mechanisms for {count} layers: give one, or one a layer."
             )
+        made = [_layer(description, place, dtype, sizes) for description in descriptions]
+        self.layers = [layer for layer, _ in made]
         self.initial = self.transition = None
-        self.layers = []
-        for description in descriptions:
-            if isinstance(description, dict) and "attention" not in description:
-                description = keras.layers.deserialize(description)
-            named = {"name": _NAMES[place], "dtype": dtype}
-            shared = {}
-            if isinstance(description, AttentionLayer):
-                config = {**description.get_config(), "name": named["name"]}
-                layer = type(description).from_config(config)
-            else:
-                description = description if isinstance(description, dict) else {"attention": description}
-                if description["attention"] == "recurrent":
-                    shared = {k: description[k] for k in (*_OF_INITIAL, *_OF_TRANSITION) if k in description}
-                    own = {k: v for k, v in description.items() if k not in shared}
-                    description = {**own, "max_length": None, "causal": False}
-                layer = get_attention(description, place=place, **sizes, **named)
-            if _takes_energies(layer) and self.initial is None:
-                self._share(place, {"max_length": sizes["max_length"], **shared}, layer.num_heads)
-            self.layers.append(layer)
+        takers = [layer for layer in self.layers if _takes_energies(layer)]
+        if takers:
+            said = [of_matrices for _, of_matrices in made if of_matrices is not None] or [{}]
+            if any(one != said[0] for one in said) or len({layer.num_heads for layer in takers}) > 1:
+                raise UserError(
+                    f"{place} attention: the recurrent layers of a side share their matrices: say the same of each; "
+                    f"received {', '.join(str(one) for one in descriptions)}."
+                )
+            self._share(place, {"max_length": sizes["max_length"], **said[0]}, takers[0].num_heads)
 
     def _share(self, place, arguments, num_heads):
         """Make the matrices and the transition of all recurrent layers."""
@@ -93,6 +83,30 @@ class AttentionStack:
             layer.prepare(max_length=max_length, **({} if matrices is None else {"energies": matrices}))
             for layer, matrices in zip(self.layers, energies, strict=True)
         ]
+
+
+def _layer(description, place, dtype, sizes):
+    """Make one layer; and what its description says of the matrices that recurrent layers share, else None."""
+    named, of_matrices = {"name": _NAMES[place], "dtype": dtype}, None
+    if isinstance(description, str):
+        description = {"attention": description}
+    if isinstance(description, dict) and "attention" in description:
+        if description["attention"] == "recurrent":
+            if "causal" in description:
+                raise UserError(f"{place} attention: the place says whether it is causal: leave causal out.")
+            of_matrices = {k: v for k, v in description.items() if k in (*_OF_INITIAL, *_OF_TRANSITION)}
+            own = {k: v for k, v in description.items() if k not in of_matrices}
+            description = {**own, "max_length": None, "causal": False}
+        layer = get_attention(description, place=place, **sizes, **named)
+    else:
+        layer = get_attention(description, place=place, **sizes)
+        layer = type(layer).from_config({**layer.get_config(), "name": named["name"]})
+    if getattr(layer, "output_width", None) not in (None, sizes["width"]):
+        raise UserError(
+            f"{place} attention: the context has to be {sizes['width']} wide, like the model; received "
+            f"output_shape={layer.output_width}."
+        )
+    return layer, of_matrices
 
 
 def _takes_energies(layer):

@@ -4,8 +4,9 @@ import keras
 import keras_hub
 from keras import ops
 
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.errors import UserError, check_counts
 from keras_attn_zoo.layers import AttentionLayer, LatentAlignmentHead
+from keras_attn_zoo.layers.latent_alignment_head import MARGINALIZATIONS
 from keras_attn_zoo.layers.products import repeated
 from keras_attn_zoo.models.output_projection import OutputProjection
 from keras_attn_zoo.models.presets import PresetLoading
@@ -171,6 +172,8 @@ def translation_inputs():
 def output_layer(output, vocabulary_size, width, embedding, marginalization, top_k, dtype):
     """Return the projection onto the vocabulary and the latent head of a body: one of them is None."""
     check_one_of("output", output, OUTPUTS)
+    check_one_of("marginalization", marginalization, MARGINALIZATIONS)
+    check_counts(top_k=top_k)
     if output == "softmax":
         return OutputProjection(vocabulary_size, embedding, dtype=dtype, name="output_projection"), None
     head = LatentAlignmentHead(

@@ -33,7 +33,7 @@ class Readout(keras.layers.Layer):
 
     Source: "linear" Hiemsch, section 6; "tanh" Dang, section 2.4 (the
     attentional state of the work it cites); "maxout" named by Hiemsch,
-    section 6, as Bahdanau's; "state" Bahar, equation 12.
+    section 6, as Bahdanau's; "state" Bahar, equation 12, where the text has s_{i-1}.
     """
 
     def __init__(self, kind, units=None, **kwargs):

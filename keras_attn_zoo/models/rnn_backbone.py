@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.errors import UserError, check_counts, check_rates
 from keras_attn_zoo.layers import get_attention
 from keras_attn_zoo.layers.dropout import Dropout
 from keras_attn_zoo.models.backbone import (
@@ -49,8 +49,8 @@ class RNNBackbone(TranslationBackbone):
         initial_state: "linear" or "tanh" map from the encoder's last states.
         tie_embeddings: "none"; "target" shares target embedding and output matrix; "all" the source embedding too.
         dropout: rate on embeddings, between layers, and on the readout.
-        output: "softmax", or "latent": a `LatentAlignmentHead` whose lexicon sees the readout; "state" is what the
-            paper has there.
+        output: "softmax", or "latent": a `LatentAlignmentHead` whose lexicon sees the readout; the paper has no
+            context there: "state".
         marginalization, top_k: of a latent alignment, "exact" or "top_k", in training.
         dtype: policy of all layers.
 
@@ -75,7 +75,9 @@ class RNNBackbone(TranslationBackbone):
     Source: Hiemsch, section 4; Dang, sections 2.3 and 2.4.
 
     Differences from the paper: Hiemsch's readout is fed the new state s_i, as
-    in the original of Bahdanau, where the text says s_{i-1}.
+    in the original of Bahdanau, where the text says s_{i-1}. So is Bahar's
+    lexicon (equation 12), in a decoder that attends before its cells: s_i has
+    seen the context c_i, which the text keeps out of the lexicon.
     """
 
     def __init__(
@@ -103,6 +105,15 @@ class RNNBackbone(TranslationBackbone):
         dtype=None,
         **kwargs,
     ):
+        check_counts(
+            source_vocabulary_size=source_vocabulary_size,
+            target_vocabulary_size=target_vocabulary_size,
+            embedding_dim=embedding_dim,
+            hidden_dim=hidden_dim,
+            encoder_layers=encoder_layers,
+            decoder_layers=decoder_layers,
+        )
+        check_rates(dropout=dropout)
         check_one_of("cell", cell, CELLS)
         check_one_of("attention_query", attention_query, ATTENTION_QUERIES)
         check_one_of("readout", readout, READOUTS)

@@ -4,7 +4,7 @@ import keras
 import keras_hub
 from keras import ops
 
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.errors import UserError, check_counts, check_rates
 from keras_attn_zoo.layers.dropout import Dropout
 from keras_attn_zoo.models.attention_stack import AttentionStack
 from keras_attn_zoo.models.backbone import (
@@ -99,11 +99,23 @@ class TransformerBackbone(TranslationBackbone):
         dtype=None,
         **kwargs,
     ):
+        check_counts(
+            source_vocabulary_size=source_vocabulary_size,
+            target_vocabulary_size=target_vocabulary_size,
+            width=width,
+            num_heads=num_heads,
+            ffn_dim=ffn_dim,
+            encoder_layers=encoder_layers,
+            decoder_layers=decoder_layers,
+            max_length=max_length,
+        )
+        check_rates(dropout=dropout, attention_dropout=attention_dropout, activation_dropout=activation_dropout)
         check_one_of("normalization", normalization, NORMALIZATIONS)
         check_one_of("encoder_positions", encoder_positions, POSITIONS)
         check_one_of("decoder_positions", decoder_positions, POSITIONS)
         check_vocabularies(tie_embeddings, source_vocabulary_size, target_vocabulary_size)
-        if attention_layer not in ("all", *range(-decoder_layers, decoder_layers)):
+        layers = range(-decoder_layers, decoder_layers)
+        if attention_layer != "all" and (type(attention_layer) is not int or attention_layer not in layers):
             raise UserError(
                 f"attention_layer must be one of {decoder_layers} layers, or 'all'; received {attention_layer!r}."
             )

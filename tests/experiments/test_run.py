@@ -141,6 +141,17 @@ def test_a_damaged_or_foreign_state_is_refused(trained, corpus, tmp_path):
         train_system(TINY.override(hidden_dim=14), corpus, folder, resume=True)
 
 
+def test_a_preset_stands_for_itself(trained, tmp_path):
+    preset = shutil.copytree(trained / "best", tmp_path / "preset")
+    sentences = ["kalo", "mi fi do"]
+    found, wanted = (load_translator(path).translate(sentences) for path in (preset, trained))
+    assert [one[0].text for one in found] == [one[0].text for one in wanted]
+    with pytest.raises(UserError, match="is no run folder"):
+        RunFolder(preset).system()
+    with pytest.raises(UserError, match="holds no run"):
+        RunFolder(preset).check_free()
+
+
 @pytest.mark.parametrize(
     ("name", "content"), [("config.json", b"{"), ("model.weights.h5", b"nothing"), ("task.json", None)]
 )
@@ -153,7 +164,8 @@ def test_a_damaged_preset_is_one_line(trained, tmp_path, name, content):
         (preset / name).write_bytes(content)
     with pytest.raises(UserError) as error:
         load_translator(preset)
-    assert "\n" not in str(error.value) and str(preset) in str(error.value)
+    assert str(error.value).startswith(f"{preset} is no preset of a translator, or is damaged: ")
+    assert "\n" not in str(error.value)
 
 
 def test_what_is_no_run_is_said(tmp_path):
@@ -190,6 +202,9 @@ def test_settings_that_do_not_fit_together_are_refused():
         (plain, {"teacher_forcing_end": 0.5}, "received body='transformer'"),
         (plain, {"pretraining_rounds": 1}, "adds encoder layers of an RNN"),
         (TINY, {"search_top_k": 0}, "search_top_k=0"),
+        (plain, {"tie_embeddings": "all"}, "needs joint=True; received joint=False"),
+        (plain, {"num_heads": 0}, "num_heads must be a whole number, 1 or more; received 0"),
+        (TINY, {"dropout": 1.5}, "dropout must be at least 0 and below 1; received 1.5"),
     ):
         with pytest.raises(UserError, match=text):
             system.override(**settings)
@@ -199,6 +214,16 @@ def test_no_run_begins_that_could_not_translate_as_long_as_it_may(corpus, tmp_pa
     system = System("short", {"width": 8, "num_heads": 2, "max_length": 24}, body="transformer").override(max_tokens=20)
     with pytest.raises(UserError, match=r"max_length=24 is less than the 25 tokens .* with max_tokens=20"):
         train_system(system, corpus, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("wrong", [{"cross_attention": "bahdanow"}, {"encoder_attention": ["multi_head"]}])
+def test_no_run_begins_with_an_attention_that_cannot_be_made(corpus, tmp_path, wrong):
+    system = TINY
+    if "encoder_attention" in wrong:
+        system = System("plain", {"width": 8, "num_heads": 2, "encoder_layers": 2}, body="transformer")
+    with pytest.raises(UserError, match=r"is no cross attention|1 mechanisms for 2 layers"):
+        train_system(system.override(**wrong), corpus, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

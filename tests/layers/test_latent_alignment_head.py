@@ -260,7 +260,33 @@ def test_mixed_precision_is_of_the_projections_alone():
     assert_close(found["posterior"].sum(-1), some, "the posterior is a distribution")
 
 
-@pytest.mark.parametrize("vanishing", [1e-30, 1e-36])
+def test_gradients_in_mixed_precision():
+    """Of the prior as exact as in float32; of the matrix but for the rounding of what is multiplied."""
+    inputs = inputs_of()
+    head = head_of(inputs, dtype="mixed_bfloat16")
+
+    def run(inputs):
+        embedded, states, encoded = (ops.cast(inputs[name], "bfloat16") for name in ("embedded", "states", "encoded"))
+        projected = head.maps["embedded"](embedded) + head.maps["state"](states), head.maps["encoder"](encoded)
+        return *(ops.cast(x, "float32") for x in projected), *head.lexicon(embedded, states, encoded)
+
+    of_target, of_source, left, right = (x.astype("float64") for x in compiled(run)(inputs))
+    _, by_weight, by_input = value_and_gradients(
+        head, lambda x: ops.sum(head(**x, targets=TARGETS)["log_probs"]), inputs
+    )
+    logits = left[:, :, None] + right[:, None]
+    probs = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    of_token = np.take_along_axis(probs, TARGETS[..., None, None], -1)[..., 0]
+    total = (inputs["prior"] * of_token).sum(-1, keepdims=True)
+    by_prior = np.divide(of_token, total, out=np.zeros_like(of_token), where=inputs["prior"] > 0)
+    assert_close(by_input["prior"] * (inputs["prior"] > 0), by_prior)
+    posterior = inputs["prior"] * by_prior
+    by_logits = posterior[..., None] * (np.eye(VOCABULARY)[TARGETS][:, :, None] - probs)
+    wanted = np.einsum("bijv,biw->vw", by_logits, of_target) + np.einsum("bijv,bjw->vw", by_logits, of_source)
+    np.testing.assert_allclose(by_weight["kernel"], wanted, rtol=0, atol=2**-7 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("vanishing", [1e-30, 1e-36, 2e-38])
 def test_a_position_that_the_alignment_all_but_excludes_may_still_explain_the_token(vanishing):
     """Its lexicon is e^200 times that of the other one: exact where a product of probabilities would overflow."""
     head = LatentAlignmentHead(2, width=1)
@@ -276,6 +302,14 @@ def test_a_position_that_the_alignment_all_but_excludes_may_still_explain_the_to
     _, _, by_input = value_and_gradients(head, lambda x: ops.sum(run(x)[0]), inputs)
     np.testing.assert_allclose(by_input["lexicon"], [[[0, 1]]], atol=1e-6)
     np.testing.assert_allclose(by_input["prior"] * vanishing, [[[0, 1]]], atol=1e-5)
+
+
+def test_a_weight_that_float32_cannot_hold_is_none():
+    head = LatentAlignmentHead(2, width=1)
+    inputs = {"prior": np.array([[[1, 1e-39]]], "float32"), "lexicon": np.array([[[-200.0, -0.5]]], "float32")}
+    log_probs, posterior = compiled(lambda x: head._marginalize(x["prior"], x["lexicon"]))(inputs)
+    np.testing.assert_allclose(log_probs, [[-200.0]])
+    np.testing.assert_array_equal(posterior, [[[1, 0]]])
 
 
 def test_a_shared_matrix():

@@ -49,7 +49,8 @@ def test_memory_does_not_grow_as_target_by_source_by_width(name):
 @pytest.mark.parametrize("marginalization", ["exact", "top_k"])
 def test_a_latent_alignment_holds_nothing_of_pairs_times_vocabulary(marginalization):
     vocabulary, length = 4000, 40
-    head = LatentAlignmentHead(vocabulary, width=8, marginalization=marginalization)
+    # Of K positions in 40 too: arrays of these would be half as large.
+    head = LatentAlignmentHead(vocabulary, width=8, marginalization=marginalization, top_k=20)
     rows, states = (BATCH, length, length), (BATCH, length, 8)
     head.build(rows, states, states, states)
     of_all_pairs = 4 * BATCH * length**2 * vocabulary
@@ -60,3 +61,10 @@ def test_a_latent_alignment_holds_nothing_of_pairs_times_vocabulary(marginalizat
     inputs = (rows, states, states, states)
     assert bytes_of_gradient(head, *inputs, (BATCH, length), loss=loss) < of_all_pairs / 4
     assert bytes_of(lambda *inputs: head(*inputs), *floats(*inputs)) < of_all_pairs / 4
+
+    def search(encoded, *row):
+        return head.step(*row, memory=head.prepare(encoded))
+
+    # As many hypotheses as there were target positions.
+    rows = ((BATCH * length, length), (BATCH * length, 8), (BATCH * length, 8))
+    assert bytes_of(search, *floats(states, *rows)) < of_all_pairs / 4

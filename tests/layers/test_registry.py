@@ -22,7 +22,7 @@ def test_entries(name):
         assert layer.name == "attention"
         assert layer.compute_dtype == "bfloat16"
         config = json.loads(json.dumps(keras.layers.serialize(layer)))
-        again = get_attention(config, width=3)
+        again = get_attention(config, width=3, place=place)
         assert type(again) is entry.layer
         assert again.get_config() == layer.get_config()
 

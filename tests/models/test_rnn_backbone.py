@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.layers import ATTENTIONS, BahdanauAttention, LuongAttention
+from keras_attn_zoo.layers import ATTENTIONS, AverageAttention, BahdanauAttention, LuongAttention
 from keras_attn_zoo.models import RNNBackbone
 from tests import tiny
 from tests.models.reference import ReferenceTranslator
@@ -301,6 +301,9 @@ def test_every_attention_of_the_registry_builds():
         ({"cross_attention": keras.layers.Dense(3)}, "received Dense"),
         ({"tie_embeddings": "all", "target_vocabulary_size": 33}, "32 source and 33 target"),
         ({"tie_embeddings": "target", "readout_dim": 9}, "embedding_dim = 6; received 9"),
+        ({"hidden_dim": 0}, "hidden_dim must be a whole number, 1 or more; received 0"),
+        ({"dropout": 1}, "dropout must be at least 0 and below 1; received 1"),
+        ({"cross_attention": AverageAttention()}, "AverageAttention is no cross attention: it stands in decoder"),
     ],
 )
 def test_errors_say_what_is_valid(arguments, message):

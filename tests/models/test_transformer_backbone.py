@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.layers import ATTENTIONS, GaussianAttention, MultiHeadAttention, RecurrentAttention
+from keras_attn_zoo.layers import (
+    ATTENTIONS,
+    AverageAttention,
+    BahdanauAttention,
+    GaussianAttention,
+    MultiHeadAttention,
+    RecurrentAttention,
+)
 from keras_attn_zoo.layers.loops import scan
 from keras_attn_zoo.models import TransformerBackbone
 from keras_attn_zoo.models.backbone import OPTIONAL_INPUTS
@@ -15,6 +22,7 @@ from tests import tiny
 from tests.models.transformer_reference import ReferenceTransformer
 
 SIZES = {**tiny.TRANSFORMER, "max_length": 13}
+RAN = {"attention": "recurrent"}
 # Two or three layers of float32 sums, normalised in between.
 TOLERANCE = {"rtol": 0, "atol": 2e-5}
 
@@ -233,9 +241,29 @@ def test_mixed_precision_stays_close():
         ({"cross_attention": {"attention": "multi_head", "window": 3}}, "the attention 'multi_head': .*window"),
         ({"num_heads": 3}, "a width of 8 is not divisible by 3 heads"),
         ({"attention_layer": 2}, "attention_layer must be one of 2 layers, or .all.; received 2"),
+        ({"attention_layer": 1.0}, "attention_layer must be one of 2 layers, or .all.; received 1.0"),
+        ({"num_heads": 0}, "num_heads must be a whole number, 1 or more; received 0"),
+        ({"width": "abc"}, "width must be a whole number, 1 or more; received 'abc'"),
+        ({"ffn_dim": True}, "ffn_dim must be a whole number, 1 or more; received True"),
+        ({"decoder_layers": 2.5}, "decoder_layers must be a whole number, 1 or more; received 2.5"),
+        ({"attention_dropout": 1.5}, "attention_dropout must be at least 0 and below 1; received 1.5"),
+        ({"dropout": "a"}, "dropout must be at least 0 and below 1; received 'a'"),
+        ({"marginalization": "viterbi"}, "marginalization must be one of exact, top_k; received 'viterbi'"),
+        ({"output": "latent", "top_k": 0}, "top_k must be a whole number, 1 or more; received 0"),
+        ({"decoder_attention": {"name": "average"}}, "a name as 'attention' with arguments, or a serialised layer"),
+        ({"decoder_attention": {"attention": MultiHeadAttention(2, 4), "dropout": 0.3}}, "a dict names its attention"),
+        ({"encoder_attention": AverageAttention()}, "AverageAttention is no encoder attention: it stands in decoder"),
+        ({"encoder_attention": BahdanauAttention(4)}, "BahdanauAttention is no encoder attention"),
+        ({"cross_attention": GaussianAttention(2, 4)}, "GaussianAttention is no cross attention"),
+        ({"decoder_attention": GaussianAttention(2, 4)}, "looks ahead, which a decoder cannot"),
+        ({"decoder_attention": MultiHeadAttention(2, 4, output_shape=6)}, "8 wide, like the model; .* output_shape=6"),
+        ({"encoder_attention": ["recurrent", {**RAN, "normalize": False}]}, "share their matrices: say the same"),
+        ({"encoder_attention": [RAN, {**RAN, "num_heads": 4}]}, "share their matrices: say the same"),
+        ({"encoder_attention": {**RAN, "causal": True}}, "the place says whether it is causal: leave causal out"),
     ],
 )
 def test_errors_say_what_is_valid(arguments, message):
+    """Before any weight is made."""
     sizes = {"source_vocabulary_size": 28, "target_vocabulary_size": 28, **SIZES}
     with pytest.raises(UserError, match=message):
         TransformerBackbone(**{**sizes, **arguments})

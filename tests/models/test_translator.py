@@ -195,6 +195,8 @@ def test_room_for_longer_sentences_is_that_of_a_model_made_for_them():
 
 @pytest.mark.parametrize("arguments", [{"encoder_positions": "learned"}, {"decoder_attention": "recurrent"}])
 def test_no_room_beyond_the_weights(arguments):
+    with pytest.raises(UserError, match="at most 16 tokens, and was asked for 24"):
+        tiny.translator(body=tiny.transformer, length=24, **arguments)
     task = tiny.translator(body=tiny.transformer, **arguments)
     for call in (task.make_room, lambda length: task.translate(TEXTS[:1], max_length=length)):
         with pytest.raises(UserError, match="at most 16 tokens, and was asked for 17"):
