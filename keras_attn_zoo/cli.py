@@ -380,17 +380,24 @@ def _plot_curves(options):
 
 def _plot_top_k(options):
     from keras_attn_zoo.analysis.pictures import plot_curves
-    from keras_attn_zoo.experiments.run import curves_over_top_k
+    from keras_attn_zoo.experiments.run import curves_over_top_k, curves_over_trained_top_k
     from keras_attn_zoo.experiments.table import METRICS, steady_translation_seconds
+
+    if options.key == "tokens/s" and not options.trained:
+        raise UserError("tokens/s are those of training: give --trained too.")
 
     def value(scores):
         if options.key == "seconds":
             return steady_translation_seconds(scores)
+        if options.key == "tokens/s":
+            return scores["training"]["tokens_per_second"]
         return scores["text"]["metrics"][METRICS[options.key]]["score"]
 
-    curves, ticks = curves_over_top_k(options.runs, options.name, value)
-    ylabel = "seconds of translation" if options.key == "seconds" else options.key
-    plot_curves(curves, options.output, ylabel, xlabel="source positions summed over in search", ticks=ticks)
+    draw = curves_over_trained_top_k if options.trained else curves_over_top_k
+    curves, ticks = draw(options.runs, options.name, value)
+    labels = {"seconds": "seconds of translation", "tokens/s": "target tokens a second in training"}
+    xlabel = f"source positions summed over in {'training' if options.trained else 'search'}"
+    plot_curves(curves, options.output, labels.get(options.key, options.key), xlabel=xlabel, ticks=ticks)
     say(f"wrote {options.output}")
 
 
@@ -617,16 +624,25 @@ def build_parser():
     sub = command(
         "top-k",
         _plot_top_k,
-        "draw a score of latent alignments over the number of source positions in search, as evaluated with --top-k",
+        "draw a score of latent alignments over the number of source positions in search or training",
         [
             "attn-zoo plot top-k runs/top-6 runs/exact --output bleu.png",
             "attn-zoo plot top-k runs/top-6 runs/exact --key seconds --output seconds.png",
+            "attn-zoo plot top-k runs/top-1 runs/top-6 runs/exact runs/plain --trained --output bleu.png",
         ],
         kinds,
     )
     sub.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run folders")
     sub.add_argument(
-        "--key", default="BLEU", choices=("BLEU", "chrF", "TER", "seconds"), help="what is drawn (default: BLEU)"
+        "--key",
+        default="BLEU",
+        choices=("BLEU", "chrF", "TER", "seconds", "tokens/s"),
+        help="what is drawn: a score, seconds of translation, tokens/s of training (default: BLEU)",
+    )
+    sub.add_argument(
+        "--trained",
+        action="store_true",
+        help="over the number in training, a point a run, others as levels (default: over those of `evaluate --top-k`)",
     )
     name_argument(sub)
     picture_argument(sub)

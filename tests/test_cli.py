@@ -14,7 +14,13 @@ from keras_attn_zoo.backends import choose_backend
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import format_alignment
 from keras_attn_zoo.experiments.corpora import embedded_corpus
-from keras_attn_zoo.experiments.run import curves_over_top_k, likelihood, load_translator, train_system
+from keras_attn_zoo.experiments.run import (
+    curves_over_top_k,
+    curves_over_trained_top_k,
+    likelihood,
+    load_translator,
+    train_system,
+)
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.systems import SYSTEMS
 from keras_attn_zoo.files import read_json, write_json, write_text
@@ -106,6 +112,21 @@ def test_evaluate_counts_of_positions_one_row_each(attn_zoo, trained, corpus, tm
     assert attn_zoo(*plot, "--name", "new")[0] == 0 and picture.read_bytes().startswith(b"\x89PNG")
     status, _, error = attn_zoo(*plot)
     assert status == 2 and "evaluate it with --top-k" in error and error.count("\n") == 1
+    # Over the number in training: the run sums over all, a copy that says two over two, the plain one is a level.
+    other = shutil.copytree(run.path, tmp_path / "two")
+    config = read_json(other / "config.json")
+    config["system"]["backbone"] |= {"marginalization": "top_k", "top_k": 2}
+    write_json(other / "config.json", config)
+    for folder, bleu in ((run.path, 30.0), (other, 20.0), (trained, 10.0)):
+        RunFolder(folder).add_scores("drawn", {"bleu": bleu})
+    curves, ticks = curves_over_trained_top_k([run.path, other, trained], "drawn", lambda scores: scores["bleu"])
+    assert ticks == {0: 2, 1: "all"}
+    assert curves == {"latent alignment": ([0, 1], [20.0, 30.0]), "tiny": ([0, 1], [10.0, 10.0])}
+    plot = ("plot", "top-k", run.path, "--name", "new-k2", "--output", picture, "--key", "tokens/s")
+    assert attn_zoo(*plot, "--trained")[0] == 0
+    for call, text in (((*plot,), "give --trained"), ((*plot[:2], trained, *plot[3:], "--trained"), "not scored")):
+        status, _, error = attn_zoo(*call)
+        assert status == 2 and text in error and error.count("\n") == 1
     before = run.scores.read_bytes()
     status, _, error = attn_zoo("evaluate", run.path, trained, *arguments)
     assert status == 2 and f"{trained} has no latent alignment" in error and error.count("\n") == 1

@@ -559,6 +559,42 @@ def curves_over_top_k(folders, name, value):
         found[title] = {s["search_top_k"]: value(s) for s in scores if s["search_top_k"] is not None}
         if not found[title]:
             raise UserError(f"{folder} was not scored with counts of positions: evaluate it with --top-k 1 2 3 6 0.")
+    return _over_counts(found)
+
+
+def curves_over_trained_top_k(folders, name, value):
+    """Return a score of runs over the number of source positions that each was trained with, for `plot_curves`.
+
+    Args:
+        folders: run folders: latent alignments, a point each; others are levels beside them.
+        name: of the test set.
+        value: function of a dict of scores that gives the number.
+
+    Returns:
+        curves and ticks, see `curves_over_top_k`.
+
+    Raises:
+        UserError: a run was not scored on the test set; none has a latent alignment.
+    """
+    latent, levels = {}, {}
+    for folder, title in zip(folders, titles(folders), strict=True):
+        run = RunFolder(folder)
+        scores, backbone = run.read_scores(), run.system().backbone
+        if name not in scores:
+            raise UserError(f"{folder} is not scored on {name!r}: evaluate it first.")
+        if backbone.get("output") != "latent":
+            levels[title] = value(scores[name])
+            continue
+        # Without a word about it the sum is exact, and K six: what the bodies have by default.
+        approximate = backbone.get("marginalization") == "top_k"
+        latent[backbone.get("top_k", 6) if approximate else 0] = value(scores[name])
+    if not latent:
+        raise UserError("no run has a latent alignment: there is nothing to draw over source positions.")
+    return _over_counts({"latent alignment": latent, **{one: dict.fromkeys(latent, x) for one, x in levels.items()}})
+
+
+def _over_counts(found):
+    """Curves and ticks of `{curve: {count: value}}`; 0, all positions, comes last."""
     counts = sorted({k for values in found.values() for k in values}, key=lambda k: k or math.inf)
     ticks = {step: k or "all" for step, k in enumerate(counts)}
     curves = {
