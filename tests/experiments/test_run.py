@@ -144,8 +144,9 @@ def test_a_damaged_or_foreign_state_is_refused(trained, corpus, tmp_path):
 def test_a_preset_stands_for_itself(trained, tmp_path):
     preset = shutil.copytree(trained / "best", tmp_path / "preset")
     sentences = ["kalo", "mi fi do"]
-    found, wanted = (load_translator(path).translate(sentences) for path in (preset, trained))
-    assert [one[0].text for one in found] == [one[0].text for one in wanted]
+    # A preset has no settings of a search: they are given.
+    found, wanted = (load_translator(path, 3, 0.5).translate(sentences, n_best=3) for path in (preset, trained))
+    assert [[(h.text, h.score) for h in one] for one in found] == [[(h.text, h.score) for h in one] for one in wanted]
     with pytest.raises(UserError, match="is no run folder"):
         RunFolder(preset).system()
     with pytest.raises(UserError, match="holds no run"):

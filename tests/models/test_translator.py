@@ -159,8 +159,9 @@ def test_new_weights_are_used_at_once(changing, found):
 
 
 @pytest.mark.skipif(keras.config.backend() == "torch", reason="nothing is traced under torch")
-def test_one_trace_serves_all_sentences_of_a_bucket():
-    task = tiny.translator(seed=4)
+@pytest.mark.parametrize("body", [tiny.backbone, tiny.transformer])
+def test_one_trace_serves_all_sentences_of_a_bucket(body):
+    task = tiny.translator(seed=4, body=body)
     traces, start_search = [], task.backbone.start_search
 
     def counting(token_ids, *others):
