@@ -122,6 +122,8 @@ def test_evaluate_counts_of_positions_one_row_each(attn_zoo, trained, corpus, tm
     curves, ticks = curves_over_trained_top_k([run.path, other, trained], "drawn", lambda scores: scores["bleu"])
     assert ticks == {0: 2, 1: "all"}
     assert curves == {"latent alignment": ([0, 1], [20.0, 30.0]), "tiny": ([0, 1], [10.0, 10.0])}
+    with pytest.raises(UserError, match="trained with as many positions as a run before it"):
+        curves_over_trained_top_k([run.path, shutil.copytree(run.path, tmp_path / "again")], "drawn", lambda scores: 0)
     plot = ("plot", "top-k", run.path, "--name", "new-k2", "--output", picture, "--key", "tokens/s")
     assert attn_zoo(*plot, "--trained")[0] == 0
     for call, text in (((*plot,), "give --trained"), ((*plot[:2], trained, *plot[3:], "--trained"), "not scored")):
@@ -347,8 +349,9 @@ def test_systems_with_their_parameters():
     side = 6 * attention // 2 - (h * n * n + n * n + n + 2 * n)
     assert counts["transformer"] - counts["ran-all"] == 2 * side == 5_122_560
     assert counts["transformer"] - counts["ran-e"] == counts["transformer"] - counts["ran-d"] == side
-    # Rosendahl, equations 2, 6 and 10, in the six layers of the decoder: W_f of every head; two networks; nothing.
+    # Rosendahl, equations 2, 6 and 10, in the six layers of the decoder: W_f of every head; two matrices; nothing.
     assert counts["previous-context"] - counts["transformer"] == 6 * h * (d // h) ** 2
+    assert counts["expanded-key-value-2"] - counts["transformer"] == 6 * 2 * d * d
     assert counts["weight-subtraction"] == counts["transformer"]
     # Bahar: three maps more, and the matrix shared.
     assert counts["transformer-latent"] - counts["transformer"] == 3 * d * d

@@ -574,7 +574,7 @@ def curves_over_trained_top_k(folders, name, value):
         curves and ticks, see `curves_over_top_k`.
 
     Raises:
-        UserError: a run was not scored on the test set; none has a latent alignment.
+        UserError: a run was not scored on the test set; two with one number; none has a latent alignment.
     """
     latent, levels = {}, {}
     for folder, title in zip(folders, titles(folders), strict=True):
@@ -587,7 +587,10 @@ def curves_over_trained_top_k(folders, name, value):
             continue
         # Without a word about it the sum is exact, and K six: what the bodies have by default.
         approximate = backbone.get("marginalization") == "top_k"
-        latent[backbone.get("top_k", 6) if approximate else 0] = value(scores[name])
+        count = backbone.get("top_k", 6) if approximate else 0
+        if count in latent:
+            raise UserError(f"{folder} was trained with as many positions as a run before it: draw one for each count.")
+        latent[count] = value(scores[name])
     if not latent:
         raise UserError("no run has a latent alignment: there is nothing to draw over source positions.")
     return _over_counts({"latent alignment": latent, **{one: dict.fromkeys(latent, x) for one, x in levels.items()}})

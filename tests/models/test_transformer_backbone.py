@@ -263,7 +263,6 @@ def test_mixed_precision_stays_close():
     ],
 )
 def test_errors_say_what_is_valid(arguments, message):
-    """Before any weight is made."""
     sizes = {"source_vocabulary_size": 28, "target_vocabulary_size": 28, **SIZES}
     with pytest.raises(UserError, match=message):
         TransformerBackbone(**{**sizes, **arguments})
