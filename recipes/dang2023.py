@@ -9,8 +9,8 @@ Examples:
       --systems bahdanau luong --set epochs=5
 
 How the paper is read:
-- Average attention has the gate and no network, as in the toolkit that the paper used; `average-with-network` is the
-  form of its formula.
+- `average` has the gate and no network, as in the toolkit that the paper used; `average-without-gate` is the formula
+  as the paper prints it, a network and no gate; `average-with-network` has both, as in Zhang et al., who proposed it.
 - Luong's attention is the "general" one, with input feeding; its learning rate halves from step 16,000 on.
 - 40,000 steps of 256 sentences are 50 epochs of the paper's 204,653 training pairs.
 - The Transformers are trained at a learning rate of 0.001 after a warm-up, without which they do not train.
@@ -76,6 +76,7 @@ RECIPE = Recipe(
             of_transformer("average", "average_without_ffn"),
             {"BLEU": "42.6", "perplexity": "4.73", "accuracy": "73.0", "training": "6824", "translation": "804"},
         ),
+        "average-without-gate": Entry(of_transformer("average-without-gate", "average_without_gate")),
         "average-with-network": Entry(of_transformer("average-with-network", "average")),
     },
     default=("bahdanau", "luong", "multi-head", "average"),

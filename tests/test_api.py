@@ -54,6 +54,7 @@ ATTENTION_NAMES = {
     "accumulated_weight",
     "average",
     "average_without_ffn",
+    "average_without_gate",
     "bahdanau",
     "bahdanau_feedback",
     "energy_accumulation",

@@ -165,7 +165,7 @@ EVERY_MECHANISM = {
         "normalization": "pre",
     },
     "plain": {
-        "decoder_attention": "average",
+        "decoder_attention": ["average", "average", "average_without_gate"],
         "cross_attention": ["bahdanau", "luong_dot", "luong_general"],
         "tie_embeddings": "target",
     },

@@ -89,9 +89,12 @@ ATTENTIONS = {
     ),
     "uniform": AttentionEntry(UniformAttention, lambda sizes: {}, "Hiemsch 4", ("cross",)),
     "multi_head": _heads(MultiHeadAttention, "Zeng 1-2, Dang 2.7", *PLACES),
-    "average": AttentionEntry(AverageAttention, lambda sizes: {}, "Dang 2.8", ("decoder",)),
+    "average": AttentionEntry(AverageAttention, lambda sizes: {}, "Dang 2.8, after Zhang et al.", ("decoder",)),
     "average_without_ffn": AttentionEntry(
         AverageAttention, lambda sizes: {"use_ffn": False}, "Dang 2.8 (its toolkit's form)", ("decoder",)
+    ),
+    "average_without_gate": AttentionEntry(
+        AverageAttention, lambda sizes: {"use_gate": False}, "Dang 2.8 (its formula)", ("decoder",)
     ),
     "random_synthesizer": AttentionEntry(
         RandomSynthesizerAttention,

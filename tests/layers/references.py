@@ -259,7 +259,7 @@ def recurrent(weights, i, j, n):
     return refined(np.tril(weights["initial_attention/matrices"][n]), transition)[i, j]
 
 
-def average(weights, query, key, value, mask, real, ffn=True):
+def average(weights, query, key, value, mask, real, ffn=True, gate=True):
     _, target, _ = mask.shape
     scores, context = np.zeros(mask.shape), np.zeros(query.shape)
     for i in range(target):
@@ -271,9 +271,11 @@ def average(weights, query, key, value, mask, real, ffn=True):
         if ffn:
             hidden = np.maximum(g @ weights["ffn_hidden/kernel"] + weights["ffn_hidden/bias"], 0)
             g = hidden @ weights["ffn_output/kernel"] + weights["ffn_output/bias"]
-        gates = np.concatenate([query[i], g]) @ weights["gate/kernel"] + weights["gate/bias"]
-        keep, forget = np.split(1 / (1 + np.exp(-gates)), 2)
-        context[i] = keep * query[i] + forget * g
+        if gate:
+            gates = np.concatenate([query[i], g]) @ weights["gate/kernel"] + weights["gate/bias"]
+            keep, forget = np.split(1 / (1 + np.exp(-gates)), 2)
+            g = keep * query[i] + forget * g
+        context[i] = g
     return context, scores
 
 
@@ -290,6 +292,7 @@ REFERENCES = {
     "multi_head": HEADED(dot_product, without_gradient=("key/bias",)),
     "average": Reference(average, context_dim=7),
     "average_without_ffn": Reference(functools.partial(average, ffn=False), context_dim=7),
+    "average_without_gate": Reference(functools.partial(average, gate=False), context_dim=7),
     "random_synthesizer": HEADED(by_position(random_synthesizer)),
     "gaussian": HEADED(by_position(gaussian)),
     "recurrent": HEADED(by_position(recurrent)),
