@@ -47,7 +47,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
         >>> translator.generate(["Guten Tag"])
 
     Source: Hiemsch, section 4 (beam search, which it names but leaves out);
-    the length penalty is the one of Zeng, section 4.1.
+    the length penalty is named by Zeng, section 3.1, its form that of Wu et al. 2016.
     """
 
     def __init__(self, num_beams=5, length_penalty=0.0, **kwargs):

@@ -58,16 +58,16 @@ TOP_6 = {"marginalization": "top_k", "top_k": 6}
 
 # Which attention stands where in each of the papers' Transformers, in the words of `TransformerBackbone`.
 TRANSFORMER_ATTENTIONS = {
-    "transformer": ({}, "Zeng 2.1, Dang 2.7, Rosendahl 2"),
-    "transformer-average": ({"decoder_attention": "average_without_ffn"}, "Dang 2.8"),
-    "gaussian": ({"encoder_attention": "gaussian", "decoder_attention": "gaussian"}, "Zeng 3.1 (HC-SA)"),
+    "transformer": ({}, "Zeng §2.1, Dang §2.7, Rosendahl §3.1"),
+    "transformer-average": ({"decoder_attention": "average_without_ffn"}, "Dang §2.9"),
+    "gaussian": ({"encoder_attention": "gaussian", "decoder_attention": "gaussian"}, "Zeng §3.1 (HC-SA)"),
     "synthesizer": (
         {"encoder_attention": "random_synthesizer", "decoder_attention": "random_synthesizer"},
-        "Zeng 3.1 (Syn-R)",
+        "Zeng §3 (Syn-R)",
     ),
-    "ran-e": ({"encoder_attention": _RAN}, "Zeng 2.2"),
-    "ran-d": ({"decoder_attention": _RAN}, "Zeng 2.2"),
-    "ran-all": ({"encoder_attention": _RAN, "decoder_attention": _RAN}, "Zeng 2.2"),
+    "ran-e": ({"encoder_attention": _RAN}, "Zeng §2.2"),
+    "ran-d": ({"decoder_attention": _RAN}, "Zeng §2.2"),
+    "ran-all": ({"encoder_attention": _RAN, "decoder_attention": _RAN}, "Zeng §2.2"),
     "previous-context": ({"cross_attention": "previous_context"}, "Rosendahl 2"),
     "previous-weight": ({"cross_attention": "previous_weight"}, "Rosendahl 3"),
     "accumulated-weight": ({"cross_attention": "accumulated_weight"}, "Rosendahl 4"),
@@ -95,11 +95,11 @@ SYSTEMS = {
     system.name: system
     for system in (
         *(transformer(name, source, **places) for name, (places, source) in TRANSFORMER_ATTENTIONS.items()),
-        _system("bahdanau", "bahdanau", _BAHDANAU, "Hiemsch 4, Dang 2.3"),
-        _system("bahdanau-feedback", "bahdanau_feedback", _BAHDANAU, "Bahar 11"),
-        _system("luong-dot", "luong_dot", {**_LUONG, "bidirectional": False}, "Dang 2.4"),
-        _system("luong-general", "luong_general", _LUONG, "Dang 2.4"),
-        _system("luong-concat", "luong_concat", _LUONG, "Dang 2.4"),
+        _system("bahdanau", "bahdanau", _BAHDANAU, "Hiemsch §4, Dang §2.3"),
+        _system("bahdanau-feedback", "bahdanau_feedback", _BAHDANAU, "Bahar §6"),
+        _system("luong-dot", "luong_dot", {**_LUONG, "bidirectional": False}, "Dang §2.4"),
+        _system("luong-general", "luong_general", _LUONG, "Dang §2.4"),
+        _system("luong-concat", "luong_concat", _LUONG, "Dang §2.4"),
         *(
             System(
                 name,
@@ -109,12 +109,12 @@ SYSTEMS = {
                 source=source,
             )
             for name, output, source in (
-                ("rnn-attention", {"readout": "maxout"}, "Bahar 11, 13"),
+                ("rnn-attention", {"readout": "maxout"}, "Bahar §6, 11, 13"),
                 ("rnn-latent", LATENT_RNN, "Bahar 5, 11, 12"),
                 ("rnn-latent-top-6", {**LATENT_RNN, **TOP_6}, "Bahar 6, 11, 12"),
             )
         ),
-        _system("uniform", "uniform", _BAHDANAU, "Hiemsch 4"),
+        _system("uniform", "uniform", _BAHDANAU, "Hiemsch §4"),
     )
 }
 

@@ -48,10 +48,12 @@ class AverageAttention(AttentionLayer):
         >>> layer = AverageAttention()
         >>> context = layer(keras.ops.ones((3, 5, 8)))  # (3, 5, 8)
 
-    Source: Dang, section 2.8, after Zhang et al.
+    Source: Dang, sections 2.8 and 2.9, after Zhang et al. 2018.
 
-    Differences from the paper: Dang's formula names the network alone, the toolkit
-    that it used has the gate alone; both are here, and each can be left out.
+    Differences from the paper: Dang's formula has the network and no gate, the
+    toolkit that it used (section 2.9) the gate and no network; Zhang et al. have
+    both, as the default here. The formula does not say what its network is: here
+    that of Zhang et al., with one hidden layer.
     """
 
     attends_to = "itself"

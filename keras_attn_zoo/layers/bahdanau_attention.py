@@ -43,14 +43,14 @@ class BahdanauAttention(AttentionLayer):
         ...     keras.ops.ones((2, 3, 4)), keras.ops.ones((2, 5, 6)), return_attention_scores=True
         ... )  # (2, 3, 6), (2, 1, 3, 5)
 
-    Source: Hiemsch, equations 1 to 3; Dang, section 2.3; with feedback Bahar,
-    equation 11.
+    Source: Hiemsch, equations 1 to 3; Dang, section 2.3; Bahar, equation 11;
+    the feedback is named in its section 6.
 
     Differences from the paper: Hiemsch sets the energy of padding to -1e10;
     here padding gets the weight 0 exactly. The bias b is not in the papers'
-    equations, but in their feed-forward networks. Bahar's feedback is scaled
-    by a learned fertility in the authors' toolkit; here, as in the papers'
-    text, the weights are accumulated as they are.
+    equations, but in their feed-forward networks. Bahar gives no equation of
+    the feedback; in the authors' toolkit it is scaled by a learned fertility,
+    here the weights are added up as they are.
     """
 
     def __init__(self, units, attention_feedback=False, kernel_initializer="glorot_uniform", **kwargs):

@@ -63,7 +63,7 @@ class LatentAlignmentHead(keras.layers.Layer):
         >>> prior, states = keras.ops.ones((2, 3, 5)) / 5, keras.ops.ones((2, 3, 8))
         >>> head(prior, states, states, keras.ops.ones((2, 5, 8)), keras.ops.ones((2, 3)))["log_probs"]  # (2, 3)
 
-    Source: Bahar, equations 2 to 13.
+    Source: Bahar, equations 2 to 6 and 8 to 12.
 
     Differences from the paper: "exact", its equation 5, is the default. Of "top_k" the numbers are the paper's, not
     the cost: all normalisers come from the one product.

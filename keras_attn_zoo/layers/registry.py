@@ -60,7 +60,7 @@ class AttentionEntry:
     Attributes:
         layer: the class.
         arguments: function of `Sizes` to the constructor's arguments.
-        source: paper and equation.
+        source: papers, each with the numbers of its equations, or after § of its sections.
         places: where it stands: "encoder", "decoder" (self-attention), "cross".
     """
 
@@ -77,35 +77,35 @@ def _heads(layer, source, *places, **arguments):
 
 ATTENTIONS = {
     "bahdanau": AttentionEntry(
-        BahdanauAttention, lambda sizes: {"units": sizes.width}, "Hiemsch 1-3, Dang 2.3", ("cross",)
+        BahdanauAttention, lambda sizes: {"units": sizes.width}, "Hiemsch 1-3, Dang §2.3", ("cross",)
     ),
     "bahdanau_feedback": AttentionEntry(
-        BahdanauAttention, lambda sizes: {"units": sizes.width, "attention_feedback": True}, "Bahar 11", ("cross",)
+        BahdanauAttention, lambda sizes: {"units": sizes.width, "attention_feedback": True}, "Bahar §6", ("cross",)
     ),
-    "luong_dot": AttentionEntry(LuongAttention, lambda sizes: {"score": "dot"}, "Dang 2.4", ("cross",)),
-    "luong_general": AttentionEntry(LuongAttention, lambda sizes: {"score": "general"}, "Dang 2.4", ("cross",)),
+    "luong_dot": AttentionEntry(LuongAttention, lambda sizes: {"score": "dot"}, "Dang §2.4", ("cross",)),
+    "luong_general": AttentionEntry(LuongAttention, lambda sizes: {"score": "general"}, "Dang §2.4", ("cross",)),
     "luong_concat": AttentionEntry(
-        LuongAttention, lambda sizes: {"score": "concat", "units": sizes.width}, "Dang 2.4", ("cross",)
+        LuongAttention, lambda sizes: {"score": "concat", "units": sizes.width}, "Dang §2.4", ("cross",)
     ),
-    "uniform": AttentionEntry(UniformAttention, lambda sizes: {}, "Hiemsch 4", ("cross",)),
-    "multi_head": _heads(MultiHeadAttention, "Zeng 1-2, Dang 2.7", *PLACES),
-    "average": AttentionEntry(AverageAttention, lambda sizes: {}, "Dang 2.8, after Zhang et al.", ("decoder",)),
+    "uniform": AttentionEntry(UniformAttention, lambda sizes: {}, "Hiemsch §4", ("cross",)),
+    "multi_head": _heads(MultiHeadAttention, "Zeng 1-2, Dang §2.7", *PLACES),
+    "average": AttentionEntry(AverageAttention, lambda sizes: {}, "Dang §2.8, after Zhang et al.", ("decoder",)),
     "average_without_ffn": AttentionEntry(
-        AverageAttention, lambda sizes: {"use_ffn": False}, "Dang 2.8 (its toolkit's form)", ("decoder",)
+        AverageAttention, lambda sizes: {"use_ffn": False}, "Dang §2.9 (its toolkit's form)", ("decoder",)
     ),
     "average_without_gate": AttentionEntry(
-        AverageAttention, lambda sizes: {"use_gate": False}, "Dang 2.8 (its formula)", ("decoder",)
+        AverageAttention, lambda sizes: {"use_gate": False}, "Dang §2.8 (its formula)", ("decoder",)
     ),
     "random_synthesizer": AttentionEntry(
         RandomSynthesizerAttention,
         lambda sizes: {**sizes.heads, "max_length": sizes.max_length},
-        "Zeng 3 (Syn-R)",
+        "Zeng §3 (Syn-R)",
         ("encoder", "decoder"),
     ),
     "gaussian": AttentionEntry(
         GaussianAttention,
         lambda sizes: {**sizes.heads, "offsets": (-1, 0) if sizes.place == "decoder" else (-1, 1)},
-        "Zeng 3.1 (HC-SA)",
+        "Zeng §3.1 (HC-SA)",
         ("encoder", "decoder"),
     ),
     "recurrent": AttentionEntry(

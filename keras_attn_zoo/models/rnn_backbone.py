@@ -72,7 +72,7 @@ class RNNBackbone(TranslationBackbone):
         ...     "decoder_token_ids": np.ones((2, 4), "int32"),
         ... })["attention_scores"]  # (2, 1, 4, 5)
 
-    Source: Hiemsch, section 4; Dang, sections 2.3 and 2.4.
+    Source: Hiemsch, section 4; Dang, sections 2.3 and 2.4; Bahar, section 6.
 
     Differences from the paper: Hiemsch's readout is fed the new state s_i, as
     in the original of Bahdanau, where the text says s_{i-1}. So is Bahar's

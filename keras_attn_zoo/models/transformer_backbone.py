@@ -69,7 +69,7 @@ class TransformerBackbone(TranslationBackbone):
         ...     "decoder_token_ids": np.ones((2, 4), "int32"),
         ... })["attention_scores"]  # (2, 2, 4, 5)
 
-    Source: Rosendahl, section 5.1; Zeng, sections 2 and 3; Dang, section 2.7; Bahar, section 3.
+    Source: Rosendahl, sections 3.1 and 4; Zeng, sections 2 and 3.1; Dang, section 2.6; Bahar, sections 5 and 6.
     """
 
     def __init__(

@@ -53,7 +53,7 @@ class HalvingSchedule(keras.optimizers.schedules.LearningRateSchedule):
     Example:
         >>> HalvingSchedule(1e-3, start=16000, every=4000)(20000)  # 2.5e-4
 
-    Source: Dang, section 3 (start 16,000, every 4,000, rate 0.5).
+    Source: Dang, section 3.3 (start 16,000, every 4,000, rate 0.5).
     """
 
     def __init__(self, initial, start, every, rate=0.5):
