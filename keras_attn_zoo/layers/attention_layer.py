@@ -116,6 +116,10 @@ class AttentionLayer(keras.layers.Layer):
             )
         return ops.zeros((batch_size,), dtype="int32")
 
+    def draw_noise(self, memory, length):
+        """Draw the dropout of a loop of `length` steps beforehand: a tree of `(length, ...)`, None without dropout."""
+        return None
+
     # The two contracts.
 
     def step(self, query, memory, state):
@@ -126,6 +130,9 @@ class AttentionLayer(keras.layers.Layer):
                 the memory, one after the other, such as beams: they share its keys and values.
             memory: what `prepare` returned.
             state: what `initial_state` or the previous `step` returned.
+
+        A mechanism with dropout takes `noise` as well: one position of what `draw_noise` gave, None outside training.
+        A step draws no random numbers itself, since none may be drawn inside a loop.
 
         Returns:
             context `(batch, value_dim)`, scores `(batch, heads, source)`, the next state.

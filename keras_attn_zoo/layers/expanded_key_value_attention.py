@@ -97,10 +97,17 @@ class ExpandedKeyValueAttention(MultiHeadAttention):
         key, value = self._by_head(ops.broadcast_to(bias, (batch, bias.shape[0])))
         return {"key": key, "value": value}
 
-    def step(self, query, memory, state):
+    def draw_noise(self, memory, length):
+        """Draw the dropout on the weights of every step, those of the additional pair included."""
+        if not self.dropout:
+            return None
+        pair = (length, ops.shape(memory["mask"])[0], self.num_heads, 1)
+        return {"source": super().draw_noise(memory, length), "pair": self._noise(pair)}
+
+    def step(self, query, memory, state, noise=None):
         """Attend from one target position."""
         mask = memory["mask"][:, None, None]
-        steps, scores = self._without_pair(ops.cast(query, self.compute_dtype)[:, None], memory, mask)
+        steps, scores = self._without_pair(ops.cast(query, self.compute_dtype)[:, None], memory, mask, noise=noise)
         context, share = self._with_pair({name: x[0] for name, x in steps.items()}, **state)
         merged = self.merge(context[:, :, None], mask)[:, 0]
         context = ops.where(steps["real"][0], context, 0.0)
@@ -191,7 +198,7 @@ class ExpandedKeyValueAttention(MultiHeadAttention):
         width = self.output_dense.width
         return ops.cast(found[..., :width], self.compute_dtype), found[..., width:]
 
-    def _without_pair(self, query, memory, mask, training=None):
+    def _without_pair(self, query, memory, mask, training=None, noise=None):
         """What the source alone gives: scores, and by position query, context and log Σ_j exp ê_ij of every head."""
         query = self.query_dense(query) * self.key_dim**-0.5
         energies = ops.cast(ops.matmul(query, ops.transpose(memory["key"], (0, 1, 3, 2))), "float32")
@@ -202,14 +209,17 @@ class ExpandedKeyValueAttention(MultiHeadAttention):
         real = ops.broadcast_to(ops.any(mask, axis=-1), heads)
         # 0 where nothing is attended: the share is set to 0 there.
         normalizer = ops.logsumexp(ops.where(mask, energies, -1e30), axis=-1)
+        weights = scores if noise is None else scores * noise["source"][:, :, None]
         steps = {
             "query": query,
-            "context": ops.matmul(self.drop(scores, training), memory["value"]),
+            "context": ops.matmul(self.drop(weights, training), memory["value"]),
             "normalizer": ops.where(real, normalizer, 0.0)[..., None],
             "real": real[..., None],
         }
         if training and self.dropout:
-            steps["noise"] = self.drop(ops.ones((*heads, 1)), training)
+            steps["noise"] = self._noise((*heads, 1))
+        if noise is not None:
+            steps["noise"] = noise["pair"][:, :, None]
         return {name: ops.transpose(x, (2, 0, 1, 3)) for name, x in steps.items()}, scores
 
     def _with_pair(self, at, key, value):

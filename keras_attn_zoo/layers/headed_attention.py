@@ -82,6 +82,17 @@ class HeadedAttention(AttentionLayer):
         """Weights under dropout, in the compute type."""
         return self._dropout_layer(ops.cast(weights, self.compute_dtype), training=training)
 
+    def draw_noise(self, memory, length):
+        """Draw the dropout on the weights of every step."""
+        if not self.dropout:
+            return None
+        batch, source = ops.shape(memory["mask"])
+        return self._noise((length, batch, self.num_heads, source))
+
+    def _noise(self, shape):
+        """Factors that drop a weight, or scale it."""
+        return self.drop(ops.ones(shape), training=True)
+
     def merge(self, contexts, mask):
         """The heads' contexts `(batch, heads, target, value_dim)` as one; 0 where a row has nothing to attend."""
         return self.without_empty_rows(self.output_dense(contexts), mask)

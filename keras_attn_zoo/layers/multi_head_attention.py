@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_attn_zoo.layers.headed_attention import HeadedAttention
 from keras_attn_zoo.layers.loops import write
+from keras_attn_zoo.layers.masks import masked_softmax
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -97,8 +98,13 @@ class MultiHeadAttention(HeadedAttention):
             "position": position,
         }
 
-    def step(self, query, memory, state):
+    def step(self, query, memory, state, noise=None):
         """Attend from one target position; self-attention adds its key and value first."""
+        if noise is not None:
+            query = ops.cast(query, self.compute_dtype)[:, None]
+            scores = masked_softmax(self.energies(query, memory), memory["mask"][:, None, None])
+            context = self.weigh(scores * noise[:, :, None], memory, memory["mask"][:, None, None])
+            return context[:, 0], scores[:, :, 0], state
         if "positions" not in memory:
             return super().step(query, memory, state)
         query = ops.cast(query, self.compute_dtype)[:, None]

@@ -46,12 +46,13 @@ class RecurrentCrossAttention(MultiHeadAttention):
         """Nothing has been attended to."""
         return {"past": ops.zeros(ops.shape(memory["key"])[:3], dtype="float32")}
 
-    def step(self, query, memory, state):
+    def step(self, query, memory, state, noise=None):
         """Attend from one target position."""
         energies = self.energies(ops.cast(query, self.compute_dtype)[:, None], memory)[:, :, 0]
         mask = memory["mask"][:, None]
-        state, scores = self._advance(state, {"energies": ops.cast(energies, "float32")}, mask, memory)
-        weights = ops.cast(scores, self.compute_dtype)[:, :, None]
+        at = {"energies": ops.cast(energies, "float32"), **({} if noise is None else {"noise": noise})}
+        state, scores = self._advance(state, at, mask, memory)
+        weights = (ops.cast(scores, self.compute_dtype) * at.get("noise", 1))[:, :, None]
         return self.merge(ops.matmul(weights, memory["value"]), mask[:, :, None])[:, 0], scores, state
 
     def attend(self, query, memory, mask, training=None):
@@ -62,7 +63,7 @@ class RecurrentCrossAttention(MultiHeadAttention):
             steps["mask"] = _positions_first(mask)
         if training and self.dropout:
             # Random numbers are drawn before the loop.
-            steps["noise"] = self.drop(ops.ones_like(steps["energies"]), training)
+            steps["noise"] = self._noise(ops.shape(steps["energies"]))
         shared = None if mask is None else mask[:, :, 0]
         _, scores = scan(
             lambda state, at: self._advance(state, at, at.get("mask", shared), memory),

@@ -87,7 +87,10 @@ class RNNDecoder(keras.layers.Layer):
         """Build the cells, the attention, the readout and what they share."""
         self.target_embedding.build(token_ids_shape)
         self.attention.build((None, None, self.hidden_dim), (None, None, self.encoder_dim))
-        parts = [(None, self.hidden_dim), (None, self.encoder_dim)]
+        context_dim = self.attention.compute_output_shape(
+            (None, None, self.hidden_dim), (None, None, self.encoder_dim)
+        )[-1]
+        parts = [(None, self.hidden_dim), (None, context_dim)]
         if self.readout_embedding:
             parts.append((None, self.embedding_dim))
         self.readout.build(parts)
@@ -96,7 +99,7 @@ class RNNDecoder(keras.layers.Layer):
             self.output_projection.build((None, self.readout_dim))
         width = self.embedding_dim
         if self.attends_first:
-            width += self.encoder_dim
+            width += context_dim
         if self.input_feeding:
             width += self.readout_dim
         for cell in self.cells:
@@ -125,7 +128,7 @@ class RNNDecoder(keras.layers.Layer):
     def step(self, token_ids, memory, state):
         """Advance by one position from the previous tokens `(batch,)`: readouts, scores, state."""
         embedded = self.target_embedding(token_ids)
-        output, context, scores, state = self._advance(embedded, [], memory, state)
+        output, context, scores, state = self._advance({"embedded": embedded}, memory, state)
         readout = state["fed"] if self.input_feeding else self._read(output, context, embedded)
         return readout, scores, state
 
@@ -133,7 +136,7 @@ class RNNDecoder(keras.layers.Layer):
         return self.readout([output, context, embedded] if self.readout_embedding else [output, context])
 
     def _run_cells(self, inputs, noise, states):
-        """Run the stack; `noise` holds the dropout of every layer but the first, drawn beforehand."""
+        """Run the stack; `noise` holds the dropout of every layer but the first, drawn beforehand, or nothing."""
         new_states = []
         for i, (cell, state) in enumerate(zip(self.cells, states, strict=True)):
             if i > 0 and noise:
@@ -142,19 +145,24 @@ class RNNDecoder(keras.layers.Layer):
             new_states.append(list(state))
         return inputs, new_states
 
-    def _advance(self, embedded, noise, memory, state):
-        """Return output, context and scores of one position, and the next state."""
-        attention_state = state["attention"]
+    def _advance(self, at, memory, state):
+        """Return output, context and scores of one position, and the next state.
+
+        `at` holds the embedding of the previous token, and in training the noise that was drawn before the loop.
+        """
+        embedded, attention_state = at["embedded"], state["attention"]
+        # Not every mechanism has dropout, and only those that do take noise.
+        noise = [at["attention_noise"]] if "attention_noise" in at else []
         inputs = [embedded]
         if self.attends_first:
             query = state["cells"][-1][0]
-            context, scores, attention_state = self.attention.step(query, memory, attention_state)
+            context, scores, attention_state = self.attention.step(query, memory, attention_state, *noise)
             inputs.append(context)
         if self.input_feeding:
             inputs.append(state["fed"])
-        output, cells = self._run_cells(ops.concatenate(inputs, axis=-1), noise, state["cells"])
+        output, cells = self._run_cells(ops.concatenate(inputs, axis=-1), at.get("noise"), state["cells"])
         if not self.attends_first:
-            context, scores, attention_state = self.attention.step(output, memory, attention_state)
+            context, scores, attention_state = self.attention.step(output, memory, attention_state, *noise)
         state = {"cells": cells, "attention": attention_state}
         if self.input_feeding:
             state["fed"] = self._read(output, context, embedded)
@@ -177,17 +185,21 @@ class RNNDecoder(keras.layers.Layer):
         state = self.initial_state(memory, initial_states)
         embedded = self.embedding_dropout(self.target_embedding(token_ids), training=training)
         steps = {"embedded": _time_major(embedded), "noise": self._draw_noise(embedded, training)}
+        in_turn = self.attends_first or self.input_feeding or teacher_forcing_mask is not None
+        if training and in_turn:
+            noise = self.attention.draw_noise(memory, ops.shape(token_ids)[1])
+            steps |= {} if noise is None else {"attention_noise": noise}
         if teacher_forcing_mask is not None:
             readouts, scores = self._run_with_guesses(steps, teacher_forcing_mask, memory, state)
-        elif self.attends_first or self.input_feeding:
+        elif in_turn:
             readouts, scores = self._run_in_turn(steps, embedded, memory, state)
         else:
-            readouts, scores = self._run_attention_last(steps, embedded, memory, state)
+            readouts, scores = self._run_attention_last(steps, embedded, memory, state, training)
         if padding_mask is not None:
             scores = ops.where(ops.cast(padding_mask, "bool")[:, None, :, None], scores, 0.0)
         return self.readout_dropout(readouts, training=training), scores
 
-    def _run_attention_last(self, steps, embedded, memory, state):
+    def _run_attention_last(self, steps, embedded, memory, state, training):
         """Cells first, then attention and readout for all positions at once: nothing is fed back."""
 
         def step(cells, at):
@@ -196,14 +208,14 @@ class RNNDecoder(keras.layers.Layer):
 
         _, outputs = scan(step, state["cells"], steps)
         outputs = _batch_major(outputs)
-        context, scores = self.attention.attend(outputs, memory, memory["mask"][:, None, None, :])
+        context, scores = self.attention.attend(outputs, memory, memory["mask"][:, None, None, :], training=training)
         return self._read(outputs, context, embedded), scores
 
     def _run_in_turn(self, steps, embedded, memory, state):
         """One position after the other; the readout waits until after the loop unless it is fed back."""
 
         def step(state, at):
-            output, context, scores, state = self._advance(at["embedded"], at["noise"], memory, state)
+            output, context, scores, state = self._advance(at, memory, state)
             return state, (state["fed"], scores) if self.input_feeding else (output, context, scores)
 
         _, (*outputs, scores) = scan(step, state, steps)
@@ -218,7 +230,7 @@ class RNNDecoder(keras.layers.Layer):
         def step(carry, at):
             state, guess = carry
             embedded = ops.where(at["forced"][:, None], at["embedded"], self.target_embedding(guess))
-            output, context, scores, state = self._advance(embedded, at["noise"], memory, state)
+            output, context, scores, state = self._advance({**at, "embedded": embedded}, memory, state)
             readout = state["fed"] if self.input_feeding else self._read(output, context, embedded)
             guess = ops.cast(ops.argmax(self.output_projection(ops.stop_gradient(readout)), axis=-1), "int32")
             return (state, guess), (readout, scores)

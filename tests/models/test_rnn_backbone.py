@@ -240,6 +240,38 @@ def test_every_dropout_of_the_decoder_matters_alone():
         assert np.abs(readouts - inference).max() > 1e-2
 
 
+@pytest.mark.parametrize("attention", ["multi_head", "expanded_key_value_3"])
+def test_dropout_of_the_attention_reaches_every_loop(attention):
+    """Drawn before the loop, where JAX would leak it, anew for every position; and there is none outside training."""
+    arguments = {"attention": attention, "dropout": 0.5}
+    orders = {"previous_state": "in turn", "current_state": "attention last"}
+    backbones = [tiny.backbone(hidden_dim=8, cross_attention=arguments, attention_query=order) for order in orders]
+    x, _, _ = tiny.batch(rows=2)
+    inputs = [x, {**x, "teacher_forcing_mask": np.ones((2, 6), bool)}, x]
+
+    def run(*inputs):
+        bodies = [backbones[0], backbones[0], backbones[1]]
+        return [[body(x, training=t) for t in (True, False)] for body, x in zip(bodies, inputs, strict=True)]
+
+    both = keras.layers.Layer()
+    both.backbones = backbones
+    run = tiny.compiled(both, run)
+    for first, second in zip(run(*inputs), run(*inputs), strict=True):
+        (dropped, plain), (again, same) = ([out["decoder_sequence_output"] for out in x] for x in (first, second))
+        np.testing.assert_array_equal(plain, same)
+        changed = np.abs(dropped - again).max(-1)
+        assert (changed[0] > 1e-4).sum() > 3
+        assert np.abs(dropped - plain).max() > 1e-2
+
+
+def test_a_context_may_be_of_another_width_than_the_encoder():
+    backbone = tiny.backbone(hidden_dim=8, cross_attention="multi_head")
+    x, _, _ = tiny.batch(rows=2)
+    outputs = tiny.compiled(backbone, backbone)(x)
+    assert outputs["encoder_sequence_output"].shape[-1] == 16
+    assert outputs["decoder_sequence_output"].shape[-1] == 8 + 8 + 6
+
+
 # Tied embeddings, configuration, errors.
 
 
