@@ -12,10 +12,20 @@ Examples:
   python recipes/hiemsch2023.py --embedded --out runs/embedded --set epochs=4 hidden_dim=128
 
 How the paper is read:
+- The paper's validation and test losses are free-running: teacher forcing "is set to 0" (section 5), so the decoder is
+  fed its own guesses. The paper picks the best checkpoint and the best experiment by that loss. Here the loss is
+  teacher-forced everywhere but in training. The perplexities in brackets, exp(4.48) and exp(4.61), are therefore not
+  comparable with ours; BLEU is.
 - The readout is fed the new decoder state, the context and the embedding of the previous token, as in the original of
   Bahdanau; the paper's text says the previous state.
-- Teacher forcing throws a coin for every target position of every sentence.
-- Vocabularies are 8,000 subwords a side; the paper's are 8,000 words.
+- Teacher forcing throws a coin for every target position of every sentence; what replaces a gold token is the model's
+  best guess.
+- Vocabularies are 8,000 subwords a side; the paper's are 8,000 words. BLEU is sacrebleu's, cased and on plain text; the
+  paper does not say how its BLEU was computed, and its examples are partly lower-cased.
+- 512 is the width of the decoder's state and of the encoder's in each direction, which the paper does not say.
+- 4 to 30 words is a filter of the training text. The paper filters before it splits, so its test set has such sentences
+  alone.
+- The paper does not name its optimiser; here it is Adam, without clipping.
 - The paper does not say how many epochs its models were given; it sees overfitting after about six.
 """
 
@@ -90,8 +100,9 @@ RECIPE = Recipe(
     title="Hiemsch: Bahdanau's attention against uniform attention",
     entries=ENTRIES,
     default=("experiment-1", "experiment-2", "experiment-3", "experiment-4", "uniform"),
-    note="In brackets the paper's own figures: Europarl German-English, sentences of 4 to 30 words, greedy search; its "
-    "perplexities are the exponentials of its test losses 4.48 and 4.61.",
+    note="In brackets the paper's own figures: Europarl German-English, sentences of 4 to 30 words, greedy search. Its "
+    "perplexities are the exponentials of its test losses 4.48 and 4.61, which are free-running (the decoder is fed its "
+    "own guesses); ours are teacher-forced, and not comparable.",
 )
 
 if __name__ == "__main__":
