@@ -16,8 +16,8 @@ How the paper is read:
 - The paper does not say how long it trains: here 30 epochs at most, and no longer than eight epochs without a better
   validation loss.
 - Dropout is 0.2, as for Romanian-English; the paper has 0.3 for its other two tasks (`--set dropout=0.3`).
-- A batch of 9,600 counts tokens, padding included, of the longer side. All systems have it; some of the
-  paper's recurrent ones had to take 7,600.
+- A batch of 9,600 counts tokens, padding included, of the longer side. All systems have it; some of the paper's
+  recurrent ones had to take 7,600.
 - 20,000 is the size of the joint vocabulary; the paper has 20,000 merges.
 - Twelve beams and a length penalty of 1.0; the paper does not say how it searches.
 - The best checkpoint is the one of the lowest validation loss; the paper takes the highest BLEU (`--set best_by=bleu`).
