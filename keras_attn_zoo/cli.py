@@ -480,7 +480,7 @@ def build_parser():
     sub = command(
         "systems",
         _systems,
-        "list the systems by name, with their parameters in the papers' sizes and where the papers have them",
+        "list the systems by name, with their number of parameters and where in the papers they stand",
         ["attn-zoo systems", "attn-zoo systems --vocabulary-size 32000"],
     )
     sub.add_argument(
