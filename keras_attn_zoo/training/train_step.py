@@ -13,10 +13,15 @@ class PerTokenTraining:
     "logits", or `batch_sums` says otherwise; labels are token ids and sample
     weights mark the real ones.
 
-        loss = Σ w·loss / Σ w       over all tokens of all parts of a batch
+        loss = Σ w·loss / Σ w + R      over all tokens of all parts of a batch
+
+    R is the sum of the model's `losses`: weight regularisers, and what layers add by
+    `add_loss`. As in Keras it counts once a batch, in `evaluate` too; perplexity
+    is free of it.
 
     With `accumulation_steps=k`, a batch is taken in k parts of equal rows: memory
-    is that of one part, loss and gradient are those of the whole batch.
+    is that of one part, loss and gradient are those of the whole batch. What
+    layers add by `add_loss` is then the mean over the parts, weighted by tokens.
 
     Logs of a training step: "loss", "perplexity" (of the plain likelihood),
     "accuracy", "gradient_norm" (before clipping) and "tokens"; an epoch and a
@@ -56,7 +61,13 @@ class PerTokenTraining:
 
     def _sums(self, x, y, weights, training):
         weights = ops.ones_like(y, dtype="float32") if weights is None else weights
-        return self.batch_sums(x, y, weights, self.label_smoothing if training else 0.0, training)
+        sums = self.batch_sums(x, y, weights, self.label_smoothing if training else 0.0, training)
+        losses = self.losses
+        if losses:
+            # Once for each token: divided by the tokens of all parts, it is there once.
+            extra = sum(ops.sum(ops.cast(loss, "float32")) for loss in losses)
+            sums = {**sums, "loss": sums["loss"] + sums["tokens"] * extra}
+        return sums
 
     def train_step(self, *args):
         """Take one optimiser step."""
@@ -177,7 +188,7 @@ def _jax_update_metrics(model, metrics_variables, sums, norm=None):
 def _with_values(values, function):
     """Call a function with variables at given values, pairs of two lists; its result, the new values of the last."""
     mapping = [pair for variables, given in values for pair in zip(variables, given, strict=True)]
-    with keras.StatelessScope(state_mapping=mapping) as scope:
+    with keras.StatelessScope(state_mapping=mapping, collect_losses=True) as scope:
         result = function()
     variables, given = values[-1]
     new = [scope.get_current_value(variable) for variable in variables]

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.data.batches import as_fit_input
+from keras_attn_zoo.layers import MultiHeadAttention
 from keras_attn_zoo.models import TokenEmbedding, Translator
 from keras_attn_zoo.training.train_step import PerTokenTraining
 from tests import tiny
@@ -17,18 +18,20 @@ VOCABULARY, WIDTH = 11, 4
 class Toy(PerTokenTraining, keras.Model):
     """Logits from the embedding of the current token alone: its gradient fits in a few lines."""
 
-    def __init__(self, unused=False):
+    def __init__(self, unused=False, penalty=0.0, activity=0.0):
         tokens = keras.Input((None,), dtype="int32", name="tokens")
         embedded = TokenEmbedding(VOCABULARY, WIDTH, name="embedding")(tokens)
-        logits = keras.layers.Dense(VOCABULARY, name="projection")(embedded)
+        embedded = keras.layers.ActivityRegularization(l2=activity)(embedded)
+        regularizer = keras.regularizers.L2(penalty) if penalty else None
+        logits = keras.layers.Dense(VOCABULARY, kernel_regularizer=regularizer, name="projection")(embedded)
         super().__init__(inputs={"tokens": tokens}, outputs={"logits": logits})
         if unused:
             self.unused = keras.layers.Dense(2, name="unused")
             self.unused.build((None, WIDTH))
 
 
-def toy(optimizer, unused=False, **training):
-    model = Toy(unused)
+def toy(optimizer, unused=False, penalty=0.0, activity=0.0, **training):
+    model = Toy(unused, penalty, activity)
     fill_weights(model, seed=1)
     model.compile(optimizer=optimizer)
     model.compile_training(**training)
@@ -90,6 +93,34 @@ def test_step_equals_the_closed_form_in_any_number_of_parts(smoothing, parts):
     assert logs["tokens"][0] == batch[2].sum()
     right = np.argmax(before[0][batch[0]["tokens"]] @ before[1] + before[2], -1) == batch[1]
     assert logs["accuracy"][0] == pytest.approx((right * batch[2]).sum() / batch[2].sum())
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_losses_of_layers_count_once_a_batch(parts):
+    """A penalty on a kernel, and one on activations by `add_loss`: of parts, the mean weighted by tokens."""
+    penalty, activity = 0.3, 0.05
+    model = toy(keras.optimizers.SGD(1.0), penalty=penalty, activity=activity, accumulation_steps=parts)
+    x, y, w = batch = toy_batch()
+    before = weights_of(model)
+    scores = model.evaluate(x, y, sample_weight=w, batch_size=len(y), verbose=0, return_dict=True)
+    logs = fit_once(model, batch)
+    loss, (d_table, d_kernel, d_bias), nll = toy_gradients(before, batch)
+    d_kernel = d_kernel + 2 * penalty * before[1]
+    d_table, of_activity = d_table.copy(), 0.0
+    for part in range(parts):
+        tokens = x["tokens"][part::parts]
+        # Keras divides by the rows.
+        share = w[part::parts].sum() / w.sum() / len(tokens)
+        of_activity += share * activity * (before[0][tokens] ** 2).sum()
+        np.add.at(d_table, tokens, share * activity * 2 * before[0][tokens])
+    for now, old, gradient in zip(weights_of(model), before, [d_table, d_kernel, d_bias], strict=True):
+        np.testing.assert_allclose(old - now, gradient, rtol=0, atol=1e-6)
+    of_kernel = penalty * (before[1] ** 2).sum()
+    assert logs["loss"][0] == pytest.approx(loss + of_kernel + of_activity, rel=1e-5)
+    whole = activity * (before[0][x["tokens"]] ** 2).sum() / len(y)
+    assert scores["loss"] == pytest.approx(loss + of_kernel + whole, rel=1e-5)
+    assert scores["perplexity"] == pytest.approx(np.exp(nll), rel=1e-5)
+    assert logs["perplexity"][0] == pytest.approx(np.exp(nll), rel=1e-5)
 
 
 def test_more_parts_than_rows():
@@ -306,6 +337,18 @@ def test_translator_learns(arguments):
     assert {v.dtype for v in task.trainable_variables} == {"float32"}
     for variable, now, old in zip(task.trainable_variables, weights_of(task), before, strict=True):
         assert np.abs(now - old).max() > 1e-3, variable.path
+
+
+@pytest.mark.parametrize("output", ["softmax", "latent"])
+def test_a_regularizer_of_the_attention_enters_the_loss_of_a_translator(output):
+    attention = MultiHeadAttention(1, 3, output_shape=10, kernel_regularizer=keras.regularizers.L1(0.5))
+    task = translator(keras.optimizers.SGD(0.0), output=output, cross_attention=attention)
+    x, y, w = tiny.batch()
+    logs = fit_once(task, (x, y, w))
+    kernels = [v for v in task.backbone.trainable_variables if "attention" in v.path and "kernel" in v.path]
+    penalty = 0.5 * sum(np.abs(keras.ops.convert_to_numpy(v)).sum() for v in kernels)
+    assert len(kernels) == 4
+    assert logs["loss"][0] - np.log(logs["perplexity"][0]) == pytest.approx(penalty, rel=1e-4)
 
 
 def test_mixed_float16_is_refused():
