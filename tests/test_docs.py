@@ -1,16 +1,24 @@
 """What README and docs say of the code, held against the code."""
 
+import argparse
 import ast
+import importlib.util
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
+from keras_attn_zoo import cli
+from keras_attn_zoo.cli import build_parser
+from keras_attn_zoo.experiments import recipe
+from keras_attn_zoo.experiments.systems import SYSTEMS
 from keras_attn_zoo.layers import ATTENTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "keras_attn_zoo"
 BACKENDS = {"jax", "tensorflow", "tensorflow_text", "torch"}
+RECIPES = {path.name: path for path in sorted((ROOT / "recipes").glob("*.py"))}
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -50,3 +58,55 @@ def test_every_layer_has_a_row(page):
     rows = re.findall(r"^\|.*$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
     listed = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
     assert {entry.layer.__name__ for entry in ATTENTIONS.values()} - listed == set()
+
+
+def commands(text):
+    """The command lines of `attn-zoo` and of the recipes in a text, each as a list of words."""
+    joined = re.sub(r"\s*\\+\n\s*", " ", text)
+    for line in re.findall(r"^(?:.*\| )?\s*((?:attn-zoo|python recipes/\w+\.py) .*)$", joined, re.MULTILINE):
+        words = shlex.split(line.split(" > ")[0], comments=True)
+        if not {"...", "COMMAND"} & set(words):
+            yield words
+
+
+def examples():
+    """All command lines that readers are shown."""
+    texts = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
+    texts |= {path.name: ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) for path in RECIPES.values()}
+    texts |= {f"--help of {parser.prog}": parser.format_help() for parser in parsers(build_parser())}
+    return [
+        pytest.param(words, id=f"{place}: {' '.join(words)}") for place in texts for words in commands(texts[place])
+    ]
+
+
+def parsers(parser):
+    """A parser and those of its subcommands."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for sub in action.choices.values():
+                yield from parsers(sub)
+
+
+def load(path):
+    """The module of a recipe."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("words", examples())
+def test_commands_that_are_shown_are_understood(words, monkeypatch):
+    seen = []
+    if words[0] == "attn-zoo":
+        status = cli.guarded(build_parser(), seen.append, words[1:])
+        systems = [SYSTEMS[options.system] for options in seen if "system" in options]
+    else:
+        monkeypatch.setattr(recipe, "_run", lambda known, options: seen.append(options))
+        module = load(RECIPES[Path(words[1]).name])
+        status = recipe.run_recipe(module.RECIPE, module.__doc__, words[2:])
+        systems = [module.RECIPE.entries[name].system for options in seen for name in options.systems]
+    assert (status, len(seen)) == (0, 1)
+    for system in systems:
+        system.override(**seen[0].set)
