@@ -1,7 +1,7 @@
 """The command `attn-zoo`: list systems, train, translate, evaluate, align, plot, and a demonstration."""
 
 import argparse
-import ast
+import dataclasses
 import errno
 import os
 import sys
@@ -10,6 +10,8 @@ from pathlib import Path
 import keras_attn_zoo
 from keras_attn_zoo.backends import BACKENDS, choose_backend
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.setting import Whole
+from keras_attn_zoo.experiments.settings import SETTINGS, parse_settings
 
 INTERRUPTED = 130
 
@@ -93,36 +95,32 @@ def add_corpus_arguments(parser):
     for name, text in (("train", "training"), ("valid", "validation"), ("test", "test")):
         group.add_argument(f"--{name}", nargs="+", metavar="FILE", help=f"{text} text: SOURCE TARGET, or one TSV file")
     group.add_argument("--reverse", action="store_true", help="the second file or column is the source")
-    group.add_argument("--split-seed", type=int, default=0, help="of the random split, without --valid and --test")
+    group.add_argument(
+        "--split-seed",
+        type=_typed(SETTINGS["System"]["seed"]),
+        default=0,
+        help="of the random split, without --valid and --test",
+    )
     group.add_argument("--embedded", action="store_true", help="use the corpus that the package makes itself")
 
 
 def add_override_argument(parser):
-    """Add `--set`."""
+    """Add `--set`, which `parse_settings` reads, and a list of all settings."""
     parser.add_argument(
         "--set",
         nargs="+",
-        default={},
-        action=_Settings,
+        default=[],
+        action="extend",
         metavar="NAME=VALUE",
-        help="change settings of a system, such as epochs=3 hidden_dim=256 seed=2",
+        help="change settings of a system, such as epochs=3 hidden_dim=256 seed=2; see below",
     )
-
-
-class _Settings(argparse.Action):
-    """Collect NAME=VALUE pairs; values are Python literals, or else words."""
-
-    def __call__(self, parser, namespace, values, option_string=None):
-        settings = dict(getattr(namespace, self.dest))
-        for item in values:
-            name, equals, value = item.partition("=")
-            if not equals:
-                parser.error(f"--set takes NAME=VALUE; received {item!r}")
-            try:
-                settings[name] = ast.literal_eval(value)
-            except (ValueError, SyntaxError):
-                settings[name] = value
-        setattr(namespace, self.dest, settings)
+    lines = []
+    for part, settings in SETTINGS.items():
+        lines.append(f"{part}:")
+        for name, setting in settings.items():
+            lines.append(f"  {name}={setting.default}")
+            lines.append(f"      {setting.help}: {setting.values}")
+    parser.add_argument_group("settings and their defaults, from which the named systems differ", "\n".join(lines))
 
 
 def corpus_from_options(options):
@@ -180,7 +178,7 @@ def _train(options):
     if options.system not in SYSTEMS:
         raise UserError(f"unknown system {options.system!r}: choose one of {', '.join(SYSTEMS)}.")
     system = SYSTEMS[options.system]
-    system = (small(system) if options.small else system).override(**options.set)
+    system = (small(system) if options.small else system).override(**parse_settings(options.set))
     corpus = corpus_from_options(options)
     run = train_system(system, corpus, options.run, resume=options.resume, say=say)
     score_run(run.path, corpus.splits.test, corpus.gold, progress=show_progress(len(corpus.splits.test)))
@@ -431,17 +429,21 @@ def build_parser():
     def length_argument(sub):
         sub.add_argument(
             "--max-tokens",
-            type=_positive,
+            type=_typed(SETTINGS["Data"]["max_tokens"]),
             metavar="N",
             help="most subwords of a sentence, where the model's weights know no limit (default: what it was made for)",
         )
 
     def search_arguments(sub, several=False):
-        sub.add_argument("--beams", type=_positive, help="hypotheses kept; 1 is greedy (default: the run's)")
-        sub.add_argument("--length-penalty", type=float, help="exponent of the length penalty (default: the run's)")
+        search = SETTINGS["Search"]
+        for name in ("beams", "length_penalty"):
+            setting = search[name]
+            sub.add_argument(
+                f"--{name.replace('_', '-')}", type=_typed(setting), help=f"{setting.help} (default: the run's)"
+            )
         sub.add_argument(
             "--top-k",
-            type=int,
+            type=_typed(dataclasses.replace(search["search_top_k"], optional=False)),
             metavar="K",
             **({"nargs": "+", "default": [None]} if several else {}),
             help="source positions that a latent alignment sums over; 0 for all (default: the run's)"
@@ -455,18 +457,21 @@ def build_parser():
         sub.add_argument("--output", type=Path, required=True, metavar="FILE", help="picture: .png, .pdf or .svg")
 
     def attention_arguments(sub, more=(), text=""):
-        def layer(value):
-            return value if value in ("all", "posterior", *more) else _positive(value)
-
         sub.add_argument(
             "--layer",
-            type=layer,
+            type=_typed(
+                Whole(least=1, most=SETTINGS["Transformer"]["decoder_layers"].most, words=("all", "posterior", *more))
+            ),
             metavar="N",
             help="decoder layer to read attention from, counted from 1, or all; posterior: of a latent alignment, once "
             f"the token is known{text} (default: what the model aligns by, the last)",
         )
         sub.add_argument(
-            "--heads", type=int, nargs="+", metavar="N", help="heads to average, counted from 0 (default: all)"
+            "--heads",
+            type=_typed(Whole(least=0, most=SETTINGS["Transformer"]["num_heads"].most - 1)),
+            nargs="+",
+            metavar="N",
+            help="heads to average, counted from 0 (default: all)",
         )
 
     sub = command(
@@ -484,7 +489,11 @@ def build_parser():
         ["attn-zoo systems", "attn-zoo systems --vocabulary-size 32000"],
     )
     sub.add_argument(
-        "--vocabulary-size", type=_positive, default=8000, help="of either side (default: %(default)s)", metavar="N"
+        "--vocabulary-size",
+        type=_typed(dataclasses.replace(SETTINGS["Data"]["vocabulary_size"], optional=False)),
+        default=8000,
+        help="of either side (default: %(default)s)",
+        metavar="N",
     )
 
     sub = command(
@@ -520,9 +529,16 @@ def build_parser():
     sub.add_argument("sentences", nargs="*", metavar="SENTENCE", help="by default the standard input, a line each")
     sub.add_argument("--input", metavar="FILE", help="file of sentences, plain or gzip")
     sub.add_argument("--output", type=Path, metavar="FILE", help="by default the standard output")
-    sub.add_argument("--n-best", type=_positive, default=1, help="write NUMBER ||| TEXT ||| SCORE lines")
+    sub.add_argument(
+        "--n-best", type=_typed(SETTINGS["Search"]["beams"]), default=1, help="write NUMBER ||| TEXT ||| SCORE lines"
+    )
     sub.add_argument("--scores", action="store_true", help="write the score behind each translation")
-    sub.add_argument("--batch-size", type=_positive, default=32, help="sentences searched at once (default: 32)")
+    sub.add_argument(
+        "--batch-size",
+        type=_typed(SETTINGS["Search"]["batch_size"]),
+        default=32,
+        help="sentences searched at once (default: 32)",
+    )
     search_arguments(sub)
     length_argument(sub)
 
@@ -587,7 +603,12 @@ def build_parser():
         choices=("end", "full_stop"),
         help="what no word is aligned to: the end of the sentence, the full stop (default: end)",
     )
-    sub.add_argument("--batch-size", type=_positive, default=32, help="sentences decoded at once (default: 32)")
+    sub.add_argument(
+        "--batch-size",
+        type=_typed(SETTINGS["Search"]["batch_size"]),
+        default=32,
+        help="sentences decoded at once (default: 32)",
+    )
 
     plots = commands.add_parser("plot", help="draw the attention of a sentence, or the curves of runs")
     kinds = plots.add_subparsers(title="pictures", metavar="PICTURE", required=True)
@@ -649,11 +670,16 @@ def build_parser():
     return parser
 
 
-def _positive(text):
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {value}")
-    return value
+def _typed(setting):
+    """Return a function that reads an option as it reads a setting."""
+
+    def read(text):
+        try:
+            return setting.parse(text)
+        except UserError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read
 
 
 def main(arguments=None):

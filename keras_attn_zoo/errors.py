@@ -1,4 +1,4 @@
-"""The error for bad input, one line that says what came and what to do; and what a size and a rate have to be."""
+"""The error for bad input, one line that says what came and what to do; and what a size and a rate must be."""
 
 
 class UserError(ValueError):
@@ -16,7 +16,7 @@ class UserError(ValueError):
 
 
 def check_counts(**values):
-    """Raise where a number is no positive whole one.
+    """Raise where a number is not a positive integer.
 
     Raises:
         UserError: says which, and what was received.
@@ -30,7 +30,7 @@ def check_counts(**values):
 
 
 def check_rates(**values):
-    """Raise where a rate of dropout is none.
+    """Raise where a number is not a rate of dropout.
 
     Raises:
         UserError: says which, and what was received.

@@ -4,7 +4,8 @@ import argparse
 import dataclasses
 from pathlib import Path
 
-from keras_attn_zoo.experiments.settings import System
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.settings import System, parse_settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +69,6 @@ def run_recipe(recipe, description, arguments=None):
 
 def _run(recipe, options):
     from keras_attn_zoo.cli import corpus_from_options, say, show_progress
-    from keras_attn_zoo.errors import UserError
     from keras_attn_zoo.experiments.run import draw_run, score_run, train_system
     from keras_attn_zoo.experiments.run_folder import RunFolder
     from keras_attn_zoo.experiments.table import results_table
@@ -77,11 +77,11 @@ def _run(recipe, options):
     for name in options.systems:
         if name not in recipe.entries:
             raise UserError(f"unknown system {name!r}: choose of {', '.join(recipe.entries)}.")
+    systems = _systems([recipe.entries[name].system for name in options.systems], parse_settings(options.set))
     folders = [options.out / name for name in options.systems]
     if not options.table_only:
         corpus = corpus_from_options(options)
-        for name, folder in zip(options.systems, folders, strict=True):
-            system = recipe.entries[name].system.override(**options.set)
+        for system, folder in zip(systems, folders, strict=True):
             run = train_system(system, corpus, folder, options.out / "data", resume=True, say=say)
             if not run.read_scores():
                 score_run(folder, corpus.splits.test, corpus.gold, progress=show_progress(len(corpus.splits.test)))
@@ -92,3 +92,22 @@ def _run(recipe, options):
     text = "\n\n".join(part for part in (f"# {recipe.title}", table, recipe.note) if part) + "\n"
     write_text(options.out / "results.md", text)
     print(text)
+
+
+def _systems(systems, settings):
+    """Systems with their settings changed, each by those that mean something in it.
+
+    Raises:
+        UserError: a setting that none of them knows; a value that one of them cannot have.
+    """
+    understood = [system.understood(settings) for system in systems]
+    for name in settings:
+        if not any(name in one for one in understood):
+            raise UserError(f"none of the systems {', '.join(one.name for one in systems)} has a setting {name!r}.")
+    changed = []
+    for system, own in zip(systems, understood, strict=True):
+        try:
+            changed.append(system.override(**own))
+        except UserError as error:
+            raise UserError(f"{system.name}: {error}") from None
+    return changed

@@ -121,13 +121,19 @@ def build_translator(system, subword_paths, max_tokens):
         encoder_sequence_length=length,
         decoder_sequence_length=length,
     )
-    sizes = {} if system.body == "rnn" else {"max_length": length}
     backbone = BODIES[system.body](
         preprocessor.source_tokenizer.vocabulary_size(),
         preprocessor.tokenizer.vocabulary_size(),
-        **{**sizes, **system.backbone},
+        **_body_arguments(system, length),
     )
     return Translator(backbone, preprocessor)
+
+
+def _body_arguments(system, longest):
+    """Arguments of a system's body, vocabularies left out; what has to know the longest sentence knows it."""
+    if system.body == "rnn":
+        return system.backbone
+    return {**system.backbone, "max_length": system.backbone.get("max_length") or longest}
 
 
 def count_parameters(systems, vocabulary_size):
@@ -193,7 +199,7 @@ def train_system(system, corpus, folder, data_folder=None, resume=False, say=lam
         >>> train_system(SYSTEMS["uniform"], embedded_corpus(), "runs/uniform")  # doctest: +SKIP
     """
     longest = _longest_translation(system.data.max_tokens)
-    if system.backbone.get("max_length", longest) < longest:
+    if (system.backbone.get("max_length") or longest) < longest:
         raise UserError(
             f"max_length={system.backbone['max_length']} is less than the {longest} tokens that a translation may have "
             f"with max_tokens={system.data.max_tokens}: leave max_length out, or lower max_tokens."
@@ -273,7 +279,7 @@ def train_system(system, corpus, folder, data_folder=None, resume=False, say=lam
 def _check_attentions(system, longest):
     """Make the attentions of a system, which have no weights yet: what is wrong is said before any text is read."""
     parameters = inspect.signature(BODIES[system.body].__init__).parameters
-    sizes = {**{name: one.default for name, one in parameters.items()}, "max_length": longest, **system.backbone}
+    sizes = {**{name: one.default for name, one in parameters.items()}, **_body_arguments(system, longest)}
     if system.body == "rnn":
         get_attention(sizes["cross_attention"], sizes["hidden_dim"])
         return

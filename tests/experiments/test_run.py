@@ -179,9 +179,9 @@ def test_what_is_no_run_is_said(tmp_path):
 
 
 def test_settings_of_a_search_are_checked(trained):
-    with pytest.raises(UserError, match="search_top_k must be at least 0; received -1"):
+    with pytest.raises(UserError, match="search_top_k must be a whole number from 0 to 10,000 or None; received -1"):
         load_translator(trained, search_top_k=-1)
-    with pytest.raises(UserError, match="beams must be at least 1; received 0"):
+    with pytest.raises(UserError, match="beams must be a whole number from 1 to 1,000; received 0"):
         load_translator(trained, beams=0)
 
 
@@ -200,12 +200,12 @@ def test_settings_that_do_not_fit_together_are_refused():
     plain = System("plain", {"width": 8, "num_heads": 2}, body="transformer")
     for system, settings, text in (
         (TINY, {"output": "latent"}, "received body='rnn', output='latent'"),
-        (plain, {"teacher_forcing_end": 0.5}, "received body='transformer'"),
+        (plain, {"teacher_forcing": 0.5}, "received body='transformer'"),
         (plain, {"pretraining_rounds": 1}, "adds encoder layers of an RNN"),
         (TINY, {"search_top_k": 0}, "search_top_k=0"),
         (plain, {"tie_embeddings": "all"}, "needs joint=True; received joint=False"),
-        (plain, {"num_heads": 0}, "num_heads must be a whole number, 1 or more; received 0"),
-        (TINY, {"dropout": 1.5}, "dropout must be at least 0 and below 1; received 1.5"),
+        (plain, {"num_heads": 0}, "num_heads must be a whole number from 1 to 1,024; received 0"),
+        (TINY, {"dropout": 1.5}, "dropout must be a number of at least 0 and below 1; received 1.5"),
     ):
         with pytest.raises(UserError, match=text):
             system.override(**settings)

@@ -1,0 +1,269 @@
+"""One setting: its type, its bounds, its default and its help; how it is read from a command line and checked."""
+
+import ast
+import dataclasses
+import json
+import math
+import numbers
+
+from keras_attn_zoo.errors import UserError
+
+_SWITCHES = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+_NOTHING = ("none", "null")
+# More of a bad value than this is not worth showing.
+_SHOWN = 60
+
+
+def shown(value):
+    """Return a bad value as an error message shows it: on one line, and not too long.
+
+    Example:
+        >>> shown("a\\nb")
+        "'a\\\\nb'"
+    """
+    try:
+        text = value if isinstance(value, Typed) else repr(value)
+    except (RecursionError, ValueError):
+        text = type(value).__name__
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+class Typed(str):
+    """What somebody typed: shown in messages without quotation marks, unless it would not be seen without them."""
+
+    def __new__(cls, text):
+        """Quote what is empty or not printable."""
+        return super().__new__(cls, text if text.strip() and text.isprintable() else repr(text))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One setting of a system, or one numeric option of the command line.
+
+    The subclasses are the types: `Whole`, `Number`, `Switch`, `Choice`, `Text`, `Mechanism`.
+
+    Attributes:
+        default: its value where nothing is said.
+        help: what it is, in one line.
+        optional: whether None is a value.
+    """
+
+    default: object = None
+    help: str = ""
+    optional: bool = False
+
+    @property
+    def values(self):
+        """What values there are, in words."""
+        return f"{self._values} or None" if self.optional else self._values
+
+    def check(self, value, what="the value"):
+        """Return a value in its own type.
+
+        Args:
+            value: a Python value.
+            what: how an error message calls it.
+
+        Raises:
+            UserError: another type, a value out of bounds, a number that is not finite.
+
+        Example:
+            >>> Number(least=0, most=1).check(1)
+            1.0
+        """
+        return self._checked(value, what, value)
+
+    def parse(self, text, what="the value"):
+        """Read and check a value that was typed.
+
+        Raises:
+            UserError: it is no such value.
+
+        Example:
+            >>> Switch().parse("no"), Whole(least=1, most=9, optional=True).parse("none")
+            (False, None)
+        """
+        if self.optional and text.strip().lower() in _NOTHING:
+            return None
+        return self._checked(self._read(text.strip()), what, Typed(text))
+
+    def _checked(self, value, what, received):
+        if self.optional and value is None:
+            return None
+        try:
+            fitting = self._fit(value)
+        except (TypeError, ValueError, OverflowError, RecursionError):
+            fitting = None
+        if fitting is None:
+            raise UserError(f"{what} must be {self.values}; received {shown(received)}.")
+        return fitting
+
+    def _read(self, text):
+        """Return the Python value of a text, or the text itself where it is none."""
+        return text
+
+    def _fit(self, value):
+        """Return the value in this type; None where it is none."""
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Whole(Setting):
+    """A whole number between `least` and `most`, or one of a few `words`."""
+
+    least: int
+    most: int
+    words: tuple = ()
+
+    @property
+    def _values(self):
+        words = "".join(f" or {word}" for word in self.words)
+        return f"a whole number from {self.least:,} to {self.most:,}{words}"
+
+    def _read(self, text):
+        try:
+            return int(text)
+        except ValueError:
+            return text.lower()
+
+    def _fit(self, value):
+        if isinstance(value, str):
+            return value if value in self.words else None
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+            return None
+        return int(value) if self.least <= value <= self.most else None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Number(Setting):
+    """A number between `least` and `most`, each of which may be left out (`above`, `below`)."""
+
+    least: float
+    most: float
+    above: bool = False
+    below: bool = False
+
+    @property
+    def _values(self):
+        if not self.above and not self.below:
+            return f"a number from {self.least:,} to {self.most:,}"
+        return (
+            f"a number {'above' if self.above else 'of at least'} {self.least:,} "
+            f"and {'below' if self.below else 'at most'} {self.most:,}"
+        )
+
+    def _read(self, text):
+        try:
+            return float(text)
+        except ValueError:
+            return text
+
+    def _fit(self, value):
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            return None
+        value = float(value)
+        if not math.isfinite(value) or not self.least <= value <= self.most:
+            return None
+        if (self.above and value == self.least) or (self.below and value == self.most):
+            return None
+        return value
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Switch(Setting):
+    """True or False; typed as true, false, yes, no, on, off, 1 or 0."""
+
+    _values = "True or False"
+
+    def _read(self, text):
+        return _SWITCHES.get(text.lower(), text)
+
+    def _fit(self, value):
+        return value if isinstance(value, bool) else None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Choice(Setting):
+    """One of a few words."""
+
+    choices: tuple
+
+    @property
+    def _values(self):
+        return f"one of {', '.join(self.choices)}"
+
+    def _read(self, text):
+        return _unquoted(text).lower()
+
+    def _fit(self, value):
+        return value if isinstance(value, str) and value in self.choices else None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Text(Setting):
+    """A name or a path: printable, on one line, at most `longest` characters."""
+
+    longest: int
+
+    @property
+    def _values(self):
+        return f"a text of 1 to {self.longest:,} printable characters"
+
+    def _read(self, text):
+        return _unquoted(text)
+
+    def _fit(self, value):
+        if not isinstance(value, str) or not value.strip() or not value.isprintable() or len(value) > self.longest:
+            return None
+        return value
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Mechanism(Setting):
+    """A mechanism: a name, a name with arguments, or, with `layers`, a list with one of these for each layer.
+
+    Which names there are, and what arguments, the layers themselves say when a system is checked.
+    """
+
+    layers: int = 0
+
+    @property
+    def _values(self):
+        several = f", or a list of at most {self.layers} of these, one a layer" if self.layers else ""
+        return "the name of a mechanism, or {'attention': NAME, 'ARGUMENT': VALUE}" + several
+
+    def _read(self, text):
+        for read in (json.loads, ast.literal_eval):
+            try:
+                return read(text)
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                continue
+        return text
+
+    def _fit(self, value):
+        if isinstance(value, tuple):
+            value = list(value)
+        several = isinstance(value, list)
+        if several and not (self.layers and 1 <= len(value) <= self.layers):
+            return None
+        every = value if several else [value]
+        return value if all(_is_mechanism(one) for one in every) else None
+
+
+def _is_mechanism(value):
+    if isinstance(value, str):
+        return value.isidentifier()
+    # Plain data with finite numbers alone, which is what a run folder can hold: or this raises.
+    return isinstance(value, dict) and bool(value) and json.loads(json.dumps(value, allow_nan=False)) == _lists(value)
+
+
+def _lists(value):
+    """Return plain data with lists in place of tuples, as JSON has it."""
+    if isinstance(value, dict):
+        return {key: _lists(one) for key, one in value.items()}
+    return [_lists(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def _unquoted(text):
+    """Return a text without quotation marks around it."""
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text

@@ -1,0 +1,243 @@
+"""The table of settings: what is typed, what is refused, and that constructors, help and docs say the same."""
+
+import inspect
+import json
+import runpy
+from pathlib import Path
+
+import pytest
+
+from keras_attn_zoo import cli
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.setting import Choice, Number, Switch, Whole
+from keras_attn_zoo.experiments.settings import (
+    BODIES,
+    SETTINGS,
+    DataSettings,
+    SearchSettings,
+    System,
+    TrainingSettings,
+    parse_settings,
+)
+from tests.tiny_run import TINY
+
+EVERY = [(part, name) for part, settings in SETTINGS.items() for name in settings]
+HUGE = ("1e12", "1000000000000", "-1", "nan", "inf", "-inf", "", " ", "x" * 5000, "maybe", "[" * 3000, "\x1b[31m")
+
+
+@pytest.mark.parametrize("text", ["true", "True", "TRUE", "yes", "on", "1"])
+def test_switches_as_people_type_them(text):
+    assert parse_settings([f"bidirectional={text}"]) == {"bidirectional": True}
+
+
+@pytest.mark.parametrize("text", ["false", "False", "no", "Off", "0"])
+def test_a_switch_that_is_off_is_off(text):
+    """It was the string "false" once, which is true."""
+    system = TINY.override(**parse_settings([f"bidirectional={text}", f"joint={text}"]))
+    assert system.backbone["bidirectional"] is False
+    assert system.data.joint is False
+
+
+@pytest.mark.parametrize(
+    ("typed", "value"),
+    [
+        ("learning_rate=1", 1.0),
+        ("epochs=2", 2.0),
+        ("dropout=0", 0.0),
+        ("clip_norm=None", None),
+        ("patience=none", None),
+        ("max_words=null", None),
+        ("tie_embeddings=None", "none"),
+        ("schedule='halving'", "halving"),
+        ("attention_layer=all", "all"),
+        ("attention_layer=-2", -2),
+        ("readout_dim=64", 64),
+        ("word_vectors_source=a=b.txt", "a=b.txt"),
+        ("cross_attention=uniform", "uniform"),
+        ("cross_attention=['multi_head', 'previous_weight']", ["multi_head", "previous_weight"]),
+        (
+            'encoder_attention={"attention": "recurrent", "trainable": false}',
+            {"attention": "recurrent", "trainable": 0},
+        ),
+        ("encoder_attention={'attention': 'recurrent', 'dropout': 0.2}", {"attention": "recurrent", "dropout": 0.2}),
+        (
+            "decoder_attention=[{'attention': 'gaussian', 'offsets': (-1, 0)}]",
+            [{"attention": "gaussian", "offsets": (-1, 0)}],
+        ),
+    ],
+)
+def test_values_as_people_type_them(typed, value):
+    name = typed.partition("=")[0]
+    found = parse_settings([typed])[name]
+    assert found == value
+    assert isinstance(found, bool) or type(found) is type(value)
+
+
+@pytest.mark.parametrize(("part", "name"), EVERY)
+def test_every_setting_refuses_what_it_cannot_be(part, name):
+    """In one line that names it, whether it is typed or stands in a file; its default is a value of it."""
+    setting = SETTINGS[part][name]
+    if setting.default is not None:
+        assert setting.check(setting.default) == setting.default
+        assert type(setting.check(setting.default)) is type(setting.default)
+    assert setting.help
+    # A mechanism may have any name until a layer is made of it, a file and a system any at all.
+    typed = [text for text in HUGE if not (isinstance(setting, Whole) and setting.least < 0 and text == "-1")]
+    if name in ("word_vectors_source", "word_vectors_target", "name"):
+        typed = ["", " ", "x" * 5000, "\x1b[31m"]
+    elif name.endswith("_attention"):
+        typed = [text for text in typed if not text.isidentifier()]
+    for text in typed:
+        with pytest.raises(UserError, match=f"^the setting {name} must be ") as error:
+            parse_settings([f"{name}={text}"])
+        assert str(error.value).isprintable()
+        assert len(str(error.value)) < 400
+    wrong = [float("nan"), float("inf"), 10**12, -(10**12), [], {}, [[]], b"x", object(), 1e999, 0.5j]
+    if not isinstance(setting, Switch):
+        wrong += [True, False]
+    if not setting.optional:
+        wrong.append(None)
+    for value in wrong:
+        with pytest.raises(UserError, match=f"^the setting {name} must be ") as error:
+            setting.check(value, f"the setting {name}")
+        assert str(error.value).isprintable()
+
+
+def test_bounds_are_inclusive_or_not_as_they_say():
+    closed, opened = Number(least=0, most=1), Number(least=0, most=1, above=True, below=True)
+    assert [closed.check(x) for x in (0, 1)] == [0.0, 1.0]
+    assert closed.values == "a number from 0 to 1"
+    assert opened.values == "a number above 0 and below 1"
+    for x in (0, 1):
+        with pytest.raises(UserError):
+            opened.check(x)
+    count = Whole(least=1, most=9)
+    assert [count.check(x) for x in (1, 9)] == [1, 9]
+    for x in (0, 10, 1.0, "3"):
+        with pytest.raises(UserError, match=r"must be a whole number from 1 to 9; received"):
+            count.check(x)
+    with pytest.raises(UserError, match=r"must be one of a, b; received 'c'"):
+        Choice(choices=("a", "b")).check("c")
+
+
+def test_the_last_of_a_name_counts_and_several_settings_change_together():
+    assert parse_settings(["beams=3", "beams=4"]) == {"beams": 4}
+    assert TINY.override(sentences_per_batch=None, tokens_per_batch=64).data.tokens_per_batch == 64
+    assert TINY.override(tokens_per_batch=64, sentences_per_batch=None).data.sentences_per_batch is None
+
+
+@pytest.mark.parametrize(
+    ("typed", "text"),
+    [
+        ("epoch=3", "there is no setting 'epoch': choose one of .*epochs"),
+        ("epochs", "--set takes NAME=VALUE; received 'epochs'"),
+        ("=3", "there is no setting ''"),
+    ],
+)
+def test_what_is_no_setting(typed, text):
+    with pytest.raises(UserError, match=text):
+        parse_settings([typed])
+
+
+@pytest.mark.parametrize(
+    ("part", "settings", "text"),
+    [
+        (DataSettings, {"tokens_per_batch": 64}, "sentences_per_batch=128, tokens_per_batch=64"),
+        (DataSettings, {"sentences_per_batch": None}, "sentences_per_batch=None, tokens_per_batch=None"),
+        (DataSettings, {"vocabulary_size": None}, "model_type='bpe' needs a vocabulary_size"),
+        (DataSettings, {"model_type": "word", "byte_fallback": True}, "has no byte_fallback"),
+        (DataSettings, {"min_words": 5, "max_words": 4}, "max_words=4 is less than min_words=5"),
+        (TrainingSettings, {"teacher_forcing_end": 0.5}, "say in how many steps"),
+        (SearchSettings, {"beams": 100_000}, "a whole number from 1 to 1,000; received 100000"),
+    ],
+)
+def test_settings_of_one_part_that_do_not_fit(part, settings, text):
+    with pytest.raises(UserError, match=text):
+        part(**settings)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda d: [],
+        lambda d: {**d, "backbone": []},
+        lambda d: {**d, "backbone": {"hidden_dim": "512"}},
+        lambda d: {**d, "backbone": {"hidden_dim": 10**15}},
+        lambda d: {**d, "backbone": {"bidirectional": "false"}},
+        lambda d: {**d, "data": 3},
+        lambda d: {**d, "data": {"max_tokens": 1e9}},
+        lambda d: {**d, "training": {**d["training"], "learning_rate": float("nan")}},
+        lambda d: {**d, "search": {"beams": 10**9}},
+        lambda d: {**d, "body": ["rnn"]},
+        lambda d: {**d, "seed": -1},
+        lambda d: {**d, "seed": 1.5},
+        lambda d: {**d, "name": "a\nb"},
+        lambda d: {**d, "source": 3},
+        lambda d: {key: value for key, value in d.items() if key != "name"},
+    ],
+)
+def test_settings_of_a_stranger_are_checked_too(damage):
+    with pytest.raises(UserError) as error:
+        System.from_dict(damage(json.loads(json.dumps(TINY.to_dict()))))
+    assert "\n" not in str(error.value)
+
+
+def test_what_a_system_understands_of_settings_for_all():
+    settings = {"epochs": 2.0, "num_heads": 2, "hidden_dim": 8, "search_top_k": 1, "teacher_forcing": 0.5}
+    rnn, transformer = System("a", {}), System("b", {}, body="transformer")
+    assert rnn.understood(settings).keys() == {"epochs", "hidden_dim", "teacher_forcing"}
+    assert transformer.understood(settings).keys() == {"epochs", "num_heads"}
+    latent = {**settings, "output": "latent"}
+    assert rnn.understood(latent).keys() == {"epochs", "hidden_dim", "search_top_k", "output"}
+
+
+def test_the_table_has_the_arguments_and_defaults_of_the_bodies():
+    from keras_attn_zoo.experiments.run import BODIES as CLASSES
+
+    for body, settings in BODIES.items():
+        parameters = inspect.signature(CLASSES[body].__init__).parameters
+        known = {name for name in parameters if name not in ("self", "dtype", "kwargs")}
+        assert settings.keys() == {name for name in known if not name.endswith("vocabulary_size")}
+        for name, setting in settings.items():
+            # The longest sentence is that of the data.
+            assert setting.default == (None if name == "max_length" else parameters[name].default), name
+
+
+def test_help_lists_every_setting(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["train", "--help"])
+    text = capsys.readouterr().out
+    for settings in SETTINGS.values():
+        for name, setting in settings.items():
+            assert f"{name}={setting.default}" in text
+            assert f"{setting.help}: {setting.values}" in text
+
+
+def test_docs_have_the_table():
+    """`python docs/write_settings.py` writes them."""
+    docs = Path(__file__).parents[2] / "docs"
+    text = (docs / "researcher.md").read_text(encoding="utf-8")
+    assert text.count("<!-- settings: ") == len(SETTINGS)
+    assert runpy.run_path(str(docs / "write_settings.py"))["with_tables"](text) == text
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--beams", "100000"),
+        ("--beams", "0"),
+        ("--length-penalty", "nan"),
+        ("--length-penalty", "-1"),
+        ("--n-best", "1e3"),
+        ("--top-k", "-1"),
+        ("--batch-size", "99999999999"),
+        ("--max-tokens", "1000000000"),
+    ],
+)
+def test_numeric_options_have_bounds(option, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["translate", "nowhere", "x", *option])
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert stopped.value.code == 2
+    assert f"argument {option[0]}: " in last
+    assert f"received {option[1]}." in last
