@@ -1,22 +1,185 @@
-"""Files that are whole or absent: write aside, then rename."""
+"""Files that are whole or absent: write aside, then rename; and reading them, with one line for whatever is wrong."""
 
 import contextlib
+import hashlib
 import json
+import math
 import os
+import re
 import shutil
+import socket
+import stat
+import tempfile
+import time
 import uuid
 from pathlib import Path
 
 from keras_attn_zoo.errors import UserError
 
+# What a process writes aside, and what it moves away before a new folder takes its place.
+_PARTIAL = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{8}\.(?P<kind>partial|old)")
+# Linux follows as many links before it calls them a loop.
+_MOST_LINKS = 40
+_LONGEST_NAME_SHOWN = 200
+# The largest JSON file that is read: ours have kilobytes, a log megabytes.
+_LARGEST_JSON = 2**28
+
+
+def shown(path):
+    """Return a path as it stands in a message: on one line, however long or odd it is."""
+    text = str(path)
+    if len(text) > _LONGEST_NAME_SHOWN:
+        text = f"{text[: _LONGEST_NAME_SHOWN // 2]}...{text[-_LONGEST_NAME_SHOWN // 4 :]}"
+    return text if text.isprintable() else repr(text)
+
+
+def _reason(error):
+    return getattr(error, "strerror", None) or str(error)
+
+
+def kind_of(path):
+    """Return what stands at a path: "file", "folder", "stream" (a pipe, a terminal, a device), or None.
+
+    Raises:
+        UserError: the path cannot be followed: a loop of links, too long a name, a folder without access.
+
+    Example:
+        >>> kind_of("/dev/null")
+        'stream'
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot open {shown(path)}: {_reason(error)}. Check the path.") from None
+    return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "stream"
+
+
+def check_file(path, streams=False):
+    """Raise where a path is not a file that can be read.
+
+    Args:
+        path: the file.
+        streams: whether a pipe or a device will do.
+
+    Raises:
+        UserError: there is no such file; it is a folder, or a pipe that will not do; the path cannot be followed.
+    """
+    found = kind_of(path)
+    if found is None:
+        raise UserError(f"there is no file {shown(path)}: check the path.")
+    if found == "folder":
+        raise UserError(f"{shown(path)} is a folder: give a file.")
+    if found == "stream" and not streams:
+        raise UserError(f"{shown(path)} is a pipe or a device, which can be read only once: give a file.")
+
+
+def read_bytes(path, largest=None):
+    """Read a whole file.
+
+    Args:
+        path: the file; no pipe and no device.
+        largest: the most bytes it may have; None sets no bound.
+
+    Raises:
+        UserError: it is not a file, cannot be read, or is too large.
+    """
+    check_file(path)
+    try:
+        size = os.stat(path).st_size
+        if largest is not None and size > largest:
+            raise UserError(f"{shown(path)} has {size:,} bytes, more than the {largest:,} allowed: check the path.")
+        return Path(path).read_bytes()
+    except (OSError, MemoryError) as error:
+        raise UserError(f"cannot read {shown(path)}: {_reason(error)}. Check the file and its permissions.") from None
+
 
 def _write_failed(path, error):
-    reason = error.strerror or str(error)
-    return UserError(f"cannot write {path}: {reason}. Free some space or choose a folder that you may write to.")
+    return UserError(
+        f"cannot write {shown(path)}: {_reason(error)}. Free some space or choose a place that you may write to."
+    )
 
 
-def _beside(path):
-    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
+def _beside(path, kind="partial"):
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.{kind}")
+
+
+def _destination(path):
+    """Follow the links of a path to where it is really written.
+
+    Returns:
+        `(path, descriptor)`: a path that is no link, or the number of an open file of this process, as
+        `/dev/stdout` and `/dev/fd/3` name it, whatever it is redirected to.
+
+    Raises:
+        OSError: the links form a loop.
+    """
+    path = Path(path)
+    for _ in range(_MOST_LINKS):
+        folder = Path(os.path.realpath(path.parent))
+        if folder in (Path("/dev/fd"), Path(f"/proc/{os.getpid()}/fd")) and path.name.isdecimal():
+            return path, int(path.name)
+        path = folder / path.name
+        if not path.is_symlink():
+            return path, None
+        path = folder / os.readlink(path)
+    # The system's own words for it.
+    os.stat(path)
+    raise OSError(f"more than {_MOST_LINKS} links")
+
+
+@contextlib.contextmanager
+def open_output(path):
+    """Open a file to write bytes to; it stands at `path` when all is written, and on failure nothing is left.
+
+    What stands there keeps its permissions, and a symbolic link stays one: its
+    target is replaced. Pipes, terminals and devices are written to directly.
+
+    Args:
+        path: the file.
+
+    Raises:
+        UserError: it cannot be written: no space, no permission, a folder.
+        BrokenPipeError: whoever reads the pipe has gone.
+
+    Example:
+        >>> with open_output("/tmp/news.en") as file:
+        ...     _ = file.write(b"a house\\n")
+    """
+    with _stream(path) as file:
+        if file is not None:
+            yield file
+            return
+    with atomic_path(path) as aside, aside.open("wb") as file:
+        yield file
+
+
+@contextlib.contextmanager
+def _stream(path):
+    """Open a pipe, terminal or device to write to, or a descriptor; give None where `path` is none of these."""
+    try:
+        real, descriptor = _destination(path)
+        if descriptor is not None:
+            file = os.fdopen(os.dup(descriptor), "wb")
+        elif kind_of(real) == "stream":
+            file = real.open("wb")
+        else:
+            file = None
+    except UserError:
+        raise
+    except (OSError, ValueError) as error:
+        raise _write_failed(path, error) from None
+    if file is None:
+        yield None
+        return
+    try:
+        with file:
+            yield file
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _write_failed(path, error) from error
 
 
 @contextlib.contextmanager
@@ -25,7 +188,9 @@ def atomic_path(path):
 
     The body may write a file or make a folder there. A folder that stands at
     `path` already is replaced; the old one is removed only after the new one
-    is complete.
+    is complete. A file keeps the permissions of the one that it replaces, and a
+    symbolic link stays one: its target is replaced. What is written for a pipe, a
+    terminal or a device is copied there at the end.
 
     Args:
         path: where the file or folder shall stand.
@@ -37,48 +202,265 @@ def atomic_path(path):
         >>> with atomic_path("scores.json") as aside:
         ...     aside.write_text("{}")
     """
-    path = Path(path)
-    aside = _beside(path)
+    with _stream(path) as stream:
+        if stream is not None:
+            with tempfile.TemporaryDirectory() as folder:
+                aside = Path(folder) / "output"
+                yield aside
+                with aside.open("rb") as written:
+                    shutil.copyfileobj(written, stream)
+            return
+    real, _ = _destination(path)
+    aside = _beside(real)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        real.parent.mkdir(parents=True, exist_ok=True)
+        _check_writable(real)
         yield aside
-        if aside.is_dir() and path.is_dir():
-            old = _beside(path)
-            path.rename(old)
-            aside.rename(path)
-            shutil.rmtree(old)
-        else:
-            os.replace(aside, path)
+        _put(aside, real)
     except OSError as error:
         raise _write_failed(path, error) from error
     finally:
-        if aside.is_dir():
-            shutil.rmtree(aside, ignore_errors=True)
-        elif aside.exists():
-            aside.unlink(missing_ok=True)
+        _remove(aside)
+
+
+def _check_writable(path):
+    """Raise where a file stands that is protected: renaming would not ask."""
+    if path.is_file() and not os.access(path, os.W_OK):
+        raise PermissionError(13, "Permission denied")
+
+
+def _put(aside, path):
+    """Move what is complete to where it belongs."""
+    if aside.is_dir() and path.is_dir():
+        old = _beside(path, "old")
+        path.rename(old)
+        aside.rename(path)
+        shutil.rmtree(old)
+        return
+    if aside.is_file() and path.is_file():
+        aside.chmod(stat.S_IMODE(path.stat().st_mode))
+    os.replace(aside, path)
+
+
+def _remove(path):
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def remove_partials(folder):
+    """Remove what killed processes have left in a folder; call it where no other process writes.
+
+    A folder that was being replaced when its process was killed is put back.
+
+    Args:
+        folder: the folder; those in it are left alone.
+    """
+    folder = Path(folder)
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        found = _PARTIAL.fullmatch(path.name)
+        if found is None:
+            continue
+        if found["kind"] == "old" and not os.path.lexists(folder / found["name"]):
+            with contextlib.suppress(OSError):
+                path.rename(folder / found["name"])
+        else:
+            _remove(path)
 
 
 def write_text(path, text):
     """Write a UTF-8 text file, whole or not at all."""
-    with atomic_path(path) as aside:
-        aside.write_text(text, encoding="utf-8")
+    with open_output(path) as file:
+        file.write(text.encode("utf-8"))
 
 
 def write_json(path, value):
     """Write `value` as indented JSON, whole or not at all."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    # A file name that is not UTF-8 has lone surrogates: JSON can write those with a backslash alone.
+    with open_output(path) as file:
+        file.write(text.encode("utf-8", "backslashreplace"))
 
 
 def read_json(path):
     """Read a JSON file.
 
     Raises:
-        UserError: there is no such file, or it is not JSON.
+        UserError: there is no such file, or it is not JSON; a number in it is not finite.
     """
-    path = Path(path)
+    return parse_json(read_bytes(path, _LARGEST_JSON), shown(path))
+
+
+def parse_json(text, name):
+    """Read JSON from bytes or text.
+
+    Args:
+        text: the JSON.
+        name: what it is called in a message.
+
+    Raises:
+        UserError: it is not JSON; a number in it is not finite.
+    """
+
+    def finite(number):
+        value = float(number)
+        if not math.isfinite(value):
+            raise ValueError(f"{number[:20]} is not a finite number")
+        return value
+
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"there is no file {path}: check the path.") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise UserError(f"{path} is damaged: it is not JSON ({error}). Restore or remove it.") from None
+        # The readers of numbers see every one that a file may hold, `NaN` among them.
+        return json.loads(text, parse_float=finite, parse_constant=finite)
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise UserError(f"{name} is damaged: it is not JSON ({reason}). Restore or remove it.") from None
+
+
+# Checksums.
+
+CHECKSUMS = "checksums.json"
+
+
+def sha256(path):
+    """Return the SHA-256 of a file in hexadecimal digits; it takes about a second a gigabyte.
+
+    Raises:
+        UserError: it is not a file, or cannot be read.
+    """
+    check_file(path)
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(f"cannot read {shown(path)}: {_reason(error)}. Check the file and its permissions.") from None
+
+
+def write_checksums(folder, names):
+    """Write the SHA-256 of files of a folder into its `checksums.json`.
+
+    Args:
+        folder: the folder.
+        names: paths within it, with slashes.
+    """
+    write_json(Path(folder) / CHECKSUMS, {"sha256": {name: sha256(Path(folder) / name) for name in sorted(names)}})
+
+
+def read_checksums(path):
+    """Return what `write_checksums` wrote: `{name: digits}`.
+
+    Raises:
+        UserError: the file is damaged, or names what is outside its folder.
+    """
+    sums = read_json(path)
+    sums = sums.get("sha256") if isinstance(sums, dict) else None
+    if not isinstance(sums, dict) or not all(isinstance(one, str) for one in sums.values()):
+        raise UserError(f"{shown(path)} is damaged: it holds no checksums. Restore it.")
+    for name in sums:
+        if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
+            raise UserError(f"{shown(path)} names {name!r}, which is outside its folder: do not use it.")
+    return sums
+
+
+def check_sum(path, expected):
+    """Raise where a file is not the one that a checksum was taken of.
+
+    Raises:
+        UserError: it has another SHA-256, or cannot be read.
+    """
+    found = sha256(path)
+    if found != expected:
+        raise UserError(
+            f"{shown(path)} is damaged or was changed: its SHA-256 is {found[:12]}..., not {expected[:12]}... as in "
+            f"{CHECKSUMS}. Restore it, or fetch it again."
+        )
+
+
+# Locks.
+
+
+@contextlib.contextmanager
+def locked(folder, name=".lock", wait=None):
+    """Keep other processes out of a folder, by a file in it that holds the number of the process and its host.
+
+    The lock of a process that was killed is taken over. That of another host
+    cannot be judged from here: the message says which file to remove.
+
+    Args:
+        folder: the folder; made where there is none, and removed again if it stays empty.
+        name: of the lock's file.
+        wait: None refuses at once where another process holds the lock; a function of a line of text tells of it
+            once, and waits.
+
+    Raises:
+        UserError: another process holds the lock, or one of another host has left it.
+
+    Example:
+        >>> with locked("runs/bahdanau"):
+        ...     pass
+    """
+    import fcntl
+
+    folder = Path(folder)
+    path = folder / name
+    said = False
+    while True:
+        made = kind_of(folder) is None
+        try:
+            # Whoever made the folder for a lock has removed it again, if nothing else was put there.
+            folder.mkdir(parents=True, exist_ok=True)
+            file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise _write_failed(path, error) from None
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = _holder(file)
+            file.close()
+            process = f"process {holder[0]} on {holder[1]}" if holder else "another process"
+            if wait is None:
+                raise UserError(f"{shown(folder)} is in use by {process}: wait until it is done, or stop it.") from None
+            if not said:
+                wait(f"waiting for {process}, which is at work in {shown(folder)}")
+            said = True
+            time.sleep(0.2)
+            continue
+        except OSError as error:
+            file.close()
+            raise UserError(f"cannot lock {shown(path)}: {_reason(error)}. Take a folder on another disk.") from None
+        # Whoever held it may have removed the file in the meantime, and a third may have made it anew.
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+                break
+        file.close()
+    with file:
+        holder = _holder(file)
+        if holder and holder[1] != socket.gethostname():
+            raise UserError(
+                f"{shown(folder)} was in use by process {holder[0]} on {holder[1]}, another host than this one: if it "
+                f"no longer runs there, remove {shown(path)}."
+            )
+        file.seek(0)
+        file.truncate()
+        file.write(json.dumps({"process": os.getpid(), "host": socket.gethostname()}).encode())
+        file.flush()
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+            if made:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+
+
+def _holder(file):
+    """Number and host of the process that a lock's file names, or None."""
+    file.seek(0)
+    try:
+        holder = json.loads(file.read(4096))
+        return int(holder["process"]), shown(holder["host"])
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -15,9 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.files import check_file, kind_of, shown
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _STANDARD_INPUT = "-"
+# Longer lines are no sentences; a file without line ends is not to be read into memory.
+_LONGEST_LINE = 2**24
 
 
 def normalise(text):
@@ -44,37 +47,39 @@ def word_count(text):
     return len(text.split())
 
 
-def _check_file(path):
-    path = Path(path)
-    if path.is_dir():
-        raise UserError(f"{path} is a folder: give a text file.")
-    if not path.exists():
-        raise UserError(f"there is no file {path}: check the path.")
-
-
 @contextlib.contextmanager
 def _open_bytes(path):
     """Open a plain or gzip file, or standard input, told apart by the first two bytes."""
     with contextlib.ExitStack() as stack:
         if path == _STANDARD_INPUT:
+            if sys.stdin is None or sys.stdin.closed:
+                raise UserError("standard input is closed: give a file, or sentences.")
             stream = sys.stdin.buffer
         else:
             try:
                 stream = stack.enter_context(open(path, "rb"))
             except OSError as error:
-                raise UserError(f"cannot read {path}: {error.strerror}. Check the path and its rights.") from error
+                raise _cannot_read(path, error) from error
         if stream.peek(2)[:2] == _GZIP_MAGIC:
             stream = stack.enter_context(io.BufferedReader(gzip.GzipFile(fileobj=stream)))
         yield stream
 
 
+def _cannot_read(path, error):
+    return UserError(f"cannot read {shown(path)}: {error.strerror}. Check the path and its permissions.")
+
+
 def _decoded_lines(path):
     """Yield the lines of a file as they stand, without their line ends."""
-    name = "standard input" if path == _STANDARD_INPUT else path
+    name = "standard input" if path == _STANDARD_INPUT else shown(path)
     number = 0
     with _open_bytes(path) as stream:
         try:
-            for number, line in enumerate(stream, start=1):
+            for number, line in enumerate(iter(lambda: stream.readline(_LONGEST_LINE + 1), b""), start=1):
+                if len(line) > _LONGEST_LINE:
+                    raise UserError(
+                        f"{name} line {number} has more than {_LONGEST_LINE:,} bytes: give one sentence a line."
+                    )
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
             raise UserError(f"{name} line {number} is not UTF-8 ({error.reason}): convert the file to UTF-8.") from None
@@ -82,6 +87,8 @@ def _decoded_lines(path):
             raise UserError(
                 f"{name} is a damaged or truncated gzip file ({error}): fetch it or pack it again."
             ) from None
+        except OSError as error:
+            raise _cannot_read(name, error) from None
     if number == 0:
         raise UserError(f"{name} is empty: give a file with one sentence a line.")
 
@@ -98,7 +105,7 @@ def read_lines(path):
         An iterator of normalised sentences; an empty line is an empty string.
 
     Raises:
-        UserError: there is no such file, it is empty, not UTF-8 or a damaged gzip file.
+        UserError: there is no such file; it is empty, not UTF-8 or a damaged gzip file; a line is endless.
 
     Example:
         >>> from keras_attn_zoo.files import write_text
@@ -107,11 +114,28 @@ def read_lines(path):
         ['ein Haus', 'ein Hund']
     """
     if path != _STANDARD_INPUT:
-        _check_file(path)
+        check_file(path, streams=True)
     return map(normalise, _decoded_lines(path))
 
 
-class ParallelFiles:
+class _Files:
+    """Text in files that is read from the start whenever it is iterated."""
+
+    def __init__(self, *paths):
+        self.paths = tuple(Path(path) for path in paths)
+        for path in self.paths:
+            check_file(path, streams=True)
+        self._was_read = False
+
+    def _begin(self):
+        """Raise where the text is read a second time, and cannot be."""
+        for path in self.paths if self._was_read else ():
+            if kind_of(path) == "stream":
+                raise UserError(f"{shown(path)} is a pipe or a device, which can be read only once: give a file.")
+        self._was_read = True
+
+
+class ParallelFiles(_Files):
     """Parallel text in two files, one sentence a line; iterate as often as you like.
 
     Args:
@@ -132,12 +156,11 @@ class ParallelFiles:
     """
 
     def __init__(self, source, target):
-        self.paths = (Path(source), Path(target))
-        for path in self.paths:
-            _check_file(path)
+        super().__init__(source, target)
 
     def __iter__(self):
         """Yield (source, target) sentences."""
+        self._begin()
         sides = [read_lines(path) for path in self.paths]
         for before, pair in enumerate(itertools.zip_longest(*sides)):
             if None in pair:
@@ -154,7 +177,7 @@ class ParallelFiles:
         )
 
 
-class TSVFile:
+class TSVFile(_Files):
     """Parallel text in the columns of one tab-separated file; iterate as often as you like.
 
     A blank line is an empty pair, as in two parallel files; nothing is quoted
@@ -178,14 +201,14 @@ class TSVFile:
     """
 
     def __init__(self, path, source_column=0, target_column=1):
-        self.paths = (Path(path),)
+        super().__init__(path)
         self.columns = (source_column, target_column)
-        _check_file(path)
         if min(self.columns) < 0:
             raise UserError(f"columns {self.columns} are counted from 0: give none below.")
 
     def __iter__(self):
         """Yield (source, target) sentences."""
+        self._begin()
         (path,) = self.paths
         for number, line in enumerate(_decoded_lines(path), start=1):
             if not line.strip():

@@ -7,7 +7,7 @@ from pathlib import Path
 from keras_attn_zoo.data import END, PAD, START, UNKNOWN
 from keras_attn_zoo.data.corpus import normalise
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import atomic_path
+from keras_attn_zoo.files import atomic_path, read_bytes, shown
 
 MODEL_TYPES = ("bpe", "unigram", "word", "char")
 SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")
@@ -17,6 +17,8 @@ _SPACE = "\u2581"
 _RESERVED = "\u2585"
 # The most bytes SentencePiece allows; it drops longer sentences, and by default those above 4192.
 _LONGEST_SENTENCE = 2**30
+# A model of a million pieces has some 20 million bytes.
+_LARGEST_MODEL = 2**30
 # Unigram training adds up floats by thread: a fixed number gives one model on every machine.
 _THREADS = 4
 
@@ -213,8 +215,8 @@ class Subwords:
     def __init__(self, model):
         import sentencepiece
 
-        name = "the subword model" if isinstance(model, bytes) else model
-        self.model_bytes = model if isinstance(model, bytes) else _read_model(Path(model))
+        name = "the subword model" if isinstance(model, bytes) else shown(model)
+        self.model_bytes = model if isinstance(model, bytes) else read_bytes(model, _LARGEST_MODEL)
         damaged = UserError(f"{name} is no SentencePiece model or is damaged: restore it or train it again.")
         if not self.model_bytes:
             raise damaged
@@ -282,10 +284,3 @@ class Subwords:
                 word += 1
             groups.append(word)
         return groups
-
-
-def _read_model(path):
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise UserError(f"cannot read the subword model {path}: {error.strerror}. Check the path.") from None

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import write_text
+from keras_attn_zoo.files import check_file, shown, write_text
 
 _LINK = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})")
 
@@ -160,13 +160,14 @@ def _as_alignment(links):
 
 
 def _read_lines(path):
+    check_file(path, streams=True)
     try:
         with Path(path).open(encoding="utf-8-sig") as file:
             return list(file)
     except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}. Check the path.") from None
+        raise UserError(f"cannot read {shown(path)}: {error.strerror}. Check the path.") from None
     except UnicodeDecodeError:
-        raise UserError(f"{path} is not UTF-8 text: give a file of alignments such as '0-0 1-2'.") from None
+        raise UserError(f"{shown(path)} is not UTF-8 text: give a file of alignments such as '0-0 1-2'.") from None
 
 
 def read_alignments(path, index_base=0, reverse=False, lengths=None):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from keras_attn_zoo.data.corpus import ParallelFiles, Splits, TSVFile, random_split, read_lines
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.files import check_file
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +40,9 @@ def corpus_from_files(train, valid=None, test=None, seed=0, reverse=False):
     """
     if (valid is None) != (test is None):
         raise UserError("give validation and test files, or neither for a random split.")
+    # A run reads its text more than once, and again when it resumes: no pipes.
+    for file in (file for part in (train, valid, test) if part is not None for file in _as_list(part)):
+        check_file(file)
     description = {"train": _names(train), "reverse": reverse}
     if valid is None:
         description["split_seed"] = seed
@@ -121,5 +125,9 @@ def _one_or_two(files):
     return tuple(files) if len(files) == 2 else files[0]
 
 
+def _as_list(files):
+    return [files] if isinstance(files, (str, Path)) else list(files)
+
+
 def _names(files):
-    return [str(Path(file).resolve()) for file in ([files] if isinstance(files, (str, Path)) else files)]
+    return [str(Path(file).resolve()) for file in _as_list(files)]

@@ -128,7 +128,7 @@ def test_lengths_find_a_wrong_index_base_or_direction(tmp_path):
 
 
 def test_unreadable_files(tmp_path):
-    with pytest.raises(UserError, match=r"cannot read .*missing"):
+    with pytest.raises(UserError, match=r"there is no file .*missing"):
         read_alignments(tmp_path / "missing")
     (tmp_path / "latin1").write_bytes("0-0 ü".encode("latin-1"))
     with pytest.raises(UserError, match="not UTF-8"):

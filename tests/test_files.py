@@ -1,0 +1,292 @@
+"""Files that are whole or absent, whatever stands at the path; what is read back; locks between processes."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import keras
+import pytest
+
+from keras_attn_zoo.data import corpus as corpus_module
+from keras_attn_zoo.data.corpus import ParallelFiles, TSVFile, read_lines
+from keras_attn_zoo.data.subwords import Subwords
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.evaluation.alignments import read_alignments
+from keras_attn_zoo.experiments.corpora import corpus_from_files
+from keras_attn_zoo.files import (
+    atomic_path,
+    check_sum,
+    kind_of,
+    locked,
+    open_output,
+    read_checksums,
+    read_json,
+    remove_partials,
+    write_checksums,
+    write_json,
+    write_text,
+)
+
+pytestmark = pytest.mark.skipif(keras.config.backend() != "jax", reason="files know no backend: once is enough")
+
+
+@pytest.fixture
+def pipe(tmp_path):
+    """A FIFO, and a function that gives what a reader that waits at it has read."""
+    path, read = tmp_path / "pipe", []
+    os.mkfifo(path)
+
+    def reader():
+        read.append(path.read_bytes())
+
+    thread = threading.Thread(target=reader, daemon=True)
+    thread.start()
+
+    def content():
+        thread.join(10)
+        return read[0]
+
+    return path, content
+
+
+def test_a_pipe_is_written_to_and_stays_a_pipe(pipe):
+    path, content = pipe
+    write_text(path, "ein Haus\n")
+    assert content() == b"ein Haus\n" and kind_of(path) == "stream"
+    assert os.listdir(path.parent) == ["pipe"]
+
+
+def test_what_needs_a_path_is_copied_into_a_pipe_at_the_end(pipe):
+    path, content = pipe
+    link = path.with_name("link")
+    link.symlink_to("pipe")
+    with atomic_path(link) as aside:
+        aside.write_bytes(b"\x89PNG")
+    assert content() == b"\x89PNG" and kind_of(path) == "stream" and link.is_symlink()
+    assert sorted(os.listdir(path.parent)) == ["link", "pipe"]
+
+
+def test_a_descriptor_is_written_on_where_it_stands(tmp_path):
+    """As a shell's `>> log` wants it: nothing is cut, and what is written later follows."""
+    with (tmp_path / "log").open("ab") as log:
+        log.write(b"before\n")
+        log.flush()
+        for name in (f"/dev/fd/{log.fileno()}", f"/proc/self/fd/{log.fileno()}"):
+            write_text(name, "here\n")
+        log.write(b"after\n")
+    assert (tmp_path / "log").read_text() == "before\nhere\nhere\nafter\n"
+    with pytest.raises(UserError, match="cannot write /dev/fd/987: Bad file descriptor"):
+        write_text("/dev/fd/987", "")
+
+
+def test_a_full_device_is_one_line_and_a_reader_that_went_is_told_apart(monkeypatch):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with pytest.raises(BrokenPipeError):
+        write_text(f"/dev/fd/{writing}", "x" * 100_000)
+    os.close(writing)
+    # The device is opened by its number, never by its name: nothing here could replace it.
+    with open("/dev/full", "wb", buffering=0) as full:
+        with pytest.raises(UserError, match=r"cannot write /dev/fd/.*: No space left on device"):
+            write_text(f"/dev/fd/{full.fileno()}", "text")
+        with (
+            pytest.raises(UserError, match="No space left on device"),
+            atomic_path(f"/dev/fd/{full.fileno()}") as aside,
+        ):
+            aside.write_text("text")
+
+
+def test_links_stay_links_and_their_targets_are_replaced(tmp_path):
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "real").write_text("old")
+    (tmp_path / "middle").symlink_to("far/real")
+    (tmp_path / "link").symlink_to(tmp_path / "middle")
+    write_text(tmp_path / "link", "new")
+    assert (tmp_path / "far" / "real").read_text() == "new"
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "middle").is_symlink()
+    (tmp_path / "dangling").symlink_to("far/made")
+    write_text(tmp_path / "dangling", "made")
+    assert (tmp_path / "far" / "made").read_text() == "made" and (tmp_path / "dangling").is_symlink()
+    # A folder behind a link is replaced too.
+    (tmp_path / "folder").symlink_to("far")
+    with atomic_path(tmp_path / "folder") as aside:
+        aside.mkdir()
+        (aside / "only").write_text("")
+    assert os.listdir(tmp_path / "far") == ["only"] and (tmp_path / "folder").is_symlink()
+
+
+def test_permissions_are_kept_and_respected(tmp_path):
+    path = tmp_path / "text"
+    path.write_text("old")
+    path.chmod(0o604)
+    write_text(path, "new")
+    assert path.stat().st_mode & 0o777 == 0o604
+    before = os.umask(0o027)
+    write_text(tmp_path / "fresh", "")
+    os.umask(before)
+    assert (tmp_path / "fresh").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_file_that_is_protected_is_not_replaced(tmp_path, monkeypatch):
+    path = tmp_path / "text"
+    path.write_text("old")
+    # Whoever runs the tests may be allowed everything.
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(UserError, match="Permission denied"):
+        write_text(path, "new")
+    assert path.read_text() == "old" and os.listdir(tmp_path) == ["text"]
+
+
+READERS = {
+    "json": read_json,
+    "lines": lambda path: list(read_lines(path)),
+    "parallel": lambda path: list(ParallelFiles(path, path)),
+    "tsv": lambda path: list(TSVFile(path)),
+    "alignments": read_alignments,
+    "write": lambda path: write_text(path, "text"),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_paths_that_lead_nowhere_are_one_line(tmp_path, reader):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    for path in (
+        tmp_path / "a",
+        tmp_path / ("long" * 200),
+        f"{tmp_path}/nul\0byte",
+        tmp_path / "folder",
+        tmp_path / "two\nlines\0",
+    ):
+        with pytest.raises(UserError) as error:
+            READERS[reader](path)
+        message = str(error.value)
+        assert message.isprintable() and len(message) < 500
+    assert sorted(os.listdir(tmp_path)) == ["a", "b", "folder"]
+
+
+def test_what_is_read_twice_must_not_be_a_pipe(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    for reader in (read_json, Subwords, lambda path: corpus_from_files((path, path))):
+        with pytest.raises(UserError, match="pipe is a pipe or a device, which can be read only once"):
+            reader(path)
+    writer = threading.Thread(target=path.write_text, args=("ein Haus\ta house\n",), daemon=True)
+    writer.start()
+    pairs = TSVFile(path)
+    assert list(pairs) == [("ein Haus", "a house")]
+    with pytest.raises(UserError, match="can be read only once"):
+        list(pairs)
+    writer.join(10)
+
+
+def test_a_line_without_end_is_not_read_into_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(corpus_module, "_LONGEST_LINE", 1000)
+    (tmp_path / "text").write_text("short\n" + "x" * 1000 + "\n")
+    with pytest.raises(UserError, match="text line 2 has more than 1,000 bytes"):
+        list(read_lines(tmp_path / "text"))
+
+
+def test_json_that_is_none_is_one_line(tmp_path):
+    path = tmp_path / "file.json"
+    for content in (
+        b"",
+        b"{",
+        b"\xff\xfe\xfd",
+        b"[" * 100_000,
+        b"9" * 5000,
+        b'{"a": 1e999}',
+        b'{"a": -Infinity}',
+        b'{"a": NaN}',
+    ):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=r"file\.json is damaged: it is not JSON") as error:
+            read_json(path)
+        assert str(error.value).isprintable() and len(str(error.value)) < 500
+    # A name that is not UTF-8 is written and read back.
+    odd = os.fsdecode(b"caf\xe9")
+    write_json(path, {"file": odd, "word": "Füße"})
+    assert read_json(path) == {"file": odd, "word": "Füße"} and "Füße" in path.read_text(encoding="utf-8")
+
+
+def test_checksums_name_the_file_that_was_changed(tmp_path):
+    (tmp_path / "sub").mkdir()
+    for name in ("a", "sub/b"):
+        (tmp_path / name).write_text(name)
+    write_checksums(tmp_path, ["a", "sub/b"])
+    sums = read_checksums(tmp_path / "checksums.json")
+    for name in sums:
+        check_sum(tmp_path / name, sums[name])
+    (tmp_path / "sub" / "b").write_text("c")
+    with pytest.raises(UserError, match="sub/b is damaged or was changed"):
+        check_sum(tmp_path / "sub/b", sums["sub/b"])
+    for damaged in (
+        [],
+        {"sha256": 3},
+        {"sha256": {"a": 1}},
+        {"sha256": {"../a": "0"}},
+        {"sha256": {"/etc/passwd": "0"}},
+    ):
+        write_json(tmp_path / "checksums.json", damaged)
+        with pytest.raises(UserError, match=r"checksums\.json"):
+            read_checksums(tmp_path / "checksums.json")
+
+
+def test_what_killed_processes_left_is_removed_and_a_folder_put_back(tmp_path):
+    for name in (".best.0123abcd.partial", ".state.npz.0123abcd.partial", ".log.partial", "kept"):
+        (tmp_path / name).write_text("")
+    (tmp_path / ".preset.89abcdef.old").mkdir()
+    remove_partials(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == [".log.partial", "kept", "preset"]
+
+
+def test_a_folder_in_use_is_refused_with_process_and_host(tmp_path):
+    folder = tmp_path / "run"
+    with locked(folder):
+        with pytest.raises(UserError, match=rf"use by process {os.getpid()} on {os.uname().nodename}"), locked(folder):
+            pass
+        # One that waits is told once, and gets it in the end.
+        said, entered = [], threading.Event()
+
+        def wait():
+            with locked(folder, wait=said.append):
+                entered.set()
+
+        thread = threading.Thread(target=wait, daemon=True)
+        thread.start()
+        assert not entered.wait(0.5) and len(said) == 1 and f"waiting for process {os.getpid()}" in said[0]
+    assert entered.wait(5)
+    thread.join(5)
+    # Nothing is left, not even the folder that was made for it.
+    assert not folder.exists()
+
+
+def test_the_lock_of_a_killed_process_is_taken_over_and_that_of_another_host_is_not(tmp_path):
+    script = (
+        "import os, sys; from keras_attn_zoo.files import locked\nwith locked(sys.argv[1]): os.kill(os.getpid(), 9)"
+    )
+    assert subprocess.run([sys.executable, "-c", script, tmp_path / "run"], check=False).returncode == -9
+    holder = json.loads((tmp_path / "run" / ".lock").read_text())
+    assert holder["host"] == os.uname().nodename
+    with locked(tmp_path / "run"):
+        pass
+    (tmp_path / "run").mkdir(exist_ok=True)
+    (tmp_path / "run" / ".lock").write_text(json.dumps({**holder, "host": "elsewhere"}))
+    text = rf"process {holder['process']} on elsewhere, another host.* remove .*\.lock"
+    with pytest.raises(UserError, match=text), locked(tmp_path / "run"):
+        pass
+    # A lock that was cut while it was written holds nobody out.
+    (tmp_path / "run" / ".lock").write_text("{")
+    with locked(tmp_path / "run"):
+        pass
+
+
+def test_nothing_is_left_of_what_failed(tmp_path):
+    (tmp_path / "kept").write_text("old")
+    with pytest.raises(ZeroDivisionError), open_output(tmp_path / "kept") as file:
+        file.write(b"half")
+        raise ZeroDivisionError
+    assert os.listdir(tmp_path) == ["kept"] and (tmp_path / "kept").read_text() == "old"
