@@ -12,6 +12,7 @@ import pytest
 from keras_attn_zoo import cli
 from keras_attn_zoo.cli import build_parser
 from keras_attn_zoo.experiments import recipe
+from keras_attn_zoo.experiments.settings import parse_settings
 from keras_attn_zoo.experiments.systems import SYSTEMS
 from keras_attn_zoo.layers import ATTENTIONS
 
@@ -109,4 +110,4 @@ def test_commands_that_are_shown_are_understood(words, monkeypatch):
         systems = [module.RECIPE.entries[name].system for options in seen for name in options.systems]
     assert (status, len(seen)) == (0, 1)
     for system in systems:
-        system.override(**seen[0].set)
+        system.override(**parse_settings(seen[0].set))
