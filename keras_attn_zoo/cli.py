@@ -1,6 +1,7 @@
 """The command `attn-zoo`: list systems, train, translate, evaluate, align, plot, and a demonstration."""
 
 import argparse
+import contextlib
 import dataclasses
 import errno
 import os
@@ -14,6 +15,8 @@ from keras_attn_zoo.experiments.setting import Whole
 from keras_attn_zoo.experiments.settings import SETTINGS, parse_settings
 
 INTERRUPTED = 130
+# Batches that are sorted by length before they are translated.
+WINDOW_BATCHES = 100
 
 
 # Pieces that the recipes use too.
@@ -69,13 +72,15 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
-def show_progress(total):
-    """Return a function that shows how many of `total` sentences are done."""
+def show_progress(total=None):
+    """Return a function that shows how many of `total` sentences are done; without a total one has to say the last."""
     moves = sys.stderr.isatty()
 
-    def show(what, done):
-        if moves or done == total:
-            print(f"{what} {done}/{total} sentences", end="\r" if moves and done < total else "\n", file=sys.stderr)
+    def show(what, done, last=False):
+        last = last or done == total
+        if moves or last:
+            of = "" if total is None else f"/{total}"
+            print(f"{what} {done}{of} sentences", end="\n" if last else "\r", file=sys.stderr, flush=True)
 
     return show
 
@@ -187,39 +192,72 @@ def _train(options):
 
 
 def _translate(options):
-    from keras_attn_zoo.data.corpus import read_lines
+    from keras_attn_zoo.data.corpus import read_windows
     from keras_attn_zoo.experiments.run import load_translator
-    from keras_attn_zoo.files import write_text
 
     if options.sentences and options.input:
         raise UserError("sentences and --input: give one of them.")
     if options.n_best > 1 and options.scores:
         raise UserError("--n-best writes the scores by itself: leave --scores out.")
-    sentences = options.sentences or list(read_lines(options.input or "-"))
+    if options.sentences:
+        windows = [options.sentences]
+    else:
+        windows = read_windows(options.input or "-", WINDOW_BATCHES * options.batch_size)
     translator = load_translator(
         options.model, options.beams, options.length_penalty, options.top_k, options.max_tokens
     )
+    show = show_progress() if options.output else None
+    done = 0
+    with _writer(options.output) as write:
+        for window in windows:
+            _translate_window(translator, window, done, options, write, show)
+            done += len(window)
+    if show:
+        show("translated", done, last=True)
+
+
+def _translate_window(translator, window, before, options, write, show):
+    """Translate the lines that follow the first `before` ones, and write their translations."""
+    from keras_attn_zoo.models.preprocessor import SentenceTooLong
+
     # An empty line stays an empty line, so that lines of input and output correspond.
-    numbers = [i for i, sentence in enumerate(sentences) if sentence.strip()]
-    show = show_progress(len(numbers)) if options.output else None
-    found = translator.translate(
-        [sentences[i] for i in numbers],
-        n_best=options.n_best,
-        batch_size=options.batch_size,
-        progress=show and (lambda done: show("translated", done)),
-    )
-    lines = [[""] for _ in sentences]
+    numbers = [i for i, sentence in enumerate(window) if sentence.strip()]
+    try:
+        found = translator.translate(
+            [window[i] for i in numbers],
+            n_best=options.n_best,
+            batch_size=options.batch_size,
+            progress=show and (lambda done: show("translated", before + done)),
+        )
+    except SentenceTooLong as error:
+        i = numbers[error.number - 1]
+        what = "sentence" if options.sentences else "line"
+        if i and not (options.sentences or options.output):
+            # Of a stream, what came before is good.
+            _translate_window(translator, window[:i], before, options, write, show)
+        raise SentenceTooLong(before + i + 1, error.tokens, error.limit, what) from None
+    lines = [[""] for _ in window]
     for i, hypotheses in zip(numbers, found, strict=True):
+        texts = [" ".join(one.text.splitlines()) for one in hypotheses]
         if options.n_best > 1:
-            lines[i] = [f"{i} ||| {one.text} ||| {one.score:.4f}" for one in hypotheses]
+            lines[i] = [f"{before + i} ||| {t} ||| {h.score:.4f}" for t, h in zip(texts, hypotheses, strict=True)]
         else:
-            lines[i] = [f"{hypotheses[0].text}\t{hypotheses[0].score:.4f}" if options.scores else hypotheses[0].text]
-    text = "".join(f"{line}\n" for group in lines for line in group)
-    if options.output:
-        write_text(options.output, text)
-    else:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+            lines[i] = [f"{texts[0]}\t{hypotheses[0].score:.4f}" if options.scores else texts[0]]
+    write("".join(f"{line}\n" for group in lines for line in group))
+
+
+@contextlib.contextmanager
+def _writer(path):
+    """Give a function that writes text at once: to the standard output, or to a file that is whole or absent."""
+    from keras_attn_zoo.files import open_output
+
+    with contextlib.nullcontext(sys.stdout) if path is None else open_output(path) as file:
+
+        def write(text):
+            file.write(text if path is None else text.encode())
+            file.flush()
+
+        yield write
 
 
 def _evaluate(options):

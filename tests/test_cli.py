@@ -1,10 +1,13 @@
 """The command `attn-zoo`, as its users meet it: output, files, exit statuses, one-line errors."""
 
+import contextlib
 import io
 import os
+import queue
 import shutil
 import subprocess
 import sys
+import threading
 
 import keras
 import pytest
@@ -59,6 +62,100 @@ def test_translate_argument_file_and_pipe_agree(attn_zoo, trained, translations,
     text = "\n".join(SENTENCES)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(text.encode()))))
     assert attn_zoo("translate", trained)[1].splitlines() == translations
+
+
+class Endless(io.RawIOBase):
+    """A pipe that never ends: the same bytes again and again."""
+
+    def __init__(self, data):
+        self.data, self.taken = data, 0
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        assert self.taken < 1 << 25, "read on and on"
+        self.taken += (count := min(len(buffer), len(self.data)))
+        buffer[:count] = self.data[:count]
+        return count
+
+
+def standard_input(monkeypatch, raw):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(raw)))
+
+
+class Heard(io.StringIO):
+    """An output that tells what is written when it is flushed, and may close after a line."""
+
+    def __init__(self, closes=False):
+        super().__init__()
+        self.said, self.closes = queue.Queue(), closes
+
+    def flush(self):
+        if text := self.getvalue():
+            self.said.put(text)
+            self.seek(0)
+            self.truncate()
+            if self.closes:
+                raise BrokenPipeError
+
+
+def test_translate_answers_a_line_before_the_next_one_comes(attn_zoo, trained, translations, monkeypatch):
+    """As `tail -f text | attn-zoo translate` does."""
+    reading, writing = os.pipe()
+    output, answers = Heard(), []
+
+    def produce():
+        with open(writing, "wb", buffering=0) as pipe:
+            for sentence in SENTENCES:
+                pipe.write(sentence.encode() + b"\n")
+                with contextlib.suppress(queue.Empty):
+                    answers.append(output.said.get(timeout=20))
+
+    monkeypatch.setattr(sys, "stdout", output)
+    producer = threading.Thread(target=produce)
+    with open(reading, encoding="utf-8") as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        producer.start()
+        assert attn_zoo("translate", trained)[0] == 0
+    producer.join()
+    assert answers == [f"{one}\n" for one in translations]
+
+
+def test_translate_an_endless_pipe_until_nobody_reads(attn_zoo, trained, translations, monkeypatch):
+    """As `yes | attn-zoo translate | head -1` does: memory is bounded, and the end is quiet."""
+    monkeypatch.setattr(cli, "WINDOW_BATCHES", 2)
+    monkeypatch.setattr(cli, "_drop_output", lambda: None)
+    standard_input(monkeypatch, Endless(SENTENCES[0].encode() + b"\n"))
+    monkeypatch.setattr(sys, "stdout", output := Heard(closes=True))
+    assert attn_zoo("translate", trained, "--batch-size", 8)[0] == 0
+    assert output.said.get_nowait() == f"{translations[0]}\n" * 16
+    standard_input(monkeypatch, Endless(b"word "))
+    status, _, error = attn_zoo("translate", trained)
+    assert status == 2 and "standard input line 1 has more than 16,777,216 bytes" in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("bad", "text"),
+    [
+        ("haus " * 60 + "\n", "line 4 has 60 tokens"),
+        (b"sch\xf6n\n", "line 4 is not UTF-8"),
+        (b"r\0o\0t\0\n", "line 4 contains a NUL character"),
+    ],
+    ids=["long", "latin-1", "utf-16"],
+)
+def test_what_comes_before_a_bad_line_is_translated(attn_zoo, trained, translations, tmp_path, monkeypatch, bad, text):
+    lines = f"{SENTENCES[0]}\r\n\n{SENTENCES[2]}\n".encode() + (bad if isinstance(bad, bytes) else bad.encode())
+    (tmp_path / "in").write_bytes(lines + b"rot haus")
+    expected = f"{translations[0]}\n\n{translations[2]}\n"
+    status, output, error = attn_zoo("translate", trained, "--input", tmp_path / "in")
+    assert (status, output) == (2, expected) and text in error and error.count("\n") == 1
+    status, output, error = attn_zoo("translate", trained, "--input", tmp_path / "in", "--output", tmp_path / "out")
+    assert (status, output) == (2, "") and text in error.splitlines()[-1] and not (tmp_path / "out").exists()
+    # Numbers go on from window to window.
+    monkeypatch.setattr(cli, "WINDOW_BATCHES", 1)
+    status, output, error = attn_zoo("translate", trained, "--input", tmp_path / "in", "--batch-size", 1)
+    assert (status, output) == (2, expected) and text in error
 
 
 def test_n_best_lines_have_number_text_and_falling_scores(attn_zoo, trained):

@@ -20,6 +20,7 @@ _HOMES = {
         "normalise",
         "random_split",
         "read_lines",
+        "read_windows",
         "word_count",
     ),
     "synthetic": ("SyntheticPair", "generate_corpus", "generate_splits", "split_words", "write_corpus"),

@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import io
 import itertools
+import select
 import sys
 import unicodedata
 import zlib
@@ -21,6 +22,10 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _STANDARD_INPUT = "-"
 # Longer lines are no sentences; a file without line ends is not to be read into memory.
 _LONGEST_LINE = 2**24
+# Characters of a window of lines, beside their number.
+_WINDOW = 4 << 20
+# Seconds in which a producer that has not paused writes on.
+_PAUSE = 0.05
 
 
 def normalise(text):
@@ -56,10 +61,7 @@ def _open_bytes(path):
                 raise UserError("standard input is closed: give a file, or sentences.")
             stream = sys.stdin.buffer
         else:
-            try:
-                stream = stack.enter_context(open(path, "rb"))
-            except OSError as error:
-                raise _cannot_read(path, error) from error
+            stream = stack.enter_context(open(path, "rb"))
         if stream.peek(2)[:2] == _GZIP_MAGIC:
             stream = stack.enter_context(io.BufferedReader(gzip.GzipFile(fileobj=stream)))
         yield stream
@@ -69,26 +71,67 @@ def _cannot_read(path, error):
     return UserError(f"cannot read {shown(path)}: {error.strerror}. Check the path and its permissions.")
 
 
-def _decoded_lines(path):
-    """Yield the lines of a file as they stand, without their line ends."""
+def _lines(stream):
+    """Yield the lines of a stream, none longer than one byte more than is allowed."""
+    return iter(lambda: stream.readline(_LONGEST_LINE + 1), b"")
+
+
+def _lines_and_pauses(stream):
+    """Yield the lines of a pipe or a terminal as they come, and None where the next one is not there yet."""
+    begun = b""
+    # What the stream has read ahead is asked for first; nothing is left in its buffer after that.
+    while (chunk := stream.read1(1 << 16)) != b"":
+        if chunk is None:
+            # The pipe was opened so that reading does not wait; who reads it here does.
+            yield None
+            select.select([stream], [], [])
+            continue
+        *lines, begun = (begun + chunk).split(b"\n")
+        for line in lines:
+            yield line + b"\n"
+        if len(begun) > _LONGEST_LINE:
+            break
+        if not select.select([stream], [], [], _PAUSE)[0]:
+            yield None
+    if begun:
+        yield begun
+
+
+def _may_pause(stream):
+    """Whether a stream is one whose readiness can be asked: what is packed says nothing about its lines."""
+    if isinstance(getattr(stream, "raw", None), gzip.GzipFile):
+        return False
+    try:
+        select.select([stream], [], [], 0)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _decoded_lines(path, pauses=False):
+    """Yield the lines of a file as they stand, without their line ends; with `pauses`, None where one has to wait."""
     name = "standard input" if path == _STANDARD_INPUT else shown(path)
     number = 0
-    with _open_bytes(path) as stream:
-        try:
-            for number, line in enumerate(iter(lambda: stream.readline(_LONGEST_LINE + 1), b""), start=1):
+    try:
+        with _open_bytes(path) as stream:
+            for line in _lines_and_pauses(stream) if pauses and _may_pause(stream) else _lines(stream):
+                if line is None:
+                    yield None
+                    continue
+                number += 1
                 if len(line) > _LONGEST_LINE:
                     raise UserError(
                         f"{name} line {number} has more than {_LONGEST_LINE:,} bytes: give one sentence a line."
                     )
+                if b"\0" in line:
+                    raise UserError(f"{name} line {number} contains a NUL character: convert the file to UTF-8.")
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            raise UserError(f"{name} line {number} is not UTF-8 ({error.reason}): convert the file to UTF-8.") from None
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise UserError(
-                f"{name} is a damaged or truncated gzip file ({error}): fetch it or pack it again."
-            ) from None
-        except OSError as error:
-            raise _cannot_read(name, error) from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{name} line {number} is not UTF-8 ({error.reason}): convert the file to UTF-8.") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise UserError(f"{name} is a damaged or truncated gzip file ({error}): fetch it or pack it again.") from None
+    except OSError as error:
+        raise _cannot_read(name, error) from error
     if number == 0:
         raise UserError(f"{name} is empty: give a file with one sentence a line.")
 
@@ -116,6 +159,51 @@ def read_lines(path):
     if path != _STANDARD_INPUT:
         check_file(path, streams=True)
     return map(normalise, _decoded_lines(path))
+
+
+def read_windows(path, size):
+    """Read a monolingual text as it comes, a list of lines at a time.
+
+    Use it to translate a stream: a file gives windows of `size` lines, and a
+    pipe or a terminal what it has written when it pauses. Memory is bounded.
+
+    Args:
+        path: see `read_lines`.
+        size: most lines of a window.
+
+    Returns:
+        An iterator of lists of normalised sentences, none of them empty.
+
+    Raises:
+        UserError: see `read_lines`; the lines before the one that is wrong come first.
+
+    Example:
+        >>> from keras_attn_zoo.files import write_text
+        >>> write_text("/tmp/text.de", "eins\\nzwei\\ndrei\\n")
+        >>> list(read_windows("/tmp/text.de", 2))
+        [['eins', 'zwei'], ['drei']]
+    """
+    if path != _STANDARD_INPUT:
+        check_file(path, streams=True)
+    return _windows(path, size)
+
+
+def _windows(path, size):
+    window, characters = [], 0
+    try:
+        for line in _decoded_lines(path, pauses=True):
+            if line is not None:
+                window.append(normalise(line))
+                characters += len(line)
+            if window and (line is None or len(window) == size or characters > _WINDOW):
+                yield window
+                window, characters = [], 0
+    except UserError:
+        if window:
+            yield window
+        raise
+    if window:
+        yield window
 
 
 class _Files:

@@ -122,11 +122,25 @@ def check_lengths(encoded, limit):
     """Return tokenized sentences as they are; raise where one is longer than the limit."""
     for number, ids in enumerate(encoded, start=1):
         if len(ids) > limit:
-            raise UserError(
-                f"sentence {number} has {len(ids)} tokens, more than the {limit} that the model takes: "
-                "split it, or make room for it (--max-tokens, Translator.make_room)."
-            )
+            raise SentenceTooLong(number, len(ids), limit)
     return encoded
+
+
+class SentenceTooLong(UserError):
+    """A sentence has more tokens than the model takes.
+
+    Attributes:
+        number: which one, counted from 1.
+        tokens: how many it has.
+        limit: how many it may have.
+    """
+
+    def __init__(self, number, tokens, limit, what="sentence"):
+        super().__init__(
+            f"{what} {number} has {tokens} tokens, more than the {limit} that the model takes: "
+            "split it, or make room for it (--max-tokens, Translator.make_room)."
+        )
+        self.number, self.tokens, self.limit = number, tokens, limit
 
 
 def round_up(length):

@@ -1,6 +1,7 @@
 import gzip
 import io
 import itertools
+import os
 import subprocess
 import sys
 import unicodedata
@@ -21,6 +22,7 @@ from keras_attn_zoo.data.corpus import (
     normalise,
     random_split,
     read_lines,
+    read_windows,
     word_count,
 )
 from keras_attn_zoo.errors import UserError
@@ -98,6 +100,35 @@ def test_reading_is_streamed(tmp_path):
     source = write(tmp_path / "a", b"x\n" * 50_000 + b"\xff\n")
     target = write(tmp_path / "b", b"y\n" * 50_001)
     assert list(itertools.islice(ParallelFiles(source, target), 3)) == [("x", "y")] * 3
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_windows_of_lines(tmp_path, packed):
+    path = write(tmp_path / "a", "".join(f"{i}\n" for i in range(20_000)) + "last", packed)
+    windows = list(read_windows(path, 3000))
+    assert [len(window) for window in windows] == [3000] * 6 + [2001]
+    assert [line for window in windows for line in window] == [str(i) for i in range(20_000)] + ["last"]
+
+
+def test_windows_of_a_pipe_that_pauses(monkeypatch):
+    """A line is given as soon as the writer pauses, the beginning of the next one is kept."""
+    reading, writing = os.pipe()
+    with open(reading, encoding="utf-8") as stream, open(writing, "wb", buffering=0) as pipe:
+        monkeypatch.setattr("sys.stdin", stream)
+        windows = read_windows("-", 4)
+        found = []
+        for text in (b"1\n", b"2\n3\n4", b"\n5\n6\n7\n8\n9\n"):
+            pipe.write(text)
+            found.append(next(windows))
+        pipe.write(b"10")
+        pipe.close()
+        assert [*found, *windows] == [["1"], ["2", "3"], ["4", "5", "6", "7"], ["8", "9", "10"]]
+
+
+def test_a_line_without_an_end_does_not_fill_the_memory(tmp_path):
+    path = write(tmp_path / "a", b"x\n" + b"y" * (2**24 + 1))
+    for read in (lambda: list(read_lines(path)), lambda: list(read_windows(path, 2))):
+        one_line_error("line 2 has more than 16,777,216 bytes", read)
 
 
 def test_missing_file_and_folder(tmp_path):
