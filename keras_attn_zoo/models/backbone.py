@@ -1,5 +1,7 @@
 """What every translator's body has: its inputs, the projection onto the vocabulary, and the steps of a search."""
 
+import numbers
+
 import keras
 import keras_hub
 from keras import ops
@@ -59,7 +61,8 @@ class TranslationBackbone(PresetLoading, keras_hub.models.Backbone):
             for layer in self._flatten_layers(include_self=False)
             for name in ("max_length", "sequence_length")
         )
-        return min((limit for limit in limits if limit is not None), default=None)
+        # Layers of strangers may call something else by these names.
+        return min((int(limit) for limit in limits if isinstance(limit, numbers.Integral)), default=None)
 
     @property
     def input_spec(self):

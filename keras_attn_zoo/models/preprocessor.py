@@ -1,5 +1,7 @@
 """From sentences to the padded ids of a translator, and back; plain Python and NumPy."""
 
+import reprlib
+
 import keras
 import keras_hub
 import numpy as np
@@ -24,13 +26,13 @@ class TranslationPreprocessor(keras_hub.models.Seq2SeqLMPreprocessor):
         encoder_sequence_length: most source tokens, the end token included.
         decoder_sequence_length: most target tokens, start and end token included.
 
-    Call with a dict of "encoder_text" and "decoder_text", lists of strings. It
+    Call with a dict of "encoder_text" and "decoder_text", lists of as many strings. It
     returns `(x, y, sample_weight)`: x as `RNNBackbone` wants it, y the next
     tokens, sample_weight 1 on real ones. A source sentence is its tokens and
     the end token; a target is read after the start token and ends in the end token.
 
     Raises:
-        UserError: a sentence has more tokens than the limit.
+        UserError: a sentence has more tokens than the limit; something other than lists of as many strings.
 
     Example:
         >>> x, y, weight = preprocessor({"encoder_text": ["Guten Tag"], "decoder_text": ["Hello"]})
@@ -54,8 +56,9 @@ class TranslationPreprocessor(keras_hub.models.Seq2SeqLMPreprocessor):
 
     def call(self, x, y=None, sample_weight=None):
         """Return inputs, labels and weights of sentence pairs."""
-        sources = self._encode(self.source_tokenizer, x["encoder_text"], self.encoder_sequence_length - 1)
-        targets = self._encode(self.tokenizer, x["decoder_text"], self.decoder_sequence_length - 1)
+        sources, targets = _pairs(x)
+        sources = self._encode(self.source_tokenizer, sources, self.encoder_sequence_length - 1)
+        targets = self._encode(self.tokenizer, targets, self.decoder_sequence_length - 1)
         end, start = self.tokenizer.end_token_id, self.tokenizer.start_token_id
         inputs = self._pack_sources(sources, self.encoder_sequence_length)
         inputs["decoder_token_ids"] = _pack([[start, *ids] for ids in targets], self.decoder_sequence_length)
@@ -67,12 +70,16 @@ class TranslationPreprocessor(keras_hub.models.Seq2SeqLMPreprocessor):
     def generate_preprocess(self, x, sequence_length=None):
         """Return the inputs of a search, from source sentences or a dict with "decoder_text" as forced beginnings."""
         if not isinstance(x, dict):
+            x = check_texts(x, "what is to be translated")
             x = {"encoder_text": x, "decoder_text": [""] * len(x)}
-        sources = self._encode(self.source_tokenizer, x["encoder_text"], self.encoder_sequence_length - 1)
+        sources, prompts = _pairs(x)
+        if not sources:
+            raise UserError("there is nothing to translate: give one sentence or more; received an empty list.")
+        sources = self._encode(self.source_tokenizer, sources, self.encoder_sequence_length - 1)
         longest = max(len(ids) for ids in sources) + 1
         inputs = self._pack_sources(sources, min(round_up(longest), self.encoder_sequence_length))
         length = sequence_length or self.decoder_sequence_length
-        prompts = self._encode(self.tokenizer, x["decoder_text"], length - 1)
+        prompts = self._encode(self.tokenizer, prompts, length - 1)
         prompts = [[self.tokenizer.start_token_id, *ids] for ids in prompts]
         inputs["decoder_token_ids"] = _pack(prompts, length)
         inputs["decoder_padding_mask"] = _padding_mask(prompts, length)
@@ -97,7 +104,7 @@ class TranslationPreprocessor(keras_hub.models.Seq2SeqLMPreprocessor):
 
     def _encode(self, tokenizer, texts, limit):
         """Tokenize; raise where a sentence is longer than the limit."""
-        return check_lengths(tokenizer.tokenize([str(text) for text in texts]), limit)
+        return check_lengths(tokenizer.tokenize(texts), limit)
 
     def get_config(self):
         """Return the arguments of the constructor."""
@@ -116,6 +123,29 @@ class TranslationPreprocessor(keras_hub.models.Seq2SeqLMPreprocessor):
             if isinstance(config[key], dict):
                 config[key] = keras.layers.deserialize(config[key])
         return cls(**config)
+
+
+def check_texts(texts, name):
+    """Return a list of strings, from a list, a tuple or an array; raise on anything else, such as one string."""
+    if isinstance(texts, np.ndarray):
+        texts = texts.tolist()
+    if not isinstance(texts, (list, tuple)):
+        raise UserError(f"{name} must be a list of strings; received {reprlib.repr(texts)}.")
+    for number, text in enumerate(texts, start=1):
+        if not isinstance(text, str):
+            raise UserError(f"{name} must be a list of strings; received {reprlib.repr(text)} as entry {number}.")
+    return [str(text) for text in texts]
+
+
+def _pairs(x):
+    """Sources and targets of a dict."""
+    names = ("encoder_text", "decoder_text")
+    if not isinstance(x, dict) or not set(names) <= set(x):
+        raise UserError(f"sentences come as a dict of {' and '.join(names)}; received {reprlib.repr(x)}.")
+    sources, targets = (check_texts(x[name], name) for name in names)
+    if len(sources) != len(targets):
+        raise UserError(f"{len(sources)} of encoder_text and {len(targets)} of decoder_text: give as many of each.")
+    return sources, targets
 
 
 def check_lengths(encoded, limit):

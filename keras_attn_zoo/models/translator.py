@@ -1,6 +1,8 @@
 """The translator: a task that trains by `fit`, and takes and gives strings."""
 
 import dataclasses
+import numbers
+import reprlib
 import time
 
 import keras
@@ -10,9 +12,9 @@ from keras import ops
 
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.errors import UserError, check_counts
 from keras_attn_zoo.models.backbone import OPTIONAL_INPUTS
-from keras_attn_zoo.models.preprocessor import TranslationPreprocessor, check_lengths, round_up
+from keras_attn_zoo.models.preprocessor import TranslationPreprocessor, check_lengths, check_texts, round_up
 from keras_attn_zoo.models.presets import PresetLoading
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
 from keras_attn_zoo.training.token_loss import mixture_sums
@@ -118,6 +120,7 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
     def compile(
         self,
         optimizer="auto",
+        loss=None,
         *,
         label_smoothing=0.0,
         accumulation_steps=1,
@@ -129,6 +132,7 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
 
         Args:
             optimizer: a Keras optimiser or its name; "auto" is Adam at 1e-3.
+            loss: None or "auto": the loss is the cross-entropy per target token, plus what layers add to it.
             label_smoothing: share of the probability that is spread over the vocabulary.
             accumulation_steps: parts in which a batch is taken; loss and gradient stay those of the whole.
             sampler: "greedy", "beam" (five beams, length penalty 1), a `BeamSearch`, or a KerasHub sampler or its name.
@@ -137,8 +141,20 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
             **kwargs: `run_eagerly`, `jit_compile` and the like; see `keras.Model.compile`.
 
         Raises:
-            UserError: positions to sum over that are no count, or of a model without a latent alignment.
+            UserError: a loss or metrics; positions to sum over that are no count, or of a model without a latent
+                alignment.
         """
+        if loss is not None and loss != "auto":
+            raise UserError(
+                "a translator has its own loss, the cross-entropy per target token: leave `loss` out, set "
+                "`label_smoothing`, or override `batch_sums` in a subclass for another one; "
+                f"received loss={reprlib.repr(loss)}."
+            )
+        for name in ("loss_weights", "metrics", "weighted_metrics"):
+            if kwargs.pop(name, None) is not None:
+                raise UserError(
+                    f"a translator counts loss, perplexity and accuracy per target token: leave {name} out."
+                )
         if search_top_k is not None:
             if type(search_top_k) is not int or search_top_k < 0:
                 raise UserError(f"search_top_k counts positions, 0 for all: received {search_top_k!r}.")
@@ -207,7 +223,9 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
     def _to_ids(self, x, y=None, sample_weight=None):
         """Run the preprocessor over strings; leave everything else alone."""
         if isinstance(x, dict) and "encoder_text" in x:
-            return self.preprocessor(x)
+            self._check_preprocessor()
+            # Called as a layer, Keras would wrap its errors.
+            return self.preprocessor.call(x)
         return x, y, sample_weight
 
     # Search.
@@ -272,17 +290,22 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
             max_tokens: most tokens of a sentence, start and end included.
 
         Raises:
-            UserError: no count of tokens, or more than the model's weights allow.
+            UserError: something other than a number of tokens, or more than the model's weights allow; no preprocessor.
 
         Example:
             >>> translator.make_room(240)
         """
-        if type(max_tokens) is not int or max_tokens < 2:
-            raise UserError(f"room is made for 2 tokens, start and end, or more: received {max_tokens!r}.")
+        self._check_preprocessor()
         self._check_weights_for(max_tokens)
-        self.preprocessor.encoder_sequence_length = self.preprocessor.decoder_sequence_length = max_tokens
+        self.preprocessor.encoder_sequence_length = self.preprocessor.decoder_sequence_length = int(max_tokens)
+
+    def _check_preprocessor(self):
+        if self.preprocessor is None:
+            raise UserError("a translator takes sentences where it was made with a preprocessor: this one takes ids.")
 
     def _check_weights_for(self, tokens):
+        if not isinstance(tokens, numbers.Integral) or isinstance(tokens, bool) or tokens < 2:
+            raise UserError(f"room is made for 2 tokens, start and end, or more: received {tokens!r}.")
         longest = self.backbone.longest_sentence
         if longest is not None and tokens > longest:
             raise UserError(
@@ -299,7 +322,7 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
         padded to few shapes, so that a compiled backend compiles once a shape.
 
         Args:
-            sentences: a list of strings.
+            sentences: a list of strings, or one string.
             n_best: hypotheses a sentence, at most the number of beams.
             attention: whether to return attention, as the search saw it.
             batch_size: sentences searched at once.
@@ -308,15 +331,20 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
             clock: a `CompilationClock` that is told the shape and the seconds of every batch.
 
         Returns:
-            a list, a sentence an entry: lists of up to `n_best` `Hypothesis`, the best first.
+            a list, a sentence an entry: lists of up to `n_best` `Hypothesis`, the best first. Of one string, its
+            entry alone, as `generate` returns one string.
 
         Raises:
-            UserError: more hypotheses asked for than beams; a sentence longer than the limit; a `max_length` beyond the
-                model's weights; no `BeamSearch`.
+            UserError: something other than strings; more hypotheses asked for than beams; a sentence longer than the
+                limit; a `max_length` beyond the model's weights; no `BeamSearch`; no preprocessor.
 
         Example:
             >>> translator.translate(["Guten Tag"], attention=True)[0][0].attention
         """
+        self._check_preprocessor()
+        alone = isinstance(sentences, str)
+        sentences = check_texts([sentences] if alone else sentences, "sentences")
+        check_counts(n_best=n_best, batch_size=batch_size)
         if not isinstance(self.sampler, BeamSearch):
             raise UserError("translate needs a BeamSearch: call compile(sampler='greedy' or 'beam') first.")
         if n_best > self.sampler.num_beams:
@@ -327,7 +355,7 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
         if not sentences:
             return results
         tokenized = check_lengths(
-            self.preprocessor.source_tokenizer.tokenize([str(sentence) for sentence in sentences]),
+            self.preprocessor.source_tokenizer.tokenize(sentences),
             self.preprocessor.encoder_sequence_length - 1,
         )
         order = sorted(range(len(sentences)), key=lambda i: len(tokenized[i]))
@@ -347,13 +375,13 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
             done += len(chosen)
             if progress is not None:
                 progress(done)
-        return results
+        return results[0] if alone else results
 
     def force(self, sources, targets, layers=None, batch_size=32, progress=None):
         """Decode along given translations; return the attention, with which words are aligned.
 
         Args:
-            sources, targets: lists of as many strings.
+            sources, targets: lists of as many strings, or one string each.
             layers: decoder layers, counted from 0, whose heads are returned one layer after the other; by default
                 what the backbone names, `attention_layer`. "posterior" is p(j|e_i) of a latent alignment: what a
                 position was aligned to, once its token is known.
@@ -361,15 +389,20 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
             progress: function called with the number of sentences done, after every batch.
 
         Returns:
-            a list of `ForcedDecoding`.
+            a list of `ForcedDecoding`; of one string each, one.
 
         Raises:
-            UserError: lists of unequal length; a sentence longer than the limit; a layer that there is not; the
-                posterior of a model without a latent alignment.
+            UserError: something other than strings; lists of unequal length; a sentence longer than the limit; a layer
+                that there is not; the posterior of a model without a latent alignment; no preprocessor.
 
         Example:
             >>> translator.force(["Guten Tag"], ["Hello"])[0].attention
         """
+        self._check_preprocessor()
+        alone = isinstance(sources, str) and isinstance(targets, str)
+        sources = check_texts([sources] if alone else sources, "sources")
+        targets = check_texts([targets] if alone else targets, "targets")
+        check_counts(batch_size=batch_size)
         if len(sources) != len(targets):
             raise UserError(f"{len(sources)} sources and {len(targets)} targets: give as many of each.")
         attention_of = self._attention_of(layers)
@@ -399,7 +432,7 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
             done += len(chosen)
             if progress is not None:
                 progress(done)
-        return results
+        return results[0] if alone else results
 
     def _attention_of(self, layers):
         """Return a function from inputs and labels of a batch to the attention that `force` is asked for."""
@@ -411,9 +444,11 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
             posterior = self.backbone.posterior_model()
             return lambda x, labels: posterior.predict_on_batch({**x, "decoder_labels": labels})
         count = len(self.backbone.cross_attention_heads)
+        if not isinstance(layers, (list, tuple, range)) or not layers:
+            raise UserError(f"layers must be a list of layers or 'posterior'; received {reprlib.repr(layers)}.")
         for layer in layers:
-            if not -count <= layer < count:
-                raise UserError(f"there is no layer {layer} of cross-attention: the model has {count}, from 0.")
+            if not isinstance(layer, numbers.Integral) or not -count <= layer < count:
+                raise UserError(f"there is no layer {layer!r} of cross-attention: the model has {count}, from 0.")
         every_layer = self.backbone.attention_model()
 
         def of_layers(x, labels):

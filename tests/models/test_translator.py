@@ -7,6 +7,7 @@ import pytest
 
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.models import Translator
 from tests import tiny
 from tests.models.reference import ReferenceTranslator, log_softmax
 from tests.weights import fill_weights
@@ -205,7 +206,8 @@ def test_no_room_beyond_the_weights(arguments):
     for received in (1, 2.5, "60", None):
         with pytest.raises(UserError, match=f"start and end, or more: received {received!r}"):
             task.make_room(received)
-    task.make_room(12)
+    task.make_room(np.int64(12))
+    assert type(task.preprocessor.encoder_sequence_length) is int
     with pytest.raises(UserError, match=r"sentence 1 has 12 tokens, more than the 11 .*--max-tokens"):
         task.force(["kalo" * 11], TEXTS[:1])
 
@@ -220,7 +222,7 @@ def test_generate_continues_a_given_beginning(task):
 def test_sampler_names():
     task = tiny.translator(sampler="greedy")
     assert isinstance(task.sampler, BeamSearch) and task.sampler.num_beams == 1
-    task.compile()
+    task.compile(loss="auto")
     assert (task.sampler.num_beams, task.sampler.length_penalty) == (5, 1.0)
     task.compile(sampler="top_k")
     translations = task.generate(TEXTS[:2])
@@ -266,7 +268,90 @@ def test_fit_and_evaluate_take_text():
     assert "gradient_norm" not in scores
 
 
+def test_one_string_gives_one_result(task, found):
+    [best] = task.translate(TEXTS[:1], n_best=3)
+    assert plain([task.translate(TEXTS[0], n_best=3)]) == plain([best]) == plain(found[:1])
+    target = tiny.sentences("target")[0]
+    one, [other] = task.force(TEXTS[0], target), task.force(TEXTS[:1], [target])
+    assert (one.tokens, one.source_tokens) == (other.tokens, other.source_tokens)
+    np.testing.assert_array_equal(one.attention, other.attention)
+    # Whatever holds strings holds sentences.
+    assert plain(task.translate(np.array(TEXTS[:2]))) == plain(task.translate(tuple(TEXTS[:2])))
+    assert task.translate([]) == task.force([], []) == []
+
+
 # Errors.
+
+NO_SENTENCES = {
+    "none": (None, "received None"),
+    "number": (7, "received 7"),
+    "bytes": (b"Guten Tag", "received b'Guten Tag'"),
+    "entry": (["kalo", 7], "received 7 as entry 2"),
+    "nested": ([["kalo"]], r"received \['kalo'\] as entry 1"),
+    "bytes_in_a_list": ([b"kalo"], "received b'kalo' as entry 1"),
+    "dict": ({"kalo": 1}, "received {'kalo': 1}"),
+}
+
+
+@pytest.mark.parametrize("wrong, message", NO_SENTENCES.values(), ids=NO_SENTENCES)
+def test_what_is_no_sentence_is_said(task, wrong, message):
+    calls = {
+        "sentences": lambda: task.translate(wrong),
+        "sources": lambda: task.force(wrong, ["bado"]),
+        "targets": lambda: task.force(["kalo"], wrong),
+        "encoder_text": lambda: task.fit({"encoder_text": wrong, "decoder_text": ["bado"]}),
+        "decoder_text": lambda: task.generate({"encoder_text": ["kalo"], "decoder_text": wrong}),
+    }
+    if not isinstance(wrong, dict):
+        calls["what is to be translated"] = lambda: task.generate(wrong)
+    for name, call in calls.items():
+        with pytest.raises(UserError, match=f"^{name} must be a list of strings; {message}") as caught:
+            call()
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda task: task.force("kalo", ["bado"]), "sources must be a list of strings; received 'kalo'"),
+        (lambda task: task.generate([]), "nothing to translate.* received an empty list"),
+        (lambda task: task.generate({"encoder_text": ["kalo"]}), "encoder_text and decoder_text; received"),
+        (lambda task: task.generate({"encoder_text": ["kalo"], "decoder_text": []}), "1 of encoder_text and 0"),
+        (lambda task: task.translate(TEXTS, n_best=0), "n_best must be .*; received 0"),
+        (lambda task: task.translate(TEXTS, batch_size=0), "batch_size must be .*; received 0"),
+        (lambda task: task.translate(TEXTS, batch_size="8"), "batch_size must be .*; received '8'"),
+        (lambda task: task.translate(TEXTS, max_length=1), "2 tokens, start and end, or more: received 1"),
+        (lambda task: task.translate(TEXTS, max_length="9"), "2 tokens, start and end, or more: received '9'"),
+        (lambda task: task.force(TEXTS, TEXTS, batch_size=-1), "batch_size must be .*; received -1"),
+        (lambda task: task.force(TEXTS, TEXTS, layers=0), "layers must be a list of layers or 'posterior'; received 0"),
+        (lambda task: task.force(TEXTS, TEXTS, layers="prior"), "or 'posterior'; received 'prior'"),
+        (lambda task: task.force(TEXTS, TEXTS, layers=[]), r"or 'posterior'; received \[\]"),
+        (lambda task: task.force(TEXTS, TEXTS, layers=["0"]), "there is no layer '0' of cross-attention"),
+        (lambda task: task.compile("adam", "mse"), "leave `loss` out, .*`label_smoothing`.*received loss='mse'"),
+        (lambda task: task.compile(loss=keras.losses.MeanSquaredError()), "leave `loss` out.*received loss=<"),
+        (lambda task: task.compile(metrics=["accuracy"]), "leave metrics out"),
+        (lambda task: task.compile(weighted_metrics=["accuracy"]), "leave weighted_metrics out"),
+    ],
+)
+def test_wrong_arguments_are_said_in_one_line(task, call, message):
+    with pytest.raises(UserError, match=message) as caught:
+        call(task)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_translator_without_a_preprocessor_takes_ids():
+    task = Translator(tiny.backbone())
+    texts = {"encoder_text": TEXTS, "decoder_text": TEXTS}
+    calls = (
+        lambda: task.translate(TEXTS),
+        lambda: task.force(TEXTS, TEXTS),
+        lambda: task.make_room(30),
+        lambda: task.fit(texts),
+        lambda: task.evaluate(texts),
+    )
+    for call in calls:
+        with pytest.raises(UserError, match="made with a preprocessor: this one takes ids"):
+            call()
 
 
 def test_errors(task):
