@@ -1,0 +1,61 @@
+"""The Python of README and docs runs as it stands, page by page, in a folder with the runs that it speaks of."""
+
+import re
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attn_zoo.layers import MultiHeadAttention
+
+pytestmark = pytest.mark.skipif(keras.config.backend() != "torch", reason="alike on all; nothing is compiled on torch")
+
+ROOT = Path(__file__).resolve().parent.parent
+# Both train for minutes; what they call has tests of its own.
+LEFT_OUT = ("train_system(", ".fit(")
+# A smaller model, a folder in place of the network, and a translation where a barely trained model has none.
+REPLACED = {
+    "TransformerBackbone(8000, 8000,": "TransformerBackbone(80, 80, width=16, num_heads=2,",
+    "hf://user/my_preset": "my_preset",
+    'sentence_picture(translator, "Er ruft den alten Freund an.")': "sentence_picture(translator, 'rot', 'red')",
+}
+
+
+def given():
+    """What the snippets take for granted."""
+    numbers = np.random.default_rng(0).normal(size=(2, 5, 8)).astype("float32")
+    layer = MultiHeadAttention(num_heads=2, key_dim=4)
+    layer.build(numbers.shape, numbers.shape)
+    return {
+        "layer": layer,
+        "query": numbers[:, :3],
+        "query_i": numbers[:, 0],
+        "value": numbers,
+        "mask": np.ones((2, 5), dtype="bool"),
+        "source_ids": np.ones((2, 5)),
+        "target_ids": np.ones((2, 4)),
+        "rows": np.array([1, 0]),
+        **{name: ["a b c d e", "f g h i j"] for name in ("hypotheses", "references", "ours", "theirs")},
+    }
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/builder.md", "docs/reader.md", "docs/researcher.md"])
+def test_snippets(page, trained, tmp_path, monkeypatch):
+    for name in ("runs/bahdanau", "runs/uniform", "demo-run/bahdanau", "demo-run/uniform"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).symlink_to(trained)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("keras_hub.upload_preset", lambda uri, preset: None)
+    names, ran = {}, 0
+    for code in re.findall(
+        r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    ):
+        if any(call in code for call in LEFT_OUT):
+            continue
+        for shown, run in REPLACED.items():
+            code = code.replace(shown, run)
+        names.update(given())
+        exec(compile(code, page, "exec"), names)
+        ran += 1
+    assert ran > 2
