@@ -263,7 +263,7 @@ def _writer(path):
 def _evaluate(options):
     from keras_attn_zoo.data.corpus import read_lines
     from keras_attn_zoo.evaluation.text_scores import score_text
-    from keras_attn_zoo.experiments.corpora import corpus_from_description, open_pairs
+    from keras_attn_zoo.experiments.corpora import corpus_from_description, read_pairs
     from keras_attn_zoo.experiments.run import score_run
     from keras_attn_zoo.experiments.run_folder import RunFolder
     from keras_attn_zoo.experiments.table import results_table
@@ -288,7 +288,7 @@ def _evaluate(options):
                 raise UserError(f"{folder} has no latent alignment: leave it out, or leave --top-k out.")
     for folder in [] if options.stored else options.runs:
         if options.test:
-            pairs, gold = list(open_pairs(_files("test", options.test), options.reverse)), None
+            pairs, gold = read_pairs(_files("test", options.test), options.reverse), None
         else:
             corpus = corpus_from_description(RunFolder(folder).corpus())
             pairs, gold = list(corpus.splits.test), corpus.gold

@@ -253,7 +253,7 @@ def _write_arrays(folder, pairs, sides, pair_filter, limits, progress):
             done += len(chunk)
             if progress:
                 progress(done)
-    report.check_kept()
+    report.check_kept(pairs)
     return report
 
 

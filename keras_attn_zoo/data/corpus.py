@@ -338,12 +338,16 @@ class FilterReport:
         """Count one pair under `reason`, the name of an attribute."""
         setattr(self, reason, getattr(self, reason) + 1)
 
-    def check_kept(self):
-        """Raise a UserError with the counts if no pair was kept."""
+    def check_kept(self, pairs):
+        """Raise a UserError with the counts if no pair was kept of `pairs`, which may be read from files."""
         if self.kept:
             return
+        place = " and ".join(str(path) for path in getattr(pairs, "paths", ()))
         reasons = ", ".join(f"{reason} {count}" for reason, count in asdict(self).items() if count)
-        raise UserError(f"no sentence pair is left after filtering: {reasons}. Loosen the filter or give other text.")
+        raise UserError(
+            f"no sentence pair{place and ' of '}{place} is left after filtering: {reasons}. Loosen the filter or give "
+            "other text."
+        )
 
 
 @dataclass(frozen=True)
@@ -420,7 +424,7 @@ def filter_numbered_pairs(pairs, pair_filter, report):
         report.count(reason or "kept")
         if reason is None:
             yield number, source, target
-    report.check_kept()
+    report.check_kept(pairs)
 
 
 def filter_pairs(pairs, pair_filter, report=None):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from keras_attn_zoo.data.corpus import ParallelFiles, Splits, TSVFile, random_split, read_lines
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import check_file
+from keras_attn_zoo.files import check_file, shown
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +48,7 @@ def corpus_from_files(train, valid=None, test=None, seed=0, reverse=False):
         description["split_seed"] = seed
         return Corpus(random_split(open_pairs(train, reverse), seed=seed), description)
     description.update(valid=_names(valid), test=_names(test))
-    splits = Splits(open_pairs(train, reverse), list(open_pairs(valid, reverse)), list(open_pairs(test, reverse)))
+    splits = Splits(open_pairs(train, reverse), read_pairs(valid, reverse), read_pairs(test, reverse))
     return Corpus(splits, description)
 
 
@@ -90,6 +90,23 @@ def open_pairs(files, reverse=False):
     if isinstance(files, (str, Path)):
         return TSVFile(files, 1, 0) if reverse else TSVFile(files)
     return ParallelFiles(*reversed(files)) if reverse else ParallelFiles(*files)
+
+
+def read_pairs(files, reverse=False):
+    """Read the sentence pairs of `open_pairs` into a list.
+
+    Raises:
+        UserError: not one of them has two sides.
+
+    Example:
+        >>> read_pairs(("test.de", "test.en"))  # doctest: +SKIP
+        [('ein Haus', 'a house')]
+    """
+    pairs = list(open_pairs(files, reverse))
+    if not any(source and target for source, target in pairs):
+        names = " and ".join(map(shown, [files] if isinstance(files, (str, Path)) else files))
+        raise UserError(f"there is no sentence pair in {names}: give text and its translation.")
+    return pairs
 
 
 def read_bitext(bitext=None, source=None, target=None, reverse=False):

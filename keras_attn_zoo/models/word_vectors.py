@@ -44,12 +44,21 @@ def load_word_vectors(embedding, vocabulary, path):
                 "take other vectors, or set embedding_dim."
             )
         if word in rows:
-            try:
-                table[rows[word]] = [float(x) for x in numbers]
-            except ValueError:
-                raise UserError(f"{path} line {number} is no vector: {line[:40]!r}.") from None
+            table[rows[word]] = _vector(numbers, line, f"{path} line {number}")
             found += 1
     if not found:
         raise UserError(f"{path} has a vector for none of the {len(rows)} words of the vocabulary: is it the language?")
     embedding.embeddings.assign(table)
     return found
+
+
+def _vector(numbers, line, place):
+    """Return the numbers of a line, all of which single precision can hold."""
+    try:
+        vector = np.array([float(x) for x in numbers])
+    except ValueError:
+        vector = np.array([np.nan])
+    # A comparison with NaN is false.
+    if not (np.abs(vector) <= np.finfo("float32").max).all():
+        raise UserError(f"{place} is not a vector of finite numbers: {line[:40]!r}. Mend or remove the line.")
+    return vector

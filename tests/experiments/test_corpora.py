@@ -1,0 +1,22 @@
+"""Corpora from files: text of empty lines only is named."""
+
+import pytest
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.corpora import corpus_from_files, read_pairs
+
+
+def test_pairs_with_two_sides_are_read(tmp_path):
+    (tmp_path / "t.tsv").write_text("rot\tred\n\nhaus\thouse\n")
+    assert read_pairs(tmp_path / "t.tsv") == [("rot", "red"), ("", ""), ("haus", "house")]
+    assert read_pairs(tmp_path / "t.tsv", reverse=True)[0] == ("red", "rot")
+
+
+@pytest.mark.parametrize("text", ["\n\n", "\t\n", "rot\t\n", "\tred\n"])
+def test_text_without_a_pair_is_named(tmp_path, text):
+    (tmp_path / "good.tsv").write_text("rot\tred\n")
+    (tmp_path / "bad.tsv").write_text(text)
+    with pytest.raises(UserError, match=r"no sentence pair in .*bad\.tsv"):
+        corpus_from_files(tmp_path / "good.tsv", tmp_path / "bad.tsv", tmp_path / "good.tsv")
+    splits = corpus_from_files(tmp_path / "good.tsv", *[tmp_path / "good.tsv"] * 2).splits
+    assert splits.valid == splits.test == [("rot", "red")]

@@ -1,0 +1,36 @@
+"""Word vectors from a file: what is found is set, what is not finite is refused."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.models.token_embedding import TokenEmbedding
+from keras_attn_zoo.models.word_vectors import load_word_vectors
+
+WORDS = ["<pad>", "▁rot", "▁haus", "es"]
+
+
+@pytest.fixture
+def embedding():
+    layer = TokenEmbedding(len(WORDS), 2)
+    layer.build((None, None))
+    return layer
+
+
+def test_rows_of_the_same_words_are_set(embedding, tmp_path):
+    (tmp_path / "v").write_text("3 2\nhaus 1.5 -2\nkatze 9 9\nes 7 7\n")
+    before = keras.ops.convert_to_numpy(embedding.embeddings)
+    assert load_word_vectors(embedding, WORDS, tmp_path / "v") == 1
+    after = keras.ops.convert_to_numpy(embedding.embeddings)
+    assert after[2].tolist() == [1.5, -2.0]
+    np.testing.assert_array_equal(after[[0, 1, 3]], before[[0, 1, 3]])
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "1e39", "x"])
+def test_what_is_not_finite_is_refused(embedding, tmp_path, number):
+    (tmp_path / "v").write_text(f"haus 1 2\nrot 1 {number}\n")
+    before = keras.ops.convert_to_numpy(embedding.embeddings)
+    with pytest.raises(UserError, match=r"v line 2 is not a vector of finite numbers"):
+        load_word_vectors(embedding, WORDS, tmp_path / "v")
+    np.testing.assert_array_equal(keras.ops.convert_to_numpy(embedding.embeddings), before)
