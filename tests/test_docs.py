@@ -30,22 +30,47 @@ def section(page, heading):
     return rest.partition("\n## ")[0]
 
 
+def imports(path):
+    """Names of the modules that a file imports, anywhere in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
 def names_a_backend(path):
     """Whether a file imports a backend or asks which one runs."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-        modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if any(module.split(".")[0] in BACKENDS for module in modules):
-            return True
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("keras.config.backend", "keras.backend.backend"):
-            return True
-    return False
+    asks = re.search(r"keras\.(config|backend)\.backend\(\)", path.read_text(encoding="utf-8"))
+    return bool(asks) or any(module.split(".")[0] in BACKENDS for module in imports(path))
 
 
 def test_the_architecture_lists_every_file_that_names_a_backend():
     listed = set(re.findall(r"`([\w/]+\.py)`", section("docs/architecture.md", "Where a backend's name stands")))
     found = {path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py") if names_a_backend(path)}
     assert listed == found
+
+
+# Who may import whom, of docs/architecture.md.
+ARROWS = {
+    "layers": set(),
+    "decoding": set(),
+    "data": set(),
+    "evaluation": set(),
+    "training": {"evaluation"},
+    "analysis": {"evaluation"},
+    "models": {"layers", "decoding", "training", "data"},
+    "experiments": {"models", "layers", "decoding", "training", "data", "evaluation", "analysis"},
+}
+
+
+@pytest.mark.parametrize("room", ARROWS)
+def test_arrows_of_import_point_downward(room):
+    for path in (PACKAGE / room).rglob("*.py"):
+        # A recipe is a command too, and has the options of one.
+        free = {room, "errors", "files"} | ({"cli"} if path.name == "recipe.py" else set())
+        rooms = {module.split(".")[1] for module in imports(path) if module.startswith("keras_attn_zoo.")}
+        assert rooms <= ARROWS[room] | free, path
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
