@@ -10,6 +10,7 @@ from keras_attn_zoo.errors import UserError, check_counts
 from keras_attn_zoo.layers import AttentionLayer, LatentAlignmentHead
 from keras_attn_zoo.layers.latent_alignment_head import MARGINALIZATIONS
 from keras_attn_zoo.layers.products import repeated
+from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.models.output_projection import OutputProjection
 from keras_attn_zoo.models.presets import PresetLoading
 
@@ -141,6 +142,7 @@ class TranslationBackbone(PresetLoading, keras_hub.models.Backbone):
         return keras.Model(self.input, {place: list(scores) for place, scores in self.attention_outputs.items()})
 
 
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class Posterior(keras.layers.Layer):
     """Posterior of a `LatentAlignmentHead`, as the scores of one head: `(batch, 1, target, source)`.
 
@@ -148,8 +150,13 @@ class Posterior(keras.layers.Layer):
     """
 
     def __init__(self, head, **kwargs):
-        super().__init__(dtype="float32", autocast=False, **kwargs)
+        super().__init__(**{"dtype": "float32", **kwargs}, autocast=False)
         self.head = head
+
+    def build(self, prior_shape, embedded_shape, states_shape, encoded_shape, targets_shape=None):
+        """Build the head, if nobody has yet."""
+        build_once(self.head, prior_shape, embedded_shape, states_shape, encoded_shape)
+        self.built = True
 
     def call(self, prior, embedded, states, encoded, targets):
         """Return p(j|e_i)."""
@@ -159,6 +166,15 @@ class Posterior(keras.layers.Layer):
         """Return the shape and type."""
         batch, target, source = prior.shape
         return keras.KerasTensor((batch, 1, target, source), "float32")
+
+    @classmethod
+    def from_config(cls, config):
+        """Make a layer of what `get_config` gave."""
+        return cls(**deserialize_layers(config, "head"))
+
+    def get_config(self):
+        """Return the arguments of the constructor."""
+        return {**super().get_config(), "head": serialize_layer(self.head)}
 
 
 def translation_inputs():
@@ -189,10 +205,9 @@ def build_output(backbone):
     """Make the weights of a body's output layer, which its functional model does not call."""
     outputs = backbone.output
     if backbone.latent_head is None:
-        if not backbone.output_projection.built:
-            backbone.output_projection.build(outputs["decoder_sequence_output"].shape)
-    elif not backbone.latent_head.built:
-        backbone.latent_head.build(*(x.shape for x in lexicon_inputs(outputs)))
+        build_once(backbone.output_projection, outputs["decoder_sequence_output"].shape)
+    else:
+        build_once(backbone.latent_head, *(x.shape for x in lexicon_inputs(outputs)))
 
 
 def lexicon_inputs(outputs):
@@ -214,10 +229,7 @@ def attention_config(attention):
     """Return a name as it is, and the configuration of a layer without its shapes: the body builds it."""
     if isinstance(attention, (list, tuple)):
         return [attention_config(one) for one in attention]
-    if not isinstance(attention, AttentionLayer):
-        return attention
-    config = keras.layers.serialize(attention)
-    return {key: value for key, value in config.items() if key != "build_config"}
+    return serialize_layer(attention) if isinstance(attention, AttentionLayer) else attention
 
 
 def check_one_of(name, value, valid):

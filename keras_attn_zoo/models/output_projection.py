@@ -4,8 +4,10 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.products import product
+from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 
 
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class OutputProjection(keras.layers.Layer):
     """Project readouts onto the vocabulary, with an own matrix or that of the target embedding.
 
@@ -46,8 +48,8 @@ class OutputProjection(keras.layers.Layer):
             )
             if self.use_bias:
                 self.bias = self.add_weight(name="bias", shape=(self.vocabulary_size,), initializer="zeros")
-        elif not self.embedding.built:
-            self.embedding.build((None, None))
+        else:
+            build_once(self.embedding, (None, None))
         self.built = True
 
     def call(self, readouts):
@@ -62,3 +64,17 @@ class OutputProjection(keras.layers.Layer):
     def compute_output_spec(self, readouts):
         """Return the shape and type of the logits."""
         return keras.KerasTensor((*readouts.shape[:-1], self.vocabulary_size), self.compute_dtype)
+
+    @classmethod
+    def from_config(cls, config):
+        """Make a layer of what `get_config` gave."""
+        return cls(**deserialize_layers(config, "embedding"))
+
+    def get_config(self):
+        """Return the arguments of the constructor."""
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "embedding": serialize_layer(self.embedding),
+            "use_bias": self.use_bias,
+        }

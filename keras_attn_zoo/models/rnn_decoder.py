@@ -5,12 +5,14 @@ from keras import ops
 
 from keras_attn_zoo.layers.dropout import Dropout
 from keras_attn_zoo.layers.loops import scan
+from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 
 CELLS = {"gru": keras.layers.GRUCell, "lstm": keras.layers.LSTMCell}
 STATES_OF_CELL = {"gru": 1, "lstm": 2}
 ATTENTION_QUERIES = ("previous_state", "current_state")
 
 
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class RNNDecoder(keras.layers.Layer):
     """A stack of GRU or LSTM cells that attends once a target position.
 
@@ -74,10 +76,12 @@ class RNNDecoder(keras.layers.Layer):
         self.embedding_dim = embedding_dim
         self.encoder_dim = encoder_dim
         self.hidden_dim = hidden_dim
+        self.attention_query = attention_query
         self.attends_first = attention_query == "previous_state"
         self.input_feeding = input_feeding
         self.readout_embedding = readout_embedding
         self.states_of_cell = STATES_OF_CELL[cell]
+        self.cell = cell
         self.cells = [CELLS[cell](hidden_dim, dtype=self.dtype_policy, name=f"cell_{i}") for i in range(num_layers)]
         self.embedding_dropout = Dropout(dropout, dtype=self.dtype_policy)
         self.layer_dropout = Dropout(dropout, dtype=self.dtype_policy)
@@ -85,18 +89,18 @@ class RNNDecoder(keras.layers.Layer):
 
     def build(self, token_ids_shape, encoder_outputs_shape, initial_states_shape=None):
         """Build the cells, the attention, the readout and what they share."""
-        self.target_embedding.build(token_ids_shape)
-        self.attention.build((None, None, self.hidden_dim), (None, None, self.encoder_dim))
+        build_once(self.target_embedding, token_ids_shape)
+        build_once(self.attention, (None, None, self.hidden_dim), (None, None, self.encoder_dim))
         context_dim = self.attention.compute_output_shape(
             (None, None, self.hidden_dim), (None, None, self.encoder_dim)
         )[-1]
         parts = [(None, self.hidden_dim), (None, context_dim)]
         if self.readout_embedding:
             parts.append((None, self.embedding_dim))
-        self.readout.build(parts)
+        build_once(self.readout, parts)
         self.readout_dim = self.readout.compute_output_shape(parts)[-1]
         if self.output_projection is not None:
-            self.output_projection.build((None, self.readout_dim))
+            build_once(self.output_projection, (None, self.readout_dim))
         width = self.embedding_dim
         if self.attends_first:
             width += context_dim
@@ -263,6 +267,30 @@ class RNNDecoder(keras.layers.Layer):
         readouts = keras.KerasTensor((*token_ids.shape, self.readout_dim), self.compute_dtype)
         shape = (token_ids.shape[0], self.attention.num_heads, token_ids.shape[1], encoder_outputs.shape[1])
         return readouts, keras.KerasTensor(shape, "float32")
+
+    @classmethod
+    def from_config(cls, config):
+        """Make a layer of what `get_config` gave."""
+        return cls(**deserialize_layers(config, "attention", "target_embedding", "readout", "output_projection"))
+
+    def get_config(self):
+        """Return the arguments of the constructor."""
+        return {
+            **super().get_config(),
+            "attention": serialize_layer(self.attention),
+            "target_embedding": serialize_layer(self.target_embedding),
+            "readout": serialize_layer(self.readout),
+            "output_projection": serialize_layer(self.output_projection),
+            "embedding_dim": self.embedding_dim,
+            "encoder_dim": self.encoder_dim,
+            "cell": self.cell,
+            "hidden_dim": self.hidden_dim,
+            "num_layers": len(self.cells),
+            "attention_query": self.attention_query,
+            "input_feeding": self.input_feeding,
+            "readout_embedding": self.readout_embedding,
+            "dropout": self.embedding_dropout.rate,
+        }
 
 
 def _time_major(x):

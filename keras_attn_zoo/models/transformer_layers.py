@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_attn_zoo.layers.dropout import Dropout
 from keras_attn_zoo.layers.products import Dense
+from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 
 NORMALIZATIONS = ("post", "pre")
 
@@ -17,20 +18,24 @@ class TransformerLayer(keras.layers.Layer):
 
     for every part f, in order; the last one is f(x) = W_2 dropout(relu(W_1 x + b_1)) + b_2.
 
+    `parts` names the attentions of a subclass, which are attributes and arguments of these names.
+
     Args:
         width, ffn_dim: width of the model and of the network's hidden layer.
         normalization: "post" or "pre".
         dropout, activation_dropout: rates on what a part adds, and on the hidden layer.
     """
 
-    def __init__(self, width, ffn_dim, normalization, dropout, activation_dropout, parts, **kwargs):
+    parts = ()
+
+    def __init__(self, width, ffn_dim, normalization, dropout, activation_dropout, **kwargs):
         super().__init__(**kwargs)
         self.width = width
         self.normalization = normalization
         policy = self.dtype_policy
         self.norms = {
             part: keras.layers.LayerNormalization(epsilon=1e-5, dtype=policy, name=f"{part}_norm")
-            for part in (*parts, "ffn")
+            for part in (*self.parts, "ffn")
         }
         self.ffn_hidden = Dense(ffn_dim, activation="relu", dtype=policy, name="ffn_hidden")
         self.ffn_output = Dense(width, dtype=policy, name="ffn_output")
@@ -65,7 +70,25 @@ class TransformerLayer(keras.layers.Layer):
         [x] = self.around("ffn", x, network, training)
         return x
 
+    @classmethod
+    def from_config(cls, config):
+        """Make a layer of what `get_config` gave."""
+        return cls(**deserialize_layers(config, *cls.parts))
 
+    def get_config(self):
+        """Return the arguments of the constructor."""
+        return {
+            **super().get_config(),
+            **{part: serialize_layer(getattr(self, part)) for part in self.parts},
+            "width": self.width,
+            "ffn_dim": self.ffn_hidden.units,
+            "normalization": self.normalization,
+            "dropout": self.residual_dropout.rate,
+            "activation_dropout": self.activation_dropout.rate,
+        }
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class TransformerEncoderLayer(TransformerLayer):
     """Self-attention, then the feed-forward network; see `TransformerLayer`.
 
@@ -77,13 +100,15 @@ class TransformerEncoderLayer(TransformerLayer):
     None; out: x, scores `(batch, heads, source, source)`.
     """
 
+    parts = ("attention",)
+
     def __init__(self, attention, **kwargs):
-        super().__init__(parts=("attention",), **kwargs)
+        super().__init__(**kwargs)
         self.attention = attention
 
     def build(self, x_shape, padding_mask_shape=None, energies_shape=None):
         """Build attention, norms and network."""
-        self.attention.build((None, None, self.width))
+        build_once(self.attention, (None, None, self.width))
         self.build_shared()
 
     def call(self, x, padding_mask, energies=None, training=None):
@@ -102,6 +127,7 @@ class TransformerEncoderLayer(TransformerLayer):
         return keras.KerasTensor(x.shape, self.compute_dtype), keras.KerasTensor(scores, "float32")
 
 
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class TransformerDecoderLayer(TransformerLayer):
     """Causal self-attention, cross-attention, then the feed-forward network; see `TransformerLayer`.
 
@@ -115,16 +141,18 @@ class TransformerDecoderLayer(TransformerLayer):
     State of a step: `{"self": ..., "cross": ...}`, those of the attentions.
     """
 
+    parts = ("self_attention", "cross_attention")
+
     def __init__(self, self_attention, cross_attention, **kwargs):
-        super().__init__(parts=("self_attention", "cross_attention"), **kwargs)
+        super().__init__(**kwargs)
         self.self_attention = self_attention
         self.cross_attention = cross_attention
 
     def build(self, x_shape, encoded_shape=None, encoder_mask_shape=None, energies_shape=None):
         """Build attentions, norms and network."""
         shape = (None, None, self.width)
-        self.self_attention.build(shape)
-        self.cross_attention.build(shape, shape)
+        build_once(self.self_attention, shape)
+        build_once(self.cross_attention, shape, shape)
         self.build_shared()
 
     def call(self, x, encoded, encoder_mask, energies=None, training=None):

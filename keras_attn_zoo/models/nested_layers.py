@@ -1,0 +1,41 @@
+"""Layers that are made of layers, in their configurations."""
+
+import keras
+
+
+def serialize_layer(layer):
+    """Return the configuration of a layer that another one holds and builds, or None for None.
+
+    Example:
+        >>> serialize_layer(Readout("linear"))["class_name"]
+        'Readout'
+    """
+    if layer is None:
+        return None
+    config = keras.layers.serialize(layer)
+    # The layer around it builds it. Taken out in place: Keras marks what several layers share in this very dict.
+    config.pop("build_config", None)
+    return config
+
+
+def deserialize_layers(config, *names):
+    """Return a configuration with the layers of these names made; in a saved model, what was shared is shared again.
+
+    Example:
+        >>> deserialize_layers({"readout": serialize_layer(Readout("linear"))}, "readout")["readout"].kind
+        'linear'
+    """
+    return {
+        key: keras.layers.deserialize(value) if key in names and isinstance(value, dict) else value
+        for key, value in config.items()
+    }
+
+
+def build_once(layer, *shapes):
+    """Build a layer that several may hold, if nobody has yet.
+
+    Example:
+        >>> build_once(Readout("linear"), [(None, 3), (None, 5)])
+    """
+    if not layer.built:
+        layer.build(*shapes)
