@@ -12,6 +12,8 @@ from keras_attn_zoo.errors import UserError
 
 # The order of choice where several are installed.
 BACKENDS = ("jax", "tensorflow", "torch")
+# Modules that read Keras' configuration when they are imported: Keras' own, and TensorFlow's copy of it.
+READ_CONFIGURATION = ("keras.src.backend.config", "tensorflow.python.keras.backend")
 
 
 def choose_backend(name=None):
@@ -35,8 +37,10 @@ def choose_backend(name=None):
         'jax'
     """
     installed = [backend for backend in BACKENDS if importlib.util.find_spec(backend) is not None]
-    if name is None:
-        name = os.environ.get("KERAS_BACKEND")
+    # As Keras has it, an empty name is none.
+    source = ""
+    if name is None and (name := os.environ.get("KERAS_BACKEND") or None):
+        source = " in KERAS_BACKEND"
     if name is None:
         configured = _configured()
         chosen = configured in installed and configured != "tensorflow"
@@ -44,7 +48,7 @@ def choose_backend(name=None):
     if name is None:
         raise UserError("no backend is installed: pip install 'keras-attn-zoo[jax]' (or [tensorflow], [torch]).")
     if name not in BACKENDS:
-        raise UserError(f"unknown backend {name!r}: choose one of {', '.join(BACKENDS)}.")
+        raise UserError(f"unknown backend {name!r}{source}: choose one of {', '.join(BACKENDS)}.")
     if name not in installed:
         raise UserError(
             f"the backend {name} is not installed: pip install 'keras-attn-zoo[{name}]', "
@@ -55,12 +59,22 @@ def choose_backend(name=None):
     return name
 
 
+def configuration_file():
+    """Return the path of Keras' configuration file."""
+    return Path(os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras")) / "keras.json"
+
+
 def _configured():
-    home = Path(os.environ.get("KERAS_HOME", Path.home() / ".keras"))
     try:
-        return json.loads((home / "keras.json").read_text(encoding="utf-8")).get("backend")
-    except (OSError, ValueError, AttributeError):
+        return json.loads(configuration_file().read_text(encoding="utf-8")).get("backend")
+    except (OSError, ValueError, AttributeError, RecursionError):
         return None
+
+
+def is_out_of_memory(error):
+    """Return whether an error of a backend says that memory is exhausted."""
+    words = ("RESOURCE_EXHAUSTED", "ResourceExhausted", "can't allocate memory", "out of memory")
+    return any(word in f"{type(error).__name__}: {error}" for word in words)
 
 
 def _quieten(backend):
@@ -68,7 +82,7 @@ def _quieten(backend):
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     warnings.filterwarnings("ignore", module=r"(keras|keras_hub|jax|tensorflow|torch)\b.*")
     if backend == "jax":
-        cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "keras-attn-zoo" / "jax"
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "keras-attn-zoo" / "jax"
         os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache))
     if backend == "tensorflow":
         with _silent_standard_error():

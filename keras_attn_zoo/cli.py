@@ -1,10 +1,11 @@
 """The command `attn-zoo`: list systems, train, translate, evaluate, align, plot, and a demonstration."""
 
 import argparse
+import collections
 import contextlib
 import dataclasses
-import errno
-import os
+import itertools
+import signal
 import sys
 from pathlib import Path
 
@@ -13,8 +14,8 @@ from keras_attn_zoo.backends import BACKENDS, choose_backend
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.setting import Whole
 from keras_attn_zoo.experiments.settings import SETTINGS, parse_settings
+from keras_attn_zoo.process import Stoppable, check_arguments, drop_output, one_line, prepare_streams, reason
 
-INTERRUPTED = 130
 # Batches that are sorted by length before they are translated.
 WINDOW_BATCHES = 100
 
@@ -22,49 +23,83 @@ WINDOW_BATCHES = 100
 # Pieces that the recipes use too.
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser of options that are written out and given once; its errors are one line."""
+
+    def __init__(self, **kwargs):
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **kwargs)
+
+    def parse_known_args(self, args=None, namespace=None):
+        """See the base class."""
+        args = sys.argv[1:] if args is None else list(args)
+        given = collections.Counter(
+            argument.partition("=")[0] for argument in itertools.takewhile(lambda argument: argument != "--", args)
+        )
+        for option, action in self._option_string_actions.items():
+            if given[option] > 1 and action.nargs != 0 and not isinstance(action, argparse._AppendAction):
+                self.error(f"{option} was given {given[option]} times: give it once")
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message):
+        """Say what is wrong and end with status 2."""
+        self.exit(2, f"{self.prog}: error: {one_line(message)} (see {self.prog} --help)\n")
+
+
 def guarded(parser, action, arguments=None):
     """Parse a command line, choose the backend, run; turn bad input into one line and a status.
 
     Args:
-        parser: an `argparse.ArgumentParser` with the options of `add_backend_argument`.
+        parser: a `Parser` with the options of `add_backend_argument`.
         action: function of the parsed options, or None for the one that a subcommand has set.
-        arguments: the command line; by default that of the process.
+        arguments: the command line; by default that of the process, which then ends with the status.
 
     Returns:
-        the exit status: 0, 2 for bad input, 130 after Ctrl-C.
+        the exit status: 0; 2 for bad input, and for failures of the disk, of memory, of a library; 130, 143 or 129
+        after Ctrl-C, SIGTERM or SIGHUP.
     """
-    options, rest = parser.parse_known_args(arguments)
-    # argparse ends a list of positional arguments at the first option; what comes after options belongs to it too.
-    more = getattr(options, "list_argument", None)
-    if rest and (more is None or any(item.startswith("-") for item in rest)):
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
-    if rest:
-        setattr(options, more, [*getattr(options, more), *rest])
-    action = action or options.action
+    farewell = f"{parser.prog}: stopped. A training run resumes at its last round."
+    with Stoppable(farewell, last=arguments is None) as stoppable:
+        try:
+            prepare_streams()
+            status = _run(parser, action, sys.argv[1:] if arguments is None else arguments)
+        except BrokenPipeError:
+            drop_output()
+            status = 0
+        except BaseException as error:
+            if stoppable.signal is None and isinstance(error, KeyboardInterrupt):
+                stoppable.signal = signal.SIGINT
+            text = None if stoppable.signal else reason(error)
+            if text is None and stoppable.signal is None:
+                raise
+            if isinstance(error, OSError):
+                drop_output()
+            if text is not None:
+                print(f"{parser.prog}: error: {text}", file=sys.stderr)
+            status = 2
+        if stoppable.signal is not None:
+            # Whatever a library has made of the interrupt.
+            stoppable.say_farewell()
+            status = 128 + stoppable.signal
+        return status
+
+
+def _run(parser, action, arguments):
+    check_arguments(arguments)
     try:
+        options, rest = parser.parse_known_args(arguments)
+        # argparse ends a list of positional arguments at the first option; what comes after options belongs to it too.
+        more = getattr(options, "list_argument", None)
+        end = rest.index("--") if "--" in rest else len(rest)
+        if rest and (more is None or any(item.startswith("-") for item in rest[:end])):
+            dashed = "" if more is None else "; -- goes before what begins with a dash and is not an option"
+            parser.error(f"unrecognized arguments: {' '.join(rest)}{dashed}")
+        if rest:
+            setattr(options, more, [*getattr(options, more), *rest[:end], *rest[end + 1 :]])
         choose_backend(options.backend)
-        return action(options) or 0
-    except UserError as error:
-        print(f"{parser.prog}: error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print(f"\n{parser.prog}: stopped. A training run resumes at its last round.", file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:
-        _drop_output()
-        return 0
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT, errno.EPERM):
-            raise
-        _drop_output()
-        place = f" {error.filename}" if error.filename else ""
-        print(f"{parser.prog}: error: cannot write{place}: {error.strerror}.", file=sys.stderr)
-        return 2
-
-
-def _drop_output():
-    """Leave nothing that Python would try to write once more when it exits."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return (action or options.action)(options) or 0
+    finally:
+        # While an error can still be told.
+        sys.stdout.flush()
 
 
 def say(text):
@@ -193,7 +228,6 @@ def _train(options):
 
 def _translate(options):
     from keras_attn_zoo.data.corpus import read_windows
-    from keras_attn_zoo.experiments.run import load_translator
 
     if options.sentences and options.input:
         raise UserError("sentences and --input: give one of them.")
@@ -203,6 +237,9 @@ def _translate(options):
         windows = [options.sentences]
     else:
         windows = read_windows(options.input or "-", WINDOW_BATCHES * options.batch_size)
+
+    from keras_attn_zoo.experiments.run import load_translator
+
     translator = load_translator(
         options.model, options.beams, options.length_penalty, options.top_k, options.max_tokens
     )
@@ -439,7 +476,7 @@ def _plot_top_k(options):
 
 def build_parser():
     """Return the parser of `attn-zoo`."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="attn-zoo",
         description="Use, compare and look inside attention mechanisms for translation.",
         epilog="examples:\n"
@@ -447,7 +484,6 @@ def build_parser():
         "  attn-zoo train --system bahdanau --train train.de train.en --run runs/bahdanau\n"
         '  attn-zoo translate runs/bahdanau "Guten Morgen."\n'
         "  attn-zoo COMMAND --help",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {keras_attn_zoo.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -458,7 +494,6 @@ def build_parser():
             help=summary,
             description=summary[0].upper() + summary[1:] + ".",
             epilog="examples:\n" + "\n".join(f"  {line}" for line in examples),
-            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         sub.set_defaults(action=action, list_argument=list_argument)
         add_backend_argument(sub)

@@ -56,15 +56,17 @@ def word_count(text):
 def _open_bytes(path):
     """Open a plain or gzip file, or standard input, told apart by the first two bytes."""
     with contextlib.ExitStack() as stack:
-        if path == _STANDARD_INPUT:
-            if sys.stdin is None or sys.stdin.closed:
-                raise UserError("standard input is closed: give a file, or sentences.")
-            stream = sys.stdin.buffer
-        else:
-            stream = stack.enter_context(open(path, "rb"))
+        stream = sys.stdin.buffer if path == _STANDARD_INPUT else stack.enter_context(open(path, "rb"))
         if stream.peek(2)[:2] == _GZIP_MAGIC:
             stream = stack.enter_context(io.BufferedReader(gzip.GzipFile(fileobj=stream)))
         yield stream
+
+
+def _check_source(path):
+    if path != _STANDARD_INPUT:
+        check_file(path, streams=True)
+    elif sys.stdin is None or sys.stdin.closed:
+        raise UserError("standard input is closed: give a file, or sentences.")
 
 
 def _cannot_read(path, error):
@@ -156,8 +158,7 @@ def read_lines(path):
         >>> list(read_lines("/tmp/text.de"))
         ['ein Haus', 'ein Hund']
     """
-    if path != _STANDARD_INPUT:
-        check_file(path, streams=True)
+    _check_source(path)
     return map(normalise, _decoded_lines(path))
 
 
@@ -183,8 +184,7 @@ def read_windows(path, size):
         >>> list(read_windows("/tmp/text.de", 2))
         [['eins', 'zwei'], ['drei']]
     """
-    if path != _STANDARD_INPUT:
-        check_file(path, streams=True)
+    _check_source(path)
     return _windows(path, size)
 
 

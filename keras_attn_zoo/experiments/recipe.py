@@ -1,6 +1,5 @@
 """What the recipes share: train named systems on one corpus, score them, set the table beside the paper's."""
 
-import argparse
 import dataclasses
 from pathlib import Path
 
@@ -49,9 +48,9 @@ def run_recipe(recipe, description, arguments=None):
     Returns:
         the exit status.
     """
-    from keras_attn_zoo.cli import add_backend_argument, add_corpus_arguments, add_override_argument, guarded
+    from keras_attn_zoo.cli import Parser, add_backend_argument, add_corpus_arguments, add_override_argument, guarded
 
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=description)
     parser.add_argument("--out", type=Path, required=True, help="folder of the runs; a run that stands there resumes")
     parser.add_argument(
         "--systems",

@@ -1,0 +1,199 @@
+"""What a command shares with its process: signals, standard streams, arguments, and failures that are not its own."""
+
+import contextlib
+import errno
+import io
+import os
+import select
+import signal
+import sys
+import threading
+import traceback
+
+from keras_attn_zoo.backends import READ_CONFIGURATION, configuration_file, is_out_of_memory
+from keras_attn_zoo.errors import UserError
+
+# What asks a process to stop: Ctrl-C, a scheduler or a container, a terminal that was closed.
+_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+# Seconds in which a process that was told to stop does so, or is ended.
+GRACE = 5.0
+_CANNOT_WRITE = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT, errno.EPERM, errno.EBADF, errno.EFBIG)
+_LONGEST_MESSAGE = 4000
+
+
+class Stoppable:
+    """Have signals stop what runs in this context: the first raises `KeyboardInterrupt`, the second ends the process.
+
+    Libraries lose an interrupt now and then, in a destructor or while they compile: what still runs `GRACE` seconds
+    after the first signal is ended too.
+
+    Args:
+        farewell: what is said then, a line of text.
+        last: whether the process ends after this context: signals are then left to the system, which says nothing.
+
+    Attributes:
+        signal: the number of the signal that came; None so far.
+    """
+
+    def __init__(self, farewell, last=False):
+        self.farewell, self.last = farewell, last
+        self.signal = None
+        self._said = False
+        self._former = {}
+
+    def __enter__(self):
+        """Take the signals."""
+        # Only the main thread may; and what ignores a signal, as `nohup` has it do, goes on doing so.
+        if threading.current_thread() is threading.main_thread():
+            self._former = {
+                number: signal.signal(number, self._stop)
+                for number in _SIGNALS
+                if signal.getsignal(number) not in (signal.SIG_IGN, None)
+            }
+            self._read, self._write = os.pipe()
+            os.set_blocking(self._write, False)
+            self._former_descriptor = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+            self._former_hook, sys.unraisablehook = sys.unraisablehook, self._unraisable
+            self._watcher = threading.Thread(target=self._watch, daemon=True)
+            self._watcher.start()
+        return self
+
+    def __exit__(self, *_):
+        """Give the signals back."""
+        for number, handler in self._former.items():
+            signal.signal(number, signal.SIG_DFL if self.last else handler)
+        if self._former:
+            sys.unraisablehook = self._former_hook
+            signal.set_wakeup_fd(self._former_descriptor)
+            os.close(self._write)
+            self._watcher.join()
+            os.close(self._read)
+
+    def say_farewell(self):
+        """Say that the process was stopped, once."""
+        if not self._said:
+            self._said = True
+            print(f"\n{self.farewell}", file=sys.stderr, flush=True)
+
+    def _stop(self, number, frame):
+        if self.signal is None:
+            self.signal = number
+            raise KeyboardInterrupt
+
+    def _watch(self):
+        """End the process at the second signal, whatever its main thread is busy with."""
+        first = None
+        while select.select([self._read], [], [], None if first is None else GRACE)[0]:
+            if not (number := os.read(self._read, 1)):
+                return
+            if number[0] in _SIGNALS:
+                if first is not None:
+                    break
+                first = number[0]
+        self._leave(first)
+
+    def _unraisable(self, what):
+        """End the process where Python would print an interrupt and forget it."""
+        if self.signal is not None and issubclass(what.exc_type, KeyboardInterrupt):
+            self._leave(self.signal)
+        else:
+            self._former_hook(what)
+
+    def _leave(self, number):
+        self.say_farewell()
+        os._exit(128 + number)
+
+
+def prepare_streams():
+    """Have text written in UTF-8, whatever the locale, and open what is closed, so that no file takes its number.
+
+    Raises:
+        UserError: the standard output is closed.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    if sys.stdout is None:
+        raise UserError("standard output is closed: send it to a file, or to /dev/null.")
+
+
+def drop_output():
+    """Leave nothing that Python would try to write once more when it exits."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def check_arguments(arguments):
+    """Raise where an argument is not text.
+
+    Raises:
+        UserError: an argument is not UTF-8, or contains a NUL character.
+    """
+    for number, argument in enumerate(arguments, start=1):
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise UserError(f"argument {number} is not UTF-8: {argument!r}. Convert it, or rename the file.") from None
+        if "\0" in argument:
+            raise UserError(f"argument {number} contains a NUL character: {argument!r}.")
+
+
+def one_line(text):
+    """Return a message as one line that a terminal shows as it is.
+
+    Example:
+        >>> one_line("no file 'a\\nb'")
+        "no file 'a\\\\nb'"
+    """
+    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text.strip())
+    return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}..."
+
+
+def reason(error):
+    """Return the line that tells a user of an error, or None where it is an error of the program.
+
+    Args:
+        error: an exception: bad input, or a failure of the disk, of memory, or of a library that was imported.
+    """
+    if isinstance(error, UserError):
+        return one_line(str(error))
+    summary = one_line(f"{type(error).__name__}: {error}".strip().splitlines()[0].rstrip(" :."))
+    if (package := _failed_import(error)) is not None:
+        if any(name in READ_CONFIGURATION for name, _ in _frames(error)):
+            return f"Keras cannot use its configuration {configuration_file()} ({summary}): correct or remove it."
+        return f"cannot import {package} ({summary}): install it anew, or choose another backend with --backend."
+    if isinstance(error, MemoryError) or is_out_of_memory(error):
+        return f"out of memory ({summary}): take smaller batches, fewer beams, a smaller model, or shorter sentences."
+    if isinstance(error, OSError) and error.errno is not None:
+        action = "write" if error.errno in _CANNOT_WRITE else "use"
+        place = f" {error.filename}" if error.filename else ""
+        return one_line(f"cannot {action}{place}: {error.strerror}.")
+    if isinstance(error, UnicodeEncodeError) and sys.getfilesystemencoding() != "utf-8":
+        return f"{summary}: set a UTF-8 locale, such as LC_ALL=C.UTF-8."
+    return None
+
+
+def _frames(error):
+    """Yield module and function of what an error came through, the outermost first."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        yield frame.f_globals.get("__name__", ""), frame.f_code.co_name
+
+
+def _failed_import(error):
+    """Name the package that could not be imported, or None where an error is not of that kind."""
+    ours = __package__.partition(".")[0]
+    names = [name for name, function in _frames(error) if function == "<module>"]
+    if isinstance(error, ImportError):
+        names.append(error.name or "")
+    packages = [name.partition(".")[0] for name in names]
+    return next((name for name in packages if name not in (ours, "__main__", "")), None)
