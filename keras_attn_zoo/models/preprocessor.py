@@ -54,6 +54,10 @@ class TranslationPreprocessor(keras_hub.models.Seq2SeqLMPreprocessor):
         """Nothing to build: packing is done in NumPy."""
         self.built = True
 
+    def __call__(self, *args, **kwargs):
+        """Call without Keras in between, which would wrap an error of one line in several."""
+        return self.call(*args, **kwargs)
+
     def call(self, x, y=None, sample_weight=None):
         """Return inputs, labels and weights of sentence pairs."""
         sources, targets = _pairs(x)

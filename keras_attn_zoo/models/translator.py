@@ -224,8 +224,7 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
         """Run the preprocessor over strings; leave everything else alone."""
         if isinstance(x, dict) and "encoder_text" in x:
             self._check_preprocessor()
-            # Called as a layer, Keras would wrap its errors.
-            return self.preprocessor.call(x)
+            return self.preprocessor(x)
         return x, y, sample_weight
 
     # Search.

@@ -77,7 +77,7 @@ def test_a_sentence_takes_all_tokens_but_one_and_no_more(side, number):
     texts[side][number - 1] = by_length[tiny.LENGTH - 1]
     preprocessor(texts)
     texts[side][number - 1] = by_length[tiny.LENGTH]
-    with pytest.raises(UserError, match=rf"sentence {number} has 16 tokens, more than the 15"):
+    with pytest.raises(UserError, match=rf"^sentence {number} has 16 tokens, more than the 15"):
         preprocessor(texts)
 
 
