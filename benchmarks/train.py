@@ -17,6 +17,7 @@ import numpy as np
 
 from keras_attn_zoo.cli import add_override_argument
 from keras_attn_zoo.experiments.run import BODIES
+from keras_attn_zoo.experiments.settings import parse_settings
 from keras_attn_zoo.experiments.systems import SYSTEMS
 from keras_attn_zoo.experiments.table import markdown_table
 from keras_attn_zoo.models import Translator
@@ -77,7 +78,7 @@ def main():
     options = parser.parse_args()
     rows, baseline = [], None
     for name in options.systems:
-        model, first = translator(SYSTEMS[name].override(**options.set), options)
+        model, first = translator(SYSTEMS[name].override(**parse_settings(options.set)), options)
         baseline = baseline or model
         seconds = in_turn([baseline, model] if model is not baseline else [model], options)
         of_baseline, step = seconds[0], seconds[-1]

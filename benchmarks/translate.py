@@ -18,6 +18,7 @@ import numpy as np
 from keras_attn_zoo.cli import add_override_argument
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.experiments.run import BODIES
+from keras_attn_zoo.experiments.settings import parse_settings
 from keras_attn_zoo.experiments.systems import SYSTEMS
 from keras_attn_zoo.experiments.table import markdown_table
 from keras_attn_zoo.models import Translator
@@ -62,7 +63,7 @@ def main():
     columns = [(batch, beams) for batch in options.batch for beams in options.beams]
     models = {}
     for name in options.systems:
-        system = SYSTEMS[name].override(**options.set)
+        system = SYSTEMS[name].override(**parse_settings(options.set))
         models[name] = Translator(BODIES[system.body](options.vocabulary, options.vocabulary, **system.backbone))
     cells, compilation = {name: [] for name in models}, dict.fromkeys(models, 0.0)
     for batch, beams in columns:
