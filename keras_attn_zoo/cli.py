@@ -12,6 +12,7 @@ from pathlib import Path
 import keras_attn_zoo
 from keras_attn_zoo.backends import BACKENDS, choose_backend
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.run_folder import check_name
 from keras_attn_zoo.experiments.setting import Whole
 from keras_attn_zoo.experiments.settings import SETTINGS, parse_settings
 from keras_attn_zoo.process import Stoppable, check_arguments, drop_output, one_line, prepare_streams, reason
@@ -524,7 +525,12 @@ def build_parser():
         )
 
     def name_argument(sub):
-        sub.add_argument("--name", default="test", help="of the test set, in the run folder (default: test)")
+        sub.add_argument(
+            "--name",
+            type=_checked(check_name),
+            default="test",
+            help="of the test set, in the run folder (default: test)",
+        )
 
     def picture_argument(sub):
         sub.add_argument("--output", type=Path, required=True, metavar="FILE", help="picture: .png, .pdf or .svg")
@@ -745,10 +751,15 @@ def build_parser():
 
 def _typed(setting):
     """Return a function that reads an option as it reads a setting."""
+    return _checked(setting.parse)
+
+
+def _checked(function):
+    """Return a function for the type of an option, which raises as argparse wants it."""
 
     def read(text):
         try:
-            return setting.parse(text)
+            return function(text)
         except UserError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
 

@@ -189,6 +189,21 @@ def test_evaluate_a_run_on_other_text(attn_zoo, trained, tmp_path):
     assert attn_zoo("evaluate", trained, "--name", "other", "--stored") == (0, output, "")
 
 
+@pytest.mark.parametrize("name", ["../other", "/tmp/other", "a/b", "..", ".", "", "a\nb", "a\\b", "a" * 201])
+def test_names_of_test_sets_stay_in_the_run_folder(attn_zoo, trained, tmp_path, capsys, name):
+    (tmp_path / "t.tsv").write_text("rot haus\thouse red\n")
+    before = {path: path.stat().st_mtime_ns for path in trained.parent.rglob("*")}
+    with pytest.raises(SystemExit) as stopped:
+        attn_zoo("evaluate", trained, "--test", tmp_path / "t.tsv", "--name", name)
+    error = capsys.readouterr().err
+    assert stopped.value.code == 2 and "cannot name a test set" in error and error.count("\n") == 1
+    run = RunFolder(trained)
+    for entrance in (run.hypotheses, run.references, run.alignment, run.picture, lambda name: run.add_scores(name, {})):
+        with pytest.raises(UserError, match="cannot name a test set"):
+            entrance(name)
+    assert before == {path: path.stat().st_mtime_ns for path in trained.parent.rglob("*")}
+
+
 def test_evaluate_counts_of_positions_one_row_each(attn_zoo, trained, corpus, tmp_path, monkeypatch):
     measured = []
 

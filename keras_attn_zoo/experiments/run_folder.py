@@ -24,6 +24,10 @@ _PACKAGES = [
 ]
 
 
+# File systems take 255; what is written aside has a suffix.
+_LONGEST_NAME = 200
+
+
 class RunFolder:
     """Paths of a run folder.
 
@@ -63,19 +67,22 @@ class RunFolder:
 
     def hypotheses(self, name):
         """File of the translations of a test set."""
-        return self.path / "hypotheses" / f"{name}.txt"
+        return self._file("hypotheses", name, ".txt")
 
     def references(self, name):
         """File of the given translations of a test set."""
-        return self.path / "references" / f"{name}.txt"
+        return self._file("references", name, ".txt")
 
     def alignment(self, name):
         """File of the word alignments of a test set."""
-        return self.path / "alignments" / f"{name}.align"
+        return self._file("alignments", name, ".align")
 
     def picture(self, name):
         """File of a picture."""
-        return self.path / "pictures" / f"{name}.png"
+        return self._file("pictures", name, ".png")
+
+    def _file(self, part, name, suffix):
+        return self.path / part / f"{check_name(name)}{suffix}"
 
     def check_free(self, resume=False, beside=()):
         """Raise where a run cannot begin here, before anything is written.
@@ -140,8 +147,32 @@ class RunFolder:
         return read_json(self.scores) if self.scores.exists() else {}
 
     def add_scores(self, name, scores):
-        """Add the scores of a test set, in place of earlier ones of that name."""
+        """Add the scores of a test set, in place of earlier ones of that name.
+
+        Raises:
+            UserError: the name cannot be that of a file.
+        """
+        check_name(name)
         write_json(self.scores, {**self.read_scores(), name: scores})
+
+
+def check_name(name):
+    """Return the name of a test set; raise where no file of a run folder can have it.
+
+    Raises:
+        UserError: it is empty, too long, or would lead out of the folder.
+
+    Example:
+        >>> check_name("newstest2014")
+        'newstest2014'
+    """
+    fits = 0 < len(name.encode(errors="replace")) <= _LONGEST_NAME and name.isprintable()
+    if not fits or name in (".", "..") or {"/", "\\"} & set(name):
+        raise UserError(
+            f"{name[:80]!r} cannot name a test set: a name has no slash, no control character, and up to "
+            f"{_LONGEST_NAME} bytes."
+        )
+    return name
 
 
 def environment():
