@@ -2,6 +2,8 @@
 
 import keras
 
+from keras_attn_zoo.models.downloads import downloading
+
 
 class PresetLoading:
     """Mixin before a KerasHub class: a preset is loaded in today's dtype policy, whatever it was saved in.
@@ -14,4 +16,5 @@ class PresetLoading:
         """Load a preset; see the base class. `dtype` is by default the dtype policy that Keras is set to."""
         if kwargs.get("dtype") is None:
             kwargs["dtype"] = keras.config.dtype_policy()
-        return super().from_preset(preset, load_weights, **kwargs)
+        with downloading(str(preset)):
+            return super().from_preset(preset, load_weights, **kwargs)

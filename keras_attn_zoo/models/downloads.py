@@ -1,0 +1,116 @@
+"""Presets that a hub has: which addresses can be used, and what is said where the network fails."""
+
+import contextlib
+import importlib.util
+import threading
+import urllib.parse
+
+from keras_attn_zoo.errors import UserError
+
+# The package that fetches what has such an address.
+PACKAGES = {"hf": "huggingface_hub", "kaggle": "kagglehub", "modelscope": "modelscope", "gs": "tensorflow"}
+# Seconds in which a server has to answer.
+PATIENCE = 5.0
+# How the libraries call it when a server cannot be reached; they share no class.
+_OF_NETWORK = {
+    "ConnectError",
+    "ConnectTimeout",
+    "ConnectionError",
+    "LocalEntryNotFoundError",
+    "OfflineModeIsEnabled",
+    "ReadTimeout",
+    "Timeout",
+    "gaierror",
+}
+_HOSTS = {"kaggle": "www.kaggle.com", "modelscope": "www.modelscope.cn", "gs": "storage.googleapis.com"}
+
+
+@contextlib.contextmanager
+def downloading(preset):
+    """Have a preset fetched that is not in a folder; where its hub does not answer, it is taken from the cache.
+
+    The libraries try for half a minute, at every file, and then say that there is no such file.
+
+    Args:
+        preset: a folder, for which this does nothing, or an address such as `hf://user/preset`.
+
+    Raises:
+        UserError: an address that cannot be used, or not without another package; there is no such preset; the hub
+            cannot be reached, and there is no copy in the cache.
+
+    Example:
+        >>> with downloading("hf://user/preset"):  # doctest: +SKIP
+        ...     get_file("hf://user/preset", "config.json")
+    """
+    scheme, separator, address = preset.partition("://")
+    if not separator:
+        yield
+        return
+    if scheme not in PACKAGES:
+        known = ", ".join(f"{name}://" for name in PACKAGES)
+        raise UserError(f"{preset} cannot be fetched: give a folder, or an address that begins with {known}.")
+    package = PACKAGES[scheme]
+    if importlib.util.find_spec(package) is None:
+        raise UserError(f"{preset} needs the package {package}, which is not installed, or not with this backend.")
+    with _cache_where_nobody_answers(preset, address) if scheme == "hf" else contextlib.nullcontext():
+        try:
+            yield
+        except Exception as error:
+            names = {type(cause).__name__ for cause in _causes(error)}
+            if names & _OF_NETWORK:
+                raise UserError(_unreachable(preset, scheme)) from error
+            if "RepositoryNotFoundError" in names or "GatedRepoError" in names:
+                raise UserError(f"there is no {preset}, or it is private: check the name, or log in there.") from error
+            raise
+
+
+@contextlib.contextmanager
+def _cache_where_nobody_answers(preset, address):
+    from huggingface_hub import constants, hf_hub_url, try_to_load_from_cache
+    from huggingface_hub.utils import HFValidationError, validate_repo_id
+
+    try:
+        validate_repo_id(address)
+    except HFValidationError:
+        raise UserError(f"{preset} is not of the form hf://USER/PRESET: check the name.") from None
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = before or not _answers(hf_hub_url(address, "config.json"))
+    try:
+        if constants.HF_HUB_OFFLINE and not isinstance(try_to_load_from_cache(address, "config.json"), str):
+            raise UserError(_unreachable(preset, "hf"))
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
+
+
+def _answers(url):
+    """Whether a server says anything, be it that there is no such file."""
+    from huggingface_hub.utils import get_session
+
+    heard = []
+
+    def ask():
+        with contextlib.suppress(Exception):
+            heard.append(get_session().head(url, timeout=PATIENCE))
+
+    # A thread, since names are resolved without a limit of time.
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(2 * PATIENCE)
+    return bool(heard)
+
+
+def _unreachable(preset, scheme):
+    if scheme == "hf":
+        from huggingface_hub import constants
+
+        host = urllib.parse.urlsplit(constants.ENDPOINT).netloc
+    else:
+        host = _HOSTS[scheme]
+    return f"cannot reach {host} for {preset}, and no copy of it is in the cache: check the network."
+
+
+def _causes(error):
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__

@@ -1,0 +1,141 @@
+"""Presets of a hub, where the network fails: a hub on this machine that is shut, stalls, or has nothing."""
+
+import http.server
+import re
+import shutil
+import socket
+import threading
+import time
+
+import pytest
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.run import load_translator
+from keras_attn_zoo.models import downloads
+from keras_attn_zoo.models.downloads import downloading
+
+constants = pytest.importorskip("huggingface_hub.constants")
+
+
+@pytest.fixture
+def hub(monkeypatch, tmp_path):
+    """Return a function that puts the hub at a port of this machine; the cache is empty."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(downloads, "PATIENCE", 0.3)
+
+    def at(port):
+        endpoint = f"http://127.0.0.1:{port}"
+        monkeypatch.setattr(constants, "ENDPOINT", endpoint)
+        monkeypatch.setattr(
+            constants,
+            "HUGGINGFACE_CO_URL_TEMPLATE",
+            endpoint + "/{repo_id}/resolve/{revision}/{filename}",
+        )
+
+    return at
+
+
+@pytest.fixture
+def stalling():
+    """A port that takes connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.fixture
+def shut():
+    """A port that takes no connections: it was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+class Nothing(http.server.BaseHTTPRequestHandler):
+    """A hub without any repository."""
+
+    def do_HEAD(self):
+        self.send_response(404)
+        self.send_header("X-Error-Code", "RepoNotFound")
+        self.end_headers()
+
+    do_GET = do_HEAD
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def empty():
+    """A port behind which there is a hub without any repository."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Nothing) as server:
+        threading.Thread(target=server.serve_forever).start()
+        yield server.server_port
+        server.shutdown()
+
+
+@pytest.mark.parametrize("state", ["shut", "stalling"])
+def test_a_hub_that_does_not_answer_is_named_within_seconds(hub, request, state):
+    port = request.getfixturevalue(state)
+    hub(port)
+    began = time.monotonic()
+    with pytest.raises(UserError, match=f"cannot reach 127.0.0.1:{port} for hf://user/preset.*: check the network"):
+        load_translator("hf://user/preset")
+    assert time.monotonic() - began < 5
+    assert not constants.HF_HUB_OFFLINE
+
+
+def test_a_cached_preset_needs_no_network(hub, shut, trained, tmp_path):
+    hub(shut)
+    commit = "0" * 40
+    repository = tmp_path / "cache" / "models--user--preset"
+    shutil.copytree(trained / "best", repository / "snapshots" / commit)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(commit)
+    began = time.monotonic()
+    expected = load_translator(trained / "best").translate(["rot haus"])
+    assert load_translator("hf://user/preset").translate(["rot haus"]) == expected
+    assert time.monotonic() - began < 60
+
+
+def test_a_preset_that_there_is_not(hub, empty):
+    hub(empty)
+    with pytest.raises(UserError, match="there is no hf://user/preset, or it is private"):
+        load_translator("hf://user/preset")
+
+
+@pytest.mark.parametrize(
+    ("preset", "text"),
+    [
+        ("http://x/y", "http://x/y cannot be fetched: give a folder, or an address that begins with hf://, kaggle://"),
+        ("nix://user/preset", "cannot be fetched"),
+        ("HF://user/preset", "cannot be fetched"),
+        ("hf://", "not of the form hf://USER/PRESET"),
+        ("hf://a/b/c", "not of the form hf://USER/PRESET"),
+        ("hf://../../etc", "not of the form hf://USER/PRESET"),
+    ],
+)
+def test_addresses_that_cannot_be_used(hub, shut, preset, text):
+    hub(shut)
+    with pytest.raises(UserError, match=re.escape(text)):
+        load_translator(preset)
+
+
+def test_a_package_that_is_not_there(monkeypatch):
+    monkeypatch.setitem(downloads.PACKAGES, "modelscope", "no_such_package")
+    with pytest.raises(UserError, match="modelscope://a/b needs the package no_such_package"):
+        load_translator("modelscope://a/b")
+
+
+def test_errors_of_the_network_are_told_from_others():
+    with (
+        pytest.raises(UserError, match=r"cannot reach www\.kaggle\.com for kaggle://a/b/keras/c"),
+        downloading("kaggle://a/b/keras/c"),
+    ):
+        try:
+            raise socket.gaierror(-3, "Temporary failure in name resolution")
+        except OSError:
+            raise ValueError("Max retries exceeded") from None
+    with pytest.raises(ValueError, match="damaged") as caught, downloading("kaggle://a/b/keras/c"):
+        raise ValueError("damaged")
+    assert not isinstance(caught.value, UserError)
+    with pytest.raises(KeyError), downloading("a_folder"):
+        raise KeyError
