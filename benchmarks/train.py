@@ -16,7 +16,7 @@ import keras
 import numpy as np
 
 from keras_attn_zoo.cli import add_override_argument
-from keras_attn_zoo.experiments.run import BODIES
+from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.settings import parse_settings
 from keras_attn_zoo.experiments.systems import SYSTEMS
 from keras_attn_zoo.experiments.table import markdown_table

@@ -143,6 +143,13 @@ def add_corpus_arguments(parser):
         help="of the random split, without --valid and --test",
     )
     group.add_argument("--embedded", action="store_true", help="use the corpus that the package makes itself")
+    group.add_argument(
+        "--max-tokens",
+        type=_typed(SETTINGS["Data"]["max_tokens"]),
+        metavar="N",
+        help="most subwords of a test sentence, where the model's weights know no limit (default: 1.25 times the "
+        "setting max_tokens)",
+    )
 
 
 def add_override_argument(parser):
@@ -199,15 +206,14 @@ def _demo(options):
 
 
 def _systems(options):
-    from keras_attn_zoo.experiments.run import count_parameters
+    from keras_attn_zoo.experiments.bodies import outline
     from keras_attn_zoo.experiments.systems import SYSTEMS
     from keras_attn_zoo.experiments.table import markdown_table
 
-    counts = count_parameters(SYSTEMS.values(), options.vocabulary_size)
-    rows = [
-        [name, "RNN" if system.body == "rnn" else "Transformer", f"{count:,}", system.source]
-        for (name, system), count in zip(SYSTEMS.items(), counts, strict=True)
-    ]
+    size, rows = options.vocabulary_size, []
+    for name, system in SYSTEMS.items():
+        count = outline(system, size, size, longest=256).parameters
+        rows.append([name, "RNN" if system.body == "rnn" else "Transformer", f"{count:,}", system.source])
     print(markdown_table(["system", "body", "parameters", "paper"], rows))
 
 
@@ -221,9 +227,10 @@ def _train(options):
     system = SYSTEMS[options.system]
     system = (small(system) if options.small else system).override(**parse_settings(options.set))
     corpus = corpus_from_options(options)
-    run = train_system(system, corpus, options.run, resume=options.resume, say=say)
-    score_run(run.path, corpus.splits.test, corpus.gold, progress=show_progress(len(corpus.splits.test)))
-    draw_run(run.path, corpus.splits.test, corpus.gold)
+    room = {"max_tokens": options.max_tokens}
+    run = train_system(system, corpus, options.run, resume=options.resume, say=say, **room)
+    score_run(run.path, corpus.splits.test, corpus.gold, progress=show_progress(len(corpus.splits.test)), **room)
+    draw_run(run.path, corpus.splits.test, corpus.gold, **room)
     print(results_table([run.path]))
 
 

@@ -68,13 +68,13 @@ SOURCE = "Bahar, sections 5 and 6"
 def transformer_entry(name, places, paper):
     """One of the paper's Transformers."""
     system = transformer(name, SOURCE, data=DATA, training=TRAINING, search=SEARCH, **places)
-    return Entry(system, paper)
+    return Entry(system, paper, None if name == "transformer" else "transformer")
 
 
 def rnn_entry(name, output, paper):
     """One of the paper's recurrent systems."""
     system = System(name, {**RNN_6_LAYERS, **output}, DATA, RNN_TRAINING, SEARCH, source=SOURCE)
-    return Entry(system, paper)
+    return Entry(system, paper, None if name == "rnn-attention" else "rnn-attention")
 
 
 RECIPE = Recipe(

@@ -79,6 +79,7 @@ RECIPE = Recipe(
         "luong": Entry(
             rnn("luong", "luong_general", "current_state", HALVING),
             {"BLEU": "42.3", "perplexity": "5.24", "accuracy": "71.7", "training": "4675", "translation": "584"},
+            baseline="bahdanau",
         ),
         "multi-head": Entry(
             of_transformer("multi-head", "multi_head"),
@@ -87,9 +88,12 @@ RECIPE = Recipe(
         "average": Entry(
             of_transformer("average", "average_without_ffn"),
             {"BLEU": "42.6", "perplexity": "4.73", "accuracy": "73.0", "training": "6824", "translation": "804"},
+            baseline="multi-head",
         ),
-        "average-without-gate": Entry(of_transformer("average-without-gate", "average_without_gate")),
-        "average-with-network": Entry(of_transformer("average-with-network", "average")),
+        "average-without-gate": Entry(
+            of_transformer("average-without-gate", "average_without_gate"), baseline="multi-head"
+        ),
+        "average-with-network": Entry(of_transformer("average-with-network", "average"), baseline="multi-head"),
     },
     default=("bahdanau", "luong", "multi-head", "average"),
     note="In brackets the paper's own figures: Tatoeba English-German, 255,817 sentence pairs, times in seconds, "

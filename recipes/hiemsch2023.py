@@ -86,11 +86,13 @@ ENTRIES = {
     "experiment-2": Entry(experiment("experiment-2", 5e-4, 256, 0.8)),
     "experiment-3": Entry(experiment("experiment-3", 5e-4, 128, 0.5)),
     "experiment-4": Entry(experiment("experiment-4", 1e-4, 128, 0.5), {"BLEU": "17.75", "perplexity": "88.2"}),
-    "uniform": Entry(experiment("uniform", 1e-4, 128, 0.5, "uniform"), {"BLEU": "12.09", "perplexity": "100.5"}),
+    "uniform": Entry(
+        experiment("uniform", 1e-4, 128, 0.5, "uniform"), {"BLEU": "12.09", "perplexity": "100.5"}, "experiment-4"
+    ),
     "bahdanau-plain": Entry(extended("bahdanau-plain", dropout=0.0)),
     "bahdanau-dropout": Entry(extended("bahdanau-dropout")),
-    "uniform-plain": Entry(extended("uniform-plain", "uniform", dropout=0.0)),
-    "uniform-dropout": Entry(extended("uniform-dropout", "uniform")),
+    "uniform-plain": Entry(extended("uniform-plain", "uniform", dropout=0.0), baseline="bahdanau-plain"),
+    "uniform-dropout": Entry(extended("uniform-dropout", "uniform"), baseline="bahdanau-dropout"),
     "bahdanau-decaying-forcing": Entry(
         extended("bahdanau-decaying-forcing", teacher_forcing=1.0, teacher_forcing_end=0.5, teacher_forcing_steps=2000)
     ),

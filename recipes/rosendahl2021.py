@@ -45,12 +45,14 @@ PAPER = {
     "expanded-key-value-3": {"BLEU": "35.7 dev", "TER": "51.5 dev"},
     "expanded-key-value-4": {"BLEU": "33.8 dev", "TER": "53.2 dev"},
 }
+BASELINE = "transformer"
 
 
 def entry(name, paper):
     """One of the paper's systems."""
     places, source = TRANSFORMER_ATTENTIONS[name]
-    return Entry(transformer(name, source, dropout=0.2, data=DATA, search=SEARCH, **places), paper)
+    system = transformer(name, source, dropout=0.2, data=DATA, search=SEARCH, **places)
+    return Entry(system, paper, None if name == BASELINE else BASELINE)
 
 
 RECIPE = Recipe(

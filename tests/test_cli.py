@@ -684,10 +684,8 @@ def test_backend_choice(monkeypatch, tmp_path):
         choose_backend("mxnet")
 
 
-def test_systems_with_their_parameters():
-    """In a process of its own: Keras would make the weights that were only counted."""
-    command = [sys.executable, "-m", "keras_attn_zoo.cli", "systems", "--vocabulary-size", "1000"]
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+def test_systems_with_their_parameters(attn_zoo):
+    _, output, _ = attn_zoo("systems", "--vocabulary-size", 1000)
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in output.splitlines()[2:]]
     assert [row[0] for row in rows] == list(SYSTEMS)
     counts = {row[0]: int(row[2].replace(",", "")) for row in rows}

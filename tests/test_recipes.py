@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_attn_zoo.experiments.run import BODIES
+from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.systems import SYSTEMS
 from keras_attn_zoo.experiments.table import COLUMNS
 
@@ -30,6 +30,8 @@ def test_entries_of_a_recipe(path):
     for name, entry in module.RECIPE.entries.items():
         assert entry.system.name == name
         assert set(entry.paper) <= set(COLUMNS)
+        assert entry.baseline != name
+        assert entry.baseline is None or entry.baseline in module.RECIPE.entries
         assert entry.system.from_dict(entry.system.to_dict()) == entry.system
         build(entry.system)
 

@@ -1,9 +1,11 @@
 """What the recipes share: train named systems on one corpus, score them, set the table beside the paper's."""
 
 import dataclasses
+import traceback
 from pathlib import Path
 
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.setting import shown
 from keras_attn_zoo.experiments.settings import System, parse_settings
 
 
@@ -14,10 +16,12 @@ class Entry:
     Attributes:
         system: the `System`.
         paper: the paper's figures, `{column: figure}`; empty where it reports none.
+        baseline: name of the system that the paper compares it with; None where it names none.
     """
 
     system: System
     paper: dict = dataclasses.field(default_factory=dict)
+    baseline: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,30 +71,68 @@ def run_recipe(recipe, description, arguments=None):
 
 
 def _run(recipe, options):
-    from keras_attn_zoo.cli import corpus_from_options, say, show_progress
-    from keras_attn_zoo.experiments.run import draw_run, score_run, train_system
+    from keras_attn_zoo.cli import corpus_from_options
     from keras_attn_zoo.experiments.run_folder import RunFolder
     from keras_attn_zoo.experiments.table import results_table
     from keras_attn_zoo.files import write_text
 
     for name in options.systems:
         if name not in recipe.entries:
-            raise UserError(f"unknown system {name!r}: choose of {', '.join(recipe.entries)}.")
-    systems = _systems([recipe.entries[name].system for name in options.systems], parse_settings(options.set))
-    folders = [options.out / name for name in options.systems]
+            raise UserError(f"unknown system {shown(name)}: choose of {', '.join(recipe.entries)}.")
+    names = list(dict.fromkeys(options.systems))
+    entries, folders = {name: recipe.entries[name] for name in names}, [options.out / name for name in names]
+    systems = _systems([entry.system for entry in entries.values()], parse_settings(options.set))
+    failed = {}
     if not options.table_only:
-        corpus = corpus_from_options(options)
-        for system, folder in zip(systems, folders, strict=True):
-            run = train_system(system, corpus, folder, options.out / "data", resume=True, say=say)
+        _check(systems, folders, options.max_tokens)
+        failed = _train(systems, folders, corpus_from_options(options), options)
+    if not failed or any(RunFolder(folder).read_scores() for folder in folders):
+        paper = {name: entry.paper for name, entry in entries.items()}
+        baselines = {options.out / name: options.out / one.baseline for name, one in entries.items() if one.baseline}
+        table = results_table(folders, paper=paper, baseline=baselines)
+        text = "\n\n".join(part for part in (f"# {recipe.title}", table, recipe.note) if part) + "\n"
+        write_text(options.out / "results.md", text)
+        print(text)
+    if failed:
+        reasons = "; ".join(f"{name} ({reason.rstrip('.')})" for name, reason in failed.items())
+        raise UserError(f"{len(failed)} of {len(names)} systems failed: {reasons}.")
+
+
+def _check(systems, folders, max_tokens):
+    """Raise where one of the systems cannot be trained, before the first one is."""
+    from keras_attn_zoo.experiments.run import check_system
+    from keras_attn_zoo.experiments.run_folder import RunFolder
+
+    for system, folder in zip(systems, folders, strict=True):
+        try:
+            check_system(system, max_tokens)
+            RunFolder(folder).check_free(resume=True)
+        except UserError as error:
+            raise UserError(f"{folder.name}: {error}") from None
+
+
+def _train(systems, folders, corpus, options):
+    """Train and score; return the reasons of the systems that failed, by name: they do not stop the others."""
+    from keras_attn_zoo.cli import say, show_progress
+    from keras_attn_zoo.experiments.run import draw_run, score_run, train_system
+
+    failed, room = {}, {"max_tokens": options.max_tokens}
+    for system, folder in zip(systems, folders, strict=True):
+        try:
+            run = train_system(system, corpus, folder, options.out / "data", resume=True, say=say, **room)
             if not run.read_scores():
-                score_run(folder, corpus.splits.test, corpus.gold, progress=show_progress(len(corpus.splits.test)))
-                draw_run(folder, corpus.splits.test, corpus.gold)
-    paper = {name: recipe.entries[name].paper for name in options.systems}
-    baseline = folders[0] if RunFolder(folders[0]).read_scores() else None
-    table = results_table(folders, paper=paper, baseline=baseline)
-    text = "\n\n".join(part for part in (f"# {recipe.title}", table, recipe.note) if part) + "\n"
-    write_text(options.out / "results.md", text)
-    print(text)
+                test, gold = corpus.splits.test, corpus.gold
+                score_run(folder, test, gold, progress=show_progress(len(test)), **room)
+                draw_run(folder, test, gold, **room)
+        except Exception as error:
+            reason = (str(error).strip().splitlines() or [""])[0]
+            if not isinstance(error, (UserError, OSError, MemoryError)):
+                # A defect: whoever looks for it needs to see where it is.
+                traceback.print_exception(error)
+                reason = f"{type(error).__name__}: {reason}"
+            say(f"{folder.name} failed: {reason}")
+            failed[folder.name] = reason
+    return failed
 
 
 def _systems(systems, settings):

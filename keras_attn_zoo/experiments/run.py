@@ -1,7 +1,6 @@
 """Train a system into a run folder, and score it there."""
 
 import dataclasses
-import inspect
 import math
 import time
 from pathlib import Path
@@ -19,33 +18,28 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import Alignment, write_alignments
 from keras_attn_zoo.evaluation.text_scores import score_text
 from keras_attn_zoo.evaluation.timing import CompilationClock
+from keras_attn_zoo.experiments.bodies import BODIES, body_arguments, longest_translation, outline
+from keras_attn_zoo.experiments.memory import check_memory
 from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.settings import SearchSettings
+from keras_attn_zoo.experiments.settings import SMALLEST_VOCABULARY, SearchSettings
 from keras_attn_zoo.experiments.word_alignment import align_words, score_links, sentence_picture
 from keras_attn_zoo.files import read_json, write_text
-from keras_attn_zoo.layers import get_attention
 from keras_attn_zoo.models import (
-    RNNBackbone,
-    TransformerBackbone,
     TranslationPreprocessor,
     TranslationTokenizer,
     Translator,
 )
-from keras_attn_zoo.models.attention_stack import AttentionStack
 from keras_attn_zoo.models.word_vectors import load_word_vectors
 from keras_attn_zoo.training.callbacks import BestPreset, ResumableState, RunLog, ValidationBLEU, read_log
 from keras_attn_zoo.training.progress import Progress
 from keras_attn_zoo.training.random_state import make_deterministic
 from keras_attn_zoo.training.schedules import HalvingSchedule, InverseSquareRoot, TeacherForcing
 
-BODIES = {"rnn": RNNBackbone, "transformer": TransformerBackbone}
 # How many sentences a run folder shows, and about how long they are.
 PICTURES, WORDS_OF_A_PICTURE = 3, 14
 # Sentences of a validation or test batch.
 EVALUATION_ROWS = 64
 _OF_REFERENCES = ("loss", "perplexity", "accuracy", "tokens")
-# A translation may be this much longer than the longest training sentence.
-ROOM_FOR_TRANSLATIONS = 1.25
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,15 +100,11 @@ class _Filtered:
         return iter(filter_pairs(self.pairs, self.pair_filter))
 
 
-def _longest_translation(max_tokens):
-    return math.ceil(max_tokens * ROOM_FOR_TRANSLATIONS)
-
-
 def build_translator(system, subword_paths, max_tokens):
     """Build a system's translator, with fresh weights drawn from the system's seed."""
     keras.utils.set_random_seed(system.seed)
     source, target = (Path(path).read_bytes() for path in subword_paths)
-    length = _longest_translation(max_tokens)
+    length = longest_translation(max_tokens)
     preprocessor = TranslationPreprocessor(
         TranslationTokenizer(source, config_file="source_tokenizer.json"),
         TranslationTokenizer(target),
@@ -124,37 +114,71 @@ def build_translator(system, subword_paths, max_tokens):
     backbone = BODIES[system.body](
         preprocessor.source_tokenizer.vocabulary_size(),
         preprocessor.tokenizer.vocabulary_size(),
-        **_body_arguments(system, length),
+        **body_arguments(system),
     )
     return Translator(backbone, preprocessor)
 
 
-def _body_arguments(system, longest):
-    """Arguments of a system's body, vocabularies left out; what has to know the longest sentence knows it."""
-    if system.body == "rnn":
-        return system.backbone
-    return {**system.backbone, "max_length": system.backbone.get("max_length") or longest}
+def check_system(system, max_tokens=None, say=lambda text: None):
+    """Raise where a system cannot be trained on this machine, or cannot translate as long as it has to.
 
-
-def count_parameters(systems, vocabulary_size):
-    """Count the weights of the bodies of several systems, without making them: the largest takes minutes.
-
-    To be asked for last: Keras makes them after all when it next leaves a stateless scope.
+    It takes a fraction of a second, makes no weights and reads no text; `train_system` begins with it.
 
     Args:
-        systems: `System` objects.
-        vocabulary_size: tokens of either side.
+        system: a `System`.
+        max_tokens: most tokens of a test sentence, see `train_system`.
+        say: function of a line of text; it is told how much memory the system takes.
 
-    Returns:
-        a list of numbers.
+    Raises:
+        UserError: mechanisms and sizes that do not fit together; more memory than the machine has; weights for
+            sentences shorter than they may be; no file of word vectors.
 
     Example:
-        >>> count_parameters([SYSTEMS["transformer"]], 8000)  # doctest: +SKIP
-        [48234496]
+        >>> check_system(SYSTEMS["transformer"].override(num_heads=7))  # doctest: +IGNORE_EXCEPTION_DETAIL
+        Traceback (most recent call last):
+        keras_attn_zoo.errors.UserError: a width of 512 is not divisible by 7 heads: take a multiple, ...
     """
-    with keras.StatelessScope(initialize_variables=False):
-        bodies = [BODIES[one.body](vocabulary_size, vocabulary_size, **one.backbone) for one in systems]
-        return [body.count_params() for body in bodies]
+    longest = longest_translation(system.data.max_tokens)
+    if (system.backbone.get("max_length") or longest) < longest:
+        raise UserError(
+            f"max_length={system.backbone['max_length']} is less than the {longest} tokens that a translation may have "
+            f"with max_tokens={system.data.max_tokens}: leave max_length out, or lower max_tokens."
+        )
+    for side in ("source", "target"):
+        path = getattr(system.training, f"word_vectors_{side}")
+        if path is not None and not Path(path).is_file():
+            raise UserError(f"there is no file {path}: word_vectors_{side} names a text file of word vectors.")
+    size = system.data.vocabulary_size
+    # All words or characters of a text: how many there are is known once it is read.
+    found = outline(system, size or SMALLEST_VOCABULARY, size or SMALLEST_VOCABULARY)
+    if found.longest_sentence is not None:
+        if found.longest_sentence < longest:
+            raise UserError(
+                f"{system.name} has weights for {found.longest_sentence} tokens, less than the {longest} that a "
+                f"translation may have with max_tokens={system.data.max_tokens}: take a larger max_length, or lower "
+                "max_tokens."
+            )
+        if max_tokens is not None and max_tokens > found.longest_sentence:
+            raise UserError(
+                f"{system.name} has weights for {found.longest_sentence} tokens, and test sentences may have "
+                f"{max_tokens}: train it with max_length={max_tokens}, or ask for less."
+            )
+    check_memory(system, found.parameters, size or SMALLEST_VOCABULARY, say if size else lambda text: None)
+
+
+def _check_test_text(pairs, subword_paths, room):
+    """Raise where a test sentence has more tokens than a translator takes, which is known before it is trained."""
+    needed = []
+    for path, sentences in zip(subword_paths, zip(*pairs, strict=True), strict=True):
+        needed.append([len(ids) + 1 for ids in Subwords(path).encode(list(sentences))])
+    needed = [max(both) for both in zip(*needed, strict=True)]
+    long = [count for count in needed if count > room]
+    if long:
+        number = needed.index(max(long)) + 1
+        raise UserError(
+            f"{len(long)} of {len(needed)} test sentences have more tokens than the {room} that there is room for, "
+            f"sentence {number} the most: make room for it with --max-tokens {max(long)}, or leave them out."
+        )
 
 
 def compile_translator(translator, system):
@@ -175,7 +199,7 @@ def compile_translator(translator, system):
     )
 
 
-def train_system(system, corpus, folder, data_folder=None, resume=False, say=lambda text: None):
+def train_system(system, corpus, folder, data_folder=None, resume=False, say=lambda text: None, max_tokens=None):
     """Train a system on a corpus into a run folder.
 
     A run that was stopped, by Ctrl-C or by a kill, goes on with `resume=True`
@@ -188,6 +212,8 @@ def train_system(system, corpus, folder, data_folder=None, resume=False, say=lam
         data_folder: where subword models and caches stand; by default in the run folder.
         resume: whether to go on with a run that stands there.
         say: function of a line of text that tells what is being done.
+        max_tokens: most tokens of a test sentence, as `score_run` will be told: a longer one is refused before
+            anything is trained. By default as many as a translation may have.
 
     Returns:
         the `RunFolder`.
@@ -198,17 +224,15 @@ def train_system(system, corpus, folder, data_folder=None, resume=False, say=lam
     Example:
         >>> train_system(SYSTEMS["uniform"], embedded_corpus(), "runs/uniform")  # doctest: +SKIP
     """
-    longest = _longest_translation(system.data.max_tokens)
-    if (system.backbone.get("max_length") or longest) < longest:
-        raise UserError(
-            f"max_length={system.backbone['max_length']} is less than the {longest} tokens that a translation may have "
-            f"with max_tokens={system.data.max_tokens}: leave max_length out, or lower max_tokens."
-        )
-    _check_attentions(system, longest)
+    check_system(system, max_tokens, say)
     run = RunFolder(folder)
     training = system.training
     run.check_free(resume, beside=("data",))
     data = prepare_data(corpus, system.data, data_folder or run.path / "data", say)
+    _check_test_text(corpus.splits.test, data.subword_paths, max_tokens or longest_translation(system.data.max_tokens))
+    if system.data.vocabulary_size is None:
+        sizes = [Subwords(path).vocabulary_size for path in data.subword_paths]
+        check_memory(system, outline(system, *sizes).parameters, sizes[1], say)
     make_deterministic()
     batches = TranslationBatches(
         data.train,
@@ -250,7 +274,7 @@ def train_system(system, corpus, folder, data_folder=None, resume=False, say=lam
 
     ended = state.read()
     translator = _translator_of_round(system, data, batches.round)
-    state.check(translator, _grows_in(system, batches.round))
+    state.check(translator, batches.round in _grows_at(system))
     if batches.round == 0:
         _load_vectors(translator, training, say)
     run.create(system, {**corpus.description, "fingerprint": data.key})
@@ -259,7 +283,7 @@ def train_system(system, corpus, folder, data_folder=None, resume=False, say=lam
         return run
     while True:
         later = range(batches.round + 1, rounds)
-        until = next((number for number in later if _grows_in(system, number)), rounds)
+        until = next((number for number in _grows_at(system) if number in later), rounds)
         translator.fit(
             **fit_arguments(batches),
             epochs=until,
@@ -276,27 +300,16 @@ def train_system(system, corpus, folder, data_folder=None, resume=False, say=lam
         state.check(translator, grown=True)
 
 
-def _check_attentions(system, longest):
-    """Make the attentions of a system, which have no weights yet: what is wrong is said before any text is read."""
-    parameters = inspect.signature(BODIES[system.body].__init__).parameters
-    sizes = {**{name: one.default for name, one in parameters.items()}, **_body_arguments(system, longest)}
-    if system.body == "rnn":
-        get_attention(sizes["cross_attention"], sizes["hidden_dim"])
-        return
-    given = {name: sizes[name] for name in ("width", "num_heads", "max_length")}
-    for place, side in (("encoder", "encoder"), ("decoder", "decoder"), ("cross", "decoder")):
-        AttentionStack(sizes[f"{place}_attention"], sizes[f"{side}_layers"], place, None, **given)
-
-
 def _encoder_layers(system, number):
     """How many encoder layers train in a round; None where the system does not add them one by one."""
     rounds = system.training.pretraining_rounds
     return rounds and min(system.backbone.get("encoder_layers", 1), 1 + number // rounds)
 
 
-def _grows_in(system, number):
-    """Whether a round begins with more encoder layers than the one before it had."""
-    return number > 0 and _encoder_layers(system, number) != _encoder_layers(system, number - 1)
+def _grows_at(system):
+    """The rounds that begin with more encoder layers than the one before had."""
+    rounds = system.training.pretraining_rounds
+    return [rounds * layers for layers in range(1, system.backbone.get("encoder_layers", 1))] if rounds else []
 
 
 def _translator_of_round(system, data, number):
@@ -613,7 +626,7 @@ def _over_counts(found):
     return curves, ticks
 
 
-def draw_run(folder, pairs, gold=None, count=PICTURES):
+def draw_run(folder, pairs, gold=None, count=PICTURES, max_tokens=None):
     """Draw the attention of a few test sentences, and the curve of the validation loss, into the run folder.
 
     Sentences of a length that shows reordering and still reads well are taken; the given translation is
@@ -621,14 +634,14 @@ def draw_run(folder, pairs, gold=None, count=PICTURES):
 
     Args:
         folder: the run folder of a trained system.
-        pairs, gold: see `score_run`.
+        pairs, gold, max_tokens: see `score_run`.
         count: number of sentences.
 
     Returns:
         the paths of the pictures.
     """
     run = RunFolder(folder)
-    translator = load_translator(folder)
+    translator = load_translator(folder, max_tokens=max_tokens)
     chosen = sorted(range(len(pairs)), key=lambda i: abs(len(pairs[i][0].split()) - WORDS_OF_A_PICTURE))[:count]
     paths = []
     for number, i in enumerate(chosen, start=1):

@@ -8,6 +8,9 @@ from keras_attn_zoo.experiments.setting import Choice, Mechanism, Number, Switch
 # The most of what a mistyped number must not make: more is out of reach of any machine, or of any patience.
 _STEPS, _ROUNDS, _WORDS, _TOKENS, _DIM, _LAYERS, _PATH = 1_000_000_000, 10_000, 10_000, 10_000, 65_536, 100, 4096
 
+# The four special pieces and one more.
+SMALLEST_VOCABULARY = 5
+
 
 def _field(setting):
     return dataclasses.field(default=setting.default, metadata={"setting": setting})
@@ -42,7 +45,7 @@ class DataSettings(_Checked):
             default=8000,
             help="subwords of each model; None, of words and characters: all",
             optional=True,
-            least=5,
+            least=SMALLEST_VOCABULARY,
             most=1_000_000,
         )
     )

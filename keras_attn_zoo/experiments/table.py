@@ -48,11 +48,13 @@ def results_table(folders, name="test", paper=None, baseline=None):
         folders: run folders; one that was not scored on the test set is left out.
         name: of the test set, or a list of names, with a row for each.
         paper: `{system: {column: figure}}` of a paper, set beside ours in brackets.
-        baseline: one of the folders; scores that differ from its own by a paired bootstrap get a star where
-            p < 0.05, and two where p < 0.01.
+        baseline: one of the folders, or `{folder: its baseline}`; scores that differ from those of the baseline by a
+            paired bootstrap get a star where p < 0.05, and two where p < 0.01. Of a dict, a folder whose baseline is
+            not among those that were scored gets none, and a line below the table says so.
 
     Raises:
-        UserError: not one of the runs was scored, or runs to be compared were scored on other text.
+        UserError: not one of the runs was scored, the one baseline was not, or runs to be compared were scored on other
+            text.
 
     Example:
         >>> print(results_table(["runs/bahdanau", "runs/uniform"]))  # doctest: +SKIP
@@ -62,7 +64,17 @@ def results_table(folders, name="test", paper=None, baseline=None):
     folders, names = [Path(folder) for folder in folders], [name] if isinstance(name, str) else name
     every = {folder: RunFolder(folder).read_scores() for folder in folders}
     scored = [(folder, name) for folder in folders for name in names if name in every[folder]]
-    stars = {} if baseline is None else {name: _stars(scored, name, Path(baseline)) for name in names}
+    if not scored:
+        raise UserError(f"no run is scored on {' or '.join(map(repr, names))} yet: evaluate one first.")
+    if baseline is not None and not isinstance(baseline, dict):
+        for name in names:
+            if (Path(baseline), name) not in scored:
+                raise UserError(
+                    f"the baseline {baseline} is not among the runs that are scored on {name!r}: name one of them."
+                )
+        baseline = dict.fromkeys(folders, baseline)
+    baselines = {Path(folder): Path(own) for folder, own in (baseline or {}).items()}
+    stars = {name: _stars(scored, name, baselines) for name in names}
     for folder, name in scored:
         scores = every[folder][name]
         figures = paper.get(folder.name, {})
@@ -74,10 +86,7 @@ def results_table(folders, name="test", paper=None, baseline=None):
             f"search: beams {scores['beams']}, length penalty {scores['length_penalty']}; "
             f"{scores['sentences']} sentences; trained under {scores['training']['environment']}"
         )
-    if not rows:
-        raise UserError(f"no run is scored on {' or '.join(map(repr, names))} yet: evaluate one first.")
-    if any(stars.values()):
-        signatures.add(f"*, **: differs from {Path(baseline).name}, p < 0.05, p < 0.01; paired bootstrap, 1000 samples")
+    signatures.update(_about_baselines([folder for folder, _ in scored], baselines))
     if any(every[folder][name]["search_top_k"] is not None for folder, name in scored):
         signatures.add("K: of the search; perplexity, accuracy and AER are of the mixture that was trained")
     columns = ["system", *COLUMNS]
@@ -86,24 +95,46 @@ def results_table(folders, name="test", paper=None, baseline=None):
     return markdown_table(headings, body) + "\n\n" + "\n".join(f"- {line}" for line in sorted(signatures))
 
 
-def _stars(scored, name, baseline):
+def _about_baselines(folders, baselines):
+    """Lines below the table: what a star says, and which systems have no baseline among the runs."""
+    compared = {}
+    for folder in folders:
+        own = baselines.get(folder, folder)
+        if own != folder:
+            compared.setdefault(own, []).append(folder.name)
+    there = [own for own in compared if own in folders]
+    if there:
+        which = "; ".join(f"{own.name}, of {', '.join(dict.fromkeys(compared[own]))}" for own in there)
+        which = there[0].name if len(there) == 1 else f"its baseline ({which})"
+        yield f"*, **: differs from {which}, p < 0.05, p < 0.01; paired bootstrap, 1000 samples"
+    for own in compared:
+        if own not in there:
+            yield f"no stars: {', '.join(dict.fromkeys(compared[own]))}, whose baseline {own.name} is not here"
+
+
+def _stars(scored, name, baselines):
     """Marks of the scores that differ from the baseline's: `{folder: {column: mark}}`."""
-    texts, references = {}, {}
-    for folder in (folder for folder, one in scored if one == name):
-        run = RunFolder(folder)
-        if not run.references(name).exists():
-            raise UserError(f"{folder} holds no references of {name!r}: evaluate it anew to compare it.")
-        texts[folder] = list(read_lines(run.hypotheses(name)))
-        references[folder] = list(read_lines(run.references(name)))
-    if baseline not in texts:
-        raise UserError(f"the baseline {baseline} is not among the runs that are scored on {name!r}: name one of them.")
-    for folder, lines in references.items():
-        if lines != references[baseline]:
-            raise UserError(f"{folder} and {baseline} were scored on other texts: evaluate both on the same one.")
-    if len(texts) == 1:
-        return {}
-    found = compare_systems(baseline, texts, references[baseline])
-    return {folder: {column: _star(found[folder][metric]) for column, metric in METRICS.items()} for folder in texts}
+    here = [folder for folder, one in scored if one == name]
+    groups = {}
+    for folder in here:
+        own = baselines.get(folder, folder)
+        if own != folder and own in here:
+            groups.setdefault(own, [own]).append(folder)
+    marks = {}
+    for baseline, group in groups.items():
+        texts, references = {}, {}
+        for folder in group:
+            run = RunFolder(folder)
+            if not run.references(name).exists():
+                raise UserError(f"{folder} holds no references of {name!r}: evaluate it anew to compare it.")
+            texts[folder] = list(read_lines(run.hypotheses(name)))
+            references[folder] = list(read_lines(run.references(name)))
+            if references[folder] != references[baseline]:
+                raise UserError(f"{folder} and {baseline} were scored on other texts: evaluate both on the same one.")
+        found = compare_systems(baseline, texts, references[baseline])
+        for folder in group[1:]:
+            marks[folder] = {column: _star(found[folder][metric]) for column, metric in METRICS.items()}
+    return marks
 
 
 def _star(score):

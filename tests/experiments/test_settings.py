@@ -192,7 +192,7 @@ def test_what_a_system_understands_of_settings_for_all():
 
 
 def test_the_table_has_the_arguments_and_defaults_of_the_bodies():
-    from keras_attn_zoo.experiments.run import BODIES as CLASSES
+    from keras_attn_zoo.experiments.bodies import BODIES as CLASSES
 
     for body, settings in BODIES.items():
         parameters = inspect.signature(CLASSES[body].__init__).parameters

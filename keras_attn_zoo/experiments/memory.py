@@ -1,0 +1,100 @@
+"""The memory that training takes: estimated before anything is built, and refused beyond what the machine has."""
+
+import os
+
+import keras
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.settings import BODIES
+
+_FLOAT = 4
+# Weights, gradients, and the two moments of Adam.
+_COPIES = 4
+
+
+def weight_bytes(parameters):
+    """Return the memory of weights, gradients and optimiser.
+
+    Example:
+        >>> weight_bytes(1_000_000)
+        16000000
+    """
+    return parameters * _COPIES * _FLOAT
+
+
+def activation_bytes(system, vocabulary_size):
+    """Return about the most memory that a batch takes in training: what the backward pass needs of the forward pass.
+
+    A batch is taken as full and its sentences as long as they may be. Counted are, for each position, the logits with
+    their softmax and gradient, what each layer keeps of its width, and the weights of each attention.
+
+    Args:
+        system: a `System`.
+        vocabulary_size: tokens of the target side.
+    """
+    sizes = {name: system.backbone.get(name, setting.default) for name, setting in BODIES[system.body].items()}
+    data, length = system.data, system.data.max_tokens
+    positions = data.tokens_per_batch or data.sentences_per_batch * length
+    positions = max(length, positions / system.training.accumulation_steps)
+    if system.body == "rnn":
+        hidden, directions = sizes["hidden_dim"], 1 + sizes["bidirectional"]
+        # Gates, states and outputs of a cell; the attention's keys, weights and context beside the decoder's.
+        numbers = 10 * hidden * (sizes["encoder_layers"] * directions + sizes["decoder_layers"])
+        numbers += 6 * hidden * directions + 3 * length + 4 * sizes["embedding_dim"]
+    else:
+        # The inputs and outputs of projections, normalisations and sums; one attention in a layer of the encoder, two
+        # in one of the decoder.
+        of_network = 2 * sizes["ffn_dim"]
+        of_attention = 3 * sizes["num_heads"] * length
+        numbers = sizes["encoder_layers"] * (14 * sizes["width"] + of_network + of_attention)
+        numbers += sizes["decoder_layers"] * (22 * sizes["width"] + of_network + 2 * of_attention)
+    # A latent alignment has the logits of both sides, and of the pairs of positions what was looked up.
+    numbers += 6 * vocabulary_size + 3 * length if sizes["output"] == "latent" else 3 * vocabulary_size
+    return int(positions * numbers * _FLOAT)
+
+
+def check_memory(system, parameters, vocabulary_size, say=lambda text: None):
+    """Say what training a system takes; refuse what this machine cannot hold.
+
+    The machine's memory counts where the model stands in it; of an accelerator's Keras does not tell.
+
+    Args:
+        system: a `System`.
+        parameters: number of its weights.
+        vocabulary_size: tokens of the target side.
+        say: function of a line of text.
+
+    Raises:
+        UserError: weights, gradients and optimiser need more memory than the machine has.
+    """
+    needed = weight_bytes(parameters)
+    model = f"{system.name}: {parameters / 1e6:,.1f} M parameters"
+    if on_cpu() and needed > machine_bytes():
+        raise UserError(
+            f"{model} need {_amount(needed)} to train (weights, gradients, Adam), and this machine has "
+            f"{_amount(machine_bytes())}: take smaller widths, fewer layers or a smaller vocabulary_size."
+        )
+    say(
+        f"{model}: about {_amount(needed)} to train (weights, gradients, Adam), and up to "
+        f"{_amount(activation_bytes(system, vocabulary_size))} of activations"
+    )
+
+
+def machine_bytes():
+    """Return the memory of this machine; infinity where it does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return float("inf")
+
+
+def on_cpu():
+    """Return whether tensors stand in the machine's own memory."""
+    return "cpu" in str(keras.ops.zeros((1,)).device).lower()
+
+
+def _amount(count):
+    for unit, name in ((1e9, "GB"), (1e6, "MB")):
+        if count >= unit / 10:
+            return f"{count / unit:,.1f} {name}"
+    return f"{count / 1e3:.0f} kB"

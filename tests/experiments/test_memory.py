@@ -1,0 +1,80 @@
+"""The outline of a body, which has no weights, and the memory that is said and refused before there are any."""
+
+import time
+
+import keras
+import pytest
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments import memory
+from keras_attn_zoo.experiments.bodies import BODIES, body_arguments, outline
+from keras_attn_zoo.experiments.memory import check_memory, weight_bytes
+from keras_attn_zoo.experiments.run import check_system, train_system
+from keras_attn_zoo.experiments.settings import System
+from tests import tiny
+from tests.tiny_run import TINY
+
+PLAIN = System("plain", {"width": 8, "num_heads": 2, "ffn_dim": 8}, TINY.data, body="transformer")
+MIXED = {**tiny.EVERY_MECHANISM["weights"], "encoder_layers": 2, "decoder_layers": 3, "encoder_positions": "learned"}
+
+
+@pytest.mark.parametrize(
+    "system",
+    [TINY, TINY.override(cell="lstm", encoder_layers=2), PLAIN.override(**MIXED), PLAIN.override(output="latent")],
+)
+def test_an_outline_has_the_parameters_of_the_body(system):
+    body = BODIES[system.body](11, 13, **body_arguments(system))
+    found = outline(system, 11, 13)
+    assert found.parameters == body.count_params()
+    assert found.longest_sentence == body.longest_sentence
+
+
+def test_an_outline_makes_no_weights_now_or_later():
+    """Those of this one would take 1.4 TB."""
+    began = time.monotonic()
+    found = outline(PLAIN.override(width=65_536, ffn_dim=65_536, encoder_layers=5, decoder_layers=5), 8000, 8000)
+    with keras.StatelessScope():
+        pass
+    assert found.parameters > 3e11
+    assert time.monotonic() - began < 20
+
+
+def test_memory_is_said():
+    said = []
+    check_system(
+        PLAIN.override(width=512, num_heads=8, ffn_dim=2048, vocabulary_size=8000, model_type="bpe"), say=said.append
+    )
+    (line,) = said
+    assert line.startswith("plain: 56.4 M parameters: about 0.9 GB to train (weights, gradients, Adam), and up to ")
+    assert line.endswith(" of activations")
+
+
+def test_more_than_the_machine_has_is_refused_where_it_counts(monkeypatch):
+    monkeypatch.setattr(memory, "machine_bytes", lambda: weight_bytes(1000))
+    said = []
+    check_memory(PLAIN, 1000, 10, said.append)
+    with pytest.raises(UserError, match=r"plain: 0.0 M parameters need 16 kB to train .*, and this machine has 16 kB"):
+        check_memory(PLAIN, 1001, 10, said.append)
+    # Of an accelerator's memory nothing is known.
+    monkeypatch.setattr(memory, "on_cpu", lambda: False)
+    check_memory(PLAIN, 1001, 10, said.append)
+    assert len(said) == 2
+
+
+def test_this_machine_has_memory_and_the_tests_run_on_its_cpu():
+    assert 1e8 < memory.machine_bytes() < 1e15
+    assert memory.on_cpu()
+
+
+def test_a_test_sentence_that_is_too_long_is_said_before_training(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr("keras_attn_zoo.experiments.run.build_translator", None)
+    long = [*corpus.splits.test[:2], ("rot haus " * 20, "red house")]
+    text = type(corpus)(corpus.splits._replace(test=long), corpus.description)
+    with pytest.raises(UserError, match=r"1 of 3 test sentences have more tokens than the 15 .*, sentence 3 the most"):
+        train_system(TINY, text, tmp_path / "run")
+    with pytest.raises(UserError, match=r"more tokens than the 40 .* --max-tokens 41"):
+        train_system(TINY, text, tmp_path / "run", max_tokens=40)
+    assert not (tmp_path / "run" / "config.json").exists()
+    with pytest.raises(TypeError, match="not callable"):
+        # Room enough: now it would be built.
+        train_system(TINY, text, tmp_path / "run", max_tokens=41)

@@ -1,0 +1,126 @@
+"""What a recipe does with settings, with systems that fail and with baselines; nothing is trained here."""
+
+import dataclasses
+import re
+import shutil
+
+import pytest
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments import run as runs
+from keras_attn_zoo.experiments.recipe import Entry, Recipe, run_recipe
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.settings import System
+from keras_attn_zoo.experiments.table import results_table
+from tests.tiny_run import TINY
+
+PLAIN = System("plain", {"width": 8, "num_heads": 2, "ffn_dim": 8}, TINY.data, body="transformer")
+RECIPE = Recipe(
+    "Two bodies",
+    {"rnn": Entry(dataclasses.replace(TINY, name="rnn"), {"BLEU": "9.9"}), "plain": Entry(PLAIN, baseline="rnn")},
+    default=("rnn", "plain"),
+)
+
+
+@pytest.fixture
+def recipe(trained, tmp_path, monkeypatch, capsys):
+    """Run the recipe; a system is trained by a copy of a run, unless it is made to fail."""
+    seen = {}
+
+    def run(*arguments, failing=None):
+        def train(system, corpus, folder, *args, **kwargs):
+            seen[folder.name] = (system, kwargs["max_tokens"])
+            if folder.name in (failing or {}):
+                raise failing[folder.name]
+            shutil.copytree(trained, folder)
+            return RunFolder(folder)
+
+        monkeypatch.setattr(runs, "train_system", train)
+        seen.clear()
+        command = ["--out", str(tmp_path / "out"), "--train", "a", "b", *map(str, arguments)]
+        (tmp_path / "a").write_text("rot haus\n" * 20)
+        monkeypatch.chdir(tmp_path)
+        shutil.copy("a", "b")
+        status = run_recipe(RECIPE, "Two bodies.", command)
+        return status, *capsys.readouterr(), dict(seen)
+
+    return run
+
+
+def test_a_setting_goes_to_the_systems_that_know_it(recipe):
+    status, _, _, seen = recipe("--set", "hidden_dim=6", "num_heads=4", "seed=7", "teacher_forcing=0.5")
+    assert status == 0
+    assert {name: system.seed for name, (system, _) in seen.items()} == {"rnn": 7, "plain": 7}
+    assert (seen["rnn"][0].backbone["hidden_dim"], seen["rnn"][0].training.teacher_forcing) == (6, 0.5)
+    assert (seen["plain"][0].backbone["num_heads"], seen["plain"][0].training.teacher_forcing) == (4, 1.0)
+    assert "num_heads" not in seen["rnn"][0].backbone
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("--systems", "plain", "--set", "hidden_dim=6"), "none of the systems plain has a setting 'hidden_dim'"),
+        (("--set", "search_top_k=3"), "none of the systems rnn, plain has a setting 'search_top_k'"),
+        (("--set", "num_heads=3"), "plain: .*width of 8 is not divisible by 3 heads"),
+        (("--set", "decoder_attention=bahdanow"), "plain: 'bahdanow' is no decoder attention"),
+        (("--set", "max_length=3"), "plain: max_length=3 is less than the 15 tokens"),
+        (("--set", "encoder_positions=learned", "--max-tokens", 40), "plain has weights for 15 tokens, .* may have 40"),
+        (
+            ("--set", "width=65536", "encoder_layers=100"),
+            "plain: .* M parameters need .* GB to train",
+        ),
+        (("--set", "word_vectors_source=nowhere.txt"), "rnn: there is no file nowhere.txt"),
+        (("--set", "epochs=1e12"), "the setting epochs must be a number above 0 and at most 10,000; received 1e12"),
+    ],
+)
+def test_what_is_wrong_with_any_system_is_said_before_the_first_is_trained(recipe, arguments, text, monkeypatch):
+    monkeypatch.setattr("keras_attn_zoo.experiments.memory.machine_bytes", lambda: 10**11)
+    status, output, error, seen = recipe(*arguments)
+    assert (status, output, seen) == (2, "", {})
+    assert re.search(text, error)
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("failure", [UserError("it was NaN."), RuntimeError("a defect\nat 3"), OSError("disk")])
+def test_a_system_that_fails_stops_no_other_and_is_named_at_the_end(recipe, failure):
+    status, output, error, seen = recipe("--max-tokens", 70, failing={"rnn": failure})
+    assert status == 2
+    assert {name: room for name, (_, room) in seen.items()} == {"rnn": 70, "plain": 70}
+    assert "| plain" in output and "| rnn" not in output
+    assert "no stars: plain, whose baseline rnn is not here" in output
+    last = error.splitlines()[-1]
+    assert "error: 1 of 2 systems failed: rnn (" in last
+    assert str(failure).splitlines()[0].rstrip(".") in last
+    assert ("Traceback" in error) == isinstance(failure, RuntimeError)
+
+
+def test_ctrl_c_stops_everything(recipe):
+    status, output, _, seen = recipe(failing={"rnn": KeyboardInterrupt()})
+    assert (status, output, list(seen)) == (130, "", ["rnn"])
+
+
+def scored(trained, folder, lines, references):
+    shutil.copytree(trained, folder)
+    for part, written in (("hypotheses", lines), ("references", references)):
+        (folder / part / "test.txt").write_text("".join(line + "\n" for line in written), encoding="utf-8")
+    return folder
+
+
+def test_each_system_is_compared_with_its_own_baseline(trained, tmp_path):
+    """Two groups: what is far better than its own baseline has stars, also where it equals the other group's."""
+    good = [f"the {colour} house {number} is here today" for colour in ("red", "blue") for number in range(20)]
+    bad = [line.replace("house", "dog") for line in good]
+    texts = {"a": bad, "of-a": good, "b": good, "of-b": good, "alone": bad}
+    folders = {name: scored(trained, tmp_path / name, lines, good) for name, lines in texts.items()}
+    baselines = {folders["of-a"]: folders["a"], folders["of-b"]: folders["b"], folders["alone"]: tmp_path / "other"}
+    table = results_table(folders.values(), baseline=baselines)
+    rows = {line.split("|")[1].strip(): line.split("|")[2] for line in table.splitlines() if line.startswith("| ")}
+    assert {name: row.count("*") for name, row in rows.items() if name in texts} == {
+        "a": 0,
+        "of-a": 2,
+        "b": 0,
+        "of-b": 0,
+        "alone": 0,
+    }
+    assert "differs from its baseline (a, of of-a; b, of of-b), p < 0.05, p < 0.01" in table
+    assert "no stars: alone, whose baseline other is not here" in table
