@@ -46,7 +46,7 @@ def corpus_from_files(train, valid=None, test=None, seed=0, reverse=False):
     description = {"train": _names(train), "reverse": reverse}
     if valid is None:
         description["split_seed"] = seed
-        return Corpus(random_split(open_pairs(train, reverse), seed=seed), description)
+        return Corpus(random_split(read_pairs(train, reverse), seed=seed), description)
     description.update(valid=_names(valid), test=_names(test))
     splits = Splits(open_pairs(train, reverse), read_pairs(valid, reverse), read_pairs(test, reverse))
     return Corpus(splits, description)

@@ -18,5 +18,7 @@ def test_text_without_a_pair_is_named(tmp_path, text):
     (tmp_path / "bad.tsv").write_text(text)
     with pytest.raises(UserError, match=r"no sentence pair in .*bad\.tsv"):
         corpus_from_files(tmp_path / "good.tsv", tmp_path / "bad.tsv", tmp_path / "good.tsv")
+    with pytest.raises(UserError, match=r"no sentence pair in .*bad\.tsv"):
+        corpus_from_files(tmp_path / "bad.tsv")
     splits = corpus_from_files(tmp_path / "good.tsv", *[tmp_path / "good.tsv"] * 2).splits
     assert splits.valid == splits.test == [("rot", "red")]
