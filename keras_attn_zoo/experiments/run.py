@@ -23,7 +23,7 @@ from keras_attn_zoo.experiments.memory import check_memory
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.settings import SMALLEST_VOCABULARY, SearchSettings
 from keras_attn_zoo.experiments.word_alignment import align_words, score_links, sentence_picture
-from keras_attn_zoo.files import read_json, write_text
+from keras_attn_zoo.files import read_json, shown, write_text
 from keras_attn_zoo.models import (
     TranslationPreprocessor,
     TranslationTokenizer,
@@ -411,6 +411,8 @@ def score_run(
     run = RunFolder(folder)
     system = run.system()
     search = system.search
+    # All that is read is read before anything is written.
+    training, _ = training_summary(run), run.read_scores()
     translator = load_translator(folder, beams, length_penalty, search_top_k, max_tokens)
     pairs = list(pairs)
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
@@ -433,7 +435,7 @@ def score_run(
         **{key: known[key] for key in (*_OF_REFERENCES, "alignment") if key in known},
         "translation_seconds": seconds,
         "translation_compilation_seconds": clock.compilation,
-        "training": training_summary(run),
+        "training": training,
         "parameters": translator.count_params(),
         "backend": keras.config.backend(),
     }
@@ -550,10 +552,23 @@ def titles(folders):
 
 
 def curves(folders, key="val_loss"):
-    """Return the curves of runs, for `plot_curves`: `{name: (steps, values)}`."""
+    """Return the curves of runs, for `plot_curves`: `{name: (steps, values)}`.
+
+    Args:
+        folders: run folders.
+        key: a number of the log's rounds.
+
+    Raises:
+        UserError: the log of a run has no such number.
+    """
     found = {}
     for folder, name in zip(folders, titles(folders), strict=True):
-        lines = [line for line in read_log(RunFolder(folder).log) if "round" in line and key in line]
+        rounds = [line for line in read_log(RunFolder(folder).log) if "round" in line]
+        lines = [line for line in rounds if key in line]
+        if not lines:
+            known = sorted({one for line in rounds for one in line} - {"round", "step"})
+            choice = f"choose one of {', '.join(known)}" if known else "no round has ended yet"
+            raise UserError(f"the log of {shown(folder)} has no {shown(key)}: {choice}.")
         found[name] = ([line["step"] for line in lines], [line[key] for line in lines])
     return found
 
@@ -642,7 +657,8 @@ def draw_run(folder, pairs, gold=None, count=PICTURES, max_tokens=None):
     """
     run = RunFolder(folder)
     translator = load_translator(folder, max_tokens=max_tokens)
-    chosen = sorted(range(len(pairs)), key=lambda i: abs(len(pairs[i][0].split()) - WORDS_OF_A_PICTURE))[:count]
+    full = [i for i, pair in enumerate(pairs) if all(side.strip() for side in pair)]
+    chosen = sorted(full, key=lambda i: abs(len(pairs[i][0].split()) - WORDS_OF_A_PICTURE))[:count]
     paths = []
     for number, i in enumerate(chosen, start=1):
         matrix, source_words, target_words = sentence_picture(translator, *pairs[i])

@@ -231,11 +231,13 @@ def sentence_picture(translator, sentence, target=None, subwords=False, layers=N
     Returns:
         the matrix `(target, source)` and the words on its two axes.
     """
+    if not sentence.strip():
+        raise UserError(f"the sentence {sentence!r} is empty: there is nothing to draw.")
     one = None
     if target is None:
         one = translator.translate([sentence], attention=True)[0][0]
         target = one.text
-    if not target and not subwords:
+    if not target.strip() and not subwords:
         raise UserError(f"the translation of {sentence!r} is empty: give one, or draw subwords.")
     if one is None or layers is not None:
         # A search keeps one layer's attention; along a given translation all layers can be seen.

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import shutil
 
 import numpy as np
@@ -18,6 +19,7 @@ from keras_attn_zoo.experiments.run import (
     draw_run,
     likelihood,
     load_translator,
+    score_run,
     train_system,
     training_summary,
 )
@@ -255,6 +257,30 @@ def test_pictures_stand_in_the_folder(trained, corpus, tmp_path):
     paths = draw_run(folder, corpus.splits.test, corpus.gold, count=2)
     assert [path.name for path in paths] == ["attention-1.png", "attention-2.png", "curves.png"]
     assert all(path.read_bytes().startswith(b"\x89PNG") and path.parent == folder / "pictures" for path in paths)
+
+
+def test_empty_sentences_are_not_drawn(trained, corpus, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(trained, folder)
+    blank = [("", ""), ("rot haus", ""), (" ", "house")]
+    paths = draw_run(folder, [*blank, corpus.splits.test[0]], count=2)
+    assert [path.name for path in paths] == ["attention-1.png", "curves.png"]
+
+
+def test_a_number_that_no_round_has_is_named_with_those_it_has(trained):
+    with pytest.raises(UserError, match=r"has no val_lossy: choose one of .*val_loss"):
+        curves([trained], "val_lossy")
+
+
+@pytest.mark.parametrize("name", ["environment.json", "log.jsonl", "scores.json"])
+def test_a_run_folder_that_is_damaged_is_scored_wholly_or_not_at_all(trained, corpus, tmp_path, name):
+    folder = tmp_path / "run"
+    shutil.copytree(trained, folder)
+    (folder / name).write_text("{}}\n")
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(UserError, match=re.escape(name)):
+        score_run(folder, corpus.splits.test, name="other")
+    assert sorted(folder.rglob("*")) == before
 
 
 def test_table_and_curves_come_from_the_folder(trained):
