@@ -416,7 +416,7 @@ def score_run(
     translator = load_translator(folder, beams, length_penalty, search_top_k, max_tokens)
     pairs = list(pairs)
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
-    known = known or _scores_of_references(translator, pairs, gold, run.alignment(name), search.batch_size)
+    known = known or _scores_of_references(translator, system, pairs, gold, run.alignment(name))
     clock = CompilationClock()
     report = None if progress is None else (lambda done: progress("translated", done))
     began = time.perf_counter()
@@ -432,7 +432,7 @@ def score_run(
         "length_penalty": translator.sampler.length_penalty,
         "search_top_k": translator.search_top_k,
         "text": score_text(hypotheses, references).as_dict(),
-        **{key: known[key] for key in (*_OF_REFERENCES, "alignment") if key in known},
+        **{key: known[key] for key in (*_OF_REFERENCES, "free_running", "alignment") if key in known},
         "translation_seconds": seconds,
         "translation_compilation_seconds": clock.compilation,
         "training": training,
@@ -472,20 +472,24 @@ def score_alignment(translator, gold, path, batch_size=32):
     return found
 
 
-def _scores_of_references(translator, pairs, gold, path, batch_size):
+def _scores_of_references(translator, system, pairs, gold, path):
     """What a test set's references score along the model, whatever the search."""
     scores = likelihood(translator, pairs)
+    if system.training.samples_tokens:
+        scores["free_running"] = likelihood(translator, pairs, free_running=True)
     if gold is not None:
-        scores["alignment"] = score_alignment(translator, gold, path, batch_size)
+        scores["alignment"] = score_alignment(translator, gold, path, system.search.batch_size)
     return scores
 
 
-def likelihood(translator, pairs):
+def likelihood(translator, pairs, free_running=False):
     """Return loss, perplexity, accuracy and number of the real target tokens of a test set.
 
     Args:
         translator: a compiled `Translator`.
         pairs: sentence pairs.
+        free_running: whether the decoder is fed its own best guesses and not the given tokens: an RNN without a
+            latent alignment can be.
 
     Example:
         >>> likelihood(translator, [("Guten Tag", "Hello")])["perplexity"]
@@ -493,6 +497,8 @@ def likelihood(translator, pairs):
     x, y, weights = translator.preprocessor.call(
         {"encoder_text": [source for source, _ in pairs], "decoder_text": [target for _, target in pairs]}
     )
+    if free_running:
+        x["teacher_forcing_mask"] = np.zeros(y.shape, dtype="bool")
     longest = np.maximum(x["encoder_padding_mask"].sum(axis=1), x["decoder_padding_mask"].sum(axis=1))
     # Few lengths and one number of rows: a compiled backend compiles once a length.
     lengths = np.minimum(2 ** np.ceil(np.log2(longest)).astype(int), y.shape[1])

@@ -25,6 +25,7 @@ COLUMNS = {
     "K": lambda s: f"{s['search_top_k'] or 'all'}" if s["search_top_k"] is not None else "–",
     **{heading: _metric(metric) for heading, metric in METRICS.items()},
     "perplexity": lambda s: f"{s['perplexity']:.2f}",
+    "perplexity, free-running": lambda s: f"{s['free_running']['perplexity']:.2f}",
     "accuracy": lambda s: f"{100 * s['accuracy']:.1f} %",
     "AER": lambda s: f"{100 * s['alignment']['aer']:.1f}",
     "AER, posterior": lambda s: f"{100 * s['alignment']['posterior_aer']:.1f}",

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 
+import keras
 import numpy as np
 import pytest
 import sacrebleu
@@ -244,6 +245,26 @@ def test_likelihood_of_a_text_of_many_lengths(trained):
     assert found["tokens"] == 57
 
 
+def test_free_running_likelihood_is_that_of_the_own_guesses(trained):
+    """Given tokens that are the model's own best guesses one by one, but scored on the references."""
+    translator = load_translator(trained)
+    pairs = [("rot haus", "house red"), ("der hund geht", "the dog goes")]
+    x, y, weights = translator.preprocessor.call(
+        {"encoder_text": [source for source, _ in pairs], "decoder_text": [target for _, target in pairs]}
+    )
+    given, losses = np.array(x["decoder_token_ids"]), []
+    for i in range(int(weights.sum(axis=1).max())):
+        logits = keras.Model.predict_on_batch(translator, {**x, "decoder_token_ids": given})["logits"][:, i]
+        log_probs = logits - np.log(np.sum(np.exp(logits), axis=-1, keepdims=True))
+        losses.append(-log_probs[range(len(pairs)), y[:, i]])
+        given[:, i + 1 : i + 2] = log_probs.argmax(axis=-1)[:, None]
+    wanted = np.sum(np.stack(losses, axis=1) * weights[:, : len(losses)]) / np.sum(weights)
+    found = likelihood(translator, pairs, free_running=True)
+    assert found["loss"] == pytest.approx(wanted, rel=1e-5)
+    assert found["perplexity"] == pytest.approx(np.exp(wanted), rel=1e-5)
+    assert abs(found["loss"] - likelihood(translator, pairs)["loss"]) > 1e-3
+
+
 def test_curves_of_folders_of_one_name(trained, tmp_path):
     other = tmp_path / "other" / trained.name
     shutil.copytree(trained, other)
@@ -286,6 +307,7 @@ def test_a_run_folder_that_is_damaged_is_scored_wholly_or_not_at_all(trained, co
 def test_table_and_curves_come_from_the_folder(trained):
     table = results_table([trained], paper={"tiny": {"BLEU": "17.75"}})
     scores = RunFolder(trained).read_scores()["test"]
+    assert f" {scores['free_running']['perplexity']:.2f} |" in table
     row = next(line for line in table.splitlines() if line.startswith("| tiny"))
     assert f"{scores['text']['metrics']['bleu']['score']:.1f} (paper: 17.75)" in row
     assert f"{100 * scores['alignment']['aer']:.1f}" in row
