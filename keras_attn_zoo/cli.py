@@ -79,8 +79,7 @@ def guarded(parser, action, arguments=None):
             status = 2
         if stoppable.signal is not None:
             # Whatever a library has made of the interrupt.
-            stoppable.say_farewell()
-            status = 128 + stoppable.signal
+            status = stoppable.finish()
         return status
 
 

@@ -69,8 +69,17 @@ class Stoppable:
             self._watcher.join()
             os.close(self._read)
 
-    def say_farewell(self):
-        """Say that the process was stopped, once."""
+    def finish(self):
+        """Say that the process was stopped; return its status, or end it where nothing is left to run.
+
+        Libraries that were interrupted cannot be relied on to survive what Python does when it exits.
+        """
+        if self.last:
+            self._leave(self.signal)
+        self._say_farewell()
+        return 128 + self.signal
+
+    def _say_farewell(self):
         if not self._said:
             self._said = True
             print(f"\n{self.farewell}", file=sys.stderr, flush=True)
@@ -100,7 +109,7 @@ class Stoppable:
             self._former_hook(what)
 
     def _leave(self, number):
-        self.say_farewell()
+        self._say_farewell()
         os._exit(128 + number)
 
 
@@ -143,7 +152,10 @@ def check_arguments(arguments):
         try:
             argument.encode()
         except UnicodeEncodeError:
-            raise UserError(f"argument {number} is not UTF-8: {argument!r}. Convert it, or rename the file.") from None
+            encoding, advice = sys.getfilesystemencoding().upper(), "convert it, or rename the file"
+            if encoding != "UTF-8":
+                advice = "set a UTF-8 locale, such as LC_ALL=C.UTF-8"
+            raise UserError(f"argument {number} is not {encoding}: {argument!r}; {advice}.") from None
         if "\0" in argument:
             raise UserError(f"argument {number} contains a NUL character: {argument!r}.")
 

@@ -502,14 +502,19 @@ def test_what_ignores_a_signal_goes_on(attn_zoo, monkeypatch):
 
 
 def test_a_process_is_stopped_twice_and_says_so_once():
-    """The second signal comes while Python leaves."""
+    """The second signal comes while it cleans up."""
     script = """
 import atexit, sys, time
-from keras_attn_zoo import cli, process
+from keras_attn_zoo import cli
 def wait(text):
     print(text, flush=True)
     time.sleep(60)
-cli._demo = lambda options: wait("begun")
+def act(options):
+    try:
+        wait("begun")
+    finally:
+        wait("cleaning up")
+cli._demo = act
 atexit.register(wait, "leaving")
 sys.argv = ["attn-zoo", "demo", "--backend", sys.argv[1]]
 sys.exit(cli.main())
@@ -518,12 +523,29 @@ sys.exit(cli.main())
     backend = next(name for name in ("jax", "torch", "tensorflow") if importlib.util.find_spec(name) is not None)
     command = [sys.executable, "-c", script, backend]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-        for text in ("begun\n", "leaving\n"):
+        for text in ("begun\n", "cleaning up\n"):
             assert running.stdout.readline() == text
-            running.send_signal(signal.SIGINT)
+            running.send_signal(signal.SIGTERM)
+        assert running.stdout.read() == ""
         error = running.stderr.read()
-        assert running.wait() == -signal.SIGINT
+        assert running.wait() == 143
     assert error == "\nattn-zoo: stopped. A training run resumes at its last round.\n"
+
+
+def test_a_process_that_leaves_says_nothing_more(monkeypatch, left):
+    """An interrupt while Python exits would be a traceback; the system's own way of ending is quiet."""
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(sys, "argv", ["attn-zoo", "demo"])
+    try:
+        act(monkeypatch, lambda: None)
+        assert cli.main() == 0 and signal.getsignal(signal.SIGINT) == signal.SIG_DFL and left.empty()
+        signal.signal(signal.SIGINT, before)
+        act(monkeypatch, lambda: signal.raise_signal(signal.SIGINT))
+        assert cli.main() == 130 and left.get_nowait() == 130
+    finally:
+        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def test_closed_streams_are_one_line(attn_zoo, monkeypatch, tmp_path):

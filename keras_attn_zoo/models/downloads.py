@@ -15,11 +15,14 @@ PATIENCE = 5.0
 _OF_NETWORK = {
     "ConnectError",
     "ConnectTimeout",
+    "AbortedError",
     "ConnectionError",
+    "FailedPreconditionError",
     "LocalEntryNotFoundError",
     "OfflineModeIsEnabled",
     "ReadTimeout",
     "Timeout",
+    "UnavailableError",
     "gaierror",
 }
 _HOSTS = {"kaggle": "www.kaggle.com", "modelscope": "www.modelscope.cn", "gs": "storage.googleapis.com"}
