@@ -1,3 +1,32 @@
-"""Attention mechanisms for neural machine translation, on Keras 3 with JAX, TensorFlow or PyTorch."""
+"""Attention mechanisms for neural machine translation, on Keras 3 with JAX, TensorFlow or PyTorch.
+
+    import keras_attn_zoo as kaz
+
+    layer = kaz.layers.BahdanauAttention(units=256)
+    translator = kaz.Translator.from_preset("my_preset")
+
+Subpackages, and what stands here of them, are imported where they are first used: Keras chooses its backend when it is
+imported, and this package leaves the choice to whoever needs it first.
+"""
+
+import importlib
 
 __version__ = "0.1.0"
+
+_SUBPACKAGES = ("analysis", "data", "decoding", "evaluation", "experiments", "layers", "models", "training")
+# Public names of subpackages that are public here as well.
+_NAMES = {"BeamSearch": "decoding", "Translator": "models", "get_attention": "layers"}
+
+__all__ = ["__version__", *_NAMES, *_SUBPACKAGES]
+
+
+def __getattr__(name):
+    if name in _SUBPACKAGES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name in _NAMES:
+        return getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

@@ -37,7 +37,7 @@ def log_normalizer(left, right):
 
 def exponentials(right):
     """Return what `log_mixture` needs of the right-hand logits `(batch, m, vocabulary)`: computed once a search."""
-    right = ops.stop_gradient(ops.convert_to_tensor(right))
+    right = _constant(right)
     largest = ops.max(right, axis=-1, keepdims=True)
     return {"logits": right, "largest": largest, "exponentials": ops.exp(right - largest)}
 
@@ -61,12 +61,12 @@ def log_mixture(prior, left, right, normalizer=None):
     Example:
         >>> log_mixture(ops.ones((1, 2, 1)), ops.zeros((1, 2, 4)), exponentials(ops.zeros((1, 1, 4))))  # -log 4
     """
-    prior, left = (ops.stop_gradient(ops.convert_to_tensor(x)) for x in (prior, left))
+    prior, left = _constant(prior), _constant(left)
     left_max = ops.max(left, axis=-1, keepdims=True)
     if normalizer is None:
         total = ops.matmul(ops.exp(left - left_max), ops.transpose(right["exponentials"], (0, 2, 1)))
     else:
-        normalizer = ops.stop_gradient(normalizer)
+        normalizer = _constant(normalizer)
         total = ops.exp(normalizer - left_max - ops.transpose(right["largest"], (0, 2, 1)))
 
     def by_products():
@@ -86,6 +86,12 @@ def log_mixture(prior, left, right, normalizer=None):
         return ops.fori_loop(0, ops.shape(logits)[1], add, ops.zeros_like(left) + _EXCLUDED)
 
     return ops.cond(ops.min(total) > _SMALLEST, by_products, guarded)
+
+
+def _constant(x):
+    """A tensor without a gradient."""
+    # Converted last: differentiated eagerly, JAX gives back the NumPy array that came, which no loop can index.
+    return ops.convert_to_tensor(ops.stop_gradient(ops.convert_to_tensor(x)))
 
 
 @ops.custom_gradient

@@ -4,7 +4,6 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.attention_layer import AttentionLayer
-from keras_attn_zoo.layers.masks import masked_softmax
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -37,7 +36,7 @@ class UniformAttention(AttentionLayer):
     def prepare(self, value=None, key=None, value_mask=None, max_length=None):
         """The weights and the context are the same at every target position: once a sentence will do."""
         memory = super().prepare(value, value_mask=value_mask)
-        scores = masked_softmax(ops.zeros(ops.shape(memory["mask"])), memory["mask"])[:, None]
+        scores = _equal(memory["mask"])[:, None]
         return {**memory, "scores": scores, "context": self.weigh(scores[:, None], memory)[:, 0]}
 
     def step(self, query, memory, state):
@@ -51,7 +50,20 @@ class UniformAttention(AttentionLayer):
 
         return spread(memory["context"]), spread(memory["scores"]), state
 
-    def energies(self, query, memory):
-        """All energies are 0; the softmax over the real tokens does the rest."""
+    def attend(self, query, memory, mask, training=None):
+        """Attend from all target positions: without a softmax, and once for all where no mask tells them apart."""
+        if mask is None:
+            scores, context = memory["scores"][:, None], memory["context"][:, None]
+        else:
+            scores = _equal(mask)
+            context = self.weigh(scores, memory)
         batch, source = ops.shape(memory["mask"])
-        return ops.zeros((batch, 1, ops.shape(query)[1], source), dtype="float32")
+        target = ops.shape(query)[1]
+        context = ops.broadcast_to(context, (batch, target, ops.shape(context)[-1]))
+        return context, ops.broadcast_to(scores, (batch, 1, target, source))
+
+
+def _equal(mask):
+    """Equal float32 weights where a mask is true; 0 in a row where it is true nowhere."""
+    real = ops.cast(mask, "float32")
+    return real / ops.maximum(ops.sum(real, axis=-1, keepdims=True), 1.0)

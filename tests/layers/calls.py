@@ -77,3 +77,22 @@ def value_and_gradients(layer, function, inputs):
     start = f"{layer.name}/"
     paths = [v.path.removeprefix(start) for v in variables]
     return to_numpy(value), dict(zip(paths, to_numpy(by_weight), strict=True)), to_numpy(by_input)
+
+
+def eager_gradients(function, inputs):
+    """Gradients of a scalar function by each input of a dict of NumPy arrays, differentiated operation by operation."""
+    if BACKEND == "jax":
+        import jax
+
+        return to_numpy(jax.grad(function)(inputs))
+    tensors = {name: ops.convert_to_tensor(x) for name, x in inputs.items()}
+    if BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        with tf.GradientTape() as tape:
+            tape.watch(tensors)
+            value = function(tensors)
+        return to_numpy(tape.gradient(value, tensors))
+    tensors = {name: x.requires_grad_() for name, x in tensors.items()}
+    function(tensors).backward()
+    return {name: to_numpy(x.grad) for name, x in tensors.items()}

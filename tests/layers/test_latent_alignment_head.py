@@ -11,7 +11,7 @@ from keras import ops
 from keras_attn_zoo.layers import LatentAlignmentHead
 from keras_attn_zoo.layers.log_normalizer import exponentials, log_mixture, log_normalizer
 from keras_attn_zoo.models import TokenEmbedding
-from tests.layers.calls import compiled, of_unknown_sizes, value_and_gradients
+from tests.layers.calls import compiled, eager_gradients, of_unknown_sizes, value_and_gradients
 from tests.layers.cases import numbers, weights_of
 from tests.weights import fill_weights
 
@@ -146,6 +146,25 @@ def test_gradients_equal_those_of_the_naive_sum(scale):
         # Of the extreme case the differences themselves are not exact to more.
         assert_close(gradient, wanted, name, tolerance=TOLERANCE if scale == 1 else 2e-4)
         assert np.any(wanted)
+
+
+def test_eager_gradients_equal_those_of_a_compiled_call():
+    """Of NumPy arrays, as they come from a user's data: JAX differentiates them without making tensors of them."""
+    head = LatentAlignmentHead(3, width=2, name="head")
+    inputs = {name: x[:1, :1, :4] for name, x in inputs_of(source=4, padded=False).items()}
+    inputs["encoded"] = numbers("few", 1, 4, 2)
+    targets = np.array([[2]])
+    head.build(*(x.shape for x in inputs.values()))
+    fill_weights(head)
+
+    def loss(inputs):
+        return ops.sum(head(**inputs, targets=targets)["log_probs"])
+
+    _, _, wanted = value_and_gradients(head, loss, inputs)
+    found = eager_gradients(loss, inputs)
+    for name, gradient in wanted.items():
+        assert_close(found[name], gradient, name)
+        assert np.any(gradient), name
 
 
 @pytest.mark.parametrize("top_k", [1, 2, 4, 9])
