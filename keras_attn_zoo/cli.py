@@ -7,6 +7,7 @@ import dataclasses
 import itertools
 import signal
 import sys
+import textwrap
 from pathlib import Path
 
 import keras_attn_zoo
@@ -24,11 +25,31 @@ WINDOW_BATCHES = 100
 # Pieces that the recipes use too.
 
 
+class _Help(argparse.HelpFormatter):
+    """Help that fits the terminal: paragraphs and list items are filled, commands are left as they can be copied."""
+
+    def _fill_text(self, text, width, indent):
+        blocks = [""]
+        for line in text.strip("\n").splitlines():
+            goes_on = blocks[-1].startswith("- ") if line.startswith(" ") else blocks[-1][:1].strip() != ""
+            if goes_on and line and not line.startswith("- "):
+                blocks[-1] += f" {line.strip()}"
+            else:
+                blocks.append(line)
+        filled = (self._filled(block, width - len(indent)) for block in blocks[1:])
+        return "".join(f"{textwrap.indent(block, indent)}\n" for block in filled)
+
+    def _filled(self, block, width):
+        margin = " " * (len(block) - len(block.lstrip(" -")))
+        is_command = margin and block.lstrip().startswith(("attn-zoo", "python", "--"))
+        return block if is_command else textwrap.fill(block, width, subsequent_indent=margin)
+
+
 class Parser(argparse.ArgumentParser):
     """A parser of options that are written out and given once; its errors are one line."""
 
     def __init__(self, **kwargs):
-        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **kwargs)
+        super().__init__(formatter_class=_Help, allow_abbrev=False, **kwargs)
 
     def parse_known_args(self, args=None, namespace=None):
         """See the base class."""

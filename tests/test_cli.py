@@ -21,6 +21,7 @@ from keras_attn_zoo.backends import choose_backend
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import format_alignment
 from keras_attn_zoo.experiments.corpora import embedded_corpus
+from keras_attn_zoo.experiments.recipe import Recipe, run_recipe
 from keras_attn_zoo.experiments.run import (
     curves_over_top_k,
     curves_over_trained_top_k,
@@ -673,12 +674,31 @@ def test_sentences_that_begin_with_a_dash(attn_zoo, trained, translations):
     assert attn_zoo("translate", trained, "--beams", 2, "--", "-x", SENTENCES[0]) == expected
 
 
-def test_help_shows_examples(capsys):
-    for command in (["translate"], ["train"], ["evaluate"], ["align"], ["plot", "attention"], ["demo"]):
+def parsers():
+    """Every command, and one recipe for all."""
+    commands = [["demo"], ["systems"], ["train"], ["translate"], ["evaluate"], ["align"]]
+    plots = [["plot", kind] for kind in ("attention", "curves", "top-k")]
+    for words in ([], *commands, *plots):
+        yield f"attn-zoo {' '.join(words)}".strip(), lambda words=words: cli.main([*words, "--help"])
+    recipe = Recipe(title="title", entries={}, default=())
+    text = "A first line that is rather long, and goes on for some more words than a narrow terminal has.\n\nRead so:\n"
+    text += "- An item of a list, which has so many words that it\n  goes on in another line; they are filled.\n"
+    yield "", lambda: run_recipe(recipe, text, ["--help"])
+
+
+def test_help_fits_the_terminal_and_shows_examples(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for name, show in parsers():
         with pytest.raises(SystemExit) as stopped:
-            cli.main([*command, "--help"])
+            show()
         assert stopped.value.code == 0
-        assert f"attn-zoo {' '.join(command)}" in capsys.readouterr().out.split("examples:")[1]
+        text = capsys.readouterr().out
+        # Commands are left as they can be copied.
+        assert all(len(line) < 80 for line in text.splitlines() if not line.lstrip().startswith(("attn-zoo", "--")))
+        if name.count(" "):
+            assert f"\n  {name}" in text.split("examples:")[1]
+    assert "- An item of a list, which has so many words that it goes on in another line;\n  they are" in text
+    assert "\n  Data:\n    vocabulary_size=8000\n        subwords of each model" in text
 
 
 def test_backend_choice(monkeypatch, tmp_path):
