@@ -3,7 +3,10 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.masks import combine_masks, masked_softmax
+from keras_attn_zoo.layers.masks import combine_masks, masked_softmax, without_padding
+
+# As `keras.layers.MultiHeadAttention` takes them after query, value and key.
+_MASKS = ("query_mask", "value_mask", "key_mask", "attention_mask")
 
 
 class AttentionLayer(keras.layers.Layer):
@@ -61,19 +64,43 @@ class AttentionLayer(keras.layers.Layer):
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
+        # What `build` has made weights for, by part: "query", "value", "key".
+        self.built_widths = {}
 
-    def __call__(self, query, value=None, key=None, **kwargs):
+    def __call__(self, query, value=None, key=None, *masks, **kwargs):
         """Call the layer; `layer(x, x)` is self-attention, as Keras' users write it."""
+        masks = [self._as_mask("mask", x) for x in masks]
+        kwargs = {name: self._as_mask(name, x) if name.endswith("mask") else x for name, x in kwargs.items()}
         if self.attends_to == "itself":
             # Seen here, since casting makes two tensors out of one.
             value, key = (None if x is query else x for x in (value, key))
-        return super().__call__(query, value, key, **kwargs)
+        # Before Keras builds the layer, which would take the wrong shapes for right.
+        given = dict(zip(_MASKS, masks, strict=False)) | kwargs
+        given.setdefault("query_mask", given.get("mask"))
+        self._check_shapes(query, value, key, {name: given.get(name) for name in _MASKS})
+        return super().__call__(query, value, key, *masks, **kwargs)
+
+    def _as_mask(self, name, mask):
+        """A mask given as a list of Python as a tensor, anything else as it is."""
+        if not isinstance(mask, (list, tuple)):
+            return mask
+        try:
+            return ops.convert_to_tensor(mask, dtype="bool")
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"{type(self).__name__}: `{name}` must be an array of booleans, or lists of equal lengths. "
+                f"Received: {mask!r:.100}."
+            ) from None
 
     # What a mechanism gives.
 
     def prepare(self, value=None, key=None, value_mask=None, max_length=None):
         """Compute what depends on the source alone, once a sentence: the memory of `step`."""
-        key = value if key is None else key
+        self.check_built()
+        if value is None:
+            raise ValueError(f"{type(self).__name__}: `prepare` needs a `value`. Received: value=None.")
+        value = without_padding(value, value_mask)
+        key = value if key is None else without_padding(key, value_mask)
         if value_mask is None:
             value_mask = ops.ones(ops.shape(value)[:2], dtype="bool")
         return {
@@ -100,8 +127,17 @@ class AttentionLayer(keras.layers.Layer):
 
     # What the steps of self-attention begin with.
 
+    def check_built(self):
+        """Raise where there are no weights yet."""
+        if not self.built:
+            raise ValueError(
+                f"{type(self).__name__}: steps need the weights that a first call makes; call the layer, or "
+                "`build(query_shape, value_shape)`, before `prepare`."
+            )
+
     def positions(self, max_length):
         """Return the numbers of all positions that steps may reach."""
+        self.check_built()
         if max_length is None:
             raise ValueError(
                 f"{type(self).__name__}: steps of self-attention need `max_length` in `prepare`. Received: None."
@@ -119,6 +155,26 @@ class AttentionLayer(keras.layers.Layer):
     def draw_noise(self, memory, length):
         """Draw the dropout of a loop of `length` steps beforehand: a tree of `(length, ...)`, None without dropout."""
         return None
+
+    def at_position(self, query, position, max_length):
+        """The query of a step, and its position: a plain integer where it is known.
+
+        Inside a compiled loop it is not, and nothing can be raised: beyond `max_length` the query becomes NaN there.
+
+        Raises:
+            ValueError: a position beyond `max_length`.
+        """
+        query = ops.cast(query, self.compute_dtype)
+        try:
+            known = int(position[0])
+        except TypeError:
+            return ops.where(position[0] < max_length, query, float("nan")), position[0]
+        if known >= max_length:
+            raise ValueError(
+                f"{type(self).__name__}: a step beyond the `max_length`={max_length} of `prepare`: give a larger one. "
+                f"Received: position {known}, where the first is 0."
+            )
+        return query, known
 
     # The two contracts.
 
@@ -158,25 +214,52 @@ class AttentionLayer(keras.layers.Layer):
         key=None,
         query_mask=None,
         value_mask=None,
+        key_mask=None,
         attention_mask=None,
         return_attention_scores=False,
-        use_causal_mask=False,
         training=None,
-        **prepared,
+        use_causal_mask=False,
+        mask=None,
     ):
         """Attend from every query position; the signature of `keras.layers.MultiHeadAttention`.
 
-        What a mechanism wants besides goes to its `prepare`.
+        `mask` is where Keras puts the mask of a call with one tensor: another name of `query_mask`.
         """
-        self._check_shapes(query, value, key, query_mask, value_mask, attention_mask)
-        if value is None and value_mask is None:
-            value_mask = query_mask
+        masks = query_mask if query_mask is not None else mask, value_mask, key_mask, attention_mask
+        return self.run(query, value, key, masks, return_attention_scores, training, use_causal_mask)
+
+    def run(self, query, value, key, masks, return_attention_scores, training, use_causal_mask, **prepared):
+        """What a call does; what a mechanism's call takes besides goes to its `prepare`."""
         source = query if value is None else value
         lengths = ops.shape(query)[1], ops.shape(source)[1]
-        mask = combine_masks(query_mask, value_mask, attention_mask, use_causal_mask, *lengths)
-        memory = self.prepare(source, key=key, value_mask=value_mask, **prepared)
-        context, scores = self.attend(query, memory, mask, training=training)
+        if 0 in (query.shape[1], source.shape[1]):
+            context, scores = self._nothing(query, source)
+        else:
+            query_mask, value_mask, attention_mask = self.padding(query, value, *masks)
+            mask = combine_masks(query_mask, value_mask, attention_mask, use_causal_mask, *lengths)
+            memory = self.prepare(source, key=key, value_mask=value_mask, **prepared)
+            context, scores = self.attend(without_padding(query, query_mask), memory, mask, training=training)
         return (context, scores) if return_attention_scores else context
+
+    def padding(self, query, value, query_mask, value_mask, key_mask, attention_mask):
+        """The masks of query and source, each for the whole batch, and that of pairs of positions."""
+        batch = ops.shape(query)[0]
+        query_mask, value_mask, key_mask = (
+            ops.broadcast_to(x, (batch, ops.shape(x)[1])) if x is not None and x.shape[0] == 1 else x
+            for x in (query_mask, value_mask, key_mask)
+        )
+        if value is None and value_mask is None:
+            value_mask = query_mask
+        if key_mask is not None:
+            key_mask = ops.cast(key_mask, "bool")
+            value_mask = key_mask if value_mask is None else ops.logical_and(ops.cast(value_mask, "bool"), key_mask)
+        return query_mask, value_mask, attention_mask
+
+    def _nothing(self, query, source):
+        """Context and scores where there is no target or no source position."""
+        context = (*ops.shape(query)[:2], self.compute_output_shape(query.shape, source.shape)[-1])
+        scores = (ops.shape(query)[0], self.num_heads, ops.shape(query)[1], ops.shape(source)[1])
+        return ops.zeros(context, dtype=self.compute_dtype), ops.zeros(scores, dtype="float32")
 
     def compute_output_spec(
         self,
@@ -185,14 +268,14 @@ class AttentionLayer(keras.layers.Layer):
         key=None,
         query_mask=None,
         value_mask=None,
+        key_mask=None,
         attention_mask=None,
         return_attention_scores=False,
-        use_causal_mask=False,
         training=None,
-        **prepared,
+        use_causal_mask=False,
+        mask=None,
     ):
         """Return shapes and types without running the layer."""
-        self._check_shapes(query, value, key, query_mask, value_mask, attention_mask)
         source = query if value is None else value
         context = keras.KerasTensor(self.compute_output_shape(query.shape, source.shape), self.compute_dtype)
         if not return_attention_scores:
@@ -204,16 +287,27 @@ class AttentionLayer(keras.layers.Layer):
         """Return the shape of the context."""
         return (*query_shape[:2], (value_shape or query_shape)[-1])
 
-    def _check_shapes(self, query, value, key, query_mask, value_mask, attention_mask):
+    def get_config(self):
+        """Return the arguments of the constructor; after `quantize` the policies of the projections are among them."""
+        config, policy = super().get_config(), self.dtype_policy
+        quantized = [x for x in self._flatten_layers(include_self=False) if x.quantization_mode is not None]
+        if quantized and not isinstance(policy, keras.dtype_policies.DTypePolicyMap):
+            by_path = {layer.path: layer.dtype_policy for layer in quantized}
+            policy = keras.dtype_policies.DTypePolicyMap(default_policy=policy.name, policy_map=by_path)
+            config["dtype"] = keras.dtype_policies.serialize(policy)
+        return config
+
+    def _check_shapes(self, query, value, key, masks):
         """Raise where ranks or known sizes do not fit, with what came and what is wanted."""
         name = self.__class__.__name__
 
         def wanted(what, tensor, pattern, *sizes):
             shape = tuple(tensor.shape)
-            known = len(shape) == len(sizes) and all(
-                have is None or want is None or have == want for have, want in zip(shape, sizes, strict=True)
+            fits = len(shape) == len(sizes) and all(
+                have is None or want is None or have == want or (have == 1 and "mask" in what)
+                for have, want in zip(shape, sizes, strict=True)
             )
-            if not known:
+            if not fits:
                 raise ValueError(f"{name}: `{what}` must have shape {pattern}. Received: shape {shape}.")
 
         batch, target = (*query.shape, None, None)[:2]
@@ -234,14 +328,26 @@ class AttentionLayer(keras.layers.Layer):
             source = value.shape[1]
         if key is not None:
             wanted("key", key, f"(batch, source, key_dim) = ({batch}, {source}, ...)", batch, source, None)
-        if query_mask is not None:
-            wanted("query_mask", query_mask, f"(batch, target) = ({batch}, {target})", batch, target)
-        if value_mask is not None:
-            wanted("value_mask", value_mask, f"(batch, source) = ({batch}, {source})", batch, source)
-        if attention_mask is not None:
+        self._check_widths(query, value, key)
+        for what, axis, length in (("query", "target", target), ("value", "source", source), ("key", "source", source)):
+            mask = masks[f"{what}_mask"]
+            if mask is not None:
+                wanted(f"{what}_mask", mask, f"(batch, {axis}) = ({batch}, {length})", batch, length)
+        mask = masks["attention_mask"]
+        if mask is not None:
             pattern = f"(batch, target, source) = ({batch}, {target}, {source}), with an axis of heads or without"
-            if len(attention_mask.shape) == 3:
-                wanted("attention_mask", attention_mask, pattern, batch, target, source)
-            else:
-                heads = None if attention_mask.shape[1:2] == (1,) else self.num_heads
-                wanted("attention_mask", attention_mask, pattern, batch, heads, target, source)
+            sizes = batch, self.num_heads, target, source
+            if len(mask.shape) < 4:
+                sizes = sizes[2:] if len(mask.shape) == 2 else (sizes[0], *sizes[2:])
+            wanted("attention_mask", mask, pattern, *sizes)
+
+    def _check_widths(self, query, value, key):
+        """Raise where a width is not the one that the weights were made for."""
+        value = query if value is None else value
+        parts = {"query": query, "value": value, "key": value if key is None else key}
+        for part, width in self.built_widths.items():
+            if parts[part].shape[-1] not in (None, width):
+                raise ValueError(
+                    f"{type(self).__name__}: the layer was built for a {part} of width {width}. "
+                    f"Received: a {part} of shape {tuple(parts[part].shape)}."
+                )

@@ -5,9 +5,10 @@ from keras import ops
 
 from keras_attn_zoo.layers.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.dropout import Dropout
-from keras_attn_zoo.layers.headed_attention import check_positive
+from keras_attn_zoo.layers.headed_attention import check_positive, check_rate
+from keras_attn_zoo.layers.heads import fresh_initializer
 from keras_attn_zoo.layers.loops import cumulative_sum
-from keras_attn_zoo.layers.masks import combine_masks
+from keras_attn_zoo.layers.masks import combine_masks, without_padding
 from keras_attn_zoo.layers.products import Dense
 
 
@@ -68,27 +69,26 @@ class AverageAttention(AttentionLayer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        check_positive(self, "ffn_dim", ffn_dim, optional=True)
+        ffn_dim = check_positive(self, "ffn_dim", ffn_dim, optional=True)
         if ffn_dim is not None and not use_ffn:
             raise ValueError(f"AverageAttention: `ffn_dim` belongs to use_ffn=True. Received: ffn_dim={ffn_dim}.")
-        if not 0 <= dropout < 1:
-            raise ValueError(f"AverageAttention: `dropout` must lie in [0, 1). Received: dropout={dropout}.")
         self.use_ffn = bool(use_ffn)
         self.use_gate = bool(use_gate)
         self.ffn_dim = ffn_dim
-        self.dropout = dropout
+        self.dropout = check_rate(self, "dropout", dropout)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self._dropout_layer = Dropout(dropout, dtype=self.dtype_policy)
+        self._dropout_layer = Dropout(self.dropout, dtype=self.dtype_policy)
 
     def build(self, query_shape, value_shape=None, key_shape=None):
         """Build the network and the gate."""
         width = self.input_width = query_shape[-1]
+        self.built_widths = {"query": width}
 
         def dense(units, inputs, name, activation=None):
             layer = Dense(
                 units,
                 activation=activation,
-                kernel_initializer=self.kernel_initializer.clone(),
+                kernel_initializer=fresh_initializer(self.kernel_initializer),
                 dtype=self.dtype_policy,
                 name=name,
             )
@@ -103,22 +103,12 @@ class AverageAttention(AttentionLayer):
             self.gate = dense(2 * width, 2 * width, "gate", "sigmoid")
         self.built = True
 
-    def call(
-        self,
-        query,
-        value=None,
-        key=None,
-        query_mask=None,
-        value_mask=None,
-        attention_mask=None,
-        return_attention_scores=False,
-        use_causal_mask=False,
-        training=None,
-    ):
+    def run(self, query, value, key, masks, return_attention_scores, training, use_causal_mask):
         """Average up to every position."""
-        self._check_shapes(query, value, key, query_mask, value_mask, attention_mask)
-        if value_mask is None:
-            value_mask = query_mask
+        if query.shape[1] == 0:
+            return super().run(query, value, key, masks, return_attention_scores, training, use_causal_mask)
+        query_mask, value_mask, attention_mask = self.padding(query, value, *masks)
+        query = without_padding(query, query_mask)
         length = ops.shape(query)[1]
         y = ops.cast(query, self.compute_dtype)
         weights, some = None, True
@@ -130,12 +120,12 @@ class AverageAttention(AttentionLayer):
         # In float32: a sum of many positions outgrows the digits of half precision.
         terms = ops.cast(query, "float32")
         if attention_mask is not None:
-            mean = ops.matmul(weights[:, 0], terms)
+            mean = ops.matmul(weights[:, 0], without_padding(terms, value_mask))
             some = ops.any(weights[:, 0] > 0, axis=-1)[..., None]
         elif value_mask is not None:
             real = ops.cast(value_mask, "bool")
             count = ops.cumsum(ops.cast(real, "float32"), axis=1)[..., None]
-            mean = cumulative_sum(ops.where(real[..., None], terms, 0.0)) / ops.maximum(count, 1.0)
+            mean = cumulative_sum(without_padding(terms, real)) / ops.maximum(count, 1.0)
             some = count > 0
             if query_mask is not None:
                 some = ops.logical_and(some, ops.cast(query_mask, "bool")[..., None])
@@ -167,6 +157,7 @@ class AverageAttention(AttentionLayer):
 
     def step(self, query, memory, state):
         """Add one position to the sum."""
+        query, _ = self.at_position(query, state["count"], memory["positions"].shape[0])
         count = state["count"] + 1
         total = state["sum"] + ops.cast(query, "float32")
         number = ops.cast(count, "float32")[:, None]

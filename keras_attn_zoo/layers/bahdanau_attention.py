@@ -5,6 +5,8 @@ from keras import ops
 
 from keras_attn_zoo.layers.additive_energies import additive_energies, position_energies_with_feedback
 from keras_attn_zoo.layers.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.headed_attention import check_positive
+from keras_attn_zoo.layers.heads import fresh_initializer
 from keras_attn_zoo.layers.loops import scan
 from keras_attn_zoo.layers.masks import masked_softmax
 
@@ -55,15 +57,14 @@ class BahdanauAttention(AttentionLayer):
 
     def __init__(self, units, attention_feedback=False, kernel_initializer="glorot_uniform", **kwargs):
         super().__init__(**kwargs)
-        if not isinstance(units, int) or units < 1:
-            raise ValueError(f"BahdanauAttention: `units` must be a positive integer. Received: units={units}.")
-        self.units = units
+        self.units = check_positive(self, "units", units)
         self.attention_feedback = bool(attention_feedback)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
     def build(self, query_shape, value_shape, key_shape=None):
         """Make W, U, b, v and, with feedback, u."""
         key_dim = (key_shape or value_shape)[-1]
+        self.built_widths = {"query": query_shape[-1], "key": key_dim}
         self.query_kernel = self._kernel("query_kernel", (query_shape[-1], self.units))
         self.key_kernel = self._kernel("key_kernel", (key_dim, self.units))
         self.bias = self.add_weight(name="bias", shape=(self.units,), initializer="zeros")
@@ -74,7 +75,7 @@ class BahdanauAttention(AttentionLayer):
 
     def _kernel(self, name, shape):
         # A fresh copy of the initialiser: with one instance, all kernels would draw the same numbers.
-        return self.add_weight(name=name, shape=shape, initializer=self.kernel_initializer.clone())
+        return self.add_weight(name=name, shape=shape, initializer=fresh_initializer(self.kernel_initializer))
 
     def _energy_vector(self):
         return ops.squeeze(self.weight(self.energy_kernel), -1)

@@ -1,5 +1,7 @@
 """Recurrent cross-attention whose energies are smoothed over target positions and a window of source positions."""
 
+import numbers
+
 import keras
 from keras import ops
 
@@ -55,14 +57,14 @@ class EnergyAccumulationAttention(RecurrentCrossAttention):
     def __init__(self, num_heads, key_dim, value_dim=None, mixing=0.5, window=5, **kwargs):
         super().__init__(num_heads, key_dim, value_dim, **kwargs)
         name = "EnergyAccumulationAttention"
-        if not isinstance(mixing, (int, float)) or not 0 < mixing <= 1:
+        if not isinstance(mixing, numbers.Real) or not 0 < mixing <= 1:
             raise ValueError(f"{name}: `mixing` must lie in (0, 1]. Received: mixing={mixing}.")
-        if type(window) is not int or not 0 <= window <= _LARGEST_WINDOW:
+        if not isinstance(window, numbers.Integral) or isinstance(window, bool) or not 0 <= window <= _LARGEST_WINDOW:
             raise ValueError(
                 f"{name}: `window` must be an integer from 0 to {_LARGEST_WINDOW}. Received: window={window}."
             )
         self.mixing = float(mixing)
-        self.window = window
+        self.window = int(window)
 
     def recall(self, memory):
         """The matrix P of every sentence, symmetric, 0 at padding, and λ, 0 at padding."""

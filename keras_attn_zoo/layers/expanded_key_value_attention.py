@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attn_zoo.layers.heads import fresh_initializer
 from keras_attn_zoo.layers.loops import scan
 from keras_attn_zoo.layers.masks import masked_softmax
 from keras_attn_zoo.layers.multi_head_attention import MultiHeadAttention
@@ -86,7 +87,7 @@ class ExpandedKeyValueAttention(MultiHeadAttention):
             del sizes["value"]
         for part, size in sizes.items():
             shape = (width, self.num_heads, size) if self.variant == 2 else (self.num_heads, self.value_dim, size)
-            initializer = self.options["kernel_initializer"].clone()
+            initializer = fresh_initializer(self.options["kernel_initializer"])
             kernel = self.add_weight(name=f"context_{part}_kernel", shape=shape, initializer=initializer)
             setattr(self, f"context_{part}_kernel", kernel)
 
@@ -245,13 +246,12 @@ class ExpandedKeyValueAttention(MultiHeadAttention):
 
     def _pair_map(self):
         """Kernel and bias from a merged context to key and value as one, in variants 1 and 2."""
-        if self.variant == 2:
-            kernels = [self.context_key_kernel, self.context_value_kernel]
-        else:
-            kernels = [self.key_dense.kernel, self.value_dense.kernel]
         width = self.output_dense.width
-        kernels = [ops.reshape(self.weight(x), (width, -1)) for x in kernels]
-        return ops.concatenate(kernels, axis=1), self._pair_bias()
+        if self.variant == 2:
+            kernels = [ops.reshape(x, (width, -1)) for x in (self.context_key_kernel, self.context_value_kernel)]
+        else:
+            kernels = [self.key_dense.matrix(width), self.value_dense.matrix(width)]
+        return ops.concatenate([self.weight(x) for x in kernels], axis=1), self._pair_bias()
 
     def _pair_bias(self):
         """Bias of key and value as one, which is the pair that nothing makes."""
@@ -264,7 +264,7 @@ class ExpandedKeyValueAttention(MultiHeadAttention):
         """Kernel and bias from the heads' contexts to the merged one: O and b."""
         width = self.output_dense.width
         bias = self.weight(self.output_dense.bias) if self.use_bias else ops.zeros((width,), dtype=self.compute_dtype)
-        return ops.reshape(self.weight(self.output_dense.kernel), (-1, width)), bias
+        return self.weight(self.output_dense.matrix(-1)), bias
 
     def _by_head(self, pair):
         """Take key and value apart, and each by head."""

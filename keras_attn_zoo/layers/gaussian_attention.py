@@ -1,6 +1,7 @@
 """Gaussian attention: fixed weights around an offset from the own position."""
 
 import math
+import numbers
 
 import keras
 from keras import ops
@@ -56,13 +57,16 @@ class GaussianAttention(PositionAttention):
     def __init__(self, num_heads, key_dim, offsets=(-1, 1), sigma=1.0, **kwargs):
         super().__init__(num_heads, key_dim, **kwargs)
         offsets = tuple(offsets) if isinstance(offsets, (list, tuple)) else offsets
-        if not (isinstance(offsets, tuple) and offsets and all(type(o) is int for o in offsets)):
+        integers = isinstance(offsets, tuple) and all(
+            isinstance(o, numbers.Integral) and not isinstance(o, bool) for o in offsets
+        )
+        if not offsets or not integers:
             raise ValueError(
                 f"GaussianAttention: `offsets` must be integers, one or more. Received: offsets={offsets}."
             )
-        if not isinstance(sigma, (int, float)) or not 0 < sigma < math.inf:
+        if not isinstance(sigma, numbers.Real) or not 0 < sigma < math.inf:
             raise ValueError(f"GaussianAttention: `sigma` must be a positive number. Received: sigma={sigma}.")
-        self.offsets = offsets
+        self.offsets = tuple(int(o) for o in offsets)
         self.sigma = float(sigma)
 
     @property
@@ -106,14 +110,14 @@ class GaussianAttention(PositionAttention):
 
     def step(self, query, memory, state):
         """Move the window on by one value, and weigh what stands in it."""
-        value = self.value_dense(ops.cast(query, self.compute_dtype)[:, None])
-        position = state["position"]
+        query, position = self.at_position(query, state["position"], memory["positions"].shape[0])
+        value = self.value_dense(query[:, None])
         value = ops.concatenate([state["value"][:, :, 1:], value], axis=2)
-        state = {"value": value, "position": position + 1}
+        state = {"value": value, "position": state["position"] + 1}
         distance = ops.arange(1 - self.window, 1)
-        weights = masked_softmax(self._energies(distance), distance >= -position[0])
+        weights = masked_softmax(self._energies(distance), distance >= -position)
         context = ops.matmul(ops.cast(weights, self.compute_dtype)[None, :, None], value)
-        distance = memory["positions"] - position[0]
+        distance = memory["positions"] - position
         scores = masked_softmax(self._energies(distance), distance <= 0)[None]
         scores = ops.broadcast_to(scores, (ops.shape(query)[0], *scores.shape[1:]))
         return self.merge(context, None)[:, 0], scores, state

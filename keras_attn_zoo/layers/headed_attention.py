@@ -1,5 +1,7 @@
 """What the attentions with heads share: a value projection, dropout on weights, an output projection."""
 
+import numbers
+
 import keras
 from keras import ops
 
@@ -24,8 +26,13 @@ class HeadedAttention(AttentionLayer):
 
         c_i^n = Σ_j α_ij^n (W_v^n h_j),   c_i = Σ_n O^n c_i^n + b
 
+    `projections` names what is projected by heads. The weights come in this order, then those of the output
+    projection, as in Keras' layer; what a mechanism adds to them comes last.
+
     Args: see `MultiHeadAttention`; `key_dim` is the width of a value's head where `value_dim` is not given.
     """
+
+    projections = ("value",)
 
     def __init__(
         self,
@@ -35,48 +42,85 @@ class HeadedAttention(AttentionLayer):
         dropout=0.0,
         use_bias=True,
         output_shape=None,
+        attention_axes=None,
+        sliding_window=None,
+        flash_attention=None,
         kernel_initializer="glorot_uniform",
         bias_initializer="zeros",
         kernel_regularizer=None,
         bias_regularizer=None,
+        activity_regularizer=None,
         kernel_constraint=None,
         bias_constraint=None,
+        use_gate=False,
         seed=None,
         **kwargs,
     ):
-        super().__init__(**kwargs)
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         given = locals()
-        for what in ("num_heads", "key_dim", "value_dim", "output_shape"):
-            optional = what in ("value_dim", "output_shape")
-            check_positive(self, what, given[what], optional=optional)
-        if not 0 <= dropout < 1:
-            raise ValueError(f"{type(self).__name__}: `dropout` must lie in [0, 1). Received: dropout={dropout}.")
-        self.num_heads = num_heads
-        self.key_dim = key_dim
-        self.value_dim = value_dim or key_dim
-        self.dropout = dropout
-        self.use_bias = use_bias
-        self.output_width = output_shape
-        self.seed = seed
+        if isinstance(output_shape, (list, tuple)) and len(output_shape) == 1:
+            [output_shape] = output_shape
+        self._refuse_what_keras_alone_has(attention_axes, sliding_window, flash_attention, use_gate)
+        self.num_heads = check_positive(self, "num_heads", num_heads)
+        self.key_dim = check_positive(self, "key_dim", key_dim)
+        self.value_dim = check_positive(self, "value_dim", value_dim, optional=True) or self.key_dim
+        self.dropout = check_rate(self, "dropout", dropout)
+        self.use_bias = bool(use_bias)
+        self.output_width = check_positive(self, "output_shape", output_shape, optional=True)
+        self.seed = int(seed) if isinstance(seed, numbers.Integral) else seed
         self.options = {name: _GET[name.split("_")[1]].get(given[name]) for name in _OPTIONS}
         # The attributes are named as in Keras' layer: its weight files can be read.
-        self.value_dense = self._projection("value", self.value_dim)
-        self._dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+        for part in self.projections:
+            width = self.value_dim if part == "value" else self.key_dim
+            projection = HeadProjection(
+                self.num_heads, width, self.use_bias, dtype=self.dtype_policy, name=part, **self.options
+            )
+            setattr(self, f"{part}_dense", projection)
+        self._dropout_layer = Dropout(self.dropout, seed=self.seed, dtype=self.dtype_policy)
 
-    def _projection(self, name, width, use_bias=None):
-        use_bias = self.use_bias if use_bias is None else use_bias
-        return HeadProjection(self.num_heads, width, use_bias, dtype=self.dtype_policy, name=name, **self.options)
+    def _refuse_what_keras_alone_has(self, attention_axes, sliding_window, flash_attention, use_gate):
+        """Raise where Keras' layer would compute something else than these layers do."""
+        axes = list(attention_axes) if isinstance(attention_axes, (list, tuple)) else [attention_axes]
+        refusals = {
+            "attention_axes": (axes in ([None], [1], [-2]), "it attends over the one axis of positions"),
+            "sliding_window": (sliding_window is None, "give the window as an `attention_mask`"),
+            "flash_attention": (not flash_attention, "weights are always computed, since scores are always to be had"),
+            "use_gate": (not use_gate, "there is no gate"),
+        }
+        given = locals()
+        for name, (taken, difference) in refusals.items():
+            if not taken:
+                raise ValueError(
+                    f"{type(self).__name__}: `{name}` of keras.layers.MultiHeadAttention is not supported: "
+                    f"{difference}. Received: {name}={given[name]!r}."
+                )
 
     def build(self, query_shape, value_shape=None, key_shape=None):
         """Build the projections."""
-        value_shape = value_shape or query_shape
-        self.value_dense.build(value_shape)
+        shapes = {"query": query_shape, "value": value_shape or query_shape}
+        shapes["key"] = key_shape or shapes["value"]
+        for part in self.projections:
+            getattr(self, f"{part}_dense").build(shapes[part])
+        self.built_widths = {part: shapes[part][-1] for part in self.projections}
         width = self.output_width or query_shape[-1]
         self.output_dense = HeadMerge(
             width, self.use_bias, dtype=self.dtype_policy, name="attention_output", **self.options
         )
         self.output_dense.build((None, self.num_heads, None, self.value_dim))
         self.built = True
+
+    @property
+    def weights(self):
+        """All weights; those of a mechanism itself after those that Keras' layer has too."""
+        return self._projections_first(super().weights)
+
+    @property
+    def variables(self):
+        """All weights and the states of random numbers, in the order of `weights`."""
+        return self._projections_first(super().variables)
+
+    def _projections_first(self, variables):
+        return sorted(variables, key=lambda v: "/" not in v.path.removeprefix(f"{self.path}/"))
 
     def drop(self, weights, training):
         """Weights under dropout, in the compute type."""
@@ -123,8 +167,16 @@ class HeadedAttention(AttentionLayer):
 
 
 def check_positive(layer, name, value, optional=False):
-    """Raise where a size is no positive integer."""
+    """Return a size as a plain integer; raise where it is not a positive one."""
     if value is None and optional:
-        return
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        return None
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{type(layer).__name__}: `{name}` must be a positive integer. Received: {name}={value!r}.")
+    return int(value)
+
+
+def check_rate(layer, name, value):
+    """Return a rate of dropout as a plain number; raise where it lies outside [0, 1)."""
+    if not isinstance(value, numbers.Real) or not 0 <= value < 1:
+        raise ValueError(f"{type(layer).__name__}: `{name}` must lie in [0, 1). Received: {name}={value!r}.")
+    return float(value)

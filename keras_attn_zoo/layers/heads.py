@@ -3,99 +3,128 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.products import product
+from keras_attn_zoo.layers.products import product, quantize_to_int8
 
 
-class HeadProjection(keras.layers.Layer):
+def fresh_initializer(initializer):
+    """Return an initialiser for one more weight: a copy, so that no two weights draw the same numbers.
+
+    A plain function draws what it draws, and is returned as it is.
+    """
+    return initializer.clone() if isinstance(initializer, keras.Initializer) else initializer
+
+
+class _HeadMap(keras.layers.EinsumDense):
+    """What both maps share: weights, LoRA and int8 of Keras' layer, and one flat product in place of its einsum."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        # Its result has another layout than the sequence that a mask belongs to: `compute_mask` drops the mask.
+        self.supports_masking = True
+
+    def build(self, input_shape):
+        """Make kernel and bias."""
+        self.kernel_initializer = fresh_initializer(self.kernel_initializer)
+        self.bias_initializer = fresh_initializer(self.bias_initializer)
+        super().build(input_shape)
+
+    def _update_kernel_initializer(self, input_axes, output_axes):
+        # Keras would take the fans from the equation; every figure here was trained from fans of the kernel's shape.
+        return self.kernel_initializer
+
+    def compute_mask(self, inputs, previous_mask):
+        """Return None: the caller keeps the mask."""
+        return None
+
+    def quantize(self, mode=None, type_check=True, config=None):
+        """Quantize the kernel to int8, as `keras.layers.EinsumDense` does."""
+        quantize_to_int8(self, super().quantize, mode, config)
+
+    def matrix(self, rows):
+        """The kernel as a matrix of so many rows, with LoRA, in floating point; -1 rows: as many as there are."""
+        if self.quantization_mode is None:
+            kernel = self.kernel if self.lora_enabled else self._kernel
+        else:
+            kernel = ops.cast(self._kernel, self.compute_dtype) / self._adjust_scale_for_dequant(self.kernel_scale)
+            if self.lora_enabled:
+                share = self.lora_alpha / self.lora_rank
+                kernel = kernel + share * ops.matmul(self.lora_kernel_a, self.lora_kernel_b)
+        return ops.reshape(kernel, (rows, -1) if rows != -1 else (-1, kernel.shape[-1]))
+
+
+class HeadProjection(_HeadMap):
     """Project a sequence for every head: W^n x + b^n.
 
     One flat product and one transposition, where an einsum over the heads leaves both to the compiler. The weights
-    stand as those of `keras.layers.EinsumDense` in Keras' multi-head attention, and may be exchanged with them.
+    are those of `keras.layers.EinsumDense` in Keras' multi-head attention, and so are LoRA and int8.
 
     Args:
         num_heads, head_dim: N and the width of a head.
         use_bias: whether there is a b.
-        **options: `kernel_initializer` and the like, see `keras.layers.Dense`.
+        **kwargs: `kernel_initializer` and the like, see `keras.layers.EinsumDense`.
 
-    Shapes: in `(batch, length, width)`, out `(batch, heads, length, head_dim)`.
+    Shapes: in `(batch, length, width)`, out `(batch, heads, length, head_dim)`;
+    W `(width, heads, head_dim)`, b `(heads, head_dim)`.
     """
 
-    def __init__(self, num_heads, head_dim, use_bias=True, dtype=None, name=None, **options):
-        super().__init__(dtype=dtype, name=name)
+    def __init__(self, num_heads, head_dim, use_bias=True, **kwargs):
+        bias_axes = "de" if use_bias else None
+        super().__init__("abc,cde->abde", (None, num_heads, head_dim), bias_axes=bias_axes, **kwargs)
         self.num_heads = num_heads
         self.head_dim = head_dim
-        self.use_bias = use_bias
-        self.options = options
 
-    def build(self, input_shape):
-        """Make W `(width, heads, head_dim)` and b `(heads, head_dim)`."""
-        heads = (self.num_heads, self.head_dim)
-        add_kernel_and_bias(self, (input_shape[-1], *heads), heads if self.use_bias else None, self.options)
-        self.built = True
-
-    def call(self, x):
+    def call(self, x, training=None):
         """Project."""
-        length = ops.shape(x)[1]
-        x = product(ops.reshape(x, (-1, x.shape[-1])), ops.reshape(self.kernel, (x.shape[-1], -1)))
-        if self.use_bias:
+        batch, length = ops.shape(x)[0], ops.shape(x)[1]
+        x = product(ops.reshape(x, (-1, x.shape[-1])), self.matrix(x.shape[-1]))
+        if self.bias is not None:
             x = x + ops.reshape(self.bias, (-1,))
-        return ops.transpose(ops.reshape(x, (-1, length, self.num_heads, self.head_dim)), (0, 2, 1, 3))
+        return ops.transpose(ops.reshape(x, (batch, length, self.num_heads, self.head_dim)), (0, 2, 1, 3))
 
-    def compute_output_spec(self, x):
+    def quantized_call(self, x, training=None):
+        """Project by Keras' einsum of integers."""
+        return ops.transpose(super().quantized_call(x, training=training), (0, 2, 1, 3))
+
+    def compute_output_spec(self, x, training=None):
         """Return the shape and type of the projection."""
         return keras.KerasTensor((x.shape[0], self.num_heads, x.shape[1], self.head_dim), self.compute_dtype)
 
 
-class HeadMerge(keras.layers.Layer):
+class HeadMerge(_HeadMap):
     """Join the heads' contexts to one: Σ_n O^n c^n + b.
 
     Args:
         width: width of the result.
         use_bias: whether there is a b.
-        **options: `kernel_initializer` and the like, see `keras.layers.Dense`.
+        **kwargs: `kernel_initializer` and the like, see `keras.layers.EinsumDense`.
 
-    Shapes: in `(batch, heads, length, head_dim)`, out `(batch, length, width)`.
+    Shapes: in `(batch, heads, length, head_dim)`, out `(batch, length, width)`;
+    O `(heads, head_dim, width)`, b `(width,)`.
     """
 
-    def __init__(self, width, use_bias=True, dtype=None, name=None, **options):
-        super().__init__(dtype=dtype, name=name)
+    def __init__(self, width, use_bias=True, **kwargs):
+        super().__init__("abcd,cde->abe", (None, width), bias_axes="e" if use_bias else None, **kwargs)
         self.width = width
-        self.use_bias = use_bias
-        self.options = options
 
     def build(self, input_shape):
-        """Make O `(heads, head_dim, width)` and b `(width,)`."""
-        shape = (input_shape[1], input_shape[3], self.width)
-        add_kernel_and_bias(self, shape, (self.width,) if self.use_bias else None, self.options)
-        self.built = True
+        """Make O and b."""
+        batch, heads, length, head_dim = input_shape
+        super().build((batch, length, heads, head_dim))
 
-    def call(self, contexts):
+    def call(self, contexts, training=None):
         """Join."""
-        length = ops.shape(contexts)[2]
-        kernel = ops.reshape(self.kernel, (-1, self.width))
+        batch, length = ops.shape(contexts)[0], ops.shape(contexts)[2]
+        kernel = self.matrix(-1)
         joined = ops.reshape(ops.transpose(contexts, (0, 2, 1, 3)), (-1, kernel.shape[0]))
         joined = product(joined, kernel)
-        if self.use_bias:
+        if self.bias is not None:
             joined = joined + self.bias
-        return ops.reshape(joined, (-1, length, self.width))
+        return ops.reshape(joined, (batch, length, self.width))
 
-    def compute_output_spec(self, contexts):
+    def quantized_call(self, contexts, training=None):
+        """Join by Keras' einsum of integers."""
+        return super().quantized_call(ops.transpose(contexts, (0, 2, 1, 3)), training=training)
+
+    def compute_output_spec(self, contexts, training=None):
         """Return the shape and type of the result."""
         return keras.KerasTensor((contexts.shape[0], contexts.shape[2], self.width), self.compute_dtype)
-
-
-def add_kernel_and_bias(layer, kernel_shape, bias_shape, options):
-    """Make the weights of a linear map from the options that Keras' layers have for them."""
-    for name, shape, initializer in (("kernel", kernel_shape, "glorot_uniform"), ("bias", bias_shape, "zeros")):
-        if shape is None:
-            continue
-        initializer = options.get(f"{name}_initializer") or initializer
-        weight = layer.add_weight(
-            name=name,
-            shape=shape,
-            # A fresh copy: with one instance, all maps of an attention would draw the same numbers.
-            initializer=keras.initializers.get(keras.initializers.serialize(keras.initializers.get(initializer))),
-            regularizer=keras.regularizers.get(options.get(f"{name}_regularizer")),
-            constraint=keras.constraints.get(options.get(f"{name}_constraint")),
-        )
-        setattr(layer, name, weight)

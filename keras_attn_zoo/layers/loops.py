@@ -92,3 +92,27 @@ def write(array, update, index, axis):
         places = ops.arange(array.shape[axis]) == index
         return ops.where(ops.reshape(places, [-1 if i == axis else 1 for i in range(len(array.shape))]), update, array)
     return ops.slice_update(array, [index if i == axis else 0 for i in range(len(array.shape))], update)
+
+
+def at_most(length, bound, message):
+    """Return `length`; raise where it is larger than `bound`, when it is known or, under TensorFlow, when it runs.
+
+    Args:
+        length: an integer, or a scalar tensor where the length of a batch is unknown.
+        bound: an integer.
+        message: what is raised, `{}` stands for the length.
+
+    Example:
+        >>> at_most(3, 5, "too long: {}")
+        3
+    """
+    if isinstance(length, int):
+        if length > bound:
+            raise ValueError(message.format(length))
+        return length
+    if keras.config.backend() != "tensorflow" or not hasattr(length, "graph"):
+        return length
+    import tensorflow as tf
+
+    with tf.control_dependencies([tf.debugging.Assert(length <= bound, [message.format("unknown many"), length])]):
+        return tf.identity(length)

@@ -5,6 +5,8 @@ from keras import ops
 
 from keras_attn_zoo.layers.additive_energies import additive_energies
 from keras_attn_zoo.layers.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.headed_attention import check_positive
+from keras_attn_zoo.layers.heads import fresh_initializer
 
 SCORES = ("dot", "general", "concat")
 
@@ -49,10 +51,8 @@ class LuongAttention(AttentionLayer):
             raise ValueError(f"LuongAttention: `score` must be one of {', '.join(SCORES)}. Received: score={score!r}.")
         if units is not None and score != "concat":
             raise ValueError(f"LuongAttention: `units` belongs to score='concat'. Received: score={score!r}.")
-        if units is not None and (not isinstance(units, int) or units < 1):
-            raise ValueError(f"LuongAttention: `units` must be a positive integer. Received: units={units}.")
         self.score = score
-        self.units = units
+        self.units = check_positive(self, "units", units, optional=True)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
     def build(self, query_shape, value_shape, key_shape=None):
@@ -63,6 +63,8 @@ class LuongAttention(AttentionLayer):
                 "LuongAttention: score='dot' needs a query and a key of equal width; take score='general'. "
                 f"Received: query width {query_dim}, key width {key_dim}."
             )
+        if self.score != "dot":
+            self.built_widths = {"query": query_dim, "key": key_dim}
         if self.score == "general":
             self.kernel = self._kernel("kernel", (query_dim, key_dim))
         if self.score == "concat":
@@ -73,7 +75,7 @@ class LuongAttention(AttentionLayer):
         self.built = True
 
     def _kernel(self, name, shape):
-        return self.add_weight(name=name, shape=shape, initializer=self.kernel_initializer.clone())
+        return self.add_weight(name=name, shape=shape, initializer=fresh_initializer(self.kernel_initializer))
 
     def _energy_vector(self):
         return ops.squeeze(self.weight(self.energy_kernel), -1)

@@ -19,7 +19,8 @@ def combine_masks(
     Args:
         query_mask: bool `(batch, target)`, true on real query positions, or None.
         value_mask: bool `(batch, source)`, true on real source positions, or None.
-        attention_mask: bool `(batch, target, source)` or `(batch, heads, target, source)`, or None.
+        attention_mask: bool `(batch, target, source)` or `(batch, heads, target, source)`, any axis of which may be 1;
+            `(target, source)`; or None.
         causal: whether a target position may attend up to itself only.
         target_length, source_length: needed where `causal` is set.
 
@@ -37,6 +38,8 @@ def combine_masks(
         parts.append(ops.cast(value_mask, "bool")[:, None, None, :])
     if attention_mask is not None:
         attention_mask = ops.cast(attention_mask, "bool")
+        if len(attention_mask.shape) == 2:
+            attention_mask = attention_mask[None]
         parts.append(attention_mask[:, None] if len(attention_mask.shape) == 3 else attention_mask)
     if causal:
         rows = ops.arange(target_length)[:, None]
@@ -45,6 +48,17 @@ def combine_masks(
     for part in parts:
         mask = part if mask is None else ops.logical_and(mask, part)
     return mask
+
+
+def without_padding(x, mask):
+    """Return `x`, `(batch, length, width)`, with 0 where `mask`, `(batch, length)`, is false.
+
+    A weight of 0 is not enough where padding holds NaN or infinity: 0 · NaN is NaN, and so are the gradients.
+
+    Example:
+        >>> without_padding(ops.ones((1, 2, 3)), [[True, False]])  # ones, then zeros
+    """
+    return x if mask is None else ops.where(ops.cast(mask, "bool")[..., None], x, 0.0)
 
 
 def masked_softmax(energies, mask=None):

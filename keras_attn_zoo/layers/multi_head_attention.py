@@ -53,16 +53,7 @@ class MultiHeadAttention(HeadedAttention):
 
     attends_to = "either"
 
-    def __init__(self, num_heads, key_dim, value_dim=None, **kwargs):
-        super().__init__(num_heads, key_dim, value_dim, **kwargs)
-        self.query_dense = self._projection("query", key_dim)
-        self.key_dense = self._projection("key", key_dim)
-
-    def build(self, query_shape, value_shape=None, key_shape=None):
-        """Build the projections."""
-        self.query_dense.build(query_shape)
-        self.key_dense.build(key_shape or value_shape or query_shape)
-        super().build(query_shape, value_shape)
+    projections = ("query", "key", "value")
 
     def prepare(self, value=None, key=None, value_mask=None, max_length=None):
         """Project keys and values, once a sentence; for steps of self-attention there are none yet."""
@@ -107,11 +98,12 @@ class MultiHeadAttention(HeadedAttention):
             return context[:, 0], scores[:, :, 0], state
         if "positions" not in memory:
             return super().step(query, memory, state)
-        query = ops.cast(query, self.compute_dtype)[:, None]
         position = state["position"]
+        query, index = self.at_position(query, position, memory["positions"].shape[0])
+        query = query[:, None]
         state = {
-            "key": write(state["key"], self.key_dense(query), position[0], axis=2),
-            "value": write(state["value"], self.value_dense(query), position[0], axis=2),
+            "key": write(state["key"], self.key_dense(query), index, axis=2),
+            "value": write(state["value"], self.value_dense(query), index, axis=2),
             "position": position + 1,
         }
         mask = (memory["positions"][None] <= position[:, None])[:, None, None]

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.headed_attention import HeadedAttention
-from keras_attn_zoo.layers.loops import write
+from keras_attn_zoo.layers.loops import at_most, write
 from keras_attn_zoo.layers.masks import masked_softmax
 
 
@@ -34,6 +34,7 @@ class PositionAttention(HeadedAttention):
 
     def prepare(self, value=None, key=None, value_mask=None, max_length=None, energies=None):
         """Project the values; for steps, soften the rows of a causal call instead."""
+        self.check_built()
         positions = self.positions(max_length) if value is None else None
         if energies is None:
             energies = self.position_energies(max_length if value is None else ops.shape(value)[1])
@@ -59,10 +60,10 @@ class PositionAttention(HeadedAttention):
 
     def step(self, query, memory, state):
         """Add the value of one position, and weigh those so far."""
-        value = self.value_dense(ops.cast(query, self.compute_dtype)[:, None])
-        position = state["position"]
-        state = {"value": write(state["value"], value, position[0], axis=2), "position": position + 1}
-        row = ops.take(memory["weights"], position[0], axis=1)[None]
+        query, position = self.at_position(query, state["position"], memory["weights"].shape[-1])
+        value = self.value_dense(query[:, None])
+        state = {"value": write(state["value"], value, position, axis=2), "position": state["position"] + 1}
+        row = ops.take(memory["weights"], position, axis=1)[None]
         weights = ops.cast(row, self.compute_dtype)
         if keras.config.backend() == "jax":
             # As weights of all sentences alike, a product of matrices would have XLA copy the values first.
@@ -74,9 +75,13 @@ class PositionAttention(HeadedAttention):
 
 
 def check_length(layer, length, max_length):
-    """Raise where a sentence is longer than the matrices of a layer, as far as its length is known."""
-    if isinstance(length, int) and length > max_length:
-        raise ValueError(
-            f"{type(layer).__name__}: a sentence of {length} positions is longer than `max_length`={max_length}: "
-            f"make the layer with a larger one, or cut the sentence. Received: length {length}."
-        )
+    """Return the length of a sentence; raise where it is longer than the matrices of a layer.
+
+    Where the length is not known before the layer runs, as with TensorFlow's unknown sizes, it is checked then.
+    """
+    return at_most(
+        length,
+        max_length,
+        f"{type(layer).__name__}: a sentence of {{}} positions is longer than `max_length`={max_length}: "
+        "make the layer with a larger one, or cut the sentence.",
+    )

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attn_zoo.layers.heads import fresh_initializer
 from keras_attn_zoo.layers.recurrent_cross_attention import RecurrentCrossAttention
 
 
@@ -41,7 +42,7 @@ class PreviousContextAttention(RecurrentCrossAttention):
         self.context_kernel = self.add_weight(
             name="context_kernel",
             shape=(self.num_heads, self.value_dim, self.key_dim),
-            initializer=self.options["kernel_initializer"].clone(),
+            initializer=fresh_initializer(self.options["kernel_initializer"]),
         )
 
     def recall(self, memory):

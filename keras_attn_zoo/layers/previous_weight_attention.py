@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attn_zoo.layers.heads import fresh_initializer
 from keras_attn_zoo.layers.recurrent_cross_attention import RecurrentCrossAttention
 
 
@@ -38,7 +39,7 @@ class PreviousWeightAttention(RecurrentCrossAttention):
         self.weight_kernel = self.add_weight(
             name="weight_kernel",
             shape=(self.num_heads, self.key_dim),
-            initializer=self.options["kernel_initializer"].clone(),
+            initializer=fresh_initializer(self.options["kernel_initializer"]),
         )
 
     def recall(self, memory):

@@ -61,6 +61,22 @@ class Dense(keras.layers.Dense):
             x = x + self.bias
         return x if self.activation is None else self.activation(x)
 
+    def quantize(self, mode=None, type_check=True, config=None):
+        """Quantize the kernel to int8, as `keras.layers.Dense` does."""
+        quantize_to_int8(self, super().quantize, mode, config)
+
+
+def quantize_to_int8(layer, quantize, mode, config):
+    """Quantize a subclass of a Keras layer by `quantize` of that layer, which would leave out subclasses.
+
+    Raises:
+        ValueError: another mode than int8, whose kernels are laid out in ways that the subclass does not know.
+    """
+    mode = mode or getattr(config, "mode", None)
+    if mode != "int8":
+        raise ValueError(f"{type(layer).__name__}: only quantization to 'int8' is supported. Received: mode={mode!r}.")
+    quantize(mode, type_check=False, config=config)
+
 
 def _by_columns(x):
     if not _REPEATED.get() or keras.config.backend() != "jax" or not 1 < x.shape[0] <= _FEW_ROWS:

@@ -45,8 +45,7 @@ class RandomSynthesizerAttention(PositionAttention):
 
     def __init__(self, num_heads, key_dim, max_length=256, energy_initializer="random_normal", **kwargs):
         super().__init__(num_heads, key_dim, **kwargs)
-        check_positive(self, "max_length", max_length)
-        self.max_length = max_length
+        self.max_length = check_positive(self, "max_length", max_length)
         self.energy_initializer = keras.initializers.get(energy_initializer)
 
     def build(self, query_shape, value_shape=None, key_shape=None):
@@ -61,7 +60,7 @@ class RandomSynthesizerAttention(PositionAttention):
 
     def position_energies(self, length):
         """The corner of A."""
-        check_length(self, length, self.max_length)
+        length = check_length(self, length, self.max_length)
         return ops.convert_to_tensor(self.energy_matrices)[:, :length, :length]
 
     def get_config(self):

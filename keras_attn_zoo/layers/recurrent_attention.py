@@ -34,10 +34,8 @@ class InitialAttention(keras.layers.Layer):
     def __init__(self, num_heads, max_length, causal=False, initializer="random_normal", **kwargs):
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
-        check_positive(self, "num_heads", num_heads)
-        check_positive(self, "max_length", max_length)
-        self.num_heads = num_heads
-        self.max_length = max_length
+        self.num_heads = check_positive(self, "num_heads", num_heads)
+        self.max_length = check_positive(self, "max_length", max_length)
         self.causal = bool(causal)
         self.initializer = keras.initializers.get(initializer)
 
@@ -54,7 +52,7 @@ class InitialAttention(keras.layers.Layer):
 
     def rows(self, length):
         """The first `length` rows."""
-        check_length(self, length, self.max_length)
+        length = check_length(self, length, self.max_length)
         matrices = ops.convert_to_tensor(self.matrices)
         if self.causal:
             matrices = ops.tril(matrices)
@@ -180,7 +178,7 @@ class RecurrentAttention(PositionAttention):
 
     def __init__(self, num_heads, key_dim, max_length=None, causal=False, **kwargs):
         super().__init__(num_heads, key_dim, **kwargs)
-        check_positive(self, "max_length", max_length, optional=True)
+        max_length = check_positive(self, "max_length", max_length, optional=True)
         if causal and max_length is None:
             raise ValueError("RecurrentAttention: `causal` belongs to own matrices, of `max_length`. Received: None.")
         self.max_length = max_length
@@ -203,25 +201,21 @@ class RecurrentAttention(PositionAttention):
         key=None,
         query_mask=None,
         value_mask=None,
+        key_mask=None,
         attention_mask=None,
         return_attention_scores=False,
-        use_causal_mask=False,
         training=None,
+        use_causal_mask=False,
+        mask=None,
         energies=None,
     ):
         """Attend from every position, with energies of the layer below refined, or its own."""
-        return super().call(
-            query,
-            value,
-            key,
-            query_mask,
-            value_mask,
-            attention_mask,
-            return_attention_scores,
-            use_causal_mask,
-            training,
-            energies=energies,
-        )
+        masks = query_mask if query_mask is not None else mask, value_mask, key_mask, attention_mask
+        return self.run(query, value, key, masks, return_attention_scores, training, use_causal_mask, energies=energies)
+
+    def compute_output_spec(self, query, *args, energies=None, **kwargs):
+        """Return shapes and types without running the layer."""
+        return super().compute_output_spec(query, *args, **kwargs)
 
     def prepare(self, value=None, key=None, value_mask=None, max_length=None, energies=None):
         """Project the values; for steps, soften the rows of a causal call instead."""

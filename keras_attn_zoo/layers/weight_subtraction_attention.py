@@ -1,5 +1,7 @@
 """Recurrent cross-attention that turns away from what has been attended to already."""
 
+import numbers
+
 import keras
 
 from keras_attn_zoo.layers.recurrent_cross_attention import RecurrentCrossAttention
@@ -39,7 +41,7 @@ class WeightSubtractionAttention(RecurrentCrossAttention):
 
     def __init__(self, num_heads, key_dim, value_dim=None, subtraction=0.5, **kwargs):
         super().__init__(num_heads, key_dim, value_dim, **kwargs)
-        if not isinstance(subtraction, (int, float)) or not 0 <= subtraction < float("inf"):
+        if not isinstance(subtraction, numbers.Real) or not 0 <= subtraction < float("inf"):
             raise ValueError(
                 "WeightSubtractionAttention: `subtraction` must be a number of at least 0. "
                 f"Received: subtraction={subtraction}."

@@ -318,7 +318,7 @@ def assert_refused(case, part, shape, message, symbolic):
         ("query_mask", (2, 4), r"`query_mask` must have shape .*Received: shape \(2, 4\)"),
         ("value_mask", (2, 3), r"`value_mask` must have shape .*\(2, 5\). Received: shape \(2, 3\)"),
         ("value_mask", (2, 1, 5), r"`value_mask` must have shape .*\(2, 5\). Received: shape \(2, 1, 5\)"),
-        ("attention_mask", (3, 5), r"`attention_mask` must .*, 5\).* Received: shape \(3, 5\)"),
+        ("attention_mask", (4, 5), r"`attention_mask` must .*, 5\).* Received: shape \(4, 5\)"),
         ("attention_mask", (2, 5, 3), r"`attention_mask` must .*, 5\).* Received: shape \(2, 5, 3\)"),
         ("attention_mask", (2, 3, 3, 5), r"`attention_mask` must .* Received: shape \(2, 3, 3, 5\)"),
     ],
