@@ -345,9 +345,10 @@ class AttentionLayer(keras.layers.Layer):
         """Raise where a width is not the one that the weights were made for."""
         value = query if value is None else value
         parts = {"query": query, "value": value, "key": value if key is None else key}
-        for part, width in self.built_widths.items():
-            if parts[part].shape[-1] not in (None, width):
+        for part, tensor in parts.items():
+            width = self.built_widths.get(part)
+            if width is not None and tensor.shape[-1] not in (None, width):
                 raise ValueError(
                     f"{type(self).__name__}: the layer was built for a {part} of width {width}. "
-                    f"Received: a {part} of shape {tuple(parts[part].shape)}."
+                    f"Received: a {part} of shape {tuple(tensor.shape)}."
                 )

@@ -81,6 +81,15 @@ class Case:
                 inputs["key"] = numbers("key", BATCH, source, sizes.key_dim)
         return inputs
 
+    def with_nan_in_padding(self, inputs):
+        """Inputs with NaN, and infinity, where `masks` say that there is padding."""
+        masks = self.masks
+        padding = {part: ~masks["query_mask" if part == "query" else "value_mask"] for part in inputs}
+        if not self.cross:
+            padding["query"] &= ~masks["value_mask"]
+        bad = np.where(np.arange(7) % 2, np.nan, np.inf).astype("float32")
+        return {part: np.where(padding[part][:, :, None], np.resize(bad, x.shape[-1]), x) for part, x in inputs.items()}
+
     def context_dim(self, with_key=False):
         """Width of the context."""
         sizes = self.reference

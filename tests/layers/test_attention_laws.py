@@ -17,7 +17,7 @@ import pytest
 from keras import ops, tree
 
 from keras_attn_zoo.layers import ATTENTIONS, get_attention
-from tests.layers.calls import BACKEND, compiled, of_unknown_sizes
+from tests.layers.calls import BACKEND, compiled, of_unknown_sizes, to_numpy
 from tests.layers.cases import BATCH, CASES, CROSS, expected_loss_and_gradients, numbers, weights_of
 from tests.layers.references import REFERENCES
 from tests.weights import fill_weights
@@ -60,6 +60,12 @@ def assert_weights(scores, mask, share, atol=1e-6):
         np.testing.assert_allclose(total, some, atol=atol)
 
 
+def with_bad_padding(x):
+    """A sequence with two more positions, of NaN and of infinity."""
+    bad = np.ones_like(x[:, :2]) * np.array([[np.nan], [np.inf]], dtype="float32")
+    return np.concatenate([x, bad], axis=1)
+
+
 def test_every_mechanism_has_a_reference():
     assert sorted(REFERENCES) == sorted(ATTENTIONS)
 
@@ -77,10 +83,10 @@ class Linear(keras.losses.Loss):
 @every_case
 @pytest.mark.parametrize(("policy", "jit_compile"), FITS)
 def test_gradients_of_a_fit(case, policy, jit_compile, tmp_path):
-    """Laws 1, 6, 7, 8 and 9: a model of unknown lengths, saved and loaded, takes one step of gradient descent.
+    """Laws 1, 3, 6, 7, 8 and 9: a model of unknown lengths, saved and loaded, takes one step of gradient descent.
 
-    All masks are at work, and a row has nothing to attend. With a learning rate of 1 the gradient is what the
-    step takes off a weight.
+    All masks are at work, NaN and infinity stand in the padding, and a row has nothing to attend. With a learning
+    rate of 1 the gradient is what the step takes off a weight.
     """
     model = case.model(policy)
     assert [(x.shape[1:], x.dtype) for x in model.outputs] == [
@@ -92,7 +98,7 @@ def test_gradients_of_a_fit(case, policy, jit_compile, tmp_path):
     model = keras.saving.load_model(tmp_path / "model.keras")
     assert model.jit_compile == jit_compile
     before = weights_of(model)
-    inputs = {**case.inputs(with_key=True), **case.masks}
+    inputs = {**case.with_nan_in_padding(case.inputs(with_key=True)), **case.masks}
     history = model.fit(inputs, list(case.coefficients), batch_size=BATCH, shuffle=False, verbose=0).history
 
     loss, by_weight, by_input = expected_loss_and_gradients(case)
@@ -111,13 +117,13 @@ def test_gradients_of_a_fit(case, policy, jit_compile, tmp_path):
 @every_case
 @both_policies
 def test_call(case, policy):
-    """Laws 1, 3, 4, 5 and 6: the layer gets two rows of noise as padding on both sides, the reference does not."""
+    """Laws 1, 3, 4, 5 and 6: the layer gets NaN and infinity as padding on both sides, the reference does not."""
     layer = case.layer(policy)
     call = compiled(lambda inputs: layer(**inputs, **case.causal, return_attention_scores=True))
     inputs, masks = case.inputs(), {"query_mask": case.masks["query_mask"]}
     if case.cross:
         masks["value_mask"] = case.masks["value_mask"]
-    padded = {part: np.concatenate([x, 50 * x[:, :2]], axis=1) for part, x in inputs.items()}
+    padded = {part: with_bad_padding(x) for part, x in inputs.items()}
     padded_masks = {part: np.pad(x, ((0, 0), (0, 2))) for part, x in masks.items()}
 
     context, scores = call({**padded, **padded_masks})
@@ -149,7 +155,7 @@ def test_step(case, policy):
     weights, inputs = weights_of(layer), case.inputs()
     if case.cross:
         prepare = compiled(lambda value, value_mask: layer.prepare(value, value_mask=value_mask), to_arrays=False)
-        value = np.concatenate([inputs["value"], 50 * inputs["value"][:, :2]], axis=1)
+        value = with_bad_padding(inputs["value"])
         value_mask = np.pad(case.masks["value_mask"], ((0, 0), (0, 2)))
         step = compiled(lambda query, order, memory: step_through(layer, query, order, memory))
     else:
@@ -222,6 +228,10 @@ def test_forms_of_masks(case):
     # What stands for padding is said by the value's mask alone: the window of some mechanisms leaves padding out.
     value_mask = {"value_mask": masks["value_mask"]}
     whole = masks["attention_mask"] & masks["query_mask"][:, :, None] & masks["value_mask"][:, None]
+    of_all = masks["attention_mask"][1]
+    of_source = "key_mask" if case.cross else "value_mask"
+    by_position = [ops.convert_to_tensor(x) for x in (masks["query_mask"], masks["value_mask"][:1], of_all[None])]
+    by_position.insert(2, None)
 
     def everything(inputs):
         return {
@@ -231,6 +241,9 @@ def test_forms_of_masks(case):
             ],
             "heads": layer(**inputs, **value_mask, attention_mask=whole[:, None]),
             "causal": layer(**inputs, attention_mask=masks["attention_mask"], use_causal_mask=True),
+            # As users of Keras' layer write it: by position, as lists, for all sentences alike.
+            "by_position": layer(inputs["query"], inputs.get("value"), None, *by_position),
+            "lists": layer(**inputs, attention_mask=of_all.tolist(), **{of_source: masks["value_mask"].tolist()}),
         }
 
     found = compiled(everything)(inputs)
@@ -241,6 +254,57 @@ def test_forms_of_masks(case):
     assert_close(found["heads"], context, "float32", "a mask with an axis of heads")
     context, _ = case.expected(weights, inputs, attention_mask=masks["attention_mask"], use_causal_mask=True)
     assert_close(found["causal"], context, "float32", "causal")
+    value_mask = {"value_mask": np.repeat(masks["value_mask"][:1], BATCH, axis=0)}
+    context, _ = case.expected(weights, inputs, masks["query_mask"], **value_mask, attention_mask=of_all)
+    assert_close(found["by_position"], context, "float32", "by position")
+    context, _ = case.expected(weights, inputs, value_mask=masks["value_mask"], attention_mask=of_all)
+    assert_close(found["lists"], context, "float32", "lists")
+
+
+@every_case
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_masks_that_keras_carries(case):
+    """Law 10: what `Embedding(mask_zero=True)` knows of padding arrives, however the tensor is given, and goes on."""
+    layer = case.layer()
+    real = {"query": np.array([[1, 1, 1, 1, 0], [1, 1, 0, 0, 0]], dtype=bool)[:, : case.target]}
+    real["value"] = np.array([[1, 1, 0, 0, 0], [1, 1, 1, 1, 0]], dtype=bool)
+    inputs = case.inputs()
+
+    def carried(inputs):
+        """The inputs as Keras passes them on, without padding and with its mask."""
+        masking = keras.layers.Masking()
+        return {
+            part: masking(ops.where(ops.convert_to_tensor(real[part])[..., None], x, 0.0)) for part, x in inputs.items()
+        }
+
+    def everything(inputs):
+        x = carried(inputs)
+        if case.cross:
+            calls = {"by_name": layer(**x, return_attention_scores=True)}
+        else:
+            query = x["query"]
+            alone = layer(query, **case.causal, return_attention_scores=True)
+            calls = {
+                "alone": alone,
+                "twice": layer(query, query, **case.causal, return_attention_scores=True),
+                "value": layer(query, value=query, **case.causal, return_attention_scores=True),
+            }
+        explicit = layer(**x, query_mask=np.ones((BATCH, case.target), dtype=bool), **case.causal)
+        [(context, _), *_] = calls.values()
+        return calls, keras.layers.GlobalAveragePooling1D()(context), explicit
+
+    calls, pooled, explicit = compiled(everything)(inputs)
+    weights = weights_of(layer)
+    inputs = {part: np.where(real[part][..., None], x, 0) for part, x in inputs.items()}
+    value_mask = {"value_mask": real["value"]} if case.cross else {}
+    wanted = case.expected(weights, inputs, real["query"], **value_mask, **case.causal)
+    for form, outputs in calls.items():
+        assert_close(outputs[0], wanted[0], "float32", f"context, {form}")
+        assert_close(outputs[1], wanted[1], "float32", f"scores, {form}")
+    of_real = wanted[0].sum(axis=1) / real["query"].sum(axis=1, keepdims=True)
+    assert_close(pooled, of_real, "float32", "the mask of the query goes on")
+    context, _ = case.expected(weights, inputs, **value_mask, **case.causal)
+    assert_close(explicit, context, "float32", "a mask that is given wins")
 
 
 @every_case
@@ -355,3 +419,88 @@ def test_what_a_mechanism_does_not_take(case):
             layer(query, query + 1)
     if layer.attends_to != "value" and not case.cross:
         np.testing.assert_array_equal(*(ops.convert_to_numpy(layer(*x)) for x in ([query], [query, query])))
+
+
+@every_case
+def test_what_has_no_positions(case):
+    """Without target or source positions contexts are empty, or 0: nothing is attended to."""
+    layer = case.layer()
+    for target, source in ((0, 5), (3, 0)) if case.cross else ((0, 0),):
+        inputs = case.inputs(1, 1)
+        inputs = {part: np.repeat(x, target if part == "query" else source, axis=1) for part, x in inputs.items()}
+        context, scores = to_numpy(layer(**inputs, return_attention_scores=True))
+        assert context.shape == (BATCH, target, case.context_dim())
+        assert scores.shape == (BATCH, case.reference.num_heads, target, source)
+        assert not context.any()
+
+
+@every_case
+def test_wrong_use(case):
+    """Each mistake gets one line of the layer's own, whatever the mechanism."""
+    layer, inputs = case.layer(), case.inputs()
+    name = type(layer).__name__
+    unbuilt = type(layer).from_config(layer.get_config())
+    if layer.attends_to == "value":
+        with pytest.raises(ValueError, match=f"^{name} is cross-attention: it needs a `value`"):
+            unbuilt(inputs["query"])
+    if layer.weights:
+        with pytest.raises(ValueError, match=f"^{name}: steps need the weights that a first call makes"):
+            unbuilt.prepare(inputs["value"]) if case.cross else unbuilt.prepare(max_length=3)
+    with pytest.raises(ValueError, match=f"^{name}: `query_mask` must be an array of booleans, or lists of equal"):
+        layer(**inputs, query_mask=[[True, False], [True]])
+    for part, width in layer.built_widths.items():
+        if part in inputs:
+            wider = {**inputs, part: np.repeat(inputs[part], 2, axis=-1)}
+            with pytest.raises(ValueError, match=f"^{name}: the layer was built for a {part} of width {width}. Rec"):
+                layer(**wider)
+    for given in (inputs, {part: keras.KerasTensor(x.shape) for part, x in inputs.items()}):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'foo'"):
+            layer(**given, foo=1)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not case.cross], ids=str)
+def test_steps_beyond_the_length_that_was_prepared(case):
+    """What can be known is refused; what a compiled loop hides becomes NaN, and no weights that are too short."""
+    layer = case.layer()
+    query = case.inputs()["query"]
+
+    def steps(query):
+        memory = layer.prepare(max_length=2)
+        state = layer.initial_state(memory, batch_size=BATCH)
+        contexts = []
+        for i in range(3):
+            context, _, state = layer.step(query[:, i], memory, state)
+            contexts.append(context)
+        return ops.stack(contexts)
+
+    with pytest.raises(ValueError, match=f"^{type(layer).__name__}: a step beyond the `max_length`=2 of `prepare`"):
+        steps(query)
+    if BACKEND != "torch":
+        contexts = of_unknown_sizes(lambda inputs: steps(inputs["query"][:BATCH]), {"query": query})({"query": query})
+        assert np.isnan(contexts).all(axis=(1, 2)).tolist() == [False, False, True]
+
+
+@every_case
+def test_sizes_of_numpy(case):
+    """Numbers of NumPy are taken as what they are, and saved as plain ones."""
+    layer = case.layer()
+    types = {bool: np.bool_, int: np.int64, float: np.float64}
+    config = {key: types.get(type(x), type(x))(x) if x is not None else None for key, x in layer.get_config().items()}
+    keep = {key: layer.get_config()[key] for key in ("name", "dtype", "trainable") if key in config}
+    again = type(layer).from_config({**config, **keep}).get_config()
+    assert json.dumps(again) == json.dumps(layer.get_config())
+
+
+@every_case
+def test_initialisers_that_are_plain_functions(case):
+    layer = case.layer()
+    names = [name for name in layer.get_config() if name.endswith("_initializer")]
+
+    def halves(shape, dtype=None):
+        return ops.full(shape, 0.5, dtype=dtype)
+
+    config = {**layer.get_config(), **dict.fromkeys(names, halves)}
+    layer = type(layer).from_config(config)
+    layer.build(**{f"{part}_shape": x.shape for part, x in case.inputs().items()})
+    values = [ops.convert_to_numpy(w.value) for w in layer.weights]
+    assert not values or not names or sum(np.all(x == 0.5) for x in values) >= len(names)

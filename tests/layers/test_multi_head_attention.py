@@ -24,7 +24,7 @@ HEADED = sorted(name for name, entry in ATTENTIONS.items() if issubclass(entry.l
 )
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 def test_equal_to_keras_with_its_weights(arguments, dtype, tmp_path):
-    """Weights go from Keras' layer into ours by value, and back by file."""
+    """Weights go from Keras' layer into ours as a list, masks by position as they come in Keras."""
     theirs = keras.layers.MultiHeadAttention(**arguments, dtype=dtype, name="attention")
     ours = MultiHeadAttention(**arguments, dtype=dtype, name="attention")
     masks = masks_of(3, 5)
@@ -32,20 +32,113 @@ def test_equal_to_keras_with_its_weights(arguments, dtype, tmp_path):
     masks["attention_mask"][0, 1] = True
     masks["query_mask"][:] = True
 
+    # The mask of the query is without effect here: Keras' layer takes none but what its tensor carries.
+    key_mask = np.array([[True, True, True, True, False]] * 2)
+    given = [QUERY, VALUE, KEY, masks["query_mask"], masks["value_mask"], key_mask, masks["attention_mask"][1:]]
+
     def call(layer):
-        run = compiled(lambda inputs: layer(**inputs, return_attention_scores=True))
-        return run({"query": QUERY, "value": VALUE, "key": KEY, **masks})
+        return compiled(lambda given: layer(*given, return_attention_scores=True))(given)
 
     call(theirs)
     fill_weights(theirs)
     call(ours)
-    by_part = {w.path.split("/", 1)[1]: w for w in theirs.weights}
-    for weight in ours.weights:
-        weight.assign(ops.convert_to_numpy(by_part.pop(weight.path.split("/", 1)[1]).value))
-    assert not by_part
+    ours.set_weights(theirs.get_weights())
+    for name in ("weights", "variables", "trainable_variables"):
+        assert [w.path for w in getattr(ours, name)] == [w.path for w in getattr(theirs, name)]
     tolerance = 2e-6 if dtype == "float32" else 3e-2
     for found, wanted in zip(call(ours), call(theirs), strict=True):
         np.testing.assert_allclose(found, wanted, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", HEADED)
+def test_weights_of_a_mechanism_come_after_those_of_keras(name):
+    layer, theirs = get_attention(name, 6, num_heads=2), keras.layers.MultiHeadAttention(2, 3)
+    for each in (layer, theirs):
+        each.build((None, None, 6), (None, None, 6))
+    shared = [w.path.split("/", 1)[1] for w in theirs.weights]
+    assert [w.path.split("/", 1)[1] for w in layer.weights][: len(shared)] == shared
+
+
+def test_configuration_of_keras():
+    """What Keras' layer writes of itself makes ours, built or not."""
+    theirs = keras.layers.MultiHeadAttention(2, 3, output_shape=(5,), flash_attention=False)
+    theirs.build((None, None, 6), (None, None, 6))
+    config = MultiHeadAttention.from_config(theirs.get_config()).get_config()
+    assert {key: config[key] for key in ("num_heads", "key_dim", "output_shape")} == {
+        "num_heads": 2,
+        "key_dim": 3,
+        "output_shape": 5,
+    }
+    # By position, as far as the arguments go that both have.
+    assert MultiHeadAttention(2, 3, 4, 0.5, False, 5, (1,)).get_config()["dropout"] == 0.5
+
+
+def tuned(layer):
+    """The sublayers of an attention that take LoRA and int8."""
+    return [one for one in layer._flatten_layers() if hasattr(one, "enable_lora")]
+
+
+PROJECTING = ["multi_head", "previous_context", "expanded_key_value_1", "expanded_key_value_3", "random_synthesizer"]
+
+
+def model_of(name):
+    """A functional model of one attention of self-attention or cross-attention, and its inputs."""
+    x, other = keras.Input((None, 6)), keras.Input((None, 6))
+    cross = "cross" in ATTENTIONS[name].places
+    layer = get_attention(name, 6, num_heads=2, max_length=5, place="cross" if cross else "decoder", name="attention")
+    model = keras.Model([x, other], layer(x, other) if cross else layer(x) + 0 * other[:, :1])
+    fill_weights(model)
+    return model, [numbers("lora", 2, 3, 6), numbers("source", 2, 5, 6)]
+
+
+@pytest.mark.parametrize("name", [*PROJECTING, "average"])
+def test_lora(name, tmp_path):
+    """LoRA on every projection: nothing changes at first, its weights alone are trained, and a file has them merged."""
+    model, inputs = model_of(name)
+    before = model.predict(inputs, verbose=0)
+    for one in model._flatten_layers(include_self=False):
+        one.trainable = False
+    for one in tuned(model.get_layer("attention")):
+        one.trainable = True
+        one.enable_lora(2)
+        one.bias.trainable = False
+    frozen = {w.path: ops.convert_to_numpy(w.value).copy() for w in model.non_trainable_weights}
+    assert model.trainable_weights and all("lora" in w.path for w in model.trainable_weights)
+    np.testing.assert_allclose(model.predict(inputs, verbose=0), before, atol=2e-6)
+    model.compile(keras.optimizers.SGD(0.1), "mse")
+    model.fit(inputs, before + 1, epochs=2, verbose=0)
+    after = model.predict(inputs, verbose=0)
+    assert np.abs(after - before).max() > 1e-3
+    for weight in model.non_trainable_weights:
+        np.testing.assert_array_equal(ops.convert_to_numpy(weight.value), frozen[weight.path])
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras", compile=False)
+    assert not any("lora" in w.path for w in again.weights)
+    np.testing.assert_allclose(again.predict(inputs, verbose=0), after, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", [*PROJECTING, "average"])
+@pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method")
+def test_int8(name, tmp_path):
+    """Quantized projections hold integers, give nearly what they gave, in steps too, and come back from a file."""
+    model, inputs = model_of(name)
+    before = model.predict(inputs, verbose=0)
+    model.quantize("int8")
+    layer = model.get_layer("attention")
+    assert tuned(layer)
+    assert all(one.kernel.dtype == "int8" for one in tuned(layer))
+    after = model.predict(inputs, verbose=0)
+    np.testing.assert_allclose(after, before, atol=0.03 * np.abs(before).max())
+    assert np.any(after != before)
+    memory = layer.prepare(inputs[1]) if layer.attends_to == "value" else None
+    if memory:
+        context, _, _ = layer.step(inputs[0][:, 0], memory, layer.initial_state(memory))
+        np.testing.assert_allclose(to_numpy(context), after[:, 0], atol=0.03 * np.abs(before).max())
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(again.predict(inputs, verbose=0), after, atol=2e-6)
+    with pytest.raises(ValueError, match="only quantization to 'int8' is supported"):
+        model_of(name)[0].quantize("int4")
 
 
 def test_weight_files_of_keras(tmp_path):
@@ -136,6 +229,11 @@ def test_dropout_drops_whole_weights():
         ({"num_heads": 2, "key_dim": 4, "output_shape": (3, 4)}, "`output_shape` must be a positive integer"),
         ({"num_heads": 2, "key_dim": 4, "dropout": 1.0}, r"`dropout` must lie in \[0, 1\). Received: dropout=1.0"),
         ({"num_heads": 2, "key_dim": 4, "dropout": -0.1}, r"`dropout` must lie in \[0, 1\)"),
+        ({"num_heads": 2, "key_dim": 4, "dropout": None}, r"`dropout` must lie in \[0, 1\). Received: dropout=None"),
+        ({"num_heads": 2, "key_dim": 4, "use_gate": True}, "`use_gate` of keras.layers.MultiHeadAttention is not"),
+        ({"num_heads": 2, "key_dim": 4, "flash_attention": True}, "`flash_attention` of keras.*weights are always"),
+        ({"num_heads": 2, "key_dim": 4, "attention_axes": (1, 2)}, "`attention_axes` of keras.*the one axis of pos"),
+        ({"num_heads": 2, "key_dim": 4, "sliding_window": 3}, "`sliding_window` of keras.*as an `attention_mask`"),
     ],
 )
 def test_arguments_that_do_not_fit(arguments, message):
