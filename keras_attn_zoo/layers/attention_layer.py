@@ -1,5 +1,7 @@
 """What every attention layer shares: the call of Keras' multi-head attention, and the step of a search."""
 
+import operator
+
 import keras
 from keras import ops
 
@@ -166,7 +168,8 @@ class AttentionLayer(keras.layers.Layer):
         """
         query = ops.cast(query, self.compute_dtype)
         try:
-            known = int(position[0])
+            # Not `int`, in which TensorFlow's AutoGraph sees a cast.
+            known = operator.index(position[0])
         except TypeError:
             return ops.where(position[0] < max_length, query, float("nan")), position[0]
         if known >= max_length:
