@@ -158,26 +158,27 @@ class AttentionLayer(keras.layers.Layer):
         """Draw the dropout of a loop of `length` steps beforehand: a tree of `(length, ...)`, None without dropout."""
         return None
 
-    def at_position(self, query, position, max_length):
-        """The query of a step, and its position: a plain integer where it is known.
-
-        Inside a compiled loop it is not, and nothing can be raised: beyond `max_length` the query becomes NaN there.
+    def index_of_step(self, position, max_length):
+        """The number of the position of a step, from that of every sentence: a plain integer where it is known.
 
         Raises:
-            ValueError: a position beyond `max_length`.
+            ValueError: a position beyond `max_length`; inside a compiled loop, see `within`.
         """
-        query = ops.cast(query, self.compute_dtype)
         try:
             # Not `int`, in which TensorFlow's AutoGraph sees a cast.
             known = operator.index(position[0])
         except TypeError:
-            return ops.where(position[0] < max_length, query, float("nan")), position[0]
+            return position[0]
         if known >= max_length:
             raise ValueError(
                 f"{type(self).__name__}: a step beyond the `max_length`={max_length} of `prepare`: give a larger one. "
                 f"Received: position {known}, where the first is 0."
             )
-        return query, known
+        return known
+
+    def within(self, context, index, max_length):
+        """The context of a step; NaN beyond `max_length` inside a compiled loop, where nothing can be raised."""
+        return context if isinstance(index, int) else ops.where(index < max_length, context, float("nan"))
 
     # The two contracts.
 

@@ -157,14 +157,15 @@ class AverageAttention(AttentionLayer):
 
     def step(self, query, memory, state):
         """Add one position to the sum."""
-        query, _ = self.at_position(query, state["count"], memory["positions"].shape[0])
+        length = memory["positions"].shape[0]
+        index = self.index_of_step(state["count"], length)
         count = state["count"] + 1
         total = state["sum"] + ops.cast(query, "float32")
         number = ops.cast(count, "float32")[:, None]
         mean = ops.cast(total / number, self.compute_dtype)
         context = self._refine(ops.cast(query, self.compute_dtype), mean)
         scores = ops.where(memory["positions"][None] < count[:, None], 1.0 / number, 0.0)[:, None]
-        return context, scores, {"sum": total, "count": count}
+        return self.within(context, index, length), scores, {"sum": total, "count": count}
 
     def get_config(self):
         """Return the arguments of the constructor."""

@@ -110,17 +110,18 @@ class GaussianAttention(PositionAttention):
 
     def step(self, query, memory, state):
         """Move the window on by one value, and weigh what stands in it."""
-        query, position = self.at_position(query, state["position"], memory["positions"].shape[0])
-        value = self.value_dense(query[:, None])
+        value = self.value_dense(ops.cast(query, self.compute_dtype)[:, None])
+        length = memory["positions"].shape[0]
+        index = self.index_of_step(state["position"], length)
         value = ops.concatenate([state["value"][:, :, 1:], value], axis=2)
         state = {"value": value, "position": state["position"] + 1}
         distance = ops.arange(1 - self.window, 1)
-        weights = masked_softmax(self._energies(distance), distance >= -position)
+        weights = masked_softmax(self._energies(distance), distance >= -index)
         context = ops.matmul(ops.cast(weights, self.compute_dtype)[None, :, None], value)
-        distance = memory["positions"] - position
+        distance = memory["positions"] - index
         scores = masked_softmax(self._energies(distance), distance <= 0)[None]
         scores = ops.broadcast_to(scores, (ops.shape(query)[0], *scores.shape[1:]))
-        return self.merge(context, None)[:, 0], scores, state
+        return self.within(self.merge(context, None)[:, 0], index, length), scores, state
 
     def get_config(self):
         """Return the arguments of the constructor."""

@@ -98,9 +98,9 @@ class MultiHeadAttention(HeadedAttention):
             return context[:, 0], scores[:, :, 0], state
         if "positions" not in memory:
             return super().step(query, memory, state)
-        position = state["position"]
-        query, index = self.at_position(query, position, memory["positions"].shape[0])
-        query = query[:, None]
+        query = ops.cast(query, self.compute_dtype)[:, None]
+        position, length = state["position"], memory["positions"].shape[0]
+        index = self.index_of_step(position, length)
         state = {
             "key": write(state["key"], self.key_dense(query), index, axis=2),
             "value": write(state["value"], self.value_dense(query), index, axis=2),
@@ -108,4 +108,4 @@ class MultiHeadAttention(HeadedAttention):
         }
         mask = (memory["positions"][None] <= position[:, None])[:, None, None]
         context, scores = self.attend(query, state, mask)
-        return context[:, 0], scores[:, :, 0], state
+        return self.within(context[:, 0], index, length), scores[:, :, 0], state

@@ -60,10 +60,12 @@ class PositionAttention(HeadedAttention):
 
     def step(self, query, memory, state):
         """Add the value of one position, and weigh those so far."""
-        query, position = self.at_position(query, state["position"], memory["weights"].shape[-1])
-        value = self.value_dense(query[:, None])
-        state = {"value": write(state["value"], value, position, axis=2), "position": state["position"] + 1}
-        row = ops.take(memory["weights"], position, axis=1)[None]
+        value = self.value_dense(ops.cast(query, self.compute_dtype)[:, None])
+        length = memory["weights"].shape[-1]
+        index = self.index_of_step(state["position"], length)
+        state = {"value": write(state["value"], value, index, axis=2), "position": state["position"] + 1}
+        row = index if isinstance(index, int) else ops.minimum(index, length - 1)
+        row = ops.take(memory["weights"], row, axis=1)[None]
         weights = ops.cast(row, self.compute_dtype)
         if keras.config.backend() == "jax":
             # As weights of all sentences alike, a product of matrices would have XLA copy the values first.
@@ -71,7 +73,7 @@ class PositionAttention(HeadedAttention):
         else:
             context = ops.matmul(weights[:, :, None], state["value"])
         scores = ops.broadcast_to(row, (ops.shape(query)[0], *row.shape[1:]))
-        return self.merge(context, None)[:, 0], scores, state
+        return self.within(self.merge(context, None)[:, 0], index, length), scores, state
 
 
 def check_length(layer, length, max_length):
