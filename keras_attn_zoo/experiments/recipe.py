@@ -2,11 +2,13 @@
 
 import dataclasses
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.setting import shown
 from keras_attn_zoo.experiments.settings import System, parse_settings
+from keras_attn_zoo.process import reason
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,12 +35,15 @@ class Recipe:
         entries: its systems, by name.
         default: names of the systems that run where none are named.
         note: what a reader of the table must know.
+        rank_by: function of a run's scores to the number by which the paper ranks its systems, the lowest first; None
+            leaves their order.
     """
 
     title: str
     entries: dict
     default: tuple
     note: str = ""
+    rank_by: Callable | None = None
 
 
 def run_recipe(recipe, description, arguments=None):
@@ -89,12 +94,12 @@ def _run(recipe, options):
     if not failed or any(RunFolder(folder).read_scores() for folder in folders):
         paper = {name: entry.paper for name, entry in entries.items()}
         baselines = {options.out / name: options.out / one.baseline for name, one in entries.items() if one.baseline}
-        table = results_table(folders, paper=paper, baseline=baselines)
+        table = results_table(folders, paper=paper, baseline=baselines, rank_by=recipe.rank_by)
         text = "\n\n".join(part for part in (f"# {recipe.title}", table, recipe.note) if part) + "\n"
         write_text(options.out / "results.md", text)
         print(text)
     if failed:
-        reasons = "; ".join(f"{name} ({reason.rstrip('.')})" for name, reason in failed.items())
+        reasons = "; ".join(f"{name} ({why.rstrip('.')})" for name, why in failed.items())
         raise UserError(f"{len(failed)} of {len(names)} systems failed: {reasons}.")
 
 
@@ -125,13 +130,12 @@ def _train(systems, folders, corpus, options):
                 score_run(folder, test, gold, progress=show_progress(len(test)), **room)
                 draw_run(folder, test, gold, **room)
         except Exception as error:
-            reason = (str(error).strip().splitlines() or [""])[0]
-            if not isinstance(error, (UserError, OSError, MemoryError)):
+            failed[folder.name] = reason(error)
+            if failed[folder.name] is None:
                 # A defect: whoever looks for it needs to see where it is.
                 traceback.print_exception(error)
-                reason = f"{type(error).__name__}: {reason}"
-            say(f"{folder.name} failed: {reason}")
-            failed[folder.name] = reason
+                failed[folder.name] = f"{type(error).__name__}: {error}".splitlines()[0]
+            say(f"{folder.name} failed: {failed[folder.name]}")
     return failed
 
 

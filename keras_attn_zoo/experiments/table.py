@@ -1,5 +1,6 @@
 """Tables from run folders: one row a system, never typed by hand."""
 
+import math
 from pathlib import Path
 
 from keras_attn_zoo.data.corpus import read_lines
@@ -38,7 +39,7 @@ COLUMNS = {
 }
 
 
-def results_table(folders, name="test", paper=None, baseline=None):
+def results_table(folders, name="test", paper=None, baseline=None, rank_by=None):
     """Return a Markdown table of scored runs.
 
     Times are wall time without compilation, which has a column of its own. K
@@ -52,6 +53,8 @@ def results_table(folders, name="test", paper=None, baseline=None):
         baseline: one of the folders, or `{folder: its baseline}`; scores that differ from those of the baseline by a
             paired bootstrap get a star where p < 0.05, and two where p < 0.01. Of a dict, a folder whose baseline is
             not among those that were scored gets none, and a line below the table says so.
+        rank_by: function of a run's scores to a number: the run where it is lowest comes first, those without it last.
+            By default the order of the folders.
 
     Raises:
         UserError: not one of the runs was scored, the one baseline was not, or runs to be compared were scored on other
@@ -65,6 +68,8 @@ def results_table(folders, name="test", paper=None, baseline=None):
     folders, names = [Path(folder) for folder in folders], [name] if isinstance(name, str) else name
     every = {folder: RunFolder(folder).read_scores() for folder in folders}
     scored = [(folder, name) for folder in folders for name in names if name in every[folder]]
+    if rank_by is not None:
+        scored.sort(key=lambda one: _rank(rank_by, every[one[0]][one[1]]))
     if not scored:
         raise UserError(f"no run is scored on {' or '.join(map(repr, names))} yet: evaluate one first.")
     if baseline is not None and not isinstance(baseline, dict):
@@ -142,6 +147,13 @@ def _star(score):
     if score.p_value is None or score.p_value >= 0.05:
         return ""
     return "**" if score.p_value < 0.01 else "*"
+
+
+def _rank(rank_by, scores):
+    try:
+        return rank_by(scores)
+    except (KeyError, TypeError):
+        return math.inf
 
 
 def _cell(get, scores, mark, figure):

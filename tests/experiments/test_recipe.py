@@ -81,7 +81,7 @@ def test_what_is_wrong_with_any_system_is_said_before_the_first_is_trained(recip
     assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize("failure", [UserError("it was NaN."), RuntimeError("a defect\nat 3"), OSError("disk")])
+@pytest.mark.parametrize("failure", [UserError("it was NaN."), RuntimeError("a defect\nat 3"), OSError(28, "disk")])
 def test_a_system_that_fails_stops_no_other_and_is_named_at_the_end(recipe, failure):
     status, output, error, seen = recipe("--max-tokens", 70, failing={"rnn": failure})
     assert status == 2
@@ -90,7 +90,7 @@ def test_a_system_that_fails_stops_no_other_and_is_named_at_the_end(recipe, fail
     assert "no stars: plain, whose baseline rnn is not here" in output
     last = error.splitlines()[-1]
     assert "error: 1 of 2 systems failed: rnn (" in last
-    assert str(failure).splitlines()[0].rstrip(".") in last
+    assert str(failure.args[-1]).splitlines()[0].rstrip(".") in last
     assert ("Traceback" in error) == isinstance(failure, RuntimeError)
 
 

@@ -265,6 +265,20 @@ def test_free_running_likelihood_is_that_of_the_own_guesses(trained):
     assert abs(found["loss"] - likelihood(translator, pairs)["loss"]) > 1e-3
 
 
+def test_a_table_ranked_by_a_score(trained, tmp_path):
+    folders = [shutil.copytree(trained, tmp_path / name) for name in "abc"]
+    for folder, value in zip(folders, (9.0, None, 3.0), strict=True):
+        scores = {name: one for name, one in RunFolder(folder).read_scores()["test"].items() if name != "free_running"}
+        own = {} if value is None else {"free_running": {"perplexity": value}}
+        RunFolder(folder).add_scores("test", {**scores, **own})
+
+    def rows(**arguments):
+        return [line.split("|")[1].strip() for line in results_table(folders, **arguments).splitlines()[2:5]]
+
+    assert rows() == ["a", "b", "c"]
+    assert rows(rank_by=lambda scores: scores["free_running"]["perplexity"]) == ["c", "a", "b"]
+
+
 def test_curves_of_folders_of_one_name(trained, tmp_path):
     other = tmp_path / "other" / trained.name
     shutil.copytree(trained, other)
