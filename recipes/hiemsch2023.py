@@ -27,6 +27,9 @@ How the paper is read:
   alone.
 - The paper does not name its optimiser; here it is Adam, without clipping.
 - The paper does not say how many epochs its models were given; it sees overfitting after about six.
+- The systems beyond the paper have training sentences of up to 50 words, batches of 64, a learning rate of 1e-3 that is
+  halved after a validation without gain, gradients clipped at a norm of 1.0, five beams with a length penalty of 1.0
+  and a dropout of 0.4, "plain" none.
 """
 
 import dataclasses

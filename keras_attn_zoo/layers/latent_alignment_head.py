@@ -16,7 +16,7 @@ class LatentAlignmentHead(keras.layers.Layer):
 
     Use it in place of the projection onto the vocabulary and its softmax, where
     the alignment matters: the attention is then a probability of its own, and
-    the posterior p(j|e_i) aligns better than either.
+    the posterior p(j|e_i) knows the token that it aligns.
 
         p(e_i)       = Σ_j p(j) p(e_i|j)                  p(j) = mean of attention heads
         p(e_i|j)     = softmax_v(W (P_e e_{i-1} + P_s s_i + P_h h_j))
