@@ -128,6 +128,14 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
+def ask(question):
+    """Ask who sits at the terminal; where nobody does, the answer is no."""
+    if sys.stdin is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def show_progress(total=None):
     """Return a function that shows how many of `total` sentences are done; without a total one has to say the last."""
     moves = sys.stderr.isatty()
@@ -328,7 +336,7 @@ def _writer(path):
 def _evaluate(options):
     from keras_attn_zoo.data.corpus import read_lines
     from keras_attn_zoo.evaluation.text_scores import score_text
-    from keras_attn_zoo.experiments.corpora import corpus_from_description, read_pairs
+    from keras_attn_zoo.experiments.corpora import own_test_text, read_pairs
     from keras_attn_zoo.experiments.run import score_run
     from keras_attn_zoo.experiments.run_folder import RunFolder
     from keras_attn_zoo.experiments.table import results_table
@@ -355,8 +363,7 @@ def _evaluate(options):
         if options.test:
             pairs, gold = read_pairs(_files("test", options.test), options.reverse), None
         else:
-            corpus = corpus_from_description(RunFolder(folder).corpus())
-            pairs, gold = list(corpus.splits.test), corpus.gold
+            pairs, gold = own_test_text(RunFolder(folder), ask)
         known = None
         for name, k in zip(names, counts, strict=True):
             search = {"beams": options.beams, "length_penalty": options.length_penalty, "search_top_k": k}

@@ -234,7 +234,7 @@ def test_evaluate_counts_of_positions_one_row_each(attn_zoo, trained, corpus, tm
     config["system"]["backbone"] |= {"marginalization": "top_k", "top_k": 2}
     write_json(other / "config.json", config)
     for folder, bleu in ((run.path, 30.0), (other, 20.0), (trained, 10.0)):
-        RunFolder(folder).add_scores("drawn", {"bleu": bleu})
+        RunFolder(folder).add_scores("drawn", {**run.read_scores()["new-k2"], "bleu": bleu})
     curves, ticks = curves_over_trained_top_k([run.path, other, trained], "drawn", lambda scores: scores["bleu"])
     assert ticks == {0: 2, 1: "all"}
     assert curves == {"latent alignment": ([0, 1], [20.0, 30.0]), "tiny": ([0, 1], [10.0, 10.0])}

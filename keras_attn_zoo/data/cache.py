@@ -12,7 +12,7 @@ import numpy as np
 
 from keras_attn_zoo.data.corpus import Filter, FilterReport, filter_numbered_pairs
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import atomic_path, read_json, write_json
+from keras_attn_zoo.files import atomic_path, read_json, sha256, write_json
 
 # Part of every fingerprint: raise it whenever the same input would give other files.
 FORMAT = 1
@@ -37,7 +37,9 @@ _FILES = {_META, _LINES, *map(_ids_file, _SIDES), *map(_offsets_file, _SIDES)}
 class EncodedCorpus:
     """The token ids of a filtered parallel corpus, memory-mapped.
 
-    Made by `build_cache`. Ids stand without start and end tokens.
+    Made by `build_cache`. Ids stand without start and end tokens. The files are
+    compared with their SHA-256 when the cache is opened, which reads each of them
+    once: about a second a gigabyte, or ten million pairs of sentences.
 
     Args:
         folder: the cache.
@@ -65,6 +67,7 @@ class EncodedCorpus:
         self.reused = True
         self.meta = self._read_meta()
         self.report = self._read_report()
+        self._check_sums()
         self.lines = self._open(_LINES)
         self.source_ids, self.source_offsets, self.source_lengths = self._open_side("source")
         self.target_ids, self.target_offsets, self.target_lengths = self._open_side("target")
@@ -80,6 +83,15 @@ class EncodedCorpus:
             raise self._damaged(f"format {meta['format']}, not {FORMAT}")
         return meta
 
+    def _check_sums(self):
+        # A cache from before there were checksums has none.
+        sums = self.meta.get("sha256", {})
+        if not isinstance(sums, dict) or not sums.keys() <= _FILES - {_META}:
+            raise self._damaged(f"{_META}: checksums of other files")
+        for name, expected in sums.items():
+            if sha256(self.folder / name) != expected:
+                raise self._damaged(f"{name} is not what was written")
+
     def _read_report(self):
         try:
             return FilterReport(**self.meta["report"])
@@ -91,6 +103,8 @@ class EncodedCorpus:
             array = np.load(self.folder / name, mmap_mode="r", allow_pickle=False)
         except (OSError, EOFError, ValueError) as error:
             raise self._damaged(f"{name}: {error}") from None
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            raise self._damaged(f"{name}: {array.dtype} of shape {array.shape}")
         # A plain view: indexing a memmap object costs more.
         return np.asarray(array)
 
@@ -258,12 +272,12 @@ def _write_arrays(folder, pairs, sides, pair_filter, limits, progress):
 
 
 def _standing(folder, fingerprint):
-    """Open the cache in a folder if it is whole and of this fingerprint, else None."""
+    """Open the cache in a folder if it is whole, of this fingerprint and has checksums, else None."""
     try:
         corpus = EncodedCorpus(folder)
     except UserError:
         return None
-    return corpus if corpus.meta["fingerprint"] == fingerprint else None
+    return corpus if corpus.meta["fingerprint"] == fingerprint and "sha256" in corpus.meta else None
 
 
 def build_cache(
@@ -327,7 +341,8 @@ def build_cache(
     with atomic_path(folder) as aside:
         aside.mkdir()
         report = _write_arrays(aside, pairs, sides, pair_filter, limits, progress)
-        write_json(aside / _META, {"format": FORMAT, "fingerprint": found, "report": asdict(report)})
+        sums = {name: sha256(aside / name) for name in sorted(_FILES - {_META})}
+        write_json(aside / _META, {"format": FORMAT, "fingerprint": found, "report": asdict(report), "sha256": sums})
     corpus = EncodedCorpus(folder)
     corpus.reused = False
     return corpus

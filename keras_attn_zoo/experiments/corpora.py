@@ -1,11 +1,15 @@
 """The text of an experiment: three splits, gold alignments where there are any, and where it all came from."""
 
 import dataclasses
+import shlex
 from pathlib import Path
 
 from keras_attn_zoo.data.corpus import ParallelFiles, Splits, TSVFile, random_split, read_lines
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import check_file, shown
+from keras_attn_zoo.files import check_file, kind_of, shown
+
+# Of a corpus that a run folder asks for; our own has 12,900, and a thousand take about a second.
+_MOST_GENERATED = 100_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,11 +57,62 @@ def corpus_from_files(train, valid=None, test=None, seed=0, reverse=False):
 
 
 def corpus_from_description(description):
-    """Read the corpus again that the description in a run folder tells of."""
+    """Read the corpus again that the description in a run folder tells of.
+
+    Raises:
+        UserError: it is not a description of a corpus; a corpus to be generated is too large; a file is missing.
+    """
+    if not _is_description(description):
+        raise UserError(f"there is no text that {str(description)[:100]!r} describes: is config.json damaged?")
     if "generated" in description:
-        return embedded_corpus(**description["generated"])
+        sizes = description["generated"]
+        if sum(sizes.get(name, 0) for name in ("train", "valid", "test")) > _MOST_GENERATED:
+            raise UserError(
+                f"the corpus to be generated has more than {_MOST_GENERATED:,} sentence pairs: give --test."
+            )
+        return embedded_corpus(**sizes)
     parts = {name: _one_or_two(description[name]) for name in ("train", "valid", "test") if name in description}
     return corpus_from_files(**parts, seed=description.get("split_seed", 0), reverse=description["reverse"])
+
+
+def own_test_text(run, ask=None):
+    """Return the test text of a run: sentence pairs, and for each its gold alignment, or None.
+
+    A run folder keeps its test text. One from before it did names files
+    elsewhere, and so may one that a stranger made: they are read only if `ask` allows it.
+
+    Args:
+        run: a `RunFolder`.
+        ask: function of a question in a line, to yes or no; None says no.
+
+    Raises:
+        UserError: the folder keeps no text, and the files it names may not be read.
+    """
+    run.check_links()
+    description = run.corpus()
+    if "generated" in description:
+        corpus = corpus_from_description(description)
+        return list(corpus.splits.test), corpus.gold
+    if kind_of(run.test) is not None:
+        return list(TSVFile(run.test)), None
+    if not _is_description(description):
+        raise UserError(f"{shown(run.config)} describes no text: give the test text with --test.")
+    files = [file for name in ("train", "valid", "test") for file in description.get(name, ())]
+    if ask is None or not ask(f"{shown(run.path)} names files outside it ({', '.join(map(shown, files))}): read them?"):
+        given = " ".join(shlex.quote(shown(file)) for file in description.get("test", ("SOURCE", "TARGET")))
+        raise UserError(f"{shown(run.path)} keeps no test text and names files outside it: give --test {given}.")
+    return list(corpus_from_description(description).splits.test), None
+
+
+def _is_description(description):
+    """Whether plain data is what `corpus_from_files` or `embedded_corpus` says of a corpus."""
+    if "generated" in description:
+        sizes = description["generated"]
+        names = {"train", "valid", "test", "seed", "max_words"}
+        return isinstance(sizes, dict) and sizes.keys() <= names and all(type(x) is int for x in sizes.values())
+    parts = [description[name] for name in ("train", "valid", "test") if name in description]
+    lists = all(isinstance(one, list) and len(one) in (1, 2) and all(isinstance(f, str) for f in one) for one in parts)
+    return lists and "train" in description and isinstance(description.get("reverse"), bool)
 
 
 def embedded_corpus(train=12000, valid=400, test=500, seed=0, max_words=25):

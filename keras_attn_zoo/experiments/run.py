@@ -23,7 +23,17 @@ from keras_attn_zoo.experiments.memory import check_memory
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.settings import SMALLEST_VOCABULARY, SearchSettings
 from keras_attn_zoo.experiments.word_alignment import align_words, score_links, sentence_picture
-from keras_attn_zoo.files import read_json, shown, write_text
+from keras_attn_zoo.files import (
+    CHECKSUMS,
+    check_sum,
+    kind_of,
+    locked,
+    read_checksums,
+    remove_partials,
+    shown,
+    write_checksums,
+    write_text,
+)
 from keras_attn_zoo.models import (
     TranslationPreprocessor,
     TranslationTokenizer,
@@ -74,20 +84,27 @@ def prepare_data(corpus, settings, folder, say=lambda text: None):
     kept = _Filtered(corpus.splits.train, pair_filter)
     key = fingerprint(corpus.splits.train, (), [options, dataclasses.asdict(pair_filter)])[:12]
     folder = Path(folder) / key
-    names = ("joint.spm", "joint.spm") if settings.joint else ("source.spm", "target.spm")
-    paths = tuple(folder / name for name in names)
-    if not all(path.exists() for path in paths):
-        say("training the subword models")
-        train_subword_pair(kept, folder, **options)
-    source, target = (Subwords(path) for path in paths)
+    names = ("joint.spm",) if settings.joint else ("source.spm", "target.spm")
+    # Two runs that share their data wait for each other.
+    with locked(folder, wait=say):
+        remove_partials(folder)
+        if not all(kind_of(folder / name) for name in names):
+            say("training the subword models")
+            train_subword_pair(kept, folder, **options)
+            write_checksums(folder, names)
+        elif kind_of(folder / CHECKSUMS):
+            for name, expected in read_checksums(folder / CHECKSUMS).items():
+                check_sum(folder / name, expected)
+        paths = (folder / names[0], folder / names[-1])
+        source, target = (Subwords(path) for path in paths)
 
-    def cache(name, pairs, pair_filter):
-        say(f"encoding the {name} text")
-        limit = settings.max_tokens - 2
-        return build_cache(folder / f"{name}-{settings.max_tokens}", pairs, source, target, pair_filter, limit, limit)
+        def cache(name, pairs, pair_filter):
+            say(f"encoding the {name} text")
+            limit, place = settings.max_tokens - 2, folder / f"{name}-{settings.max_tokens}"
+            return build_cache(place, pairs, source, target, pair_filter, limit, limit)
 
-    train = cache("train", corpus.splits.train, pair_filter)
-    return PreparedData(key, paths, train, cache("valid", corpus.splits.valid, Filter()))
+        train = cache("train", corpus.splits.train, pair_filter)
+        return PreparedData(key, paths, train, cache("valid", corpus.splits.valid, Filter()))
 
 
 class _Filtered:
@@ -219,16 +236,25 @@ def train_system(system, corpus, folder, data_folder=None, resume=False, say=lam
         the `RunFolder`.
 
     Raises:
-        UserError: bad settings or text; a folder that holds something else.
+        UserError: bad settings or text; a folder that holds something else, or in which another process trains; a
+            run of which a part is missing; training that reaches NaN or infinity.
 
     Example:
         >>> train_system(SYSTEMS["uniform"], embedded_corpus(), "runs/uniform")  # doctest: +SKIP
     """
     check_system(system, max_tokens, say)
     run = RunFolder(folder)
+    with run.lock():
+        run.check_free(resume, beside=("data",))
+        run.check_links()
+        run.remove_partials()
+        data = prepare_data(corpus, system.data, data_folder or run.path / "data", say)
+        return _train(system, corpus, run, data, max_tokens, say)
+
+
+def _train(system, corpus, run, data, max_tokens, say):
+    """Train in a folder that is this process's own."""
     training = system.training
-    run.check_free(resume, beside=("data",))
-    data = prepare_data(corpus, system.data, data_folder or run.path / "data", say)
     _check_test_text(corpus.splits.test, data.subword_paths, max_tokens or longest_translation(system.data.max_tokens))
     if system.data.vocabulary_size is None:
         sizes = [Subwords(path).vocabulary_size for path in data.subword_paths]
@@ -273,11 +299,12 @@ def train_system(system, corpus, folder, data_folder=None, resume=False, say=lam
     callbacks += [Progress(batches, rounds, system.name), RunLog(run.log, batches), *watched]
 
     ended = state.read()
+    _check_whole(run, batches.round)
     translator = _translator_of_round(system, data, batches.round)
     state.check(translator, batches.round in _grows_at(system))
     if batches.round == 0:
         _load_vectors(translator, training, say)
-    run.create(system, {**corpus.description, "fingerprint": data.key})
+    run.create(system, {**corpus.description, "fingerprint": data.key}, corpus.splits.test)
     if ended or batches.round >= rounds:
         say("training has ended already")
         return run
@@ -298,6 +325,17 @@ def train_system(system, corpus, folder, data_folder=None, resume=False, say=lam
         state.read()
         translator = _translator_of_round(system, data, until)
         state.check(translator, grown=True)
+
+
+def _check_whole(run, rounds):
+    """Raise where what a run has trained is gone in part: it would begin again, or end without its best."""
+    logged = sum("round" in line for line in read_log(run.log)) if kind_of(run.log) else 0
+    lost = run.state if logged and not kind_of(run.state) else run.best if rounds and not kind_of(run.best) else None
+    if lost is not None:
+        raise UserError(
+            f"{shown(run.path)} has trained {max(rounds, logged)} rounds, but its {lost.name} is gone: restore it from "
+            "a copy, or remove the folder to begin again."
+        )
 
 
 def _encoder_layers(system, number):
@@ -362,16 +400,12 @@ def load_translator(path, beams=None, length_penalty=None, search_top_k=None, ma
     preset = str(path)
     if run.holds_run:
         search = run.system().search
-        if not run.best.exists():
-            raise UserError(f"{path} has no trained model yet: train it, or resume it with --resume.")
+        if kind_of(run.best) is None:
+            raise UserError(f"{shown(path)} has no trained model yet: train it, or resume it with --resume.")
         preset = str(run.best)
-    elif "://" not in preset and not Path(preset).is_dir():
-        raise UserError(f"there is no run folder or preset {path}: check the path.")
-    try:
-        translator = Translator.from_preset(preset)
-    except (ValueError, OSError, KeyError, TypeError) as error:
-        reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
-        raise UserError(f"{preset} is no preset of a translator, or is damaged: {reason}") from error
+    elif "://" not in preset and kind_of(preset) != "folder":
+        raise UserError(f"there is no run folder or preset {shown(path)}: check the path.")
+    translator = _from_preset(preset)
     given = {"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k}
     # Made anew, the settings are checked.
     search = dataclasses.replace(search, **{name: value for name, value in given.items() if value is not None})
@@ -379,6 +413,20 @@ def load_translator(path, beams=None, length_penalty=None, search_top_k=None, ma
     if max_tokens is not None:
         translator.make_room(max_tokens)
     return translator
+
+
+def _from_preset(preset):
+    """Load a preset; whatever is wrong with it is one line that names it."""
+    try:
+        return Translator.from_preset(preset)
+    except UserError as error:
+        if preset in str(error):
+            raise
+        reason = error
+    except Exception as error:
+        # A damaged or hostile file makes Keras, HDF5 and SentencePiece raise all there is.
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+    raise UserError(f"{shown(preset)} is no preset of a translator, or is damaged: {reason}") from None
 
 
 def score_run(
@@ -409,6 +457,7 @@ def score_run(
         the scores, plain data.
     """
     run = RunFolder(folder)
+    run.check_links()
     system = run.system()
     search = system.search
     # All that is read is read before anything is written.
@@ -423,8 +472,6 @@ def score_run(
     found = translator.translate(sources, batch_size=search.batch_size, clock=clock, progress=report)
     seconds = time.perf_counter() - began
     hypotheses = [best[0].text for best in found]
-    for path, lines in ((run.hypotheses(name), hypotheses), (run.references(name), references)):
-        write_text(path, "".join(text + "\n" for text in lines))
     scores = {
         "system": system.name,
         "sentences": len(pairs),
@@ -439,7 +486,10 @@ def score_run(
         "parameters": translator.count_params(),
         "backend": keras.config.backend(),
     }
-    run.add_scores(name, scores)
+    with run.lock_scores():
+        for path, lines in ((run.hypotheses(name), hypotheses), (run.references(name), references)):
+            write_text(path, "".join(text + "\n" for text in lines))
+        run.add_scores(name, scores)
     return scores
 
 
@@ -537,12 +587,12 @@ def training_summary(run):
     return {
         "steps": len(steps),
         "rounds": len(rounds),
-        "best_valid_loss": min((line["val_loss"] for line in rounds), default=None),
+        "best_valid_loss": min((x for line in rounds if (x := line.get("val_loss")) is not None), default=None),
         "seconds": clock.total,
         "compilation_seconds": clock.compilation,
         "tokens_per_second": tokens / clock.steady if clock.steady else None,
         "steps_per_second": len(steps) / clock.steady if clock.steady else None,
-        "environment": read_json(run.environment)["backend"],
+        "environment": run.backend(),
     }
 
 
@@ -570,7 +620,7 @@ def curves(folders, key="val_loss"):
     found = {}
     for folder, name in zip(folders, titles(folders), strict=True):
         rounds = [line for line in read_log(RunFolder(folder).log) if "round" in line]
-        lines = [line for line in rounds if key in line]
+        lines = [line for line in rounds if line.get(key) is not None]
         if not lines:
             known = sorted({one for line in rounds for one in line} - {"round", "step"})
             choice = f"choose one of {', '.join(known)}" if known else "no round has ended yet"
@@ -662,6 +712,7 @@ def draw_run(folder, pairs, gold=None, count=PICTURES, max_tokens=None):
         the paths of the pictures.
     """
     run = RunFolder(folder)
+    run.check_links()
     translator = load_translator(folder, max_tokens=max_tokens)
     full = [i for i, pair in enumerate(pairs) if all(side.strip() for side in pair)]
     chosen = sorted(full, key=lambda i: abs(len(pairs[i][0].split()) - WORDS_OF_A_PICTURE))[:count]

@@ -1,14 +1,19 @@
 """The folder that holds everything of one run, and what stands where in it."""
 
 import importlib.metadata
+import math
+import os
 import platform
 import sys
 from pathlib import Path
 
+from keras_attn_zoo.data.corpus import normalise
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.settings import System
-from keras_attn_zoo.files import read_json, write_json
+from keras_attn_zoo.files import kind_of, locked, read_json, remove_partials, shown, write_json, write_text
 
+# Folders of files by the name of a test set or a picture.
+_PARTS = ("hypotheses", "references", "alignments", "pictures")
 _PACKAGES = [
     "keras-attn-zoo",
     "keras",
@@ -33,6 +38,7 @@ class RunFolder:
 
     ```
     config.json        the resolved settings, and where the text came from
+    test.tsv           the test text, source and target
     environment.json   versions, backend, machine
     log.jsonl          numbers of every step and round
     state.npz          what resuming needs
@@ -54,6 +60,7 @@ class RunFolder:
     def __init__(self, path):
         self.path = Path(path)
         self.config = self.path / "config.json"
+        self.test = self.path / "test.tsv"
         self.environment = self.path / "environment.json"
         self.log = self.path / "log.jsonl"
         self.state = self.path / "state.npz"
@@ -62,8 +69,40 @@ class RunFolder:
 
     @property
     def holds_run(self):
-        """Whether a run was begun here: a preset has a `config.json` too, and says so in a file of its own."""
-        return self.config.exists() and not (self.path / "metadata.json").exists()
+        """Whether a run was begun here: a preset has a `config.json` too, and beside it files that no run has."""
+        of_preset = ("metadata.json", "task.json", "model.weights.h5")
+        return kind_of(self.config) is not None and not any(kind_of(self.path / name) for name in of_preset)
+
+    def lock(self):
+        """Keep other processes from training here; see `locked`."""
+        return locked(self.path)
+
+    def lock_scores(self):
+        """Keep other processes from writing scores, and wait until they have; see `locked`."""
+        return locked(self.path, ".scores.lock", wait=lambda text: None)
+
+    def check_links(self):
+        """Raise where a file of the folder is a link out of it: nothing is read or written there.
+
+        The data may stand elsewhere.
+
+        Raises:
+            UserError: names the link.
+        """
+        inside = os.path.realpath(self.path)
+        for folder, folders, files in os.walk(self.path):
+            if folder == str(self.path):
+                folders[:] = [name for name in folders if name != "data"]
+            for path in (os.path.join(folder, name) for name in (*folders, *files)):
+                if os.path.islink(path) and os.path.commonpath([inside, os.path.realpath(path)]) != inside:
+                    raise UserError(f"{shown(path)} is a link out of the run folder: put the file in its place.")
+
+    def remove_partials(self):
+        """Remove what killed processes have left; call it with the lock."""
+        remove_partials(self.path)
+        with self.lock_scores():
+            for part in _PARTS:
+                remove_partials(self.path / part)
 
     def hypotheses(self, name):
         """File of the translations of a test set."""
@@ -97,15 +136,18 @@ class RunFolder:
         if self.holds_run:
             if not resume:
                 raise UserError(f"{self.path} holds a run already: resume it with --resume, or take another folder.")
-        elif self.path.exists() and (not self.path.is_dir() or {e.name for e in self.path.iterdir()} - set(beside)):
+        elif kind_of(self.path) is not None and (
+            not self.path.is_dir() or {e.name for e in self.path.iterdir()} - {*beside, ".lock"}
+        ):
             raise UserError(f"{self.path} is not empty and holds no run: take another folder.")
 
-    def create(self, system, corpus):
+    def create(self, system, corpus, test=()):
         """Begin a run, or check that the one that stands there has the same settings and text.
 
         Args:
             system: the `System` to train.
             corpus: description of the text, plain data.
+            test: sentence pairs of the test text, which the folder keeps.
 
         Raises:
             UserError: the run was begun with other settings or other text.
@@ -119,8 +161,10 @@ class RunFolder:
                     "resume with the same ones, or take another folder."
                 )
             return
-        write_json(self.config, config)
+        write_text(self.test, "".join(f"{normalise(source)}\t{normalise(target)}\n" for source, target in test))
         write_json(self.environment, environment())
+        # Last: with it the folder holds a run.
+        write_json(self.config, config)
 
     def system(self):
         """Return the `System` of the run.
@@ -128,23 +172,56 @@ class RunFolder:
         Raises:
             UserError: this is no run folder.
         """
-        return System.from_dict(self._read_config()["system"])
+        value = self._read_config()["system"]
+        try:
+            return System.from_dict(value)
+        except UserError as error:
+            raise UserError(f"{shown(self.config)}: {error}") from None
+        except (TypeError, ValueError, AttributeError, KeyError):
+            raise self._damaged_config() from None
 
     def corpus(self):
-        """Return the description of the text of the run."""
+        """Return the description of the text of the run.
+
+        Raises:
+            UserError: this is no run folder.
+        """
         return self._read_config()["corpus"]
 
     def _read_config(self):
         if not self.holds_run:
-            raise UserError(f"{self.path} is no run folder: it has no config.json of a run. Check the path.")
+            raise UserError(f"{shown(self.path)} is no run folder: it has no config.json of a run. Check the path.")
         config = read_json(self.config)
-        if not isinstance(config, dict) or not {"system", "corpus"} <= config.keys():
-            raise UserError(f"{self.config} is damaged: it has no settings. Restore or remove it.")
+        if not isinstance(config, dict) or not all(isinstance(config.get(key), dict) for key in ("system", "corpus")):
+            raise self._damaged_config()
         return config
 
+    def _damaged_config(self):
+        return UserError(f"{shown(self.config)} is damaged: it has no settings. Restore or remove it.")
+
+    def backend(self):
+        """Return the name of the backend that the run was begun with.
+
+        Raises:
+            UserError: `environment.json` is damaged.
+        """
+        found = read_json(self.environment)
+        if not isinstance(found, dict) or not isinstance(found.get("backend"), str):
+            raise UserError(f"{shown(self.environment)} is damaged: it names no backend. Restore it.")
+        return found["backend"]
+
     def read_scores(self):
-        """Return the scores so far; none for a run that was not scored."""
-        return read_json(self.scores) if self.scores.exists() else {}
+        """Return the scores so far; none for a run that was not scored.
+
+        Raises:
+            UserError: the file is damaged.
+        """
+        if kind_of(self.scores) is None:
+            return {}
+        scores = read_json(self.scores)
+        if not isinstance(scores, dict) or not all(_fits(one, _SCORES) for one in scores.values()):
+            raise UserError(f"{shown(self.scores)} is damaged: it holds other things than scores. Remove it.")
+        return scores
 
     def add_scores(self, name, scores):
         """Add the scores of a test set, in place of earlier ones of that name.
@@ -153,7 +230,53 @@ class RunFolder:
             UserError: the name cannot be that of a file.
         """
         check_name(name)
-        write_json(self.scores, {**self.read_scores(), name: scores})
+        write_json(self.scores, {**self.read_scores(), name: _finite(scores)})
+
+
+# What a table and a picture read of scores. In a dict, `...` stands for any name, and a name with a question mark may
+# be left out.
+_NUMBER, _MAYBE = (int, float), (int, float, type(None))
+_SCORES = {
+    "sentences": int,
+    "beams": int,
+    "length_penalty": _NUMBER,
+    "search_top_k": (int, type(None)),
+    "text": {"metrics": {...: {"score": _NUMBER, "signature": str}}},
+    "perplexity?": _MAYBE,
+    "accuracy?": _MAYBE,
+    "alignment?": {...: _MAYBE},
+    "translation_seconds": _NUMBER,
+    "translation_compilation_seconds": _NUMBER,
+    "training": {
+        "steps": int,
+        "seconds": _NUMBER,
+        "compilation_seconds": _NUMBER,
+        "tokens_per_second": _MAYBE,
+        "environment": str,
+    },
+    "parameters": int,
+}
+
+
+def _fits(value, shape):
+    """Whether plain data has the shape that is asked for; what is there beside it does not matter."""
+    if not isinstance(shape, dict):
+        return isinstance(value, shape) and not isinstance(value, bool)
+    if not isinstance(value, dict):
+        return False
+    if ... in shape:
+        return all(_fits(one, shape[...]) for one in value.values())
+    return all(
+        _fits(value[name.rstrip("?")], one) if name.rstrip("?") in value else name.endswith("?")
+        for name, one in shape.items()
+    )
+
+
+def _finite(value):
+    """Plain data with None for what is NaN or infinite: JSON has no word for it, and a table a dash."""
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def check_name(name):

@@ -12,14 +12,14 @@ from keras_attn_zoo.layers.latent_alignment_head import MARGINALIZATIONS
 from keras_attn_zoo.layers.products import repeated
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.models.output_projection import OutputProjection
-from keras_attn_zoo.models.presets import PresetLoading
+from keras_attn_zoo.models.presets import PresetLoading, WeightFiles
 
 OPTIONAL_INPUTS = {"decoder_padding_mask": None, "teacher_forcing_mask": None}
 TIED = ("none", "target", "all")
 OUTPUTS = ("softmax", "latent")
 
 
-class TranslationBackbone(PresetLoading, keras_hub.models.Backbone):
+class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone):
     """Base of the bodies: a functional model, and a search by steps over the same layers.
 
     Subclass it for a new body, and give it `_search_constants`, `_begin` and

@@ -7,6 +7,7 @@ import keras_hub
 import numpy as np
 
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.models.presets import PresetFiles
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
 from keras_attn_zoo.models.tokenizer import TranslationTokenizer
 
@@ -15,7 +16,7 @@ LENGTH_STEP = 8
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
-class TranslationPreprocessor(keras_hub.models.Seq2SeqLMPreprocessor):
+class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocessor):
     """Tokenize and pad sentence pairs; runs where TensorFlow is not installed.
 
     Use it as the `preprocessor` of a `Translator`, which then takes strings.

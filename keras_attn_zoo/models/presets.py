@@ -1,11 +1,75 @@
-"""How models are loaded from presets."""
+"""How models are saved as presets and loaded from them: whole, unchanged, and fitting together."""
 
+import contextvars
+import io
+import logging
+from pathlib import Path
+
+import h5py
 import keras
+import numpy as np
+from keras import ops
+from keras_hub.src.utils.preset_utils import get_file
 
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.files import (
+    CHECKSUMS,
+    check_file,
+    check_sum,
+    open_output,
+    read_checksums,
+    shown,
+    write_checksums,
+)
 from keras_attn_zoo.models.downloads import downloading
 
+_WEIGHTS = ".weights.h5"
+# A task saves its parts into the same folder: checksums are taken once, when all is there.
+_saving = contextvars.ContextVar("saving", default=False)
 
-class PresetLoading:
+
+class PresetFiles:
+    """Mixin before a KerasHub class: its presets carry checksums, which are compared before a preset is used.
+
+    `checksums.json` holds the SHA-256 of every other file. KerasHub's own
+    functions read such presets too, and look at no checksum.
+    """
+
+    def save_to_preset(self, preset_dir, **kwargs):
+        """Save a preset; see the base class.
+
+        Raises:
+            UserError: it cannot be written; a weight is not finite.
+        """
+        if _saving.get():
+            super().save_to_preset(preset_dir, **kwargs)
+            return
+        token = _saving.set(True)
+        try:
+            super().save_to_preset(str(preset_dir), **kwargs)
+        except OSError as error:
+            raise UserError(
+                f"cannot write {shown(error.filename or preset_dir)}: {error.strerror or error}. Free some space or "
+                "choose a place that you may write to."
+            ) from error
+        finally:
+            _saving.reset(token)
+        write_checksums(preset_dir, _preset_files(Path(preset_dir)))
+
+    @classmethod
+    def from_preset(cls, preset, *args, **kwargs):
+        """Load a preset; see the base class.
+
+        Raises:
+            UserError: a file of the preset is not the one that was saved; parts of it do not fit together; it cannot be
+                fetched.
+        """
+        with downloading(str(preset)):
+            check_preset(str(preset))
+            return super().from_preset(str(preset), *args, **kwargs)
+
+
+class PresetLoading(PresetFiles):
     """Mixin before a KerasHub class: a preset is loaded in today's dtype policy, whatever it was saved in.
 
     KerasHub has the same rule, but fails on a preset that was saved in a mixed policy.
@@ -16,5 +80,132 @@ class PresetLoading:
         """Load a preset; see the base class. `dtype` is by default the dtype policy that Keras is set to."""
         if kwargs.get("dtype") is None:
             kwargs["dtype"] = keras.config.dtype_policy()
-        with downloading(str(preset)):
-            return super().from_preset(preset, load_weights, **kwargs)
+        loaded = super().from_preset(preset, load_weights, **kwargs)
+        preprocessor = getattr(loaded, "preprocessor", None)
+        if preprocessor is not None:
+            check_vocabulary_sizes(loaded.backbone, preprocessor)
+        return loaded
+
+
+class WeightFiles:
+    """Mixin before a Keras model: weights are written whole, and read only if they are its own and finite."""
+
+    def save_weights(self, filepath, *args, **kwargs):
+        """Save the weights; see `keras.Model.save_weights`.
+
+        Raises:
+            UserError: a weight is not finite; the file cannot be written.
+        """
+        check_finite(self, "the model was not saved")
+        if not str(filepath).endswith(_WEIGHTS):
+            super().save_weights(filepath, *args, **kwargs)
+            return
+        # The HDF5 library crashes where the disk is full.
+        memory = _WeightsInMemory()
+        super().save_weights(memory, *args, **kwargs)
+        with open_output(filepath) as file:
+            file.write(memory.getbuffer())
+
+    def load_weights(self, filepath, skip_mismatch=False, **kwargs):
+        """Load weights; see `keras.Model.load_weights`.
+
+        Raises:
+            UserError: the file holds more weights than the model has, or larger ones; a weight is not finite.
+        """
+        if str(filepath).endswith(_WEIGHTS) and not skip_mismatch:
+            _check_surplus(self, filepath)
+        super().load_weights(filepath, skip_mismatch=skip_mismatch, **kwargs)
+        check_finite(self, f"do not use {shown(filepath)}")
+
+
+class _WeightsInMemory(io.BytesIO):
+    """What Keras takes for a path of weights, by its name, and writes into."""
+
+    def __str__(self):
+        return f"model{_WEIGHTS}"
+
+
+def _preset_files(folder):
+    """The files of a preset that KerasHub reads."""
+    found = [path for pattern in ("*.json", f"*{_WEIGHTS}", "assets/**/*") for path in folder.glob(pattern)]
+    return [path.relative_to(folder).as_posix() for path in found if path.is_file() and path.name != CHECKSUMS]
+
+
+def check_preset(preset):
+    """Compare the files of a preset with its checksums; say in one line where it has none.
+
+    Args:
+        preset: a folder, or what else KerasHub takes; what is not there yet is fetched.
+
+    Raises:
+        UserError: a file is missing, or not the one that was saved.
+    """
+    try:
+        get_file(preset, "config.json")
+    except FileNotFoundError:
+        # It is no preset: KerasHub says so.
+        return
+    try:
+        sums = read_checksums(get_file(preset, CHECKSUMS))
+    except FileNotFoundError:
+        logging.getLogger(__name__).warning(
+            "%s has no %s, so nothing tells whether its files are whole: save_to_preset writes one.",
+            shown(preset),
+            CHECKSUMS,
+        )
+        return
+    for name, expected in sums.items():
+        try:
+            path = get_file(preset, name)
+        except FileNotFoundError:
+            raise UserError(f"the preset {shown(preset)} lacks {name}: restore it, or fetch it again.") from None
+        check_sum(path, expected)
+
+
+def check_finite(model, consequence):
+    """Raise where a weight of a model is NaN or infinite.
+
+    Raises:
+        UserError: names the weight.
+    """
+    for weight in model.weights:
+        values = ops.convert_to_numpy(ops.cast(weight, "float32") if weight.dtype == "bfloat16" else weight)
+        if not np.isfinite(values).all():
+            raise UserError(f"the weight {weight.path} is not finite, so no output would mean anything: {consequence}.")
+
+
+def check_vocabulary_sizes(backbone, preprocessor):
+    """Raise where a tokenizer has another number of tokens than the embedding of its side.
+
+    Raises:
+        UserError: says how many either has.
+    """
+    sides = (
+        ("source", preprocessor.source_tokenizer, backbone.source_vocabulary_size),
+        ("target", preprocessor.tokenizer, backbone.target_vocabulary_size),
+    )
+    for side, tokenizer, size in sides:
+        # A tokenizer gets its model later where a preset is loaded.
+        if tokenizer.proto is not None and tokenizer.vocabulary_size() != size:
+            raise UserError(
+                f"the {side} tokenizer has {tokenizer.vocabulary_size()} tokens, the model was made for {size}: they "
+                "do not belong together."
+            )
+
+
+def _check_surplus(model, path):
+    """Raise where a file holds what the model has no place for; Keras would leave it unread."""
+    check_file(path)
+    sizes = []
+    try:
+        with h5py.File(path) as file:
+            file.visititems(lambda _, item: sizes.append(item.size) if isinstance(item, h5py.Dataset) else None)
+    except (OSError, RuntimeError, ValueError, KeyError):
+        # Keras says what is wrong with it.
+        return
+    wanted = [int(np.prod(weight.shape)) for weight in model.weights]
+    if len(sizes) > len(wanted) or sum(sizes) > sum(wanted):
+        raise UserError(
+            f"{shown(path)} holds {len(sizes)} weights of {sum(sizes):,} numbers, the model has {len(wanted)} of "
+            f"{sum(wanted):,}: it belongs to another model."
+        )

@@ -5,11 +5,12 @@ import keras_hub
 import sentencepiece
 
 from keras_attn_zoo.data.subwords import Subwords
+from keras_attn_zoo.models.presets import PresetFiles
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
-class TranslationTokenizer(keras_hub.tokenizers.SentencePieceTokenizer):
+class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokenizer):
     """SentencePiece tokenizer with the four special tokens that a translator needs.
 
     Use one a side of a `TranslationPreprocessor`, or one for both.

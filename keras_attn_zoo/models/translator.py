@@ -15,7 +15,7 @@ from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE
 from keras_attn_zoo.errors import UserError, check_counts
 from keras_attn_zoo.models.backbone import OPTIONAL_INPUTS
 from keras_attn_zoo.models.preprocessor import TranslationPreprocessor, check_lengths, check_texts, round_up
-from keras_attn_zoo.models.presets import PresetLoading
+from keras_attn_zoo.models.presets import PresetLoading, check_vocabulary_sizes
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
 from keras_attn_zoo.training.token_loss import mixture_sums
 from keras_attn_zoo.training.train_step import PerTokenTraining
@@ -87,7 +87,8 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
     State: weights alone. `compile` sets optimiser, sampler and loss.
 
     Raises:
-        UserError: sentences of the preprocessor are longer than the body has weights for.
+        UserError: sentences of the preprocessor are longer than the body has weights for; its tokenizers have other
+            numbers of tokens than the body.
 
     Example:
         >>> translator = Translator.from_preset("my_preset")
@@ -109,6 +110,7 @@ class Translator(PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
         if preprocessor is not None:
             lengths = (preprocessor.encoder_sequence_length, preprocessor.decoder_sequence_length)
             self._check_weights_for(max(lengths))
+            check_vocabulary_sizes(backbone, preprocessor)
         inputs = backbone.input
         hidden = backbone(inputs)
         outputs = {

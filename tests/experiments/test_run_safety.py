@@ -1,0 +1,319 @@
+"""Run folders that are used by two, half gone, out of space, damaged, or made by a stranger."""
+
+import json
+import math
+import os
+import resource
+import shutil
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attn_zoo import cli
+from keras_attn_zoo.data.batches import TranslationBatches, fit_arguments
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments import corpora
+from keras_attn_zoo.experiments.corpora import corpus_from_description, own_test_text
+from keras_attn_zoo.experiments.run import build_translator, load_translator, prepare_data, train_system
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.files import locked, read_json, write_json
+from keras_attn_zoo.training.callbacks import ResumableState, RunLog, read_log
+from tests.experiments.test_run import numbers
+from tests.tiny_run import TINY
+
+once = pytest.mark.skipif(keras.config.backend() != "jax", reason="it does not depend on the backend")
+
+
+@pytest.fixture
+def run(trained, tmp_path):
+    """A copy of a trained run."""
+    return RunFolder(shutil.copytree(trained, tmp_path / "run"))
+
+
+def test_a_disk_that_fills_is_one_line_and_the_run_goes_on_once_there_is_room(trained, corpus, tmp_path):
+    folder = tmp_path / "run"
+    data = shutil.copytree(trained / "data", tmp_path / "data")
+    weights, state = ((trained / name).stat().st_size for name in ("best/model.weights.h5", "state.npz"))
+    assert weights + 1000 < state
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        for size, name in ((weights - 1000, "best"), (weights + 1000, "state")):
+            # The system allows no file beyond this size.
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+            with pytest.raises(UserError, match=rf"cannot write .*{name}.*: File too large") as error:
+                train_system(TINY, corpus, folder, data, resume=name == "state")
+            assert "\n" not in str(error.value)
+            assert not list(folder.rglob("*.partial")) and (folder / "best").exists() == (name == "state")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    train_system(TINY, corpus, folder, data, resume=True)
+    assert numbers(folder) == numbers(trained)
+
+
+@pytest.mark.parametrize("name", ["loss", "gradient_norm", "val_loss"])
+def test_training_that_reaches_nan_stops_with_what_was_good(trained, corpus, tmp_path, monkeypatch, name):
+    folder = tmp_path / "run"
+    data = shutil.copytree(trained / "data", tmp_path / "data")
+    method = "on_epoch_end" if name == "val_loss" else "on_train_batch_end"
+    real = getattr(RunLog, method)
+
+    def poisoned(self, number, logs=None):
+        if self.step == (6 if name == "val_loss" else 4):
+            logs = {**logs, name: math.inf if name == "gradient_norm" else math.nan}
+        real(self, number, logs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunLog, method, poisoned)
+        with pytest.raises(UserError, match=rf"where {name} is (nan|inf): the state after round 1 is kept") as error:
+            train_system(TINY, corpus, folder, data)
+    step = 6 if name == "val_loss" else 5
+    assert f"stopped at step {step}" in str(error.value) and "learning_rate (now 0.01)" in str(error.value)
+    assert [line["step"] for line in read_log(folder / "log.jsonl") if "shape" in line] == list(range(1, step + 1))[
+        : None if name == "val_loss" else -1
+    ]
+    assert all(value is not None for line in read_log(folder / "log.jsonl") for value in line.values())
+    load_translator(folder)
+    if name == "loss":
+        train_system(TINY, corpus, folder, data, resume=True)
+        assert numbers(folder) == numbers(trained)
+
+
+def test_what_is_missing_of_a_run_is_said_and_nothing_begins_again(run, corpus):
+    for path in (run.state, run.best):
+        path.rename(path.with_name("away"))
+        with pytest.raises(UserError, match=f"has trained 4 rounds, but its {path.name} is gone"):
+            train_system(TINY, corpus, run.path, resume=True)
+        path.with_name("away").rename(path)
+
+
+def test_a_run_that_was_stopped_in_its_first_round_begins_again(trained, corpus, tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    data = shutil.copytree(trained / "data", tmp_path / "data")
+
+    def stop(self, epoch, logs=None):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunLog, "on_epoch_end", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train_system(TINY, corpus, folder, data)
+    assert (folder / "state.npz").exists() and not (folder / "best").exists()
+    train_system(TINY, corpus, folder, data, resume=True)
+    assert numbers(folder) == numbers(trained)
+
+
+@once
+def test_two_processes_in_one_run_folder(run, corpus):
+    with run.lock(), pytest.raises(UserError, match=f"in use by process {os.getpid()} on {os.uname().nodename}"):
+        train_system(TINY, corpus, run.path, resume=True)
+    train_system(TINY, corpus, run.path, resume=True)
+    assert not (run.path / ".lock").exists()
+
+
+@once
+def test_what_kills_have_left_is_removed_on_resume(run, corpus):
+    for folder in (run.path, run.path / "hypotheses", *(run.path / "data").iterdir()):
+        (folder / ".some.0123abcd.partial").mkdir()
+    run.best.rename(run.path / ".best.0123abcd.old")
+    train_system(TINY, corpus, run.path, resume=True)
+    assert not list(run.path.rglob(".*")) and run.best.exists()
+
+
+@once
+def test_damaged_data_is_found(run, corpus):
+    (model,) = (run.path / "data").rglob("source.spm")
+    whole = model.read_bytes()
+    model.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
+    with pytest.raises(UserError, match=r"source\.spm is damaged or was changed"):
+        prepare_data(corpus, TINY.data, run.path / "data")
+    model.write_bytes(whole)
+    # Data from before there were checksums is used as it is.
+    model.with_name("checksums.json").unlink()
+    prepare_data(corpus, TINY.data, run.path / "data")
+
+
+@once
+def test_two_that_share_their_data_wait_for_each_other(run, corpus):
+    (folder,) = (run.path / "data").iterdir()
+    said = []
+
+    class Stop(Exception):
+        pass
+
+    def say(text):
+        said.append(text)
+        if text.startswith("waiting"):
+            raise Stop
+
+    with locked(folder), pytest.raises(Stop):
+        prepare_data(corpus, TINY.data, run.path / "data", say)
+    assert said == [f"waiting for process {os.getpid()} on {os.uname().nodename}, which is at work in {folder}"]
+
+
+DAMAGED = (
+    b"",
+    b"{",
+    b"[]",
+    b"3",
+    b'"text"',
+    b"null",
+    b"\xff\xfe\x00",
+    b"[" * 100_000,
+    b'{"a": 1e999}',
+    b"9" * 5000,
+    b"{}\n{}\n",
+    b'{"test": 3, "system": 3, "corpus": 3, "backend": 3, "step": "x"}',
+    b'{"test": {}, "system": {"name": [], "backbone": 3}, "corpus": {}, "step": 1}',
+    b'{"test": {"text": []}, "system": {"data": 1}, "corpus": [], "step": 1, "round": []}',
+)
+COMMANDS = {
+    "config.json": (["translate", "RUN", "rot"], ["evaluate", "RUN", "--test", "FILE"], ["align", "RUN"]),
+    "scores.json": (
+        ["evaluate", "RUN", "--stored"],
+        ["plot", "top-k", "RUN", "--output", "k.png"],
+        ["plot", "top-k", "RUN", "--trained", "--output", "k.png"],
+    ),
+    "log.jsonl": (["plot", "curves", "RUN", "--output", "c.png"],),
+}
+
+
+@once
+@pytest.mark.parametrize("name", COMMANDS)
+def test_damaged_files_of_a_run_are_one_line_in_every_command(run, capsys, name, monkeypatch):
+    monkeypatch.chdir(run.path.parent)
+    (run.path.parent / "FILE").write_text("rot\tred\n")
+    whole = (run.path / name).read_bytes()
+    lines = whole.splitlines(keepends=True)
+    cut = (whole[: len(whole) // 2] + b"\n", lines[0] + b"\xff" + b"".join(lines[1:]))
+    for content in (*DAMAGED, *cut):
+        (run.path / name).write_bytes(content)
+        for command in COMMANDS[name]:
+            status = cli.main([run.path.name if word == "RUN" else word for word in command])
+            output, error = capsys.readouterr()
+            if name == "scores.json" and content == b"{}":
+                continue
+            assert (status, output) == (2, "") and error.count("\n") == 1, (content[:60], command, error)
+            assert error.startswith("attn-zoo: error: ") and len(error) < 600
+    assert not list(run.path.parent.glob("*.png"))
+
+
+@once
+def test_scores_that_are_not_finite_are_not_written(run):
+    scores = run.read_scores()["test"]
+    run.add_scores("bad", {**scores, "perplexity": math.inf, "alignment": {"aer": math.nan}})
+    assert "Infinity" not in run.scores.read_text() and "NaN" not in run.scores.read_text()
+    found = run.read_scores()["bad"]
+    assert (found["perplexity"], found["alignment"]["aer"]) == (None, None)
+
+
+def _changed(state, **changes):
+    with np.load(state) as arrays:
+        arrays = dict(arrays)
+    settings = json.loads(str(arrays["settings"]))
+    return {**arrays, "settings": np.array(json.dumps({**settings, **changes}))}
+
+
+@once
+def test_a_state_of_another_shape_is_one_line(run):
+    class Batches:
+        def set_round(self, number):
+            assert number == 4
+
+    state = ResumableState(run.state, Batches())
+    state.read()
+    values = state._values
+    whole = run.state.read_bytes()
+    with run.state.open("wb") as file:
+        np.save(file, np.zeros(3))
+    contents = [run.state.read_bytes(), b"", whole[:1000], whole[:-1000]]
+    for changes in (
+        {"round": "x"},
+        {"round": -1},
+        {"counters": [3]},
+        {"counters": [{"model": 1}]},
+        {"names": 3},
+        {"names": ["a"] * 99},
+        {"ended": 3},
+        {"backend": 3},
+    ):
+        run.state.write_bytes(whole)
+        np.savez(run.state, **_changed(run.state, **changes))
+        contents.append(run.state.read_bytes())
+    run.state.write_bytes(whole)
+    np.savez(run.state, **{**_changed(run.state), "0": np.array(["text"])})
+    contents.append(run.state.read_bytes())
+    for content in contents:
+        run.state.write_bytes(content)
+        with pytest.raises(UserError, match=r"state\.npz is damaged"):
+            state.read()
+    found = 0
+    for place in range(100, len(whole), len(whole) // 40):
+        run.state.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        # A bit of a date in the archive changes nothing.
+        try:
+            state.read()
+        except UserError:
+            found += 1
+        assert all(np.array_equal(value, values[name]) for name, value in state._values.items())
+    assert found > 20
+
+
+# What a stranger's folder names, and what it must not reach.
+
+
+@once
+def test_a_run_keeps_its_test_text(run, corpus):
+    assert own_test_text(run) == (corpus.splits.test, None)
+
+
+@once
+def test_a_folder_that_names_files_outside_is_asked_about(run, capsys):
+    secret = run.path.parent / "secret"
+    secret.write_text("a\tb\n" * 4)
+    description = {"train": [str(secret)], "valid": [str(secret)], "test": [str(secret)], "reverse": False}
+    write_json(run.config, {**read_json(run.config), "corpus": description})
+    run.test.unlink()
+    assert cli.main(["evaluate", str(run.path)]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and f"--test {secret}" in error and not list(run.path.glob("sources"))
+    asked = []
+    assert own_test_text(run, lambda question: asked.append(question) or True) == ([("a", "b")] * 4, None)
+    assert len(asked) == 1 and str(secret) in asked[0]
+
+
+@once
+@pytest.mark.parametrize("name", ["scores.json", "hypotheses", "test.tsv", "log.jsonl", "pictures/other.png"])
+def test_links_out_of_the_folder_are_refused(run, capsys, name):
+    (run.path.parent / "mine").write_text("mine")
+    path = run.path / name
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.parent.mkdir(exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.symlink_to("../mine" if path.parent == run.path else "../../mine")
+    assert cli.main(["evaluate", str(run.path)]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and f"{name} is a link out of the run folder" in error
+    assert (run.path.parent / "mine").read_text() == "mine"
+
+
+@once
+def test_what_is_generated_is_bounded(monkeypatch):
+    monkeypatch.setattr(corpora, "embedded_corpus", lambda **sizes: sizes)
+    for sizes in ({"train": 10**12}, {"train": 90_000, "valid": 20_000}):
+        with pytest.raises(UserError, match="more than 100,000 sentence pairs"):
+            corpus_from_description({"generated": sizes})
+    for wrong in ({"generated": {"train": "x"}}, {"generated": {"size": 1}}, {"generated": []}, {}, {"train": "file"}):
+        with pytest.raises(UserError, match="there is no text that"):
+            corpus_from_description(wrong)
+    assert corpus_from_description({"generated": {"train": 100}}) == {"train": 100}
+
+
+def test_numbers_that_overflow_by_themselves_stop_training(run, corpus, tmp_path):
+    data = prepare_data(corpus, TINY.data, run.path / "data")
+    translator = build_translator(TINY, data.subword_paths, TINY.data.max_tokens)
+    translator.compile(optimizer=keras.optimizers.SGD(1e38))
+    batches = TranslationBatches(data.train, sentences_per_batch=16, seed=1, bucket_count=1)
+    with pytest.raises(UserError, match=r"training stopped at step \d, where (loss|gradient_norm) is (nan|inf)"):
+        translator.fit(**fit_arguments(batches), epochs=1, callbacks=[RunLog(tmp_path / "log", batches)], verbose=0)
