@@ -250,6 +250,11 @@ def _remove(path):
             path.unlink(missing_ok=True)
 
 
+def is_partial(name):
+    """Whether a file of this name is what a killed process has left: see `remove_partials`."""
+    return _PARTIAL.fullmatch(name) is not None
+
+
 def remove_partials(folder):
     """Remove what killed processes have left in a folder; call it where no other process writes.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from keras_attn_zoo.data.corpus import normalise
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.settings import System
-from keras_attn_zoo.files import kind_of, locked, read_json, remove_partials, shown, write_json, write_text
+from keras_attn_zoo.files import is_partial, kind_of, locked, read_json, remove_partials, shown, write_json, write_text
 
 # Folders of files by the name of a test set or a picture.
 _PARTS = ("hypotheses", "references", "alignments", "pictures")
@@ -136,10 +136,12 @@ class RunFolder:
         if self.holds_run:
             if not resume:
                 raise UserError(f"{self.path} holds a run already: resume it with --resume, or take another folder.")
-        elif kind_of(self.path) is not None and (
-            not self.path.is_dir() or {e.name for e in self.path.iterdir()} - {*beside, ".lock"}
-        ):
-            raise UserError(f"{self.path} is not empty and holds no run: take another folder.")
+        elif kind_of(self.path) is not None:
+            # What a process that was killed before the run had begun has left.
+            own = {*beside, ".lock", self.test.name, self.environment.name}
+            names = {one.name for one in self.path.iterdir()} - own if self.path.is_dir() else {self.path.name}
+            if not all(map(is_partial, names)):
+                raise UserError(f"{shown(self.path)} is not empty and holds no run: take another folder.")
 
     def create(self, system, corpus, test=()):
         """Begin a run, or check that the one that stands there has the same settings and text.

@@ -104,6 +104,17 @@ def test_a_run_that_was_stopped_in_its_first_round_begins_again(trained, corpus,
 
 
 @once
+def test_a_run_that_was_killed_while_its_folder_was_made_begins(tmp_path):
+    run = RunFolder(tmp_path)
+    for name in (".lock", "test.tsv", "environment.json", ".config.json.0123abcd.partial", "data"):
+        (tmp_path / name).write_text("")
+    run.check_free(beside=("data",))
+    (tmp_path / ".bashrc").write_text("")
+    with pytest.raises(UserError, match="not empty and holds no run"):
+        run.check_free(beside=("data",))
+
+
+@once
 def test_two_processes_in_one_run_folder(run, corpus):
     with run.lock(), pytest.raises(UserError, match=f"in use by process {os.getpid()} on {os.uname().nodename}"):
         train_system(TINY, corpus, run.path, resume=True)
