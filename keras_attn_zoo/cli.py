@@ -204,16 +204,26 @@ def corpus_from_options(options):
     from keras_attn_zoo.experiments.corpora import corpus_from_files, embedded_corpus
 
     if options.embedded:
-        if options.train:
-            raise UserError("--embedded and --train: give one of them.")
+        _refuse(
+            options, "--embedded is a text of its own", train=None, valid=None, test=None, reverse=False, split_seed=0
+        )
         return embedded_corpus()
     if not options.train:
         raise UserError("no training text: give --train SOURCE TARGET, --train FILE.tsv, or --embedded.")
+    if options.valid and options.test:
+        _refuse(options, "--valid and --test are given, so nothing is split", split_seed=0)
     return corpus_from_files(
         *(_files(name, getattr(options, name)) for name in ("train", "valid", "test")),
         seed=options.split_seed,
         reverse=options.reverse,
     )
+
+
+def _refuse(options, why, **without):
+    """Raise where one of some options has another value than it has without being given."""
+    given = [f"--{name.replace('_', '-')}" for name, value in without.items() if getattr(options, name) != value]
+    if given:
+        raise UserError(f"{why}: leave out {' and '.join(given)}.")
 
 
 def _files(name, files):
@@ -265,14 +275,14 @@ def _train(options):
 def _translate(options):
     from keras_attn_zoo.data.corpus import read_windows
 
-    if options.sentences and options.input:
+    if options.sentences and options.input is not None:
         raise UserError("sentences and --input: give one of them.")
     if options.n_best > 1 and options.scores:
         raise UserError("--n-best writes the scores by itself: leave --scores out.")
     if options.sentences:
         windows = [options.sentences]
     else:
-        windows = read_windows(options.input or "-", WINDOW_BATCHES * options.batch_size)
+        windows = read_windows("-" if options.input is None else options.input, WINDOW_BATCHES * options.batch_size)
 
     from keras_attn_zoo.experiments.run import load_translator
 
@@ -341,16 +351,20 @@ def _evaluate(options):
     from keras_attn_zoo.experiments.run_folder import RunFolder
     from keras_attn_zoo.experiments.table import results_table
 
-    if options.hypotheses or options.references:
-        if not (options.hypotheses and options.references) or options.runs:
+    search = {"beams": None, "length_penalty": None, "max_tokens": None}
+    if options.hypotheses is not None or options.references is not None:
+        if None in (options.hypotheses, options.references) or options.runs:
             raise UserError("to score text, give --hypotheses and --references and no run.")
-        of_search = (options.beams, options.length_penalty, *options.top_k, options.max_tokens, options.test)
-        if any(given is not None for given in of_search):
-            raise UserError("to score text, leave out --test and what says how to search: nothing is translated.")
+        of_runs = {"test": None, "reverse": False, "name": "test", "stored": False, "baseline": None, "top_k": [None]}
+        _refuse(options, "text is scored, and nothing is translated", **search, **of_runs)
         print(score_text(list(read_lines(options.hypotheses)), list(read_lines(options.references))))
         return
     if not options.runs:
         raise UserError("give a run folder, or --hypotheses and --references.")
+    if options.stored:
+        _refuse(options, "--stored translates nothing", **search, test=None, reverse=False)
+    elif not options.test:
+        _refuse(options, "the text of the run is read as the run read it", reverse=False)
     if options.baseline not in (None, *options.runs):
         raise UserError(f"the baseline {options.baseline} is not among the runs: name one of them.")
     counts = list(dict.fromkeys(options.top_k))
@@ -388,15 +402,18 @@ def _align(options):
     from keras_attn_zoo.experiments.word_alignment import align_by_layer, align_words, score_links
     from keras_attn_zoo.files import write_text
 
-    given = options.bitext or options.source or options.target or options.gold
+    given = any(file is not None for file in (options.bitext, options.source, options.target, options.gold))
     pairs, gold = (None, None) if given else _own_gold(options.model)
-    if pairs is not None and (options.reverse or options.gold_reverse or options.index_base):
-        raise UserError("--reverse, --gold-reverse and --index-base say how files are read: give the text and --gold.")
+    if pairs is not None:
+        why = "the text and its gold links are those of the run"
+        _refuse(options, why, reverse=False, gold_reverse=False, index_base=0)
+    elif options.gold is None:
+        _refuse(options, "there is no --gold", gold_reverse=False, index_base=0)
     if pairs is None:
         pairs = read_bitext(options.bitext, options.source, options.target, options.reverse)
-    if options.layer == "best" and not (gold or options.gold):
+    if options.layer == "best" and gold is None and options.gold is None:
         raise UserError("--layer best needs --gold: alignment error rates decide.")
-    if options.gold:
+    if options.gold is not None:
         lengths = [(len(source), len(target)) for source, target in pairs]
         gold = read_alignments(options.gold, options.index_base, options.gold_reverse, lengths=lengths)
     translator = load_translator(options.model, max_tokens=options.max_tokens)

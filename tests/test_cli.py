@@ -312,7 +312,7 @@ def test_align_takes_the_gold_of_the_embedded_corpus(attn_zoo, trained, tmp_path
         status, output, _ = attn_zoo("align", run.path, *layer)
         assert (status, output) == attn_zoo("align", trained, *layer, *files)[:2] and "AER" in output and status == 0
     status, _, error = attn_zoo("align", run.path, "--gold-reverse")
-    assert status == 2 and "--gold-reverse" in error and "give the text" in error
+    assert status == 2 and "those of the run: leave out --gold-reverse" in error
     status, _, error = attn_zoo("align", trained)
     assert status == 2 and "give --bitext" in error
 
@@ -751,7 +751,17 @@ def test_systems_with_their_parameters(attn_zoo):
 
 def test_options_that_would_mean_nothing_are_refused(attn_zoo, trained, tmp_path):
     picture = tmp_path / "p.png"
+    train = ("train", "--system", "uniform", "--run", tmp_path / "r")
+    text_alone = ("evaluate", "--hypotheses", "a", "--references", "a")
     for arguments, text in (
+        ((*text_alone, "--baseline", trained), "nothing is translated: leave out --baseline"),
+        ((*text_alone, "--stored", "--name", "x", "--reverse"), "leave out --reverse and --name and --stored"),
+        (("evaluate", trained, "--stored", "--test", "a", "b", "--beams", 2), "leave out --beams and --test"),
+        (("evaluate", trained, "--reverse"), "as the run read it: leave out --reverse"),
+        ((*train, "--embedded", "--valid", "a"), "a text of its own: leave out --valid"),
+        ((*train, "--valid", "a", "--test", "a", "--train", "a", "--split-seed", 3), "leave out --split-seed"),
+        (("align", trained, "--bitext", "a", "--index-base", 1), "there is no --gold: leave out --index-base"),
+        (("translate", trained, "--input", ""), "there is no file"),
         (("translate", trained, "--n-best", 2, "--scores", "rot haus"), "--n-best writes the scores by itself"),
         (
             ("plot", "attention", trained, "rot haus", "--target", "house", "--beams", 3, "--output", picture),
