@@ -243,6 +243,7 @@ class RecurrentAttention(PositionAttention):
         """A_1 of the layer's own A_0, as many rows as there are positions."""
         if self.max_length is None:
             raise ValueError("RecurrentAttention: give `max_length`, or `energies` in the call. Received: neither.")
+        length = check_length(self, length, self.max_length)
         return self.transition(self.initial_attention.rows(length))[:, :, :length]
 
     def get_config(self):

@@ -74,6 +74,21 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
         """Run the model on a dict of inputs."""
         return super().call({**OPTIONAL_INPUTS, **inputs}, training=training, mask=mask)
 
+    def enable_lora(self, rank, target_layer_names=None):
+        """Freeze the body and train LoRA weights of so low a rank, by default on the projections of query and value.
+
+        Raises:
+            UserError: no layer of these names takes LoRA, so that nothing would be left to train.
+        """
+        names = target_layer_names or self.default_lora_layer_names()
+        layers = self._flatten_layers(include_self=False)
+        if not any(layer.name in names and hasattr(layer, "enable_lora") for layer in layers):
+            raise UserError(
+                f"no layer of this {type(self).__name__} named {' or '.join(names)} takes LoRA: name others, as "
+                "target_layer_names, or train without it."
+            )
+        super().enable_lora(rank, target_layer_names)
+
     def logits(self, outputs):
         """Logits `(batch, target, vocabulary)` of the model's outputs; with a latent alignment, log-probabilities."""
         if self.latent_head is None:

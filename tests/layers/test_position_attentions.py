@@ -13,7 +13,7 @@ from keras_attn_zoo.layers import (
     RecurrentAttention,
     RecurrentTransition,
 )
-from tests.layers.calls import compiled, to_numpy
+from tests.layers.calls import compiled, of_unknown_sizes, to_numpy
 from tests.layers.cases import numbers, weights_of
 from tests.layers.references import refined, softmax
 from tests.weights import fill_weights
@@ -176,6 +176,17 @@ def test_a_sentence_longer_than_the_matrices(layer):
     assert layer(X[:, :4]).shape == (2, 4, 6)
     with pytest.raises(ValueError, match="is longer than `max_length`=4"):
         layer.prepare(max_length=5)
+
+
+@pytest.mark.parametrize("layer", [RandomSynthesizerAttention, RecurrentAttention])
+@pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="lengths are known wherever the others run")
+def test_a_length_unknown_when_traced_is_checked_when_it_runs(layer):
+    layer = layer(**SIZES, max_length=4)
+    layer.build(X.shape)
+    call = of_unknown_sizes(lambda inputs: layer(inputs["x"]), {"x": X})
+    assert call({"x": X[:, :4]}).shape == (2, 4, 6)
+    with pytest.raises(Exception, match=f"{type(layer).__name__}: a sentence .* is longer than `max_length`=4"):
+        call({"x": X})
 
 
 @pytest.mark.parametrize(
