@@ -35,8 +35,10 @@ class AttentionLayer(keras.layers.Layer):
         context: `(batch, target, value_dim)`, in a step `(batch, value_dim)`, in the compute type.
         scores: `(batch, heads, target, source)`, in a step `(batch, heads, source)`, float32.
 
-    Masking: all masks are true where a position may be attended. A row with
-    nothing to attend, and a masked query, gets weights and context 0.
+    Masking: all masks are true where a position may be attended, and masks that
+    Keras carries with a tensor arrive by themselves. A row with nothing to attend,
+    and a masked query, gets weights and context 0. Whatever stands in padding, NaN
+    included, reaches neither contexts nor gradients.
 
     Self-attention: `value` is left out, and `value_mask` is `query_mask` where it
     is not given. Its steps are causal and begin with a maximum length and a
@@ -55,8 +57,10 @@ class AttentionLayer(keras.layers.Layer):
     too, that of self-attention has none: it depends on weights and lengths alone.
 
     Raises:
-        ValueError: a query, value or mask whose rank or sizes do not fit; a value
-            where the mechanism takes none, or none where it needs one.
+        ValueError: a query, value or mask whose rank or sizes do not fit; another width
+            than the layer was built for; a value where the mechanism takes none, or none
+            where it needs one; `prepare` before `build`; a step beyond `max_length`
+            (inside a compiled loop, which cannot raise, its context is NaN).
     """
 
     num_heads = 1

@@ -28,13 +28,14 @@ class MultiHeadAttention(HeadedAttention):
         num_heads, key_dim, value_dim: number of heads; widths d_k of a query's and key's head, and of a value's.
         dropout: rate on the weights, which the scores do not show.
         use_bias: whether the four projections have biases.
-        output_shape: width of the context; by default that of the query.
+        output_shape: width of the context, an integer or a tuple of one; by default that of the query.
+        attention_axes, sliding_window, flash_attention, use_gate: as in Keras where they change nothing, else refused.
         kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer,
         kernel_constraint, bias_constraint, seed: as in Keras.
 
     Shapes: see `AttentionLayer`; the context is as wide as `output_shape` says.
 
-    Masking: as Keras' layer, but a row with nothing to attend gives 0, bias
+    Masking: as in Keras' layer, but a row with nothing to attend gives 0, bias
     included, and softmax runs in float32 under every policy.
 
     State: as self-attention the keys and values so far,

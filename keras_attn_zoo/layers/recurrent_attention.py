@@ -34,6 +34,8 @@ class InitialAttention(keras.layers.Layer):
     def __init__(self, num_heads, max_length, causal=False, initializer="random_normal", **kwargs):
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
+        # Matrices have no padding: `compute_mask` drops the mask of the sequence.
+        self.supports_masking = True
         self.num_heads = check_positive(self, "num_heads", num_heads)
         self.max_length = check_positive(self, "max_length", max_length)
         self.causal = bool(causal)
@@ -57,6 +59,10 @@ class InitialAttention(keras.layers.Layer):
         if self.causal:
             matrices = ops.tril(matrices)
         return matrices[:, :length]
+
+    def compute_mask(self, inputs, previous_mask):
+        """Return None."""
+        return None
 
     def compute_output_spec(self, inputs):
         """Return the shape and type of the rows."""

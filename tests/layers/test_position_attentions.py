@@ -96,6 +96,16 @@ def test_recurrent_through_three_layers_of_an_encoder():
                 np.testing.assert_allclose(scores[:, head, i], np.stack([wanted, wanted]), atol=2e-6)
 
 
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_a_mask_does_not_disturb_shared_matrices():
+    """They belong to no sentence: the mask of `x` stays with it, and reaches the attention without a warning."""
+    x = keras.layers.Masking()(np.where(np.arange(5)[:, None] < 3, X, 0))
+    energies = RecurrentTransition()(InitialAttention(2, 7)(x))
+    scores = scores_of(RecurrentAttention(**SIZES), x, energies=energies)
+    assert not scores[..., 3:].any()
+    assert not scores[:, :, 3:].any()
+
+
 def test_ablations_of_the_transition():
     A = numbers("matrices", 2, 5, 7)
     for normalize, residual in ((False, True), (True, False), (False, False)):
