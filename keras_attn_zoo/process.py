@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import io
+import itertools
 import os
 import select
 import signal
@@ -148,16 +149,17 @@ def check_arguments(arguments):
     Raises:
         UserError: an argument is not UTF-8, or contains a NUL character.
     """
-    for number, argument in enumerate(arguments, start=1):
+    for number, (before, argument) in enumerate(itertools.pairwise(["", *arguments]), start=1):
+        place = f"argument {number}" + (f", of {before}," if before.startswith("--") else "")
         try:
             argument.encode()
         except UnicodeEncodeError:
             encoding, advice = sys.getfilesystemencoding().upper(), "convert it, or rename the file"
             if encoding != "UTF-8":
                 advice = "set a UTF-8 locale, such as LC_ALL=C.UTF-8"
-            raise UserError(f"argument {number} is not {encoding}: {argument!r}; {advice}.") from None
+            raise UserError(f"{place} is not {encoding}: {argument!r}; {advice}.") from None
         if "\0" in argument:
-            raise UserError(f"argument {number} contains a NUL character: {argument!r}.")
+            raise UserError(f"{place} contains a NUL character: {argument!r}.")
 
 
 def one_line(text):

@@ -595,6 +595,7 @@ def test_arguments_that_are_not_text(attn_zoo, argument, text):
     for command in ("translate", "evaluate"):
         status, output, error = attn_zoo(command, "model", argument)
         assert (status, output) == (2, "") and text in error and error.count("\n") == 1
+    assert "argument 4, of --input, " in attn_zoo("translate", "model", "--input", argument)[2]
 
 
 class ResourceExhaustedError(Exception):
@@ -761,7 +762,7 @@ def test_options_that_would_mean_nothing_are_refused(attn_zoo, trained, tmp_path
         ((*train, "--embedded", "--valid", "a"), "a text of its own: leave out --valid"),
         ((*train, "--valid", "a", "--test", "a", "--train", "a", "--split-seed", 3), "leave out --split-seed"),
         (("align", trained, "--bitext", "a", "--index-base", 1), "there is no --gold: leave out --index-base"),
-        (("translate", trained, "--input", ""), "there is no file"),
+        (("translate", trained, "--input", ""), "there is no file ''"),
         (("translate", trained, "--n-best", 2, "--scores", "rot haus"), "--n-best writes the scores by itself"),
         (
             ("plot", "attention", trained, "rot haus", "--target", "house", "--beams", 3, "--output", picture),

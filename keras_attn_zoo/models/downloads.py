@@ -54,7 +54,8 @@ def downloading(preset):
         raise UserError(f"{preset} cannot be fetched: give a folder, or an address that begins with {known}.")
     package = PACKAGES[scheme]
     if importlib.util.find_spec(package) is None:
-        raise UserError(f"{preset} needs the package {package}, which is not installed, or not with this backend.")
+        advice = "run with that backend" if scheme == "gs" else f"pip install {package}"
+        raise UserError(f"{preset} needs the package {package}, which is not there: {advice}.")
     with _cache_where_nobody_answers(preset, address) if scheme == "hf" else contextlib.nullcontext():
         try:
             yield
