@@ -1,9 +1,11 @@
 """Latent alignment: a mixture over source positions in place of one softmax."""
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_attn_zoo.layers.headed_attention import check_positive
+from keras_attn_zoo.layers.heads import fresh_initializer
 from keras_attn_zoo.layers.log_normalizer import SMALLEST_WEIGHT, exponentials, log_mixture, log_normalizer
 from keras_attn_zoo.layers.products import product
 
@@ -35,9 +37,9 @@ class LatentAlignmentHead(keras.layers.Layer):
         width: width of the sum.
         embedding: a `TokenEmbedding` to share W with, or None.
         marginalization: "exact" sums over all positions; "top_k" over the `top_k` with the largest p(j), in the
-            forward pass: the gradient with respect to p(j) is that of the full sum (straight-through).
+            forward pass: the gradient with respect to p(j) is that of the full sum (straight-through), see below.
         top_k: K; ignored by "exact".
-        kernel_initializer: initialiser of P_e, P_s, P_h and W.
+        kernel_initializer: initialiser of P_e, P_s, P_h and W; a plain function will do.
 
     Shapes: prior p(j) `(batch, target, source)`, embedded `(batch, target, embedding_dim)`, states
     `(batch, target, state_dim)`, encoded `(batch, source, encoder_dim)`, targets `(batch, target)` or None. With
@@ -46,6 +48,14 @@ class LatentAlignmentHead(keras.layers.Layer):
     `(batch, target, source)`; and "logits", the log-probabilities of all tokens `(batch, target, vocabulary)`, which
     have no gradient: of "top_k" they are not renormalised, as in the paper, and sum to less than one. Without targets
     it returns these alone.
+
+    Straight-through: the derivative with respect to a p(j) that is not among the K largest is p(e_i|j) / p(e_i), with
+    p(e_i) of the K alone. It is cut off at e^46, some 10^20: where the K positions all but rule out a token that
+    another one explains, the quotient would leave float32, and with it the norm of the gradient.
+
+    Targets: ids from 0 to `vocabulary_size` - 1, at padding too. Others raise where their values are at hand; inside a
+    compiled call, and on an accelerator under PyTorch, where looking would cost time, "log_probs" and "posterior" of
+    that row are NaN.
 
     Step: `memory = head.prepare(encoded, mask)` once a sentence, then `head.step(prior, embedded, states, memory)`
     for rows `(batch * beams, ...)`, the beams of a sentence side by side: they share its memory.
@@ -56,7 +66,8 @@ class LatentAlignmentHead(keras.layers.Layer):
     State: none.
 
     Raises:
-        ValueError: an unknown marginalisation, sizes that are no positive integers.
+        ValueError: an unknown marginalisation; sizes that are not positive integers; tensors whose ranks, sizes or
+            widths do not fit; targets that are not in the vocabulary; steps before there are weights.
 
     Example:
         >>> head = LatentAlignmentHead(100, width=8)
@@ -83,19 +94,16 @@ class LatentAlignmentHead(keras.layers.Layer):
     ):
         # Rounded to bfloat16, a prior would not sum to 1: what is cast is cast by hand.
         super().__init__(autocast=False, **kwargs)
-        check_positive(self, "vocabulary_size", vocabulary_size)
-        check_positive(self, "width", width)
-        check_positive(self, "top_k", top_k)
+        sizes = {"vocabulary_size": vocabulary_size, "width": width, "top_k": top_k}
+        for name, size in sizes.items():
+            setattr(self, name, check_positive(self, name, size))
         if marginalization not in MARGINALIZATIONS:
             raise ValueError(
                 f"LatentAlignmentHead: `marginalization` must be one of {', '.join(MARGINALIZATIONS)}. "
                 f"Received: marginalization={marginalization!r}."
             )
-        self.vocabulary_size = vocabulary_size
-        self.width = width
         self.embedding = embedding
         self.marginalization = marginalization
-        self.top_k = top_k
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
     def build(self, prior_shape, embedded_shape, states_shape, encoded_shape, targets_shape=None):
@@ -106,18 +114,58 @@ class LatentAlignmentHead(keras.layers.Layer):
             self.maps[name] = keras.layers.Dense(
                 self.width,
                 use_bias=False,
-                kernel_initializer=self.kernel_initializer.clone(),
+                kernel_initializer=fresh_initializer(self.kernel_initializer),
                 dtype=self.dtype_policy,
                 name=f"{name}_map",
             )
             self.maps[name].build((None, None, shape[-1]))
         if self.embedding is None:
             self.kernel = self.add_weight(
-                name="kernel", shape=(self.vocabulary_size, self.width), initializer=self.kernel_initializer.clone()
+                name="kernel",
+                shape=(self.vocabulary_size, self.width),
+                initializer=fresh_initializer(self.kernel_initializer),
             )
         elif not self.embedding.built:
             self.embedding.build((None, None))
         self.built = True
+
+    def __call__(self, prior, embedded, states, encoded, targets=None, **kwargs):
+        """Call the layer, after a check of what comes: here, where Keras has built nothing of wrong shapes yet."""
+        given = {"prior": prior, "embedded": embedded, "states": states, "encoded": encoded, "targets": targets}
+        self._check(**{name: tuple(np.shape(x)) for name, x in given.items() if x is not None})
+        if targets is not None:
+            self._check_vocabulary(targets)
+        return super().__call__(prior, embedded, states, encoded, targets, **kwargs)
+
+    def _check(self, prior, embedded, states, encoded, targets=None):
+        """Raise where ranks, known sizes, or widths do not fit."""
+        batch, target, source = prior if len(prior) == 3 else (None, None, None)
+        width = {}
+        if self.built:
+            width = {part: layer.kernel.shape[0] for part, layer in self.maps.items()}
+        wanted = {
+            "prior": (prior, "(batch, target, source)", (None, None, None)),
+            "embedded": (embedded, "(batch, target, embedding_dim)", (batch, target, width.get("embedded"))),
+            "states": (states, "(batch, target, state_dim)", (batch, target, width.get("state"))),
+            "encoded": (encoded, "(batch, source, encoder_dim)", (batch, source, width.get("encoder"))),
+            "targets": (targets, "(batch, target)", (batch, target)),
+        }
+        for name, (shape, pattern, sizes) in wanted.items():
+            if shape is not None and not fits(shape, sizes):
+                raise ValueError(
+                    f"LatentAlignmentHead: `{name}` must have shape {pattern} = {sizes}. Received: shape {shape}."
+                )
+
+    def _check_vocabulary(self, targets):
+        """Raise where a target is not in the vocabulary, as far as the values can be looked at."""
+        try:
+            values = np.asarray(targets)
+        except (TypeError, ValueError, NotImplementedError):
+            return
+        wrong = values[(values < 0) | (values >= self.vocabulary_size)]
+        if wrong.size:
+            last = self.vocabulary_size - 1
+            raise ValueError(f"LatentAlignmentHead: `targets` must be ids from 0 to {last}. Received: {wrong[0]}.")
 
     def lexicon(self, embedded, states, encoded):
         """The two parts of the logits, S `(batch, target, vocabulary)` and H `(batch, source, vocabulary)`."""
@@ -140,6 +188,8 @@ class LatentAlignmentHead(keras.layers.Layer):
         if targets is None:
             return logits
         targets = ops.cast(targets, "int32")
+        known = ops.logical_and(targets >= 0, targets < self.vocabulary_size)
+        targets = ops.where(known, targets, 0)
         of_left = ops.take_along_axis(left, targets[..., None], axis=-1)
         batch, source = ops.shape(right)[0], ops.shape(right)[1]
         columns = ops.broadcast_to(targets[:, None], (batch, source, ops.shape(targets)[1]))
@@ -147,6 +197,8 @@ class LatentAlignmentHead(keras.layers.Layer):
         # log p(e_i|j), (batch, target, source)
         lexicon = of_left + ops.transpose(of_right, (0, 2, 1)) - normalizer
         log_probs, posterior = self._marginalize(prior, lexicon)
+        log_probs = ops.where(known, log_probs, float("nan"))
+        posterior = ops.where(known[..., None], posterior, float("nan"))
         mean = ops.mean(left, axis=-1)[..., None] + ops.mean(right, axis=-1)[:, None] - normalizer
         smoothing = ops.sum(prior * mean, axis=-1)
         return {"log_probs": log_probs, "smoothing": smoothing, "posterior": posterior, "logits": logits}
@@ -155,6 +207,8 @@ class LatentAlignmentHead(keras.layers.Layer):
 
     def prepare(self, encoded, mask=None):
         """Compute what depends on the source alone: the memory of `step`."""
+        if not self.built:
+            raise ValueError("LatentAlignmentHead: steps need the weights that a first call, or `build`, makes.")
         encoded = ops.cast(encoded, self.compute_dtype)
         if mask is not None:
             encoded = _without_unused(encoded, ops.cast(mask, "bool"))
@@ -168,6 +222,12 @@ class LatentAlignmentHead(keras.layers.Layer):
             memory: what `prepare` gave.
             top_k: source positions summed over; 0 for all, None for as many as in training.
         """
+        for name, x in (("prior", prior), ("embedded", embedded), ("states", states)):
+            if len(x.shape) != 2:
+                raise ValueError(
+                    f"LatentAlignmentHead: `{name}` of a step must have shape (rows, width). "
+                    f"Received: shape {tuple(x.shape)}."
+                )
         sentences = ops.shape(memory["logits"])[0]
 
         def by_sentence(x):
@@ -203,7 +263,8 @@ class LatentAlignmentHead(keras.layers.Layer):
         terms = ops.exp(joint - largest)
         total = ops.sum(terms, axis=-1)
         if approximate:
-            # Nothing in the forward pass; the gradient of the full sum with respect to the prior.
+            # Nothing in the forward pass; the gradient of the full sum with respect to the prior. Beyond float32 the
+            # quotient would be infinite, and times the 0 of the forward pass NaN.
             likelihood = ops.exp(ops.minimum(lexicon - largest, 46.0))
             others = (prior - ops.stop_gradient(prior)) * ops.stop_gradient(likelihood)
             left_out = ops.logical_and(prior > 0, ops.logical_not(counted))
@@ -236,6 +297,12 @@ class LatentAlignmentHead(keras.layers.Layer):
             "top_k": self.top_k,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
         }
+
+
+def fits(shape, sizes):
+    """Whether a shape has the rank of the sizes, and no known size is another one."""
+    pairs = zip(shape, sizes, strict=False)
+    return len(shape) == len(sizes) and all(None in (have, want) or have == want for have, want in pairs)
 
 
 def _without_unused(encoded, used):

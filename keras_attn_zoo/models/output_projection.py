@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attn_zoo.layers.headed_attention import check_positive
 from keras_attn_zoo.layers.products import product
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 
@@ -30,6 +31,9 @@ class OutputProjection(keras.layers.Layer):
     Shapes:
         in `(..., width)`, out `(..., vocabulary_size)`.
 
+    Raises:
+        ValueError: a `vocabulary_size` that is not a positive integer.
+
     Example:
         >>> OutputProjection(10)(keras.ops.ones((2, 3, 4)))  # (2, 3, 10)
     """
@@ -37,7 +41,7 @@ class OutputProjection(keras.layers.Layer):
     def __init__(self, vocabulary_size, embedding=None, use_bias=True, **kwargs):
         super().__init__(**kwargs)
         self.use_bias = use_bias and embedding is None
-        self.vocabulary_size = vocabulary_size
+        self.vocabulary_size = check_positive(self, "vocabulary_size", vocabulary_size)
         self.embedding = embedding
 
     def build(self, input_shape):

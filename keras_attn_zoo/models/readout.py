@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_attn_zoo.layers.headed_attention import check_positive
+
 READOUTS = ("linear", "tanh", "maxout", "state")
 
 
@@ -26,7 +28,8 @@ class Readout(keras.layers.Layer):
         in: a list of `(..., width)`; out `(..., units)`.
 
     Raises:
-        ValueError: an unknown kind; "tanh" or "maxout" without `units`, "state" with.
+        ValueError: an unknown kind; `units` that are not a positive integer; "tanh" or "maxout" without
+            `units`, "state" with.
 
     Example:
         >>> Readout("maxout", 4)([keras.ops.ones((2, 3)), keras.ops.ones((2, 5))])  # (2, 4)
@@ -44,6 +47,8 @@ class Readout(keras.layers.Layer):
             raise ValueError(f"Readout: kind='state' takes no `units`. Received: units={units}.")
         if units is None and kind in ("tanh", "maxout"):
             raise ValueError(f"Readout: kind={kind!r} needs `units`. Received: units=None.")
+        if units is not None:
+            units = check_positive(self, "units", units)
         self.kind = kind
         self.units = units
         if units is not None:

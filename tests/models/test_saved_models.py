@@ -115,3 +115,12 @@ def test_what_a_saved_decoder_shared_it_shares_again(tmp_path):
     decoder = keras.models.load_model(tmp_path / "model.keras").get_layer("decoder")
     assert decoder.output_projection.embedding is decoder.target_embedding
     assert len(decoder.weights) == len(body.decoder.weights)
+
+
+def test_sizes_of_numpy_and_sizes_that_make_no_sense():
+    assert type(Readout("tanh", np.int64(4)).get_config()["units"]) is int
+    assert type(OutputProjection(np.int32(9)).get_config()["vocabulary_size"]) is int
+    for make in (lambda size: Readout("tanh", size), OutputProjection):
+        for size in (0, -1, 2.0, True, "4"):
+            with pytest.raises(ValueError, match=r"must be a positive integer. Received: \w+="):
+                make(size)
