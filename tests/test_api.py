@@ -113,6 +113,17 @@ def test_public_names(module):
         assert getattr(found, name).__doc__, f"{name} has no docstring"
 
 
+@pytest.mark.parametrize("module", PUBLIC)
+def test_what_can_stand_in_a_saved_model_is_registered(module):
+    import keras
+
+    found = importlib.import_module(module)
+    bases = {"AttentionLayer", "TransformerLayer", "TranslationBackbone"}
+    for name in set(found.__all__) - bases:
+        if hasattr(getattr(found, name), "get_config"):
+            assert keras.saving.get_registered_name(getattr(found, name)) == f"keras_attn_zoo>{name}"
+
+
 def test_registered_names():
     from keras_attn_zoo.experiments.systems import SYSTEMS
     from keras_attn_zoo.layers import ATTENTIONS

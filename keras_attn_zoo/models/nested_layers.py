@@ -1,4 +1,4 @@
-"""Layers that are made of layers, in their configurations."""
+"""Layers that are made of layers: their configurations, arguments and weights."""
 
 import keras
 
@@ -29,6 +29,18 @@ def deserialize_layers(config, *names):
         key: keras.layers.deserialize(value) if key in names and isinstance(value, dict) else value
         for key, value in config.items()
     }
+
+
+def check_choice(layer, name, value, valid):
+    """Raise where an argument of a layer is not one of the valid ones.
+
+    Example:
+        >>> check_choice(Readout("linear"), "kind", "linear", ("linear", "tanh"))
+    """
+    if value not in valid:
+        raise ValueError(
+            f"{type(layer).__name__}: `{name}` must be one of {', '.join(valid)}. Received: {name}={value!r}."
+        )
 
 
 def build_once(layer, *shapes):

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.headed_attention import check_positive
+from keras_attn_zoo.models.nested_layers import check_choice
 
 READOUTS = ("linear", "tanh", "maxout", "state")
 
@@ -41,8 +42,7 @@ class Readout(keras.layers.Layer):
 
     def __init__(self, kind, units=None, **kwargs):
         super().__init__(**kwargs)
-        if kind not in READOUTS:
-            raise ValueError(f"Readout: `kind` must be one of {', '.join(READOUTS)}. Received: kind={kind!r}.")
+        check_choice(self, "kind", kind, READOUTS)
         if units is not None and kind == "state":
             raise ValueError(f"Readout: kind='state' takes no `units`. Received: units={units}.")
         if units is None and kind in ("tanh", "maxout"):

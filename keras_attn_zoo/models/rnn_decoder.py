@@ -4,8 +4,9 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.dropout import Dropout
+from keras_attn_zoo.layers.headed_attention import check_positive
 from keras_attn_zoo.layers.loops import scan
-from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
+from keras_attn_zoo.models.nested_layers import build_once, check_choice, deserialize_layers, serialize_layer
 
 CELLS = {"gru": keras.layers.GRUCell, "lstm": keras.layers.LSTMCell}
 STATES_OF_CELL = {"gru": 1, "lstm": 2}
@@ -49,6 +50,9 @@ class RNNDecoder(keras.layers.Layer):
 
     State of a step: `{"cells": list of states, "attention": its state}`, and
     `"fed"`, the previous readout, with input feeding.
+
+    Raises:
+        ValueError: an unknown cell or query; sizes that are not positive integers.
     """
 
     def __init__(
@@ -69,20 +73,25 @@ class RNNDecoder(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        check_choice(self, "cell", cell, CELLS)
+        check_choice(self, "attention_query", attention_query, ATTENTION_QUERIES)
+        num_layers = check_positive(self, "num_layers", num_layers)
         self.attention = attention
         self.target_embedding = target_embedding
         self.readout = readout
         self.output_projection = output_projection
-        self.embedding_dim = embedding_dim
-        self.encoder_dim = encoder_dim
-        self.hidden_dim = hidden_dim
+        self.embedding_dim = check_positive(self, "embedding_dim", embedding_dim)
+        self.encoder_dim = check_positive(self, "encoder_dim", encoder_dim)
+        self.hidden_dim = check_positive(self, "hidden_dim", hidden_dim)
         self.attention_query = attention_query
         self.attends_first = attention_query == "previous_state"
         self.input_feeding = input_feeding
         self.readout_embedding = readout_embedding
         self.states_of_cell = STATES_OF_CELL[cell]
         self.cell = cell
-        self.cells = [CELLS[cell](hidden_dim, dtype=self.dtype_policy, name=f"cell_{i}") for i in range(num_layers)]
+        self.cells = [
+            CELLS[cell](self.hidden_dim, dtype=self.dtype_policy, name=f"cell_{i}") for i in range(num_layers)
+        ]
         self.embedding_dropout = Dropout(dropout, dtype=self.dtype_policy)
         self.layer_dropout = Dropout(dropout, dtype=self.dtype_policy)
         self.readout_dropout = Dropout(dropout, dtype=self.dtype_policy)

@@ -4,8 +4,9 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.dropout import Dropout
+from keras_attn_zoo.layers.headed_attention import check_positive
 from keras_attn_zoo.layers.products import Dense
-from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
+from keras_attn_zoo.models.nested_layers import build_once, check_choice, deserialize_layers, serialize_layer
 
 NORMALIZATIONS = ("post", "pre")
 
@@ -24,13 +25,18 @@ class TransformerLayer(keras.layers.Layer):
         width, ffn_dim: width of the model and of the network's hidden layer.
         normalization: "post" or "pre".
         dropout, activation_dropout: rates on what a part adds, and on the hidden layer.
+
+    Raises:
+        ValueError: an unknown normalisation; sizes that are not positive integers; rates outside [0, 1].
     """
 
     parts = ()
 
     def __init__(self, width, ffn_dim, normalization, dropout, activation_dropout, **kwargs):
         super().__init__(**kwargs)
-        self.width = width
+        check_choice(self, "normalization", normalization, NORMALIZATIONS)
+        self.width = width = check_positive(self, "width", width)
+        ffn_dim = check_positive(self, "ffn_dim", ffn_dim)
         self.normalization = normalization
         policy = self.dtype_policy
         self.norms = {

@@ -117,6 +117,23 @@ def test_what_a_saved_decoder_shared_it_shares_again(tmp_path):
     assert len(decoder.weights) == len(body.decoder.weights)
 
 
+@pytest.mark.parametrize(
+    ("layer", "arguments", "message"),
+    [
+        (RNNDecoder, {"cell": "rnn"}, "`cell` must be one of gru, lstm. Received: cell='rnn'"),
+        (RNNDecoder, {"attention_query": "state"}, "`attention_query` must be one of previous_state, current_state"),
+        (RNNDecoder, {"num_layers": 0}, "`num_layers` must be a positive integer. Received: num_layers=0"),
+        (RNNDecoder, {"hidden_dim": None}, "`hidden_dim` must be a positive integer. Received: hidden_dim=None"),
+        (TransformerEncoderLayer, {"normalization": "none"}, "`normalization` must be one of post, pre"),
+        (TransformerDecoderLayer, {"width": 2.5}, "`width` must be a positive integer. Received: width=2.5"),
+        (TransformerDecoderLayer, {"ffn_dim": -1}, "`ffn_dim` must be a positive integer. Received: ffn_dim=-1"),
+    ],
+)
+def test_arguments_that_do_not_fit(layer, arguments, message):
+    with pytest.raises(ValueError, match=f"^{layer.__name__}: {message}"):
+        layer(**{**LAYERS[layer], **arguments})
+
+
 def test_sizes_of_numpy_and_sizes_that_make_no_sense():
     assert type(Readout("tanh", np.int64(4)).get_config()["units"]) is int
     assert type(OutputProjection(np.int32(9)).get_config()["vocabulary_size"]) is int
