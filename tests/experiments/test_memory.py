@@ -53,7 +53,7 @@ def test_more_than_the_machine_has_is_refused_where_it_counts(monkeypatch):
     monkeypatch.setattr(memory, "machine_bytes", lambda: weight_bytes(1000))
     said = []
     check_memory(PLAIN, 1000, 10, said.append)
-    with pytest.raises(UserError, match=r"plain: 0.0 M parameters need 16 kB to train .*, and this machine has 16 kB"):
+    with pytest.raises(UserError, match=r"plain: 1,001 parameters need 16 kB to train .*, and this machine has 16 kB"):
         check_memory(PLAIN, 1001, 10, said.append)
     # Of an accelerator's memory nothing is known.
     monkeypatch.setattr(memory, "on_cpu", lambda: False)
