@@ -41,6 +41,7 @@ class Stoppable:
         self.signal = None
         self._said = False
         self._former = {}
+        self._standard_error = None
 
     def __enter__(self):
         """Take the signals."""
@@ -51,7 +52,9 @@ class Stoppable:
                 for number in _SIGNALS
                 if signal.getsignal(number) not in (signal.SIG_IGN, None)
             }
+            _fill_descriptors()
             self._read, self._write = os.pipe()
+            self._standard_error = os.dup(2)
             os.set_blocking(self._write, False)
             self._former_descriptor = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
             self._former_hook, sys.unraisablehook = sys.unraisablehook, self._unraisable
@@ -69,6 +72,7 @@ class Stoppable:
             os.close(self._write)
             self._watcher.join()
             os.close(self._read)
+            os.close(self._standard_error)
 
     def finish(self):
         """Say that the process was stopped; return its status, or end it where nothing is left to run.
@@ -110,6 +114,9 @@ class Stoppable:
             self._former_hook(what)
 
     def _leave(self, number):
+        # A library's start-up may have been silenced.
+        if self._standard_error is not None:
+            os.dup2(self._standard_error, 2)
         self._say_farewell()
         os._exit(128 + number)
 
@@ -120,6 +127,17 @@ def prepare_streams():
     Raises:
         UserError: the standard output is closed.
     """
+    _fill_descriptors()
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    if sys.stdout is None:
+        raise UserError("standard output is closed: send it to a file, or to /dev/null.")
+
+
+def _fill_descriptors():
     for number in range(3):
         try:
             os.fstat(number)
@@ -128,13 +146,6 @@ def prepare_streams():
             if opened != number:
                 os.dup2(opened, number)
                 os.close(opened)
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    if sys.stdout is None:
-        raise UserError("standard output is closed: send it to a file, or to /dev/null.")
 
 
 def drop_output():
