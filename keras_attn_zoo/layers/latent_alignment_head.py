@@ -77,9 +77,7 @@ class LatentAlignmentHead(keras.layers.Layer):
     Source: Bahar, equations 2 to 6 and 8 to 12.
 
     Differences from the paper: "exact", its equation 5, is the default. Of "top_k" the numbers are the paper's, not
-    the cost: all normalisers come from the one product. In the straight-through gradient a position that is left out
-    counts with p(e_i|j), but with no more than e^46, about 10^20, times the largest term of the sum: beyond that the
-    gradient could overflow.
+    the cost: all normalisers come from the one product. The straight-through gradient is cut off, see above.
     """
 
     def __init__(
