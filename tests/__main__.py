@@ -1,4 +1,7 @@
-"""Run all tests: `python -m tests`. Style once, then every backend in a process of its own; one summary, one status."""
+"""Run all tests: `python -m tests`. Style once, then every backend in a process of its own; one summary, one status.
+
+`python -m tests --nightly` adds 3,000 hostile inputs and twelve trainings that are killed: see docs/reliability.md.
+"""
 
 import os
 import re
@@ -13,6 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent
 OUTCOMES = ("passed", "failed", "error", "skipped")
 # Two processes a backend, one thread each: compilation, which takes most of the time, uses no more.
 WORKERS = ("-n", "2", "--dist", "loadgroup")
+NIGHTLY = {
+    "hostile input": ("tests.hostile", "--cases", "3000", "--jobs", "2"),
+    "kills": ("tests.hostile.kills", "--kills", "12"),
+}
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1"}
 
 
@@ -35,7 +42,9 @@ def outcomes(lines):
 
 
 def main(arguments):
-    """Run style checks and the tests under each backend; arguments go to pytest."""
+    """Run style checks and the tests under each backend; arguments go to pytest, but for `--nightly`."""
+    nightly = "--nightly" in arguments
+    arguments = [argument for argument in arguments if argument != "--nightly"]
     rows, total = [], dict.fromkeys(OUTCOMES, 0)
     began = time.monotonic()
     for command in (["ruff", "check", "."], ["ruff", "format", "--check", "."]):
@@ -55,10 +64,16 @@ def main(arguments):
             if counts["passed"] == 0:
                 status = status or 1
             rows.append((backend, f"{text} in {time.monotonic() - started:.0f} s", status))
+        for name, command in NIGHTLY.items() if nightly else ():
+            print(f"\n=== {name} ===", flush=True)
+            environment = {**os.environ, **ONE_THREAD, "KERAS_BACKEND": "jax", "JAX_COMPILATION_CACHE_DIR": cache}
+            status, lines = run([sys.executable, "-m", *command], environment)
+            rows.append((name, lines[-1].strip() if lines else "no output", status))
     print("\n=== summary ===")
     for name, text, _ in rows:
         print(f"{name:<22} {text}")
-    failed = total["failed"] + total["error"] + sum(status != 0 for _, _, status in rows[:2])
+    others = [status for name, _, status in rows if name not in BACKENDS]
+    failed = total["failed"] + total["error"] + sum(status != 0 for status in others)
     bad = any(status != 0 for *_, status in rows)
     print(f"{'FAILED' if bad else 'all good'} in {time.monotonic() - began:.0f} s")
     print(f"{total['passed']} passed, {max(failed, int(bad))} failed, {total['skipped']} skipped")

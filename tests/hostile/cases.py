@@ -1,0 +1,20 @@
+"""The hostile cases: every number gives one, and always the same one."""
+
+import random
+
+from tests.hostile.folders import run_folder
+from tests.hostile.options import options, settings
+from tests.hostile.presets import preset, strangers_preset
+from tests.hostile.streams import streams
+from tests.hostile.texts import text
+
+SEED = 1
+
+# A weight for every category: of twenty cases, so many.
+CATEGORIES = {options: 5, settings: 4, text: 3, run_folder: 3, preset: 2, strangers_preset: 2, streams: 1}
+_ORDER = [make for make, count in CATEGORIES.items() for _ in range(count)]
+
+
+def make_case(number):
+    """The case of a number."""
+    return _ORDER[number % len(_ORDER)](random.Random(f"{SEED}:{number}"))

@@ -1,0 +1,377 @@
+"""Hostile command lines: every option of every command and recipe, every setting of every system."""
+
+import argparse
+import inspect
+from pathlib import Path
+
+from tests.hostile.sandbox import RECIPES, Case, recipe
+
+# Base command lines: what is good, before one thing in it is not. A command that is missing here is a failing test.
+SMALL = ["vocabulary_size=None", "model_type=word", "max_tokens=12"]
+CORPUS = [
+    *("--train", "text/train.de", "text/train.en", "--valid", "text/valid.de", "text/valid.en"),
+    *("--test", "text/test.de", "text/test.en"),
+]
+TRAIN = ["train", "--system", "bahdanau", "--small", *CORPUS, "--run", "new", "--set", *SMALL]
+COMMANDS = {
+    ("demo",): [["demo", "--out", "new"]],
+    ("systems",): [["systems", "--vocabulary-size", "100"]],
+    ("train",): [TRAIN],
+    ("translate",): [
+        ["translate", "run", "rot haus"],
+        ["translate", "run/best", "--input", "text/test.de", "--output", "out.txt"],
+    ],
+    ("evaluate",): [
+        ["evaluate", "run", "--test", "text/test.de", "text/test.en", "--name", "other"],
+        ["evaluate", "run", "latent", "--stored", "--baseline", "run"],
+        ["evaluate", "--hypotheses", "text/test.de", "--references", "text/test.en"],
+    ],
+    ("align",): [
+        ["align", "run", "--source", "text/test.de", "--target", "text/test.en", "--output", "links.align"],
+        ["align", "run/best", "--bitext", "text/test.bitext", "--gold", "text/test.gold"],
+    ],
+    ("plot", "attention"): [["plot", "attention", "run", "rot haus", "--target", "house", "--output", "p.png"]],
+    ("plot", "curves"): [["plot", "curves", "run", "latent", "--output", "p.png"]],
+    ("plot", "top-k"): [["plot", "top-k", "run", "latent", "--trained", "--output", "p.png"]],
+}
+RECIPE = ["--out", "new", *CORPUS, "--set", "vocabulary_size=40", "max_tokens=12"]
+
+# How options are told apart, by the name of what they set. An option that is not listed is known by its type.
+READS = {"train", "valid", "test", "input", "hypotheses", "references", "source", "target", "bitext", "gold"}
+MODELS = {"model", "runs", "baseline", "beside"}
+WRITES_FILE = {"output"}
+WRITES_FOLDER = {"run", "out"}
+FREE_TEXT = {"sentence", "sentences", "target"}
+WORDS = {"system", "systems", "key", "backend", "layer"}
+
+NO_NUMBERS = (
+    "nonsense",
+    "",
+    " ",
+    "1,5",
+    "1.2.3",
+    "0x10",
+    "--1",
+    "½",
+    "\udcff",
+    "1" * 5000,
+    "nan",
+    "[1]",
+    "None",
+    "True",
+)
+NO_COUNTS = ("-1", "1e12", "1000000000000", str(10**30), "2.5", "inf", "-inf", "1e400")
+NO_RATES = ("-1", "inf", "-inf", "1e400", str(10**400))
+BAD_NAMES = (
+    "../up",
+    "a/b",
+    "",
+    ".",
+    "..",
+    "x" * 300,
+    "two\nlines",
+    "\udcff",
+    "/absolute",
+    "nul\x00l".replace("\x00", "/"),
+)
+
+
+def parsers():
+    """All parsers with options: `{(program, *commands): parser}`."""
+    from keras_attn_zoo import cli
+    from keras_attn_zoo.cli import build_parser
+
+    found = {}
+
+    def walk(parser, path):
+        groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+        for group in groups:
+            for name, sub in group.choices.items():
+                walk(sub, (*path, name))
+        if not groups:
+            found["attn-zoo", *path] = parser
+
+    walk(build_parser(), ())
+
+    class Found(Exception):
+        pass
+
+    def keep(parser, *rest):
+        raise Found(parser)
+
+    for path in RECIPES:
+        kept, cli.guarded = cli.guarded, keep
+        try:
+            from keras_attn_zoo.experiments.recipe import run_recipe
+
+            run_recipe(recipe(path.stem).RECIPE, "A recipe.", [])
+        except Found as stop:
+            found[(path.stem,)] = stop.args[0]
+        finally:
+            cli.guarded = kept
+    return found
+
+
+_parsers = {}
+
+
+def known_parsers():
+    """`parsers()`, made once."""
+    if not _parsers:
+        _parsers.update(parsers())
+    return _parsers
+
+
+def base_of(path, rng):
+    """A good command line of a program."""
+    if path[0] == "attn-zoo":
+        return list(rng.choice(COMMANDS[path[1:]]))
+    name = rng.choice(list(recipe(path[0]).RECIPE.entries))
+    return ["--systems", name, *RECIPE]
+
+
+def may_change(arguments):
+    """What a training or an evaluation that is refused late may have made: text that is encoded, an empty folder."""
+    return ("new",) if "new" in arguments else ()
+
+
+# Options.
+
+
+def options(rng):
+    """One option of one command, with a value that it should not have."""
+    every = [
+        (path, action)
+        for path, parser in sorted(known_parsers().items())
+        for action in parser._actions
+        if action.dest not in ("help", "version")
+    ]
+    path, action = rng.choice(every)
+    base = base_of(path, rng)
+    flag = max(action.option_strings, key=len) if action.option_strings else None
+    kind, value, expect, damage_ = _bad_value(path, action, rng)
+    names = [flag, value[:30], repr(value)[1:20], action.dest.replace("_", "-"), action.dest]
+    # An empty path is the current folder; a sentence is told by what it is.
+    names += {"": ["folder", "there is no file :"]}.get(value, [])
+    names += ["sentence", "translation", "line "] if action.dest in FREE_TEXT else []
+    arguments = _with_option(base, action, flag, value, rng)
+    named = flag or action.dest
+    return Case(
+        "options",
+        f"{' '.join(path)}: {named} = {value[:60]!r} ({kind})",
+        arguments,
+        program=path[0],
+        expect=expect,
+        names=tuple(_printed(name) for name in names if name and name.strip()),
+        damage=damage_,
+        may_change=may_change(arguments) if damage_ is None or action.dest not in WRITES_FOLDER else ("new",),
+    )
+
+
+def _printed(text):
+    """A text as the error stream prints it: what is no UTF-8 as an escape."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _with_option(base, action, flag, value, rng):
+    if action.nargs == 0:
+        return [*base, f"{flag}={value}"]
+    if flag is None:
+        # The positional arguments come first in every base.
+        skip = next(
+            i
+            for i, item in enumerate([*base, "--"])
+            if (i and item in ("run", "latent", "run/best", "--", "rot haus")) or item.startswith("--")
+        )
+        if action.dest in FREE_TEXT and "rot haus" in base:
+            skip = base.index("rot haus")
+        return [*base[:skip], value, *base[skip + 1 :]]
+    if action.dest in READS and flag in base and action.nargs == "+":
+        place = base.index(flag)
+        return [*base[: place + 1], value, *base[place + 2 :]]
+    base = _without(base, flag)
+    # With an equals sign, so that a value that begins with a dash is one.
+    return [*base, f"{flag}={value}"]
+
+
+def _without(arguments, flag):
+    """A command line without an option and its values: given twice it would be refused for that."""
+    if flag not in arguments:
+        return arguments
+    start = arguments.index(flag)
+    rest = arguments[start + 1 :]
+    values = next((i for i, item in enumerate(rest) if item.startswith("--")), len(rest))
+    return [*arguments[:start], *rest[values:]]
+
+
+def _bad_value(path, action, rng):
+    """Kind, value, what must become of it, and a function that prepares files."""
+    dest, text = action.dest, path[1:] == ("plot", "attention")
+    if action.nargs == 0:
+        return "a flag with a value", rng.choice(("1", "", "yes")), "refuse", None
+    if dest == "set":
+        value = rng.choice(("", "=", "=1", "epochs", "epochs==1", "no_such=1", "epochs=", "\udcff=1", "a" * 9999))
+        return "a setting", value, "refuse", None
+    if dest in FREE_TEXT and not (dest == "target" and not text):
+        value = rng.choice(("", " ", "\udcff", "x " * 5000, "two\nlines", "\x00".replace("\x00", "\x1b[2J"), "𝔘" * 50))
+        refuse = value in ("\udcff", "x " * 5000)
+        return "a sentence", value, "refuse" if refuse else "either", None
+    if action.choices:
+        return "none of the choices", rng.choice(("nonsense", "", "\udcff", "END")), "refuse", None
+    if dest == "name":
+        value = rng.choice(BAD_NAMES)
+        return "a name", value, "refuse", None
+    if dest in WORDS:
+        value = rng.choice(("nonsense", "", " ", "\udcff", "bahdanau,uniform", "../run", "x" * 5000, "val_lossy"))
+        return "no such word", value, "refuse", None
+    if dest in WRITES_FILE:
+        return _bad_output(action, rng, path[1:2] == ("plot",))
+    if dest in WRITES_FOLDER:
+        return _bad_folder(rng)
+    if dest in MODELS:
+        return _bad_model(rng)
+    if dest in READS:
+        value = rng.choice(
+            ("nowhere", "text", "", "x" * 300, "\udcff", "text/test.de/below", "loop", "~", "https://host/x")
+        )
+        return "no file to read", value, "refuse", _make_loop
+    kind = action.type
+    is_number = kind is not None and kind not in (str, Path)
+    if not is_number:
+        return "anything", rng.choice(("nonsense", "", "\udcff", "x" * 5000, "../x", "\n")), "either", _make_loop
+    if kind is float or _takes(kind, "0.5"):
+        return "no rate", rng.choice((*NO_NUMBERS, *NO_RATES)), "refuse", None
+    value = rng.choice((*NO_NUMBERS, *NO_COUNTS))
+    # A seed may be large, but not any number.
+    either = dest.endswith("seed") and value == "1000000000000"
+    return "no count", value, "either" if either else "refuse", None
+
+
+def _takes(kind, text):
+    try:
+        kind(text)
+    except (ValueError, TypeError, argparse.ArgumentTypeError):
+        return False
+    except Exception:
+        return False
+    return True
+
+
+def _make_loop(work):
+    (work / "loop").symlink_to("loop")
+
+
+def _bad_output(action, rng, picture):
+    suffix = ".png" if picture else ".txt"
+    kinds = ["folder", "below a file", "loop", "too long", "not UTF-8", "link", "empty", "rights"]
+    kind = rng.choice([*kinds, "suffix"] if picture else kinds)
+    value = {
+        "folder": f"dir{suffix}",
+        "below a file": f"text/test.de/out{suffix}",
+        "loop": f"loop{suffix}",
+        "too long": "x" * 300 + suffix,
+        "not UTF-8": f"\udcff{suffix}",
+        "link": f"link{suffix}",
+        "empty": "",
+        "rights": f"link{suffix}/below{suffix}",
+        "suffix": "picture.doc",
+    }[kind]
+
+    def prepare(work):
+        (work / f"dir{suffix}").mkdir()
+        (work / f"loop{suffix}").symlink_to(f"loop{suffix}")
+        (work / f"aim{suffix}").write_text("old\n")
+        (work / f"link{suffix}").symlink_to(f"aim{suffix}")
+
+    return kind, value, "accept" if kind == "link" else "either" if kind == "not UTF-8" else "refuse", prepare
+
+
+def _bad_folder(rng):
+    kind = rng.choice(("a file", "below a file", "loop", "too long", "holds something", "dangling"))
+    value = {
+        "a file": "text/test.de",
+        "below a file": "text/test.de/run",
+        "loop": "loop",
+        "too long": "x" * 300,
+        "holds something": "text",
+        "dangling": "dangling",
+    }[kind]
+
+    def prepare(work):
+        (work / "loop").symlink_to("loop")
+        (work / "dangling").symlink_to("nowhere-at-all/deeper")
+
+    return kind, value, "either" if kind in ("dangling", "holds something") else "refuse", prepare
+
+
+def _bad_model(rng):
+    value = rng.choice(
+        (
+            *("nowhere", "", "text", "text/test.de", "loop", "x" * 300, "\udcff", "text/test.de/below", "run/data"),
+            *("hf://nobody/nothing", "kaggle://nobody/nothing/keras/x", "modelscope://nobody/nothing", "gs://x/y"),
+            *("hf://", "https://host/x", "file:///etc/passwd", "..", "a\nb"),
+        )
+    )
+    return "no model", value, "refuse", _make_loop
+
+
+# Settings.
+
+ODD_SETTINGS = {
+    "bool": (("maybe", "2", "-1", "[]", "", "1.5", "null"), ()),
+    "int": (("x", "1.5", "nan", "inf", "-5", "[1]", "{}", "'3'", "1e400", "", "True", str(10**30)), ("1000000000000",)),
+    "float": (("x", "nan", "inf", "-inf", "[]", "1e400", "-1", "", "True", "(1,)"), ("1e30", str(10**400))),
+    "str": (("nonsense", "1", "None", "[]", "", "x" * 5000, "\udcff", "{'a': 1}", "True"), ()),
+    "other": (("\udcff", "x" * 5000, "{}", "[[]]", "-1"), ()),
+}
+# Of these anything of the right type will do.
+ANY_TEXT = ("name",)
+
+
+def setting_kinds(system):
+    """`{setting: kind}` of all settings of a system, by what stands there where nobody sets them."""
+    from keras_attn_zoo.experiments.run import BODIES as CLASSES
+
+    kinds = {}
+    for part in (system.data, system.training, system.search):
+        for name, field in type(part).__dataclass_fields__.items():
+            kinds[name] = str(field.type).split(" ")[0].replace("<class", "").strip("'> ") or "other"
+    for name, one in inspect.signature(CLASSES[system.body].__init__).parameters.items():
+        if name in system.settings() and name not in kinds:
+            value = system.backbone.get(name, one.default)
+            kinds[name] = type(value).__name__ if type(value) in (bool, int, float, str) else "other"
+    kinds["seed"] = "int"
+    for name in system.settings() - kinds.keys():
+        kinds[name] = "other"
+    return {name: kind if kind in ODD_SETTINGS else "other" for name, kind in kinds.items()}
+
+
+def settings(rng):
+    """One setting of one system, of a value that it should not have."""
+    from keras_attn_zoo.experiments.systems import SYSTEMS
+
+    if rng.random() < 0.6:
+        system = SYSTEMS[rng.choice(sorted(SYSTEMS))]
+        program = "attn-zoo"
+        base = ["train", "--system", system.name, "--small", *CORPUS, "--run", "new", "--set", *SMALL]
+    else:
+        program = rng.choice(RECIPES).stem
+        entries = recipe(program).RECIPE.entries
+        system = entries[rng.choice(list(entries))].system
+        base = ["--systems", system.name, *RECIPE]
+    kinds = setting_kinds(system)
+    name = rng.choice(sorted(kinds))
+    bad, unwise = ODD_SETTINGS[kinds[name]]
+    value = rng.choice((*bad, *unwise))
+    either = value in unwise or name in ANY_TEXT or kinds[name] == "other" or name.startswith("word_vectors")
+    # What may be left out may be None; some have a meaning for a number or for zero and less.
+    either = either or (value in ("-5", "-1", str(10**30)) and name == "attention_layer") or value in ("None", "null")
+    return Case(
+        "settings",
+        f"{program} {system.name}: --set {name}={value[:40]!r}",
+        [*(item for item in base if not item.startswith(f"{name}=")), f"{name}={value}"],
+        program=program,
+        expect="either" if either else "refuse",
+        names=(name, name.replace("_", " ")),
+        may_change=("new",),
+    )

@@ -1,0 +1,58 @@
+"""Hostile input is refused in one line: the first seeded cases; `python -m tests --nightly` runs ten times as many."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import pytest
+
+from tests.hostile.cases import make_case
+from tests.hostile.options import COMMANDS, RECIPE, known_parsers
+from tests.hostile.sandbox import Case, Hang, judge
+
+pytestmark = pytest.mark.skipif(keras.config.backend() != "jax", reason="what is read depends on no backend")
+CASES = 300
+
+
+def test_cases_end_with_a_status_and_a_line():
+    """In processes of their own: damage that kills one must not kill the tests."""
+    command = [sys.executable, "-m", "tests.hostile", "--cases", str(CASES)]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_command_has_a_good_command_line_to_begin_with():
+    assert {path[1:] for path in known_parsers() if path[0] == "attn-zoo"} == COMMANDS.keys()
+    for path, parser in known_parsers().items():
+        for base in COMMANDS[path[1:]] if path[0] == "attn-zoo" else [RECIPE]:
+            _, rest = parser.parse_known_args(base[len(path) - 1 :])
+            assert not rest
+
+
+def test_a_number_always_gives_the_same_case():
+    for number in range(40):
+        one, other = make_case(number), make_case(number)
+        assert (one.text, one.arguments, one.expect) == (other.text, other.arguments, other.expect)
+
+
+@pytest.mark.parametrize(
+    ("ended", "reason"),
+    [
+        ({"status": 0}, "taken in silence"),
+        ({"status": 1}, "status 1"),
+        ({"raised": KeyError("x")}, "traceback: KeyError"),
+        ({"raised": Hang()}, "hung"),
+        ({"error": "Traceback (most recent call last):\nattn-zoo: error: no file a.txt\n"}, "noise"),
+        ({"error": "attn-zoo: error: no file b.txt\n"}, "names none"),
+        ({"error": "attn-zoo: error: no file a.txt\nmore\n"}, "no single last line"),
+        ({"error": "attn-zoo: error: a.txt " + "x" * 5000}, "characters"),
+        ({"error": ""}, "no single last line"),
+        ({}, None),
+    ],
+)
+def test_what_is_wrong_is_seen(ended, reason):
+    case = Case("text", "a case", [], expect="refuse", names=("a.txt",))
+    good = {"status": 2, "output": "", "error": "attn-zoo: error: no file a.txt\n", "raised": None, "seconds": 1.0}
+    found = judge(case, **{**good, **ended})
+    assert (reason is None and not found) or any(reason in one for one in found)

@@ -1,0 +1,134 @@
+"""Hostile text: corpora, bitext, alignments, word vectors, hypotheses and references."""
+
+from pathlib import Path
+
+from tests.hostile import damage
+from tests.hostile.options import SMALL, TRAIN, may_change
+from tests.hostile.sandbox import Case
+
+# Text.
+
+
+def text(rng):
+    """A file of text, damaged, to a command that reads it."""
+    readers = {
+        "text/test.de": [
+            ["translate", "run", "--input", "text/test.de", "--output", "out.txt"],
+            ["evaluate", "--hypotheses", "text/test.de", "--references", "text/test.en"],
+            ["evaluate", "run", "--test", "text/test.de", "text/test.en", "--name", "other"],
+            ["align", "run", "--source", "text/test.de", "--target", "text/test.en"],
+            TRAIN,
+        ],
+        "text/test.de.gz": [
+            ["translate", "run", "--input", "text/test.de.gz", "--output", "out.txt"],
+            ["evaluate", "run", "--test", "text/test.de.gz", "text/test.en.gz", "--name", "other"],
+        ],
+        "text/test.en": [
+            ["evaluate", "--hypotheses", "text/test.de", "--references", "text/test.en"],
+            ["evaluate", "run", "--name", "other"],
+        ],
+        "text/train.de": [TRAIN],
+        "text/valid.en": [TRAIN],
+        "text/train.de.gz": [
+            [
+                "train",
+                "--system",
+                "uniform",
+                "--small",
+                "--train",
+                "text/train.de.gz",
+                "text/train.en.gz",
+                "--run",
+                "new",
+                "--set",
+                *SMALL,
+            ]
+        ],
+        "text/train.tsv": [
+            ["train", "--system", "uniform", "--small", "--train", "text/train.tsv", "--run", "new", "--set", *SMALL]
+        ],
+        "text/test.tsv": [["evaluate", "run", "--test", "text/test.tsv", "--name", "other"]],
+        "text/test.tsv.gz": [["evaluate", "run", "--test", "text/test.tsv.gz", "--name", "other"]],
+        "text/test.bitext": [["align", "run", "--bitext", "text/test.bitext", "--output", "links.align"]],
+        "text/test.gold": [["align", "run", "--bitext", "text/test.bitext", "--gold", "text/test.gold"]],
+        "text/vectors.txt": [["vectors"]],
+    }
+    path = rng.choice(sorted(readers))
+    arguments = rng.choice(readers[path])
+    special = arguments == ["vectors"]
+    kinds = [*damage.KINDS, *damage.BYTES, *damage.kinds_of_lines(path)]
+    kind = rng.choice(kinds)
+    if special:
+        return _vectors(path, kind, rng)
+    regular = kind not in ("bit", "garbled", "appended", "cut") or path.endswith(".gz")
+    expect = "refuse" if regular else "either"
+    if kind in damage.KINDS:
+        expect = "either" if kind == "pipe" else "refuse"
+    if kind == "binary" and path.endswith((".de", ".en", ".txt")):
+        expect = "refuse"
+    if kind in damage.HARMLESS or (kind == "empty" and path.endswith(".gold")):
+        expect = "either"
+    # Only of two files that belong together has one a line too many.
+    if kind == "surplus line" and (arguments[0] == "translate" or path.endswith((".tsv", ".tsv.gz", ".bitext"))):
+        expect = "accept"
+    if path.endswith(".gz") and kind in ("bit", "garbled"):
+        # A header has bits that nobody reads: the file's name, the system that made it.
+        expect = "either"
+
+    def prepare(work):
+        target = work / path
+        return damage.spoil(work, target, kind, rng)
+
+    names = (path, Path(path).name, *(("line ", "sentence") if kind == "long line" else ()))
+    return Case(
+        "text",
+        f"{' '.join(arguments[:2])}: {path} is {kind}",
+        list(arguments),
+        expect=expect,
+        names=names,
+        damage=prepare,
+        may_change=may_change(arguments),
+        nobody=kind == "unreadable",
+    )
+
+
+def _vectors(path, kind, rng):
+    """Word vectors are read by the function that training calls: a model would have to be built first."""
+    more = {
+        "narrow": "rot 0.1 0.2",
+        "infinite": "rot " + " ".join(["inf"] * 8),
+        "NaN": "rot " + " ".join(["nan"] * 8),
+        "no numbers": "rot " + " ".join(["x"] * 8),
+        "huge": "rot " + " ".join(["1e300"] * 8),
+    }
+    kind = rng.choice([kind, *more])
+
+    def prepare(work):
+        if kind in more:
+            lines = (work / path).read_text().splitlines()
+            (work / path).write_text("\n".join([more[kind], *lines[1:]]) + "\n")
+            return None
+        return damage.spoil(work, work / path, kind, rng)
+
+    sure = kind in more or kind in (
+        "missing",
+        "folder",
+        "loop",
+        "dangling",
+        "unreadable",
+        "empty",
+        "binary",
+        "UTF-16",
+        "blank",
+        "long line",
+    )
+    return Case(
+        "text",
+        f"word vectors: {path} is {kind}",
+        [path],
+        program="word vectors",
+        expect="refuse" if sure else "either",
+        names=(path, "vectors.txt"),
+        damage=prepare,
+        nobody=kind == "unreadable",
+    )
