@@ -254,6 +254,8 @@ def main():
     parser.add_argument("--backends", nargs="+", choices=BACKENDS, default=BACKENDS)
     parser.add_argument("--jobs", type=int, default=1, help="trainings at a time (default: 1)")
     options = parser.parse_args()
+    # A shell has what runs in the background ignore it, and so would the trainings.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     began = time.monotonic()
     count = len(options.backends)
     counts = {name: (options.kills + count - 1 - i) // count for i, name in enumerate(options.backends)}
