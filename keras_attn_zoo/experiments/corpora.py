@@ -88,7 +88,6 @@ def own_test_text(run, ask=None):
     Raises:
         UserError: the folder keeps no text, and the files it names may not be read.
     """
-    run.check_links()
     description = run.corpus()
     if "generated" in description:
         corpus = corpus_from_description(description)

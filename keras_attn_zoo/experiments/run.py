@@ -457,7 +457,6 @@ def score_run(
         the scores, plain data.
     """
     run = RunFolder(folder)
-    run.check_links()
     system = run.system()
     search = system.search
     # All that is read is read before anything is written.
@@ -619,7 +618,9 @@ def curves(folders, key="val_loss"):
     """
     found = {}
     for folder, name in zip(folders, titles(folders), strict=True):
-        rounds = [line for line in read_log(RunFolder(folder).log) if "round" in line]
+        run = RunFolder(folder)
+        run.check_links()
+        rounds = [line for line in read_log(run.log) if "round" in line]
         lines = [line for line in rounds if line.get(key) is not None]
         if not lines:
             known = sorted({one for line in rounds for one in line} - {"round", "step"})
@@ -712,7 +713,6 @@ def draw_run(folder, pairs, gold=None, count=PICTURES, max_tokens=None):
         the paths of the pictures.
     """
     run = RunFolder(folder)
-    run.check_links()
     translator = load_translator(folder, max_tokens=max_tokens)
     full = [i for i, pair in enumerate(pairs) if all(side.strip() for side in pair)]
     chosen = sorted(full, key=lambda i: abs(len(pairs[i][0].split()) - WORDS_OF_A_PICTURE))[:count]

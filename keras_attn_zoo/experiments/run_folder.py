@@ -193,6 +193,7 @@ class RunFolder:
     def _read_config(self):
         if not self.holds_run:
             raise UserError(f"{shown(self.path)} is no run folder: it has no config.json of a run. Check the path.")
+        self.check_links()
         config = read_json(self.config)
         if not isinstance(config, dict) or not all(isinstance(config.get(key), dict) for key in ("system", "corpus")):
             raise self._damaged_config()
@@ -220,6 +221,7 @@ class RunFolder:
         """
         if kind_of(self.scores) is None:
             return {}
+        self.check_links()
         scores = read_json(self.scores)
         if not isinstance(scores, dict) or not all(_fits(one, _SCORES) for one in scores.values()):
             raise UserError(f"{shown(self.scores)} is damaged: it holds other things than scores. Remove it.")

@@ -310,6 +310,26 @@ def test_links_out_of_the_folder_are_refused(run, capsys, name):
 
 
 @once
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("scores.json", ["evaluate", "--stored"]),
+        ("log.jsonl", ["plot", "curves", "--output", "curves.png"]),
+        ("config.json", ["translate", "rot haus"]),
+        ("best/config.json", ["align", "--layer", "best"]),
+    ],
+)
+def test_no_command_follows_a_link_out_of_the_folder(run, capsys, monkeypatch, name, arguments):
+    monkeypatch.chdir(run.path.parent)
+    mine = (run.path / name).rename(run.path.parent / "mine")
+    (run.path / name).symlink_to(mine)
+    count = 2 if arguments[0] == "plot" else 1
+    assert cli.main([*arguments[:count], str(run.path), *arguments[count:]]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and f"{name} is a link out of the run folder" in error
+
+
+@once
 def test_what_is_generated_is_bounded(monkeypatch):
     monkeypatch.setattr(corpora, "embedded_corpus", lambda **sizes: sizes)
     for sizes in ({"train": 10**12}, {"train": 90_000, "valid": 20_000}):
