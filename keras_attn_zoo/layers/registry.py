@@ -171,7 +171,8 @@ def get_attention(identifier, width, num_heads=8, max_length=256, place="cross",
             identifier = keras.layers.deserialize(identifier)
         except (TypeError, ValueError) as error:
             raise UserError(
-                f"a dict is a name as 'attention' with arguments, or a serialised layer; received {identifier}."
+                f"a dict for the {place} attention is a name as 'attention' with arguments, or a serialised layer; "
+                f"received {identifier}."
             ) from error
     if not isinstance(identifier, AttentionLayer):
         raise UserError(f"an attention is a name or an AttentionLayer; received {type(identifier).__name__}.")
