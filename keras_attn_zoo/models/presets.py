@@ -18,12 +18,16 @@ from keras_attn_zoo.files import (
     check_sum,
     open_output,
     read_checksums,
+    read_json,
     shown,
     write_checksums,
 )
 from keras_attn_zoo.models.downloads import downloading
 
 _WEIGHTS = ".weights.h5"
+# Whole numbers of a body that its weights do not know, and the longest sentence that positions are made for.
+_NO_SIZES = ("top_k", "attention_layer")
+_LONGEST = 100_000
 # A task saves its parts into the same folder: checksums are taken once, when all is there.
 _saving = contextvars.ContextVar("saving", default=False)
 
@@ -66,6 +70,7 @@ class PresetFiles:
         """
         with downloading(str(preset)):
             check_preset(str(preset))
+            check_sizes(str(preset))
             return super().from_preset(str(preset), *args, **kwargs)
 
 
@@ -193,16 +198,62 @@ def check_vocabulary_sizes(backbone, preprocessor):
             )
 
 
-def _check_surplus(model, path):
-    """Raise where a file holds what the model has no place for; Keras would leave it unread."""
+def check_sizes(preset):
+    """Compare the sizes of a preset's body with its weights before anything is built, which might not fit in memory.
+
+    Raises:
+        UserError: no weight is as wide as the body would be, or there are fewer of them than layers.
+    """
+    try:
+        path = get_file(preset, f"model{_WEIGHTS}")
+    except FileNotFoundError:
+        # Weights in several files, or none: KerasHub says so.
+        return
+    shapes = _weight_shapes(path)
+    if shapes is None:
+        return
+    # A length that weights know is one of their widths; one that they do not know is room for positions.
+    widest = max((size for shape in shapes for size in shape), default=0)
+    for name in ("config.json", "task.json"):
+        for setting, size in _body_sizes(preset, name):
+            bound = len(shapes) if setting.endswith("_layers") else widest
+            bound = max(bound, _LONGEST) if setting == "max_length" else bound
+            if size > bound:
+                raise UserError(
+                    f"{name} of the preset {shown(preset)} says {setting}={size:,}, its weights allow {bound:,} at "
+                    "most: they do not belong together."
+                )
+
+
+def _body_sizes(preset, name):
+    """Yield the settings of a body that are whole numbers, out of the configuration of a body or a task."""
+    try:
+        config = read_json(get_file(preset, name))["config"]
+        config = config["backbone"]["config"] if name == "task.json" else config
+        items = list(config.items())
+    except (FileNotFoundError, LookupError, TypeError, AttributeError):
+        return
+    yield from ((key, value) for key, value in items if type(value) is int and key not in _NO_SIZES)
+
+
+def _weight_shapes(path):
+    """Shapes of all weights in a file; None where it cannot be read, which Keras tells in its own words."""
     check_file(path)
-    sizes = []
+    shapes = []
     try:
         with h5py.File(path) as file:
-            file.visititems(lambda _, item: sizes.append(item.size) if isinstance(item, h5py.Dataset) else None)
+            file.visititems(lambda _, item: shapes.append(item.shape) if isinstance(item, h5py.Dataset) else None)
     except (OSError, RuntimeError, ValueError, KeyError):
-        # Keras says what is wrong with it.
+        return None
+    return shapes
+
+
+def _check_surplus(model, path):
+    """Raise where a file holds what the model has no place for; Keras would leave it unread."""
+    shapes = _weight_shapes(path)
+    if shapes is None:
         return
+    sizes = [int(np.prod(shape)) for shape in shapes]
     wanted = [int(np.prod(weight.shape)) for weight in model.weights]
     if len(sizes) > len(wanted) or sum(sizes) > sum(wanted):
         raise UserError(

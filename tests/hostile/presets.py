@@ -94,8 +94,9 @@ def strangers_preset(rng):
         what = kinds[kind](folder, rng)
         if what:
             case.text += f" ({what[:80]})"
-        # Tokenizers are read out of the preprocessor; their own files are for KerasHub's tokenizer classes.
-        if kind == "odd configuration" or (kind == "a class of Python" and "tokenizer.json" in what):
+        # Only these two are read of a task; the others are for KerasHub's other classes.
+        unread = kind == "a class of Python" and not what.startswith(("config.json", "task.json"))
+        if kind == "odd configuration" or unread:
             case.expect = "either"
         reseal(folder, sums == "no sums")
 

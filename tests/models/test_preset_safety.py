@@ -103,6 +103,18 @@ def test_surplus_weights_are_refused(unsummed):
         keras_hub.models.Seq2SeqLM.from_preset(str(unsummed))
 
 
+@pytest.mark.parametrize("name", ["config.json", "task.json"])
+@pytest.mark.parametrize("setting", ["hidden_dim", "embedding_dim", "encoder_layers", "source_vocabulary_size"])
+def test_sizes_beyond_the_weights_are_refused_before_anything_is_built(unsummed, monkeypatch, name, setting):
+    monkeypatch.setattr(RNNBackbone, "__init__", lambda *arguments, **keywords: pytest.fail("a body was built"))
+    tree = read_json(unsummed / name)
+    body = tree["config"]["backbone"]["config"] if name == "task.json" else tree["config"]
+    body[setting] = 10**9
+    write_json(unsummed / name, tree)
+    with pytest.raises(UserError, match=rf"{name} of the preset .* says {setting}=1,000,000,000, its weights allow"):
+        Translator.from_preset(unsummed)
+
+
 def test_a_tokenizer_of_another_size_is_refused(unsummed):
     shutil.copytree(unsummed, larger := unsummed.with_name("larger"))
     config = read_json(larger / "task.json")
