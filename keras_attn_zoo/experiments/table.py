@@ -7,6 +7,7 @@ from keras_attn_zoo.data.corpus import read_lines
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.text_scores import compare_systems
 from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.files import check_file
 from keras_attn_zoo.training.progress import clock_time
 
 METRICS = {"BLEU": "bleu", "chrF": "chrf", "TER": "ter"}
@@ -133,6 +134,9 @@ def _stars(scored, name, baselines):
             run = RunFolder(folder)
             if not run.references(name).exists():
                 raise UserError(f"{folder} holds no references of {name!r}: evaluate it anew to compare it.")
+            for path in (run.hypotheses(name), run.references(name)):
+                # A pipe will do where a user names it, not in a folder that may be a stranger's.
+                check_file(path)
             texts[folder] = list(read_lines(run.hypotheses(name)))
             references[folder] = list(read_lines(run.references(name)))
             if references[folder] != references[baseline]:

@@ -17,6 +17,7 @@ from keras_attn_zoo.experiments import corpora
 from keras_attn_zoo.experiments.corpora import corpus_from_description, own_test_text
 from keras_attn_zoo.experiments.run import build_translator, load_translator, prepare_data, train_system
 from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.table import results_table
 from keras_attn_zoo.files import locked, read_json, write_json
 from keras_attn_zoo.training.callbacks import ResumableState, RunLog, read_log
 from tests.experiments.test_run import numbers
@@ -307,6 +308,17 @@ def test_links_out_of_the_folder_are_refused(run, capsys, name):
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and f"{name} is a link out of the run folder" in error
     assert (run.path.parent / "mine").read_text() == "mine"
+
+
+@once
+@pytest.mark.parametrize("name", ["hypotheses", "references"])
+def test_a_pipe_in_a_run_folder_is_not_waited_for(run, tmp_path, name):
+    folder = shutil.copytree(run.path, tmp_path / "copy")
+    path = folder / name / "test.txt"
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(UserError, match=f"{name}/test.txt is a pipe"):
+        results_table([run.path, folder], baseline=run.path)
 
 
 @once

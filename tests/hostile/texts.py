@@ -25,7 +25,7 @@ def text(rng):
         ],
         "text/test.en": [
             ["evaluate", "--hypotheses", "text/test.de", "--references", "text/test.en"],
-            ["evaluate", "run", "--name", "other"],
+            ["evaluate", "run", "--test", "text/test.de", "text/test.en", "--name", "other"],
         ],
         "text/train.de": [TRAIN],
         "text/valid.en": [TRAIN],
