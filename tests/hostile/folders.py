@@ -105,7 +105,7 @@ def run_folder(rng):
         elif kind in OUT:
             _lead_out(work, target, kind)
         elif kind == "deep":
-            target.write_text(damage.deep())
+            target.write_text(damage.deep() + "\n")
         elif kind == "pipe":
             damage.replace_kind(target, kind)
         else:
