@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.masks import combine_masks, masked_softmax, without_padding
+from keras_attn_zoo.layers.products import with_quantized_policies
 
 # As `keras.layers.MultiHeadAttention` takes them after query, value and key.
 _MASKS = ("query_mask", "value_mask", "key_mask", "attention_mask")
@@ -297,13 +298,7 @@ class AttentionLayer(keras.layers.Layer):
 
     def get_config(self):
         """Return the arguments of the constructor; after `quantize` the policies of the projections are among them."""
-        config, policy = super().get_config(), self.dtype_policy
-        quantized = [x for x in self._flatten_layers(include_self=False) if x.quantization_mode is not None]
-        if quantized and not isinstance(policy, keras.dtype_policies.DTypePolicyMap):
-            by_path = {layer.path: layer.dtype_policy for layer in quantized}
-            policy = keras.dtype_policies.DTypePolicyMap(default_policy=policy.name, policy_map=by_path)
-            config["dtype"] = keras.dtype_policies.serialize(policy)
-        return config
+        return with_quantized_policies(self, super().get_config())
 
     def _check_shapes(self, query, value, key, masks):
         """Raise where ranks or known sizes do not fit, with what came and what is wanted."""

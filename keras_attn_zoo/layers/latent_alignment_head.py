@@ -7,7 +7,7 @@ from keras import ops
 from keras_attn_zoo.layers.headed_attention import check_positive
 from keras_attn_zoo.layers.heads import fresh_initializer
 from keras_attn_zoo.layers.log_normalizer import SMALLEST_WEIGHT, exponentials, log_mixture, log_normalizer
-from keras_attn_zoo.layers.products import product
+from keras_attn_zoo.layers.products import product, with_quantized_policies
 
 MARGINALIZATIONS = ("exact", "top_k")
 
@@ -239,8 +239,13 @@ class LatentAlignmentHead(keras.layers.Layer):
     def _parts(self, prior, embedded, states, encoded):
         """Prior and logits, in float32."""
         prior = ops.cast(prior, "float32")
-        embedded, states, encoded = (ops.cast(x, self.compute_dtype) for x in (embedded, states, encoded))
-        return prior, *self.lexicon(embedded, states, _without_unused(encoded, ops.any(prior > 0, axis=1)))
+        some = prior > 0
+        used = {"target": ops.any(some, axis=2), "source": ops.any(some, axis=1)}
+        embedded, states, encoded = (
+            _without_unused(ops.cast(x, self.compute_dtype), used[side])
+            for x, side in ((embedded, "target"), (states, "target"), (encoded, "source"))
+        )
+        return prior, *self.lexicon(embedded, states, encoded)
 
     def _count(self):
         """How many positions training sums over; 0 for all."""
@@ -285,9 +290,9 @@ class LatentAlignmentHead(keras.layers.Layer):
         return super().from_config({**config, "embedding": keras.saving.deserialize_keras_object(config["embedding"])})
 
     def get_config(self):
-        """Return the arguments of the constructor."""
+        """Return the arguments of the constructor; after `quantize` the policies of the maps are among them."""
         return {
-            **super().get_config(),
+            **with_quantized_policies(self, super().get_config()),
             "vocabulary_size": self.vocabulary_size,
             "width": self.width,
             "embedding": None if self.embedding is None else keras.layers.serialize(self.embedding),
@@ -303,9 +308,9 @@ def fits(shape, sizes):
     return len(shape) == len(sizes) and all(None in (have, want) or have == want for have, want in pairs)
 
 
-def _without_unused(encoded, used):
-    """Encoder states, 0 where no row may use them: such logits are 0, and disturb nobody."""
-    return ops.where(used[..., None], encoded, ops.zeros_like(encoded))
+def _without_unused(states, used):
+    """States, 0 where nothing uses them, as on padding: such logits are 0, and disturb nobody, were the states NaN."""
+    return ops.where(used[..., None], states, ops.zeros_like(states))
 
 
 def _most_likely(prior, count):

@@ -78,6 +78,20 @@ def quantize_to_int8(layer, quantize, mode, config):
     quantize(mode, type_check=False, config=config)
 
 
+def with_quantized_policies(layer, config):
+    """Return the configuration of a layer with the policies of the layers inside that `quantize` has changed.
+
+    Those take their policy from the layer around them, so that it must come from the file with that.
+    """
+    quantized = [x for x in layer._flatten_layers(include_self=False) if x.quantization_mode is not None]
+    policy = layer.dtype_policy
+    if not quantized or isinstance(policy, keras.dtype_policies.DTypePolicyMap):
+        return config
+    by_path = {inner.path: inner.dtype_policy for inner in quantized}
+    policy = keras.dtype_policies.DTypePolicyMap(default_policy=policy.name, policy_map=by_path)
+    return {**config, "dtype": keras.dtype_policies.serialize(policy)}
+
+
 def _by_columns(x):
     if not _REPEATED.get() or keras.config.backend() != "jax" or not 1 < x.shape[0] <= _FEW_ROWS:
         return False

@@ -80,6 +80,13 @@ class InitialAttention(keras.layers.Layer):
         }
 
 
+class _Float32Dense(keras.layers.Dense):
+    """W and b of the transition, which stay what they are where a model is quantised: the matrices are float32."""
+
+    def quantize(self, mode=None, type_check=True, config=None):
+        """Do nothing."""
+
+
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class RecurrentTransition(keras.layers.Layer):
     """The transition from the matrices of one layer to those of the next, shared by all layers and heads.
@@ -111,7 +118,7 @@ class RecurrentTransition(keras.layers.Layer):
 
     def build(self, input_shape):
         """Make W, b and LN."""
-        self.dense = keras.layers.Dense(input_shape[-1], activation="tanh", dtype=self.dtype_policy, name="dense")
+        self.dense = _Float32Dense(input_shape[-1], activation="tanh", dtype=self.dtype_policy, name="dense")
         self.dense.build(input_shape)
         if self.normalize:
             self.normalization = keras.layers.LayerNormalization(dtype=self.dtype_policy, name="normalization")
