@@ -321,11 +321,10 @@ def _translate_window(translator, window, before, options, write, show):
         raise SentenceTooLong(before + i + 1, error.tokens, error.limit, what) from None
     lines = [[""] for _ in window]
     for i, hypotheses in zip(numbers, found, strict=True):
-        texts = [" ".join(one.text.splitlines()) for one in hypotheses]
         if options.n_best > 1:
-            lines[i] = [f"{before + i} ||| {t} ||| {h.score:.4f}" for t, h in zip(texts, hypotheses, strict=True)]
+            lines[i] = [f"{before + i} ||| {one.text} ||| {one.score:.4f}" for one in hypotheses]
         else:
-            lines[i] = [f"{texts[0]}\t{hypotheses[0].score:.4f}" if options.scores else texts[0]]
+            lines[i] = [f"{hypotheses[0].text}\t{hypotheses[0].score:.4f}" if options.scores else hypotheses[0].text]
     write("".join(f"{line}\n" for group in lines for line in group))
 
 

@@ -255,8 +255,10 @@ class Subwords:
         return self._processor.encode(sentences)
 
     def decode(self, ids):
-        """Turn the ids of one sentence into text; padding, start and end are left out."""
-        return self._processor.decode([int(i) for i in ids])
+        """Turn the ids of one sentence into a line of text; padding, start and end are left out."""
+        text = self._processor.decode([int(i) for i in ids])
+        # Bytes of a fallback may make up a line break, which would shift all lines below it in a file.
+        return " ".join(text.splitlines())
 
     def pieces(self, ids):
         """Turn ids into pieces; a piece that begins a word begins with `▁`."""

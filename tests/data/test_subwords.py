@@ -102,6 +102,13 @@ def test_word_groups_with_bytes(tmp_path):
     assert sorted(set(groups)) == list(range(5))
 
 
+def test_bytes_that_are_a_line_break_are_a_space(tmp_path):
+    subwords = trained(tmp_path, "bpe", size=330, byte_fallback=True)
+    [ids] = subwords.encode(["abc"])
+    newline = subwords._processor.piece_to_id("<0x0A>")
+    assert subwords.decode([*ids, newline, *ids]) == "abc  abc"
+
+
 def test_lone_space_mark_begins_the_word_after_it(tmp_path):
     subwords = trained(tmp_path, "char")
     assert subwords.word_groups(["▁", "a", "b", "▁", "<unk>", "▁", "c"]) == [0, 0, 0, 1, 1, 2, 2]
