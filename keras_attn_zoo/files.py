@@ -415,10 +415,13 @@ def locked(folder, name=".lock", wait=None):
         try:
             # Whoever made the folder for a lock has removed it again, if nothing else was put there.
             folder.mkdir(parents=True, exist_ok=True)
-            file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
+            # A link would have what it names, wherever it stands, overwritten.
+            file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+b")
         except FileNotFoundError:
             continue
         except OSError as error:
+            if path.is_symlink():
+                raise UserError(f"{shown(path)} is a link, which a lock never is: remove it.") from None
             raise _write_failed(path, error) from None
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -467,5 +470,5 @@ def _holder(file):
     try:
         holder = json.loads(file.read(4096))
         return int(holder["process"]), shown(holder["host"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None

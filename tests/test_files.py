@@ -278,10 +278,22 @@ def test_the_lock_of_a_killed_process_is_taken_over_and_that_of_another_host_is_
     text = rf"process {holder['process']} on elsewhere, another host.* remove .*\.lock"
     with pytest.raises(UserError, match=text), locked(tmp_path / "run"):
         pass
-    # A lock that was cut while it was written holds nobody out.
-    (tmp_path / "run" / ".lock").write_text("{")
-    with locked(tmp_path / "run"):
-        pass
+    # A lock that was cut while it was written, or garbled, holds nobody out.
+    for damaged in ("{", "[" * 4000, '{"process": 1e999, "host": "elsewhere"}'):
+        (tmp_path / "run" / ".lock").write_text(damaged)
+        with locked(tmp_path / "run"):
+            pass
+
+
+def test_a_lock_that_is_a_link_overwrites_nothing(tmp_path):
+    (tmp_path / "precious").write_text("kept")
+    (tmp_path / "run").mkdir()
+    for target in ("precious", "absent"):
+        (tmp_path / "run" / ".lock").symlink_to(tmp_path / target)
+        with pytest.raises(UserError, match=r"\.lock is a link.* remove it"), locked(tmp_path / "run"):
+            pass
+        (tmp_path / "run" / ".lock").unlink()
+    assert sorted(os.listdir(tmp_path)) == ["precious", "run"] and (tmp_path / "precious").read_text() == "kept"
 
 
 def test_nothing_is_left_of_what_failed(tmp_path):

@@ -55,7 +55,8 @@ class UniformAttention(AttentionLayer):
         if mask is None:
             scores, context = memory["scores"][:, None], memory["context"][:, None]
         else:
-            scores = _equal(mask)
+            # A mask may have one column for all source positions.
+            scores = _equal(ops.logical_and(mask, memory["mask"][:, None, None]))
             context = self.weigh(scores, memory)
         batch, source = ops.shape(memory["mask"])
         target = ops.shape(query)[1]

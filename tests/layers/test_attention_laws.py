@@ -241,6 +241,9 @@ def test_forms_of_masks(case):
             ],
             "heads": layer(**inputs, **value_mask, attention_mask=whole[:, None]),
             "causal": layer(**inputs, attention_mask=masks["attention_mask"], use_causal_mask=True),
+            # One column for all source positions.
+            "queries": layer(**inputs, query_mask=masks["query_mask"], **case.causal),
+            "column": layer(**inputs, attention_mask=masks["query_mask"][:, :, None], **case.causal),
             # As users of Keras' layer write it: by position, as lists, for all sentences alike.
             "by_position": layer(inputs["query"], inputs.get("value"), None, *by_position),
             "lists": layer(**inputs, attention_mask=of_all.tolist(), **{of_source: masks["value_mask"].tolist()}),
@@ -254,6 +257,10 @@ def test_forms_of_masks(case):
     assert_close(found["heads"], context, "float32", "a mask with an axis of heads")
     context, _ = case.expected(weights, inputs, attention_mask=masks["attention_mask"], use_causal_mask=True)
     assert_close(found["causal"], context, "float32", "causal")
+    context, _ = case.expected(weights, inputs, query_mask=masks["query_mask"], **case.causal)
+    assert_close(found["queries"], context, "float32", "a mask of the query alone")
+    context, _ = case.expected(weights, inputs, attention_mask=masks["query_mask"][:, :, None], **case.causal)
+    assert_close(found["column"], context, "float32", "a column")
     value_mask = {"value_mask": np.repeat(masks["value_mask"][:1], BATCH, axis=0)}
     context, _ = case.expected(weights, inputs, masks["query_mask"], **value_mask, attention_mask=of_all)
     assert_close(found["by_position"], context, "float32", "by position")
