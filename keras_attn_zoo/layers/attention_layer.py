@@ -5,6 +5,7 @@ import operator
 import keras
 from keras import ops
 
+from keras_attn_zoo.layers.checks import check_shape
 from keras_attn_zoo.layers.masks import combine_masks, masked_softmax, without_padding
 from keras_attn_zoo.layers.products import with_quantized_policies
 
@@ -302,19 +303,9 @@ class AttentionLayer(keras.layers.Layer):
 
     def _check_shapes(self, query, value, key, masks):
         """Raise where ranks or known sizes do not fit, with what came and what is wanted."""
-        name = self.__class__.__name__
-
-        def wanted(what, tensor, pattern, *sizes):
-            shape = tuple(tensor.shape)
-            fits = len(shape) == len(sizes) and all(
-                have is None or want is None or have == want or (have == 1 and "mask" in what)
-                for have, want in zip(shape, sizes, strict=True)
-            )
-            if not fits:
-                raise ValueError(f"{name}: `{what}` must have shape {pattern}. Received: shape {shape}.")
-
-        batch, target = (*query.shape, None, None)[:2]
-        wanted("query", query, "(batch, target, query_dim)", None, None, None)
+        name = type(self).__name__
+        check_shape(self, "query", query, "(batch, target, query_dim)", (None, None, None))
+        batch, target = query.shape[:2]
         if self.attends_to == "itself" and not (value is None and key is None):
             raise ValueError(
                 f"{name} is self-attention: leave `value` and `key` out, or give the query itself. "
@@ -327,22 +318,22 @@ class AttentionLayer(keras.layers.Layer):
                 raise ValueError(f"{name}: a `key` needs a `value`. Received: value=None.")
             source = target
         else:
-            wanted("value", value, f"(batch, source, value_dim) with batch {batch}", batch, None, None)
+            check_shape(self, "value", value, f"(batch, source, value_dim) with batch {batch}", (batch, None, None))
             source = value.shape[1]
         if key is not None:
-            wanted("key", key, f"(batch, source, key_dim) = ({batch}, {source}, ...)", batch, source, None)
+            check_shape(self, "key", key, f"(batch, source, key_dim) = ({batch}, {source}, ...)", (batch, source, None))
         self._check_widths(query, value, key)
         for what, axis, length in (("query", "target", target), ("value", "source", source), ("key", "source", source)):
             mask = masks[f"{what}_mask"]
             if mask is not None:
-                wanted(f"{what}_mask", mask, f"(batch, {axis}) = ({batch}, {length})", batch, length)
+                pattern = f"(batch, {axis}) = ({batch}, {length})"
+                check_shape(self, f"{what}_mask", mask, pattern, (batch, length), broadcasts=True)
         mask = masks["attention_mask"]
         if mask is not None:
             pattern = f"(batch, target, source) = ({batch}, {target}, {source}), with an axis of heads or without"
-            sizes = batch, self.num_heads, target, source
-            if len(mask.shape) < 4:
-                sizes = sizes[2:] if len(mask.shape) == 2 else (sizes[0], *sizes[2:])
-            wanted("attention_mask", mask, pattern, *sizes)
+            by_rank = {2: (target, source), 3: (batch, target, source)}
+            sizes = by_rank.get(len(getattr(mask, "shape", ())), (batch, self.num_heads, target, source))
+            check_shape(self, "attention_mask", mask, pattern, sizes, broadcasts=True)
 
     def _check_widths(self, query, value, key):
         """Raise where a width is not the one that the weights were made for."""

@@ -4,8 +4,8 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.checks import check_positive, check_rate
 from keras_attn_zoo.layers.dropout import Dropout
-from keras_attn_zoo.layers.headed_attention import check_positive, check_rate
 from keras_attn_zoo.layers.heads import fresh_initializer
 from keras_attn_zoo.layers.loops import cumulative_sum
 from keras_attn_zoo.layers.masks import combine_masks, without_padding

@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_attn_zoo.layers.additive_energies import additive_energies, position_energies_with_feedback
 from keras_attn_zoo.layers.attention_layer import AttentionLayer
-from keras_attn_zoo.layers.headed_attention import check_positive
+from keras_attn_zoo.layers.checks import check_positive
 from keras_attn_zoo.layers.heads import fresh_initializer
 from keras_attn_zoo.layers.loops import scan
 from keras_attn_zoo.layers.masks import masked_softmax

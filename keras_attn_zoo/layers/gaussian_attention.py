@@ -2,6 +2,7 @@
 
 import math
 import numbers
+from collections.abc import Iterable
 
 import keras
 from keras import ops
@@ -56,17 +57,14 @@ class GaussianAttention(PositionAttention):
 
     def __init__(self, num_heads, key_dim, offsets=(-1, 1), sigma=1.0, **kwargs):
         super().__init__(num_heads, key_dim, **kwargs)
-        offsets = tuple(offsets) if isinstance(offsets, (list, tuple)) else offsets
-        integers = isinstance(offsets, tuple) and all(
-            isinstance(o, numbers.Integral) and not isinstance(o, bool) for o in offsets
-        )
-        if not offsets or not integers:
+        values = tuple(offsets) if isinstance(offsets, Iterable) else ()
+        if not values or not all(isinstance(o, numbers.Integral) and not isinstance(o, bool) for o in values):
             raise ValueError(
                 f"GaussianAttention: `offsets` must be integers, one or more. Received: offsets={offsets}."
             )
         if not isinstance(sigma, numbers.Real) or not 0 < sigma < math.inf:
             raise ValueError(f"GaussianAttention: `sigma` must be a positive number. Received: sigma={sigma}.")
-        self.offsets = tuple(int(o) for o in offsets)
+        self.offsets = tuple(map(int, values))
         self.sigma = float(sigma)
 
     @property

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.checks import check_positive, check_rate
 from keras_attn_zoo.layers.dropout import Dropout
 from keras_attn_zoo.layers.heads import HeadMerge, HeadProjection
 
@@ -164,19 +165,3 @@ class HeadedAttention(AttentionLayer):
             "seed": self.seed,
             **{name: _GET[name.split("_")[1]].serialize(value) for name, value in self.options.items()},
         }
-
-
-def check_positive(layer, name, value, optional=False):
-    """Return a size as a plain integer; raise where it is not a positive one."""
-    if value is None and optional:
-        return None
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{type(layer).__name__}: `{name}` must be a positive integer. Received: {name}={value!r}.")
-    return int(value)
-
-
-def check_rate(layer, name, value):
-    """Return a rate of dropout as a plain number; raise where it lies outside [0, 1)."""
-    if not isinstance(value, numbers.Real) or not 0 <= value < 1:
-        raise ValueError(f"{type(layer).__name__}: `{name}` must lie in [0, 1). Received: {name}={value!r}.")
-    return float(value)

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attn_zoo.layers.headed_attention import check_positive
+from keras_attn_zoo.layers.checks import check_choice, check_positive, check_shape
 from keras_attn_zoo.layers.heads import fresh_initializer
 from keras_attn_zoo.layers.log_normalizer import SMALLEST_WEIGHT, exponentials, log_mixture, log_normalizer
 from keras_attn_zoo.layers.products import product, with_quantized_policies
@@ -95,13 +95,8 @@ class LatentAlignmentHead(keras.layers.Layer):
         sizes = {"vocabulary_size": vocabulary_size, "width": width, "top_k": top_k}
         for name, size in sizes.items():
             setattr(self, name, check_positive(self, name, size))
-        if marginalization not in MARGINALIZATIONS:
-            raise ValueError(
-                f"LatentAlignmentHead: `marginalization` must be one of {', '.join(MARGINALIZATIONS)}. "
-                f"Received: marginalization={marginalization!r}."
-            )
         self.embedding = embedding
-        self.marginalization = marginalization
+        self.marginalization = check_choice(self, "marginalization", marginalization, MARGINALIZATIONS)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
     def build(self, prior_shape, embedded_shape, states_shape, encoded_shape, targets_shape=None):
@@ -129,30 +124,25 @@ class LatentAlignmentHead(keras.layers.Layer):
 
     def __call__(self, prior, embedded, states, encoded, targets=None, **kwargs):
         """Call the layer, after a check of what comes: here, where Keras has built nothing of wrong shapes yet."""
-        given = {"prior": prior, "embedded": embedded, "states": states, "encoded": encoded, "targets": targets}
-        self._check(**{name: tuple(np.shape(x)) for name, x in given.items() if x is not None})
+        self._check_shapes(prior, embedded, states, encoded, targets)
         if targets is not None:
             self._check_vocabulary(targets)
         return super().__call__(prior, embedded, states, encoded, targets, **kwargs)
 
-    def _check(self, prior, embedded, states, encoded, targets=None):
+    def _check_shapes(self, prior, embedded, states, encoded, targets):
         """Raise where ranks, known sizes, or widths do not fit."""
-        batch, target, source = prior if len(prior) == 3 else (None, None, None)
-        width = {}
-        if self.built:
-            width = {part: layer.kernel.shape[0] for part, layer in self.maps.items()}
+        check_shape(self, "prior", prior, "(batch, target, source)", (None, None, None))
+        batch, target, source = prior.shape
+        width = {part: layer.kernel.shape[0] for part, layer in self.maps.items()} if self.built else {}
         wanted = {
-            "prior": (prior, "(batch, target, source)", (None, None, None)),
             "embedded": (embedded, "(batch, target, embedding_dim)", (batch, target, width.get("embedded"))),
             "states": (states, "(batch, target, state_dim)", (batch, target, width.get("state"))),
             "encoded": (encoded, "(batch, source, encoder_dim)", (batch, source, width.get("encoder"))),
-            "targets": (targets, "(batch, target)", (batch, target)),
         }
-        for name, (shape, pattern, sizes) in wanted.items():
-            if shape is not None and not fits(shape, sizes):
-                raise ValueError(
-                    f"LatentAlignmentHead: `{name}` must have shape {pattern} = {sizes}. Received: shape {shape}."
-                )
+        if targets is not None:
+            wanted["targets"] = targets, "(batch, target)", (batch, target)
+        for name, (x, pattern, sizes) in wanted.items():
+            check_shape(self, name, x, f"{pattern} = {sizes}", sizes)
 
     def _check_vocabulary(self, targets):
         """Raise where a target is not in the vocabulary, as far as the values can be looked at."""
@@ -160,7 +150,7 @@ class LatentAlignmentHead(keras.layers.Layer):
             values = np.asarray(targets)
         except (TypeError, ValueError, NotImplementedError):
             return
-        wrong = values[(values < 0) | (values >= self.vocabulary_size)]
+        wrong = values[(values < 0) | (values >= self.vocabulary_size) | (values % 1 != 0)]
         if wrong.size:
             last = self.vocabulary_size - 1
             raise ValueError(f"LatentAlignmentHead: `targets` must be ids from 0 to {last}. Received: {wrong[0]}.")
@@ -300,12 +290,6 @@ class LatentAlignmentHead(keras.layers.Layer):
             "top_k": self.top_k,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
         }
-
-
-def fits(shape, sizes):
-    """Whether a shape has the rank of the sizes, and no known size is another one."""
-    pairs = zip(shape, sizes, strict=False)
-    return len(shape) == len(sizes) and all(None in (have, want) or have == want for have, want in pairs)
 
 
 def _without_unused(states, used):

@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_attn_zoo.layers.additive_energies import additive_energies
 from keras_attn_zoo.layers.attention_layer import AttentionLayer
-from keras_attn_zoo.layers.headed_attention import check_positive
+from keras_attn_zoo.layers.checks import check_choice, check_positive
 from keras_attn_zoo.layers.heads import fresh_initializer
 
 SCORES = ("dot", "general", "concat")
@@ -47,22 +47,16 @@ class LuongAttention(AttentionLayer):
 
     def __init__(self, score="general", units=None, kernel_initializer="glorot_uniform", **kwargs):
         super().__init__(**kwargs)
-        if score not in SCORES:
-            raise ValueError(f"LuongAttention: `score` must be one of {', '.join(SCORES)}. Received: score={score!r}.")
         if units is not None and score != "concat":
             raise ValueError(f"LuongAttention: `units` belongs to score='concat'. Received: score={score!r}.")
-        self.score = score
+        self.score = check_choice(self, "score", score, SCORES)
         self.units = check_positive(self, "units", units, optional=True)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
     def build(self, query_shape, value_shape, key_shape=None):
         """Make what the score needs: nothing, W, or W in two halves and v."""
         query_dim, key_dim = query_shape[-1], (key_shape or value_shape)[-1]
-        if self.score == "dot" and query_dim != key_dim:
-            raise ValueError(
-                "LuongAttention: score='dot' needs a query and a key of equal width; take score='general'. "
-                f"Received: query width {query_dim}, key width {key_dim}."
-            )
+        self._check_equal(query_dim, key_dim)
         if self.score != "dot":
             self.built_widths = {"query": query_dim, "key": key_dim}
         if self.score == "general":
@@ -73,6 +67,17 @@ class LuongAttention(AttentionLayer):
             self.key_kernel = self._kernel("key_kernel", (key_dim, units))
             self.energy_kernel = self._kernel("energy_kernel", (units, 1))
         self.built = True
+
+    def _check_widths(self, query, value, key):
+        super()._check_widths(query, value, key)
+        self._check_equal(query.shape[-1], (value if key is None else key).shape[-1])
+
+    def _check_equal(self, query_dim, key_dim):
+        if self.score == "dot" and query_dim != key_dim:
+            raise ValueError(
+                "LuongAttention: score='dot' needs a query and a key of equal width; take score='general'. "
+                f"Received: query width {query_dim}, key width {key_dim}."
+            )
 
     def _kernel(self, name, shape):
         return self.add_weight(name=name, shape=shape, initializer=fresh_initializer(self.kernel_initializer))

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.headed_attention import check_positive
+from keras_attn_zoo.layers.checks import check_positive
 from keras_attn_zoo.layers.position_attention import PositionAttention, check_length
 
 

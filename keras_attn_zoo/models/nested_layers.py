@@ -31,18 +31,6 @@ def deserialize_layers(config, *names):
     }
 
 
-def check_choice(layer, name, value, valid):
-    """Raise where an argument of a layer is not one of the valid ones.
-
-    Example:
-        >>> check_choice(Readout("linear"), "kind", "linear", ("linear", "tanh"))
-    """
-    if value not in valid:
-        raise ValueError(
-            f"{type(layer).__name__}: `{name}` must be one of {', '.join(valid)}. Received: {name}={value!r}."
-        )
-
-
 def build_once(layer, *shapes):
     """Build a layer that several may hold, if nobody has yet.
 

@@ -3,8 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.headed_attention import check_positive
-from keras_attn_zoo.models.nested_layers import check_choice
+from keras_attn_zoo.layers.checks import check_choice, check_positive
 
 READOUTS = ("linear", "tanh", "maxout", "state")
 

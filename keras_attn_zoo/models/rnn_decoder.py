@@ -3,10 +3,10 @@
 import keras
 from keras import ops
 
+from keras_attn_zoo.layers.checks import check_choice, check_positive
 from keras_attn_zoo.layers.dropout import Dropout
-from keras_attn_zoo.layers.headed_attention import check_positive
 from keras_attn_zoo.layers.loops import scan
-from keras_attn_zoo.models.nested_layers import build_once, check_choice, deserialize_layers, serialize_layer
+from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 
 CELLS = {"gru": keras.layers.GRUCell, "lstm": keras.layers.LSTMCell}
 STATES_OF_CELL = {"gru": 1, "lstm": 2}

@@ -455,6 +455,9 @@ def test_wrong_use(case):
             unbuilt.prepare(inputs["value"]) if case.cross else unbuilt.prepare(max_length=3)
     with pytest.raises(ValueError, match=f"^{name}: `query_mask` must be an array of booleans, or lists of equal"):
         layer(**inputs, query_mask=[[True, False], [True]])
+    for part in (*inputs, "value_mask", "attention_mask"):
+        with pytest.raises(ValueError, match=f"^{name}: `{part}` must be a tensor of shape .* Received: 'words'"):
+            layer(**{**inputs, part: "words"})
     for part, width in layer.built_widths.items():
         if part in inputs:
             wider = {**inputs, part: np.repeat(inputs[part], 2, axis=-1)}

@@ -422,6 +422,23 @@ def test_another_width_than_built_for():
         head(**{**inputs, "states": np.zeros((2, 3, 8), "float32")})
 
 
+@pytest.mark.parametrize("wrong", [1.5, float("nan")])
+def test_targets_that_are_not_ids(wrong):
+    head, inputs = head_of(inputs_of()), inputs_of()
+    targets = np.array(TARGETS, "float32")
+    head(**inputs, targets=targets)
+    targets[1, 2] = wrong
+    with pytest.raises(ValueError, match=f"^LatentAlignmentHead: `targets` must be ids from 0 to 42. .*: {wrong}"):
+        head(**inputs, targets=targets)
+
+
+@pytest.mark.parametrize("name", ["prior", "states", "targets"])
+def test_inputs_that_are_no_tensors(name):
+    given = {**inputs_of(), "targets": TARGETS, name: "words"}
+    with pytest.raises(ValueError, match=f"^LatentAlignmentHead: `{name}` must be a tensor of shape .*: 'words'"):
+        LatentAlignmentHead(VOCABULARY, width=5)(**given)
+
+
 @pytest.mark.parametrize("wrong", [-1, VOCABULARY])
 def test_targets_that_are_not_in_the_vocabulary(wrong):
     head, inputs = head_of(inputs_of()), inputs_of()

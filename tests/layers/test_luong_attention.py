@@ -25,7 +25,10 @@ def test_dot_needs_equal_widths():
         LuongAttention(score="dot")(query, value)
     # The key alone matters: values may have any width.
     key = np.ones((2, 5, 4), dtype="float32")
-    assert LuongAttention(score="dot")(query, value, key=key).shape == (2, 3, 6)
+    layer = LuongAttention(score="dot")
+    assert layer(query, value, key=key).shape == (2, 3, 6)
+    with pytest.raises(ValueError, match=r"^LuongAttention: score='dot' needs .* query width 4, key width 6"):
+        layer(query, value)
 
 
 def test_units_of_concat_default_to_the_width_of_the_query():

@@ -199,6 +199,10 @@ def test_a_length_unknown_when_traced_is_checked_when_it_runs(layer):
         call({"x": X})
 
 
+def test_offsets_in_an_array():
+    assert GaussianAttention(**SIZES, offsets=np.array([-1, 1])).get_config()["offsets"] == [-1, 1]
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
