@@ -399,7 +399,7 @@ def _align(options):
     from keras_attn_zoo.experiments.run import load_translator
     from keras_attn_zoo.experiments.table import markdown_table
     from keras_attn_zoo.experiments.word_alignment import align_by_layer, align_words, score_links
-    from keras_attn_zoo.files import write_text
+    from keras_attn_zoo.files import shown, write_text
 
     given = any(file is not None for file in (options.bitext, options.source, options.target, options.gold))
     pairs, gold = (None, None) if given else _own_gold(options.model)
@@ -415,6 +415,8 @@ def _align(options):
     if options.gold is not None:
         lengths = [(len(source), len(target)) for source, target in pairs]
         gold = read_alignments(options.gold, options.index_base, options.gold_reverse, lengths=lengths)
+        if not any(one.possible for one in gold):
+            raise UserError(f"{shown(options.gold)} holds no link: there is nothing to score against.")
     translator = load_translator(options.model, max_tokens=options.max_tokens)
     show = show_progress(len(pairs))
     arguments = {

@@ -181,7 +181,11 @@ def one_line(text):
         "no file 'a\\\\nb'"
     """
     text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text.strip())
-    return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}..."
+    if len(text) <= _LONGEST_MESSAGE:
+        return text
+    # What was wrong may stand behind the long value that was given.
+    half = _LONGEST_MESSAGE // 2
+    return f"{text[:half]}...{text[-half:]}"
 
 
 def reason(error):

@@ -296,6 +296,14 @@ def test_align_scores_against_gold_of_either_index_base(attn_zoo, trained, tmp_p
     status, links, _ = attn_zoo("align", trained, "--bitext", tmp_path / "bitext")
     assert status == 0 and [len(line.split()) for line in links.splitlines()] == [2, 1]
     assert links.splitlines()[1] == "0-0"
+    (tmp_path / "gold").write_text("\n\n")
+    status, output, error = attn_zoo("align", trained, "--bitext", tmp_path / "bitext", "--gold", tmp_path / "gold")
+    assert (status, output) == (2, "") and "gold holds no link" in error
+
+
+def test_a_long_message_keeps_both_ends():
+    text = process.one_line("begin " + "x" * 10_000 + " end")
+    assert text.startswith("begin x") and text.endswith("x end") and len(text) < 5000
 
 
 def test_align_takes_the_gold_of_the_embedded_corpus(attn_zoo, trained, tmp_path):

@@ -126,12 +126,17 @@ def run_folder(rng):
         arguments,
         program=program,
         expect="refuse" if must else "either",
-        names=(name, Path(name).name, folder, *(("scored",) if kind in ("missing", "dangling") else ())),
+        names=(name, Path(name).name, folder, *_told_otherwise(kind)),
         damage=prepare,
         nobody=kind == "unreadable",
         may_change=(f"{folder}/data",) if reader == "train --resume" else (),
     )
     return case
+
+
+def _told_otherwise(kind):
+    """Words of a refusal that names no file: a run that is not scored, text that has to be given."""
+    return ("scored",) if kind in ("missing", "dangling") else ("--test",) if kind in OUT else ()
 
 
 def _lead_out(work, target, kind):

@@ -152,7 +152,7 @@ def options(rng):
     kind, value, expect, damage_ = _bad_value(path, action, rng)
     names = [flag, value[:30], repr(value)[1:20], action.dest.replace("_", "-"), action.dest]
     # An empty path is the current folder; a sentence is told by what it is.
-    names.append(value.replace("//", "/"))
+    names.append(str(Path(value or ".")))
     names += {"": ["folder", "there is no file :"]}.get(value, [])
     names += ["sentence", "translation", "line "] if action.dest in FREE_TEXT else []
     arguments = _with_option(base, action, flag, value, rng)
@@ -165,7 +165,7 @@ def options(rng):
         expect=expect,
         names=tuple(_printed(name) for name in names if name and name.strip()),
         damage=damage_,
-        may_change=may_change(arguments) if damage_ is None or action.dest not in WRITES_FOLDER else ("new",),
+        may_change=("new", value) if action.dest in WRITES_FOLDER else may_change(arguments),
     )
 
 

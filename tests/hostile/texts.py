@@ -71,6 +71,8 @@ def text(rng):
     # Only of two files that belong together has one a line too many.
     if kind == "surplus line" and (arguments[0] == "translate" or path.endswith((".tsv", ".tsv.gz", ".bitext"))):
         expect = "accept"
+    if kind == "blank" and arguments[0] == "translate":
+        expect = "accept"
     if path.endswith(".gz") and kind in ("bit", "garbled"):
         # A header has bits that nobody reads: the file's name, the system that made it.
         expect = "either"
@@ -80,6 +82,9 @@ def text(rng):
         return damage.spoil(work, target, kind, rng)
 
     names = (path, Path(path).name, *(("line ", "sentence") if kind == "long line" else ()))
+    if "--references" in arguments:
+        # Two files that do not fit together are told by what they hold.
+        names += ("references",)
     return Case(
         "text",
         f"{' '.join(arguments[:2])}: {path} is {kind}",
