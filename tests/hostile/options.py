@@ -153,7 +153,7 @@ def options(rng):
     names = [flag, value[:30], repr(value)[1:20], action.dest.replace("_", "-"), action.dest]
     # An empty path is the current folder; a sentence is told by what it is.
     names.append(str(Path(value or ".")))
-    names += {"": ["folder", "there is no file :"]}.get(value, [])
+    names += {"": ["folder", "there is no file"]}.get(value, [])
     names += ["sentence", "translation", "line "] if action.dest in FREE_TEXT else []
     arguments = _with_option(base, action, flag, value, rng)
     named = flag or action.dest

@@ -73,6 +73,9 @@ def text(rng):
         expect = "accept"
     if kind == "blank" and arguments[0] == "translate":
         expect = "accept"
+    if kind == "long line" and arguments[0] == "train":
+        # A filter leaves it out.
+        expect = "either"
     if path.endswith(".gz") and kind in ("bit", "garbled"):
         # A header has bits that nobody reads: the file's name, the system that made it.
         expect = "either"
