@@ -146,7 +146,7 @@ def check_preset(preset):
         UserError: a file is missing, or not the one that was saved.
     """
     try:
-        get_file(preset, "config.json")
+        config = get_file(preset, "config.json")
     except FileNotFoundError:
         # It is no preset: KerasHub says so.
         return
@@ -165,6 +165,13 @@ def check_preset(preset):
         except FileNotFoundError:
             raise UserError(f"the preset {shown(preset)} lacks {name}: restore it, or fetch it again.") from None
         check_sum(path, expected)
+    # Otherwise a list without the weights would pass any weights.
+    unlisted = sorted(set(_preset_files(Path(config).parent)) - sums.keys())
+    if unlisted:
+        raise UserError(
+            f"the preset {shown(preset)} has a file without a checksum in {CHECKSUMS} ({shown(unlisted[0])}): fetch it "
+            f"again, or remove {CHECKSUMS} to use it unchecked."
+        )
 
 
 def check_finite(model, consequence):

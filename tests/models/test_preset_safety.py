@@ -78,6 +78,14 @@ def test_parts_are_checked_too_and_saving_a_part_anew_keeps_the_sums_right(prese
             part.from_preset(preset)
 
 
+def test_a_file_without_a_sum_is_refused(preset):
+    sums = read_json(preset / CHECKSUMS)["sha256"]
+    del sums["model.weights.h5"]
+    write_json(preset / CHECKSUMS, {"sha256": sums})
+    with pytest.raises(UserError, match=r"without a checksum .*\(model\.weights\.h5\)"):
+        Translator.from_preset(preset)
+
+
 def test_a_preset_without_sums_loads_with_one_line(unsummed, saved, caplog):
     with caplog.at_level(logging.WARNING):
         found = load_translator(unsummed).translate(TEXTS)
