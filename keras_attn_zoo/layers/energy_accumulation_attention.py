@@ -91,7 +91,7 @@ class EnergyAccumulationAttention(RecurrentCrossAttention):
         energies = memory["gain"][:, :, None] * energies
         target = ops.shape(energies)[2]
         power, reach = memory["transition"], 1
-        while (query.shape[1] is None or reach < target) and (1 - self.mixing) ** reach > _NOTHING:
+        while (not isinstance(query.shape[1], int) or reach < target) and (1 - self.mixing) ** reach > _NOTHING:
             # `energies` holds the sum of the last `reach` positions; that of the ones before comes on top.
             before = ops.pad(energies, ((0, 0), (0, 0), (reach, 0), (0, 0)))[:, :, :target]
             energies = energies + ops.matmul(before, power)

@@ -67,7 +67,7 @@ def cumulative_sum(x):
     Example:
         >>> cumulative_sum(ops.ones((1, 3, 2)))  # [[[1, 1], [2, 2], [3, 3]]]
     """
-    if keras.config.backend() != "jax":
+    if keras.config.backend() != "jax" or not isinstance(x.shape[1], int):
         return ops.cumsum(x, axis=1)
     # XLA adds up whole windows for a cumulative sum: a product with a triangle of ones for each block costs far less.
     batch, length, width = x.shape
@@ -92,6 +92,18 @@ def write(array, update, index, axis):
         places = ops.arange(array.shape[axis]) == index
         return ops.where(ops.reshape(places, [-1 if i == axis else 1 for i in range(len(array.shape))]), update, array)
     return ops.slice_update(array, [index if i == axis else 0 for i in range(len(array.shape))], update)
+
+
+def first(array, length, axis):
+    """Return the first `length` places of `array` along `axis`.
+
+    Example:
+        >>> first(ops.ones((2, 3)), 2, axis=1)  # [[1, 1], [1, 1]]
+    """
+    if keras.config.backend() == "jax" and not isinstance(length, int):
+        # A size that JAX knows by name only: a slice would have the size `min(array.shape[axis], length)`.
+        return ops.take(array, ops.arange(length), axis=axis)
+    return array[(slice(None),) * axis + (slice(length),)]
 
 
 def at_most(length, bound, message):

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.checks import check_positive
+from keras_attn_zoo.layers.loops import first
 from keras_attn_zoo.layers.position_attention import PositionAttention, check_length
 
 
@@ -61,7 +62,7 @@ class RandomSynthesizerAttention(PositionAttention):
     def position_energies(self, length):
         """The corner of A."""
         length = check_length(self, length, self.max_length)
-        return ops.convert_to_tensor(self.energy_matrices)[:, :length, :length]
+        return first(first(ops.convert_to_tensor(self.energy_matrices), length, axis=1), length, axis=2)
 
     def get_config(self):
         """Return the arguments of the constructor."""

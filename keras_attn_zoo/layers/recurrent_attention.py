@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.checks import check_positive
+from keras_attn_zoo.layers.loops import first
 from keras_attn_zoo.layers.position_attention import PositionAttention, check_length
 
 
@@ -58,7 +59,7 @@ class InitialAttention(keras.layers.Layer):
         matrices = ops.convert_to_tensor(self.matrices)
         if self.causal:
             matrices = ops.tril(matrices)
-        return matrices[:, :length]
+        return first(matrices, length, axis=1)
 
     def compute_mask(self, inputs, previous_mask):
         """Return None."""
@@ -257,7 +258,7 @@ class RecurrentAttention(PositionAttention):
         if self.max_length is None:
             raise ValueError("RecurrentAttention: give `max_length`, or `energies` in the call. Received: neither.")
         length = check_length(self, length, self.max_length)
-        return self.transition(self.initial_attention.rows(length))[:, :, :length]
+        return first(self.transition(self.initial_attention.rows(length)), length, axis=2)
 
     def get_config(self):
         """Return the arguments of the constructor."""

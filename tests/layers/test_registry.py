@@ -27,6 +27,24 @@ def test_entries(name):
         assert again.get_config() == layer.get_config()
 
 
+class Block(keras.layers.Layer):
+    """A layer of one's own around an attention, whose output Keras infers by running it on sizes it does not know."""
+
+    def __init__(self, attention, place):
+        super().__init__()
+        self.attention, self.place = attention, place
+
+    def call(self, x):
+        return self.attention(x, x, use_causal_mask=self.place == "decoder")
+
+
+@pytest.mark.parametrize(("name", "place"), [(name, place) for name in ATTENTIONS for place in ATTENTIONS[name].places])
+def test_a_layer_of_ones_own_around_an_attention_takes_unknown_lengths(name, place):
+    # PyTorch infers with lengths of 83 and 89 in place of unknown ones.
+    attention = get_attention(name, 8, num_heads=2, max_length=100, place=place)
+    assert Block(attention, place)(keras.Input((None, 8))).shape == (None, None, 8)
+
+
 def test_sizes_of_layers_made_from_a_name():
     assert get_attention("bahdanau", width=5).units == 5
     assert get_attention("luong_concat", width=5).units == 5
