@@ -255,6 +255,9 @@ def train_system(system, corpus, folder, data_folder=None, resume=False, say=lam
 def _train(system, corpus, run, data, max_tokens, say):
     """Train in a folder that is this process's own."""
     training = system.training
+    description = {**corpus.description, "fingerprint": data.key}
+    # Before the state is read, which of another model's says less.
+    run.check_settings(system, description)
     _check_test_text(corpus.splits.test, data.subword_paths, max_tokens or longest_translation(system.data.max_tokens))
     if system.data.vocabulary_size is None:
         sizes = [Subwords(path).vocabulary_size for path in data.subword_paths]
@@ -304,7 +307,7 @@ def _train(system, corpus, run, data, max_tokens, say):
     state.check(translator, batches.round in _grows_at(system))
     if batches.round == 0:
         _load_vectors(translator, training, say)
-    run.create(system, {**corpus.description, "fingerprint": data.key}, corpus.splits.test)
+    run.create(system, description, corpus.splits.test)
     if ended or batches.round >= rounds:
         say("training has ended already")
         return run

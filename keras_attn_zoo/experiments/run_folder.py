@@ -144,29 +144,37 @@ class RunFolder:
                 raise UserError(f"{shown(self.path)} is not empty and holds no run: take another folder.")
 
     def create(self, system, corpus, test=()):
-        """Begin a run, or check that the one that stands there has the same settings and text.
+        """Begin a run, unless one stands there.
 
         Args:
             system: the `System` to train.
             corpus: description of the text, plain data.
             test: sentence pairs of the test text, which the folder keeps.
-
-        Raises:
-            UserError: the run was begun with other settings or other text.
         """
-        config = {"system": system.to_dict(), "corpus": corpus}
         if self.holds_run:
-            changed = sorted(_differences(self._read_config(), config))
-            if changed:
-                raise UserError(
-                    f"{self.path} was begun with other settings ({', '.join(changed)}): "
-                    "resume with the same ones, or take another folder."
-                )
             return
         write_text(self.test, "".join(f"{normalise(source)}\t{normalise(target)}\n" for source, target in test))
         write_json(self.environment, environment())
         # Last: with it the folder holds a run.
-        write_json(self.config, config)
+        write_json(self.config, {"system": system.to_dict(), "corpus": corpus})
+
+    def check_settings(self, system, corpus):
+        """Check that a run that stands there has the same settings and text.
+
+        Args:
+            system, corpus: see `create`.
+
+        Raises:
+            UserError: the run was begun with other settings or other text: says which.
+        """
+        if not self.holds_run:
+            return
+        changed = sorted(_differences(self._read_config(), {"system": system.to_dict(), "corpus": corpus}))
+        if changed:
+            raise UserError(
+                f"{shown(self.path)} was begun with other settings ({', '.join(changed)}): "
+                "resume with the same ones, or take another folder."
+            )
 
     def system(self):
         """Return the `System` of the run.

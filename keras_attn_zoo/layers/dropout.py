@@ -32,8 +32,11 @@ class Dropout(keras.layers.Dropout):
 
     def call(self, inputs, training=False):
         """Drop, in training."""
-        ours = keras.config.backend() == "jax" and self.noise_shape is None and 0 < self.rate < 1
-        if not (training and ours):
+        if not self.rate:
+            # Before `training` is asked, which `keras.RematScope` traces.
+            return inputs
+        ours = keras.config.backend() == "jax" and self.noise_shape is None and self.rate < 1
+        if not (ours and training):
             return super().call(inputs, training=training)
         import jax.numpy as jnp
 

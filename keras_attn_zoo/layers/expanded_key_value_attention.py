@@ -217,7 +217,7 @@ class ExpandedKeyValueAttention(MultiHeadAttention):
             "normalizer": ops.where(real, normalizer, 0.0)[..., None],
             "real": real[..., None],
         }
-        if training and self.dropout:
+        if self.dropout and training:
             steps["noise"] = self._noise((*heads, 1))
         if noise is not None:
             steps["noise"] = noise["pair"][:, :, None]

@@ -49,7 +49,7 @@ class PositionAttention(HeadedAttention):
         scores = masked_softmax(memory["energies"][None], mask)
         spread = ops.broadcast_to(scores, (batch, self.num_heads, length, length))
         # Dropout differs from sentence to sentence, the weights need not.
-        weights = self.drop(spread if training and self.dropout else scores, training)
+        weights = self.drop(spread if self.dropout and training else scores, training)
         return self.merge(ops.matmul(weights, memory["value"]), mask), spread
 
     def initial_state(self, memory, batch_size=None):

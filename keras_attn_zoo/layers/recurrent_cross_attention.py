@@ -61,7 +61,7 @@ class RecurrentCrossAttention(MultiHeadAttention):
         steps = {"energies": _positions_first(energies)}
         if mask is not None and mask.shape[2] != 1:
             steps["mask"] = _positions_first(mask)
-        if training and self.dropout:
+        if self.dropout and training:
             # Random numbers are drawn before the loop.
             steps["noise"] = self._noise(ops.shape(steps["energies"]))
         shared = None if mask is None else mask[:, :, 0]

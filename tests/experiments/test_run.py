@@ -118,6 +118,8 @@ def test_a_folder_that_is_taken_is_refused_before_anything_is_written(trained, c
         train_system(TINY, corpus, trained)
     with pytest.raises(UserError, match=r"other settings \(system.seed\)"):
         train_system(TINY.override(seed=4), corpus, trained, resume=True)
+    with pytest.raises(UserError, match=r"other settings \(system.backbone.hidden_dim\)"):
+        train_system(TINY.override(hidden_dim=13), corpus, trained, resume=True)
     assert before == written()
     other = dataclasses.replace(corpus, splits=corpus.splits._replace(train=corpus.splits.train[1:]))
     with pytest.raises(UserError, match=r"other settings \(corpus.fingerprint\)"):
@@ -162,9 +164,14 @@ def test_a_preset_stands_for_itself(trained, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "content"), [("config.json", b"{"), ("model.weights.h5", b"nothing"), ("task.json", None)]
+    ("name", "content", "message"),
+    [
+        ("config.json", b"{", "/config.json is damaged: it is not JSON"),
+        ("model.weights.h5", b"nothing", " is no preset of a translator, or is damaged: "),
+        ("task.json", None, " is no preset of a translator, or is damaged: "),
+    ],
 )
-def test_a_damaged_preset_is_one_line(trained, tmp_path, name, content):
+def test_a_damaged_preset_is_one_line(trained, tmp_path, name, content, message):
     preset = tmp_path / "preset"
     shutil.copytree(trained / "best", preset)
     # As one from before there were checksums, which would tell at once.
@@ -175,7 +182,7 @@ def test_a_damaged_preset_is_one_line(trained, tmp_path, name, content):
         (preset / name).write_bytes(content)
     with pytest.raises(UserError) as error:
         load_translator(preset)
-    assert str(error.value).startswith(f"{preset} is no preset of a translator, or is damaged: ")
+    assert str(error.value).startswith(f"{preset}{message}")
     assert "\n" not in str(error.value)
 
 

@@ -196,7 +196,7 @@ def test_declared_shapes_and_types(name):
 @pytest.mark.nightly
 @pytest.mark.skipif(
     BACKEND == "jax",
-    reason="Keras 3.15 lets jax.checkpoint trace the booleans of a call: Keras' own layers fail there just as well",
+    reason="Keras 3.15 has jax.checkpoint trace the booleans of a call: its own Dropout fails, and ours in training",
 )
 def test_rematerialisation():
     """What is computed again for the backward pass is what was computed before it."""
