@@ -37,6 +37,21 @@ from tests.tiny_run import TINY
 SENTENCES = ["rot haus", "hund geht blau", "katze"]
 
 
+@pytest.fixture(autouse=True)
+def signals_arrive():
+    """What a shell has its background processes ignore, the commands leave ignored."""
+    defaults = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: signal.SIG_DFL,
+        signal.SIGHUP: signal.SIG_DFL,
+    }
+    before = {number: signal.signal(number, handler) for number, handler in defaults.items()}
+    yield
+    for number, handler in before.items():
+        # None: set by a library of C.
+        signal.signal(number, handler or signal.SIG_DFL)
+
+
 @pytest.fixture
 def attn_zoo(capsys):
     """Run a command line; return status, output and error output."""
