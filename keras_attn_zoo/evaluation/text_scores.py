@@ -167,7 +167,7 @@ def score_text(hypotheses, references, metrics=METRICS, lowercase=False, tokeniz
         `TextScores`.
 
     Raises:
-        UserError: no sentence, unequal counts, an unknown metric or tokeniser.
+        UserError: no sentence, unequal counts, references without text, an unknown metric or tokeniser.
 
     Example:
         >>> scores = score_text(["the cat sat on the mat"], ["the cat sat on the mat"])
@@ -178,6 +178,8 @@ def score_text(hypotheses, references, metrics=METRICS, lowercase=False, tokeniz
     hypotheses = _checked_lines(hypotheses, "the hypotheses")
     references = _checked_lines(references, "the references")
     _check_counts(hypotheses, references)
+    if not any(line.strip() for line in references):
+        raise UserError("the references are all empty lines: give translations to compare with.")
     scores = {}
     for name, metric in computed.items():
         result = metric.corpus_score(hypotheses, [references])

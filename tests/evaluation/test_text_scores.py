@@ -65,6 +65,7 @@ def test_scores_are_written_as_json_and_as_lines():
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
+        ((["a"], [" "]), {}, "the references are all empty lines"),
         ((["a", "b"], ["a"]), {}, "2 hypotheses but 1 references"),
         (([], []), {}, "empty"),
         ((["a"], ["a"]), {"metrics": ("bleu", "rouge")}, "rouge.*choose from bleu, chrf, ter"),
