@@ -145,7 +145,9 @@ def _is_record(record):
         return type(record["round"]) is int
     shape = record.get("shape")
     is_shape = isinstance(shape, list) and all(type(size) is int for size in shape)
-    return is_shape and all(type(record.get(name)) in (int, float) for name in ("seconds", "tokens"))
+    return is_shape and all(
+        type(value) in (int, float) and 0 <= value < math.inf for value in map(record.get, ("seconds", "tokens"))
+    )
 
 
 class ValidationBLEU(keras.callbacks.Callback):

@@ -211,6 +211,15 @@ def test_damaged_files_of_a_run_are_one_line_in_every_command(run, capsys, name,
 
 
 @once
+@pytest.mark.parametrize(("name", "value"), [("seconds", "1e999"), ("seconds", "-1"), ("tokens", "NaN")])
+def test_times_and_counts_of_a_log_are_finite(tmp_path, name, value):
+    line = {"step": 1, "seconds": 0.5, "tokens": 7, "shape": [8, 16]}
+    (tmp_path / "log.jsonl").write_text(json.dumps({**line, name: 0.25}).replace("0.25", value) + "\n")
+    with pytest.raises(UserError, match=r"log\.jsonl line 1 is not the line of a step or a round"):
+        read_log(tmp_path / "log.jsonl")
+
+
+@once
 def test_scores_that_are_not_finite_are_not_written(run):
     scores = run.read_scores()["test"]
     run.add_scores("bad", {**scores, "perplexity": math.inf, "alignment": {"aer": math.nan}})
