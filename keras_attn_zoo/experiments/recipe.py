@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.setting import shown
+from keras_attn_zoo.experiments.setting import shown_value
 from keras_attn_zoo.experiments.settings import System, parse_settings
 from keras_attn_zoo.process import reason
 
@@ -83,7 +83,7 @@ def _run(recipe, options):
 
     for name in options.systems:
         if name not in recipe.entries:
-            raise UserError(f"unknown system {shown(name)}: choose of {', '.join(recipe.entries)}.")
+            raise UserError(f"unknown system {shown_value(name)}: choose of {', '.join(recipe.entries)}.")
     names = list(dict.fromkeys(options.systems))
     entries, folders = {name: recipe.entries[name] for name in names}, [options.out / name for name in names]
     systems = _systems([entry.system for entry in entries.values()], parse_settings(options.set))

@@ -14,11 +14,11 @@ _NOTHING = ("none", "null")
 _SHOWN = 60
 
 
-def shown(value):
+def shown_value(value):
     """Return a bad value as an error message shows it: on one line, and not too long.
 
     Example:
-        >>> shown("a\\nb")
+        >>> shown_value("a\\nb")
         "'a\\\\nb'"
     """
     try:
@@ -95,7 +95,7 @@ class Setting:
         except (TypeError, ValueError, OverflowError, RecursionError):
             fitting = None
         if fitting is None:
-            raise UserError(f"{what} must be {self.values}; received {shown(received)}.")
+            raise UserError(f"{what} must be {self.values}; received {shown_value(received)}.")
         return fitting
 
     def _read(self, text):

@@ -3,7 +3,7 @@
 import dataclasses
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.setting import Choice, Mechanism, Number, Switch, Text, Whole, shown
+from keras_attn_zoo.experiments.setting import Choice, Mechanism, Number, Switch, Text, Whole, shown_value
 
 # The most of what a mistyped number must not make: more is out of reach of any machine, or of any patience.
 _STEPS, _ROUNDS, _WORDS, _TOKENS, _DIM, _LAYERS, _PATH = 1_000_000_000, 10_000, 10_000, 10_000, 65_536, 100, 4096
@@ -377,7 +377,7 @@ def parse_settings(items):
     for item in items:
         name, equals, text = item.partition("=")
         if not equals:
-            raise UserError(f"--set takes NAME=VALUE; received {shown(item)}.")
+            raise UserError(f"--set takes NAME=VALUE; received {shown_value(item)}.")
         # Both bodies have settings of one name: what only one of them takes, its systems decide.
         for setting in {id(part[name]): part[name] for part in SETTINGS.values() if name in part}.values():
             try:
@@ -393,7 +393,7 @@ def parse_settings(items):
 
 
 def _unknown(name, names):
-    return UserError(f"there is no setting {shown(name)}: choose one of {', '.join(sorted(names))}.")
+    return UserError(f"there is no setting {shown_value(name)}: choose one of {', '.join(sorted(names))}.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -424,17 +424,18 @@ class System:
     def __post_init__(self):
         """Check every setting, and that they fit together."""
         if not isinstance(self.body, str) or self.body not in BODIES:
-            raise UserError(f"the setting body must be one of {', '.join(BODIES)}; received {shown(self.body)}.")
+            raise UserError(f"the setting body must be one of {', '.join(BODIES)}; received {shown_value(self.body)}.")
         for name, setting in _SYSTEM.items():
             object.__setattr__(self, name, setting.check(getattr(self, name), f"the setting {name}"))
         for name, kind in {**_PARTS, "backbone": dict, "source": str}.items():
             if not isinstance(getattr(self, name), kind):
-                raise UserError(f"the settings of {self.name!r} are damaged: {name} is {shown(getattr(self, name))}.")
+                received = shown_value(getattr(self, name))
+                raise UserError(f"the settings of {self.name!r} are damaged: {name} is {received}.")
         checked = {}
         for key, value in self.backbone.items():
             if key not in BODIES[self.body]:
                 raise UserError(
-                    f"a system with body={self.body!r} has no setting {shown(key)}: "
+                    f"a system with body={self.body!r} has no setting {shown_value(key)}: "
                     f"choose one of {', '.join(sorted(self.settings()))}."
                 )
             checked[key] = BODIES[self.body][key].check(value, f"the setting {key}")
@@ -475,7 +476,7 @@ class System:
             UserError: a setting that does not exist, or a value that it cannot have.
         """
         if not isinstance(value, dict):
-            raise UserError(f"the settings of a system are damaged: received {shown(value)}.")
+            raise UserError(f"the settings of a system are damaged: received {shown_value(value)}.")
         try:
             return cls(**{key: _PARTS[key](**part) if key in _PARTS else part for key, part in value.items()})
         except TypeError as error:
