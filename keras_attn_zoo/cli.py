@@ -356,7 +356,11 @@ def _evaluate(options):
             raise UserError("to score text, give --hypotheses and --references and no run.")
         of_runs = {"test": None, "reverse": False, "name": "test", "stored": False, "baseline": None, "top_k": [None]}
         _refuse(options, "text is scored, and nothing is translated", **search, **of_runs)
-        print(score_text(list(read_lines(options.hypotheses)), list(read_lines(options.references))))
+        hypotheses, references = list(read_lines(options.hypotheses)), list(read_lines(options.references))
+        scores = score_text(hypotheses, references)
+        if not any(line.strip() for line in hypotheses):
+            say(f"{options.hypotheses} has only empty lines: is it the right file?")
+        print(scores)
         return
     if not options.runs:
         raise UserError("give a run folder, or --hypotheses and --references.")

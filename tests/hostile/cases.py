@@ -3,8 +3,9 @@
 import random
 
 from tests.hostile.folders import run_folder
-from tests.hostile.options import options, settings
+from tests.hostile.options import good_lines, options, settings
 from tests.hostile.presets import preset, strangers_preset
+from tests.hostile.sandbox import Case
 from tests.hostile.streams import streams
 from tests.hostile.texts import text
 
@@ -16,5 +17,8 @@ _ORDER = [make for make, count in CATEGORIES.items() for _ in range(count)]
 
 
 def make_case(number):
-    """The case of a number."""
+    """The case of a number; below zero, a good command line before anything in it is made bad."""
+    if number < 0:
+        program, arguments = good_lines()[-number - 1]
+        return Case("good", " ".join([program, *arguments[:3]]), list(arguments), program=program, expect="accept")
     return _ORDER[number % len(_ORDER)](random.Random(f"{SEED}:{number}"))

@@ -34,7 +34,7 @@ COMMANDS = {
     ("plot", "curves"): [["plot", "curves", "run", "latent", "--output", "p.png"]],
     ("plot", "top-k"): [["plot", "top-k", "run", "latent", "--trained", "--output", "p.png"]],
 }
-RECIPE = ["--out", "new", *CORPUS, "--set", "vocabulary_size=40", "max_tokens=12"]
+RECIPE = ["--out", "new", *CORPUS, "--set", "vocabulary_size=40", "max_tokens=20"]
 
 # How options are told apart, by the name of what they set. An option that is not listed is known by its type.
 READS = {"train", "valid", "test", "input", "hypotheses", "references", "source", "target", "bitext", "gold"}
@@ -130,6 +130,12 @@ def base_of(path, rng):
     return ["--systems", name, *RECIPE]
 
 
+def good_lines():
+    """Every good command line: `(program, arguments)`."""
+    lines = [("attn-zoo", line) for lines in COMMANDS.values() for line in lines]
+    return lines + [(path.stem, RECIPE) for path in RECIPES]
+
+
 def may_change(arguments):
     """What a training or an evaluation that is refused late may have made: text that is encoded, an empty folder."""
     return ("new",) if "new" in arguments else ()
@@ -154,6 +160,11 @@ def options(rng):
     # An empty path is the current folder; a sentence is told by what it is.
     names.append(str(Path(value or ".")))
     names += {"": ["folder", "there is no file"]}.get(value, [])
+    if action.dest == "runs":
+        # A line of another kind has no place for a run; of a path with a line break the message gives the start.
+        names += ["give --hypotheses and --references and no run"] + (
+            [value.split("\n")[0] + "\\n"] if "\n" in value else []
+        )
     names += ["sentence", "translation", "line "] if action.dest in FREE_TEXT else []
     arguments = _with_option(base, action, flag, value, rng)
     named = flag or action.dest
