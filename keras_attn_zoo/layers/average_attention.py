@@ -3,13 +3,13 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.attention_layer import AttentionLayer
-from keras_attn_zoo.layers.checks import check_positive, check_rate
-from keras_attn_zoo.layers.dropout import Dropout
-from keras_attn_zoo.layers.heads import fresh_initializer
-from keras_attn_zoo.layers.loops import cumulative_sum
-from keras_attn_zoo.layers.masks import combine_masks, without_padding
-from keras_attn_zoo.layers.products import Dense
+from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.common.checks import check_positive, check_rate
+from keras_attn_zoo.layers.common.dropout import Dropout
+from keras_attn_zoo.layers.common.heads import fresh_initializer
+from keras_attn_zoo.layers.common.loops import cumulative_sum
+from keras_attn_zoo.layers.common.masks import combine_masks, without_padding
+from keras_attn_zoo.layers.common.products import Dense
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")

@@ -3,12 +3,12 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.additive_energies import additive_energies, position_energies_with_feedback
-from keras_attn_zoo.layers.attention_layer import AttentionLayer
-from keras_attn_zoo.layers.checks import check_positive
-from keras_attn_zoo.layers.heads import fresh_initializer
-from keras_attn_zoo.layers.loops import scan
-from keras_attn_zoo.layers.masks import masked_softmax
+from keras_attn_zoo.layers.common.additive_energies import additive_energies, position_energies_with_feedback
+from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.common.checks import check_positive
+from keras_attn_zoo.layers.common.heads import fresh_initializer
+from keras_attn_zoo.layers.common.loops import scan
+from keras_attn_zoo.layers.common.masks import masked_softmax
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")

@@ -5,8 +5,8 @@ import numbers
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.masks import masked_softmax
-from keras_attn_zoo.layers.recurrent_cross_attention import RecurrentCrossAttention
+from keras_attn_zoo.layers.common.masks import masked_softmax
+from keras_attn_zoo.layers.common.recurrent_cross_attention import RecurrentCrossAttention
 
 # No sentence is longer than such a window: a larger one is taken for a mistake.
 _LARGEST_WINDOW = 1000

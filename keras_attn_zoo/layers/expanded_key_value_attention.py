@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.heads import fresh_initializer
-from keras_attn_zoo.layers.loops import scan
-from keras_attn_zoo.layers.masks import masked_softmax
+from keras_attn_zoo.layers.common.heads import fresh_initializer
+from keras_attn_zoo.layers.common.loops import scan
+from keras_attn_zoo.layers.common.masks import masked_softmax
 from keras_attn_zoo.layers.multi_head_attention import MultiHeadAttention
 
 VARIANTS = (1, 2, 3, 4)

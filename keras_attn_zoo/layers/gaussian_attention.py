@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.masks import masked_softmax
-from keras_attn_zoo.layers.position_attention import PositionAttention
+from keras_attn_zoo.layers.common.masks import masked_softmax
+from keras_attn_zoo.layers.common.position_attention import PositionAttention
 
 # Beyond this many standard deviations a weight is less than 1.6e-8 of the largest one: nothing in float32.
 _REACH = 6.0

@@ -3,10 +3,10 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.additive_energies import additive_energies
-from keras_attn_zoo.layers.attention_layer import AttentionLayer
-from keras_attn_zoo.layers.checks import check_choice, check_positive
-from keras_attn_zoo.layers.heads import fresh_initializer
+from keras_attn_zoo.layers.common.additive_energies import additive_energies
+from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.common.checks import check_choice, check_positive
+from keras_attn_zoo.layers.common.heads import fresh_initializer
 
 SCORES = ("dot", "general", "concat")
 

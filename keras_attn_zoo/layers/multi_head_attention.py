@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.headed_attention import HeadedAttention
-from keras_attn_zoo.layers.loops import write
-from keras_attn_zoo.layers.masks import masked_softmax
+from keras_attn_zoo.layers.common.headed_attention import HeadedAttention
+from keras_attn_zoo.layers.common.loops import write
+from keras_attn_zoo.layers.common.masks import masked_softmax
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")

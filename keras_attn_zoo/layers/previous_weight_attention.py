@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.heads import fresh_initializer
-from keras_attn_zoo.layers.recurrent_cross_attention import RecurrentCrossAttention
+from keras_attn_zoo.layers.common.heads import fresh_initializer
+from keras_attn_zoo.layers.common.recurrent_cross_attention import RecurrentCrossAttention
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")

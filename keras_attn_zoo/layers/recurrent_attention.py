@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.checks import check_positive
-from keras_attn_zoo.layers.loops import first
-from keras_attn_zoo.layers.position_attention import PositionAttention, check_length
+from keras_attn_zoo.layers.common.checks import check_positive
+from keras_attn_zoo.layers.common.loops import first
+from keras_attn_zoo.layers.common.position_attention import PositionAttention, check_length
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")

@@ -6,9 +6,9 @@ import keras
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.layers.accumulated_weight_attention import AccumulatedWeightAttention
-from keras_attn_zoo.layers.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.average_attention import AverageAttention
 from keras_attn_zoo.layers.bahdanau_attention import BahdanauAttention
+from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.energy_accumulation_attention import EnergyAccumulationAttention
 from keras_attn_zoo.layers.expanded_key_value_attention import ExpandedKeyValueAttention
 from keras_attn_zoo.layers.gaussian_attention import GaussianAttention

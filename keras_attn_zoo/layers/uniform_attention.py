@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")

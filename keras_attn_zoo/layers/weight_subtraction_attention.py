@@ -4,7 +4,7 @@ import numbers
 
 import keras
 
-from keras_attn_zoo.layers.recurrent_cross_attention import RecurrentCrossAttention
+from keras_attn_zoo.layers.common.recurrent_cross_attention import RecurrentCrossAttention
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")

@@ -8,8 +8,8 @@ from keras import ops
 
 from keras_attn_zoo.errors import UserError, check_counts
 from keras_attn_zoo.layers import AttentionLayer, LatentAlignmentHead
+from keras_attn_zoo.layers.common.products import repeated
 from keras_attn_zoo.layers.latent_alignment_head import MARGINALIZATIONS
-from keras_attn_zoo.layers.products import repeated
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.models.output_projection import OutputProjection
 from keras_attn_zoo.models.presets import PresetLoading, WeightFiles

@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.checks import check_positive
-from keras_attn_zoo.layers.products import product
+from keras_attn_zoo.layers.common.checks import check_positive
+from keras_attn_zoo.layers.common.products import product
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 
 

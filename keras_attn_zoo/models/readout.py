@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.checks import check_choice, check_positive
+from keras_attn_zoo.layers.common.checks import check_choice, check_positive
 
 READOUTS = ("linear", "tanh", "maxout", "state")
 

@@ -5,7 +5,7 @@ import keras_hub
 from keras import ops
 
 from keras_attn_zoo.errors import UserError, check_counts, check_rates
-from keras_attn_zoo.layers.dropout import Dropout
+from keras_attn_zoo.layers.common.dropout import Dropout
 from keras_attn_zoo.models.attention_stack import AttentionStack
 from keras_attn_zoo.models.backbone import (
     TranslationBackbone,

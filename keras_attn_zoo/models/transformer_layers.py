@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.checks import check_choice, check_positive
-from keras_attn_zoo.layers.dropout import Dropout
-from keras_attn_zoo.layers.products import Dense
+from keras_attn_zoo.layers.common.checks import check_choice, check_positive
+from keras_attn_zoo.layers.common.dropout import Dropout
+from keras_attn_zoo.layers.common.products import Dense
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 
 NORMALIZATIONS = ("post", "pre")

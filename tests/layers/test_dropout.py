@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.layers.dropout import Dropout
+from keras_attn_zoo.layers.common.dropout import Dropout
 from tests.layers.calls import value_and_gradients
 
 SHAPE = (64, 50, 40)

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn_zoo.layers.products import Dense, product, repeated
+from keras_attn_zoo.layers.common.products import Dense, product, repeated
 from tests.layers.calls import compiled
 
 # One row, few rows as in a search, and more than those.

@@ -15,7 +15,7 @@ from keras_attn_zoo.layers import (
     MultiHeadAttention,
     RecurrentAttention,
 )
-from keras_attn_zoo.layers.loops import scan
+from keras_attn_zoo.layers.common.loops import scan
 from keras_attn_zoo.models import TransformerBackbone
 from keras_attn_zoo.models.backbone import OPTIONAL_INPUTS
 from tests import tiny

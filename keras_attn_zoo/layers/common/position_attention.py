@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.headed_attention import HeadedAttention
-from keras_attn_zoo.layers.loops import at_most, write
-from keras_attn_zoo.layers.masks import masked_softmax
+from keras_attn_zoo.layers.common.headed_attention import HeadedAttention
+from keras_attn_zoo.layers.common.loops import at_most, write
+from keras_attn_zoo.layers.common.masks import masked_softmax
 
 
 class PositionAttention(HeadedAttention):

@@ -5,10 +5,10 @@ import numbers
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.attention_layer import AttentionLayer
-from keras_attn_zoo.layers.checks import check_positive, check_rate
-from keras_attn_zoo.layers.dropout import Dropout
-from keras_attn_zoo.layers.heads import HeadMerge, HeadProjection
+from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.common.checks import check_positive, check_rate
+from keras_attn_zoo.layers.common.dropout import Dropout
+from keras_attn_zoo.layers.common.heads import HeadMerge, HeadProjection
 
 # What Keras' own layer says of kernels and biases, under the same names.
 _OPTIONS = (

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.products import product, quantize_to_int8
+from keras_attn_zoo.layers.common.products import product, quantize_to_int8
 
 
 def fresh_initializer(initializer):

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.loops import scan
+from keras_attn_zoo.layers.common.loops import scan
 
 
 @keras.remat

@@ -5,9 +5,9 @@ import operator
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.checks import check_shape
-from keras_attn_zoo.layers.masks import combine_masks, masked_softmax, without_padding
-from keras_attn_zoo.layers.products import with_quantized_policies
+from keras_attn_zoo.layers.common.checks import check_shape
+from keras_attn_zoo.layers.common.masks import combine_masks, masked_softmax, without_padding
+from keras_attn_zoo.layers.common.products import with_quantized_policies
 
 # As `keras.layers.MultiHeadAttention` takes them after query, value and key.
 _MASKS = ("query_mask", "value_mask", "key_mask", "attention_mask")

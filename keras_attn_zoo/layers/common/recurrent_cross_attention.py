@@ -2,8 +2,8 @@
 
 from keras import ops
 
-from keras_attn_zoo.layers.loops import scan
-from keras_attn_zoo.layers.masks import masked_softmax
+from keras_attn_zoo.layers.common.loops import scan
+from keras_attn_zoo.layers.common.masks import masked_softmax
 from keras_attn_zoo.layers.multi_head_attention import MultiHeadAttention
 
 
