@@ -16,6 +16,7 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.run_folder import check_name
 from keras_attn_zoo.experiments.setting import Whole
 from keras_attn_zoo.experiments.settings import SETTINGS, parse_settings
+from keras_attn_zoo.extras import require
 from keras_attn_zoo.process import Stoppable, check_arguments, drop_output, one_line, prepare_streams, reason
 
 # Batches that are sorted by length before they are translated.
@@ -116,6 +117,7 @@ def _run(parser, action, arguments):
             parser.error(f"unrecognized arguments: {' '.join(rest)}{dashed}")
         if rest:
             setattr(options, more, [*getattr(options, more), *rest[:end], *rest[end + 1 :]])
+        require(user=parser.prog)
         choose_backend(options.backend)
         return (action or options.action)(options) or 0
     finally:

@@ -9,8 +9,13 @@ import textwrap
 import warnings
 from pathlib import Path
 
-import matplotlib
 import numpy as np
+
+from keras_attn_zoo.extras import require
+
+require("matplotlib", user=__name__)
+
+import matplotlib
 from matplotlib import font_manager
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure

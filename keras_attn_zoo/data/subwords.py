@@ -7,6 +7,7 @@ from pathlib import Path
 from keras_attn_zoo.data import END, PAD, START, UNKNOWN
 from keras_attn_zoo.data.corpus import normalise
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.extras import require
 from keras_attn_zoo.files import atomic_path, read_bytes, shown
 
 MODEL_TYPES = ("bpe", "unigram", "word", "char")
@@ -78,6 +79,7 @@ def _explain(error, vocabulary_size, model_type):
 
 def _train(sentences, vocabulary_size, model_type="bpe", byte_fallback=False, character_coverage=1.0):
     """Train a model and return its bytes."""
+    require("sentencepiece", user="training a subword model")
     import sentencepiece
 
     _check_options(vocabulary_size, model_type, byte_fallback)
@@ -213,6 +215,7 @@ class Subwords:
     """
 
     def __init__(self, model):
+        require("sentencepiece", user="a subword model")
         import sentencepiece
 
         name = "the subword model" if isinstance(model, bytes) else shown(model)

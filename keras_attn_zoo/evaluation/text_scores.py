@@ -5,10 +5,13 @@ import json
 import os
 from dataclasses import asdict, dataclass
 
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.extras import require
+
+require("sacrebleu", user=__name__)
+
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.significance import PairedTest
-
-from keras_attn_zoo.errors import UserError
 
 METRICS = ("bleu", "chrf", "ter")
 

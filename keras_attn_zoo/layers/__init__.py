@@ -1,5 +1,9 @@
 """Attention layers: one mechanism, one file, the equation first."""
 
+from keras_attn_zoo.extras import require_backend
+
+require_backend()
+
 from keras_attn_zoo.layers.accumulated_weight_attention import AccumulatedWeightAttention
 from keras_attn_zoo.layers.average_attention import AverageAttention
 from keras_attn_zoo.layers.bahdanau_attention import BahdanauAttention

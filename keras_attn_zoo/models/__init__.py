@@ -1,5 +1,10 @@
 """Translators: backbones, tokenizer, preprocessor, task."""
 
+from keras_attn_zoo.extras import require, require_backend
+
+require("keras_hub", "sentencepiece", user=__name__)
+require_backend()
+
 from keras_attn_zoo.models.backbone import TranslationBackbone
 from keras_attn_zoo.models.preprocessor import TranslationPreprocessor
 from keras_attn_zoo.models.readout import Readout

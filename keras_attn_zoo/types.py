@@ -1,0 +1,19 @@
+"""Names for what functions take and give, where Python has no type of its own for it.
+
+What a tensor is depends on the backend, and Keras' modules carry no annotations: a type checker takes these as `Any`.
+They say to a reader what is meant.
+"""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+# A tensor of the backend, a NumPy array that stands for one, or a symbolic `keras.KerasTensor`.
+Tensor: TypeAlias = Any
+# Nested dicts, lists and tuples of tensors: the state of a step, the memory of a sentence.
+TensorTree: TypeAlias = Any
+# A shape with unknown sizes as None, as `Layer.build` is given it.
+Shape: TypeAlias = Sequence[int | None]
+# A dtype or its policy: a name, a `keras.DTypePolicy`, or None for the one that Keras is set to.
+DType: TypeAlias = Any
+# The arguments of a constructor, as `get_config` returns them.
+Config: TypeAlias = dict[str, Any]

@@ -1,0 +1,121 @@
+"""What each extra brings: the layers need Keras and NumPy alone, and what is missing is named with its remedy."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import keras
+import pytest
+
+from keras_attn_zoo.extras import TRANSLATE
+
+pytestmark = pytest.mark.skipif(keras.config.backend() != "jax", reason="alike on all; the fastest to start")
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+# Modules by the requirement that brings them, and those that come along with Keras.
+BROUGHT = {"keras": {"keras", "h5py"}, "numpy": {"numpy"}, "keras-hub": {"keras_hub", "huggingface_hub"}}
+BROUGHT["tensorflow"] = {"tensorflow", "tensorflow_text"}
+
+LAYERS_ALONE = """
+import sys, tempfile
+missing = dict.fromkeys(["keras_hub", "sentencepiece", "sacrebleu", "matplotlib", "tensorflow", "torch"])
+sys.modules.update(missing)
+
+import keras
+import numpy as np
+from keras_attn_zoo.layers import ATTENTIONS, get_attention
+
+query, value = keras.Input((3, 8)), keras.Input((5, 8))
+outputs = {}
+for name, entry in ATTENTIONS.items():
+    for place in entry.places:
+        layer = get_attention(name, width=8, num_heads=2, max_length=6, place=place)
+        inputs = (query, value) if place == "cross" else (query,)
+        causal = {"use_causal_mask": True} if place == "decoder" else {}
+        outputs[f"{name}_{place}"] = layer(*inputs, **causal, return_attention_scores=True)
+model = keras.Model([query, value], outputs)
+numbers = [np.random.default_rng(0).normal(size=(2, length, 8)).astype("float32") for length in (3, 5)]
+expected = model.predict(numbers, verbose=0)
+with tempfile.TemporaryDirectory() as folder:
+    model.save(f"{folder}/model.keras")
+    loaded = keras.saving.load_model(f"{folder}/model.keras")
+for one, other in zip(*map(keras.tree.flatten, (expected, loaded.predict(numbers, verbose=0))), strict=True):
+    np.testing.assert_array_equal(one, other)
+assert not [name for name in missing if sys.modules[name] is not None]
+print(len(expected))
+"""
+
+
+def run(code, *arguments, **environment):
+    """Run Python in a process of its own."""
+    command = [sys.executable, "-c", code, *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    return subprocess.run(command, capture_output=True, text=True, env=environment)
+
+
+def test_every_layer_works_with_keras_and_numpy_alone():
+    from keras_attn_zoo.layers import ATTENTIONS
+
+    done = run(LAYERS_ALONE)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == sum(len(entry.places) for entry in ATTENTIONS.values())
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("kaz.Translator", "keras_attn_zoo.models needs keras-hub, sentencepiece"),
+        ("kaz.BeamSearch", "keras_attn_zoo.decoding needs keras-hub"),
+        ("import keras_attn_zoo.evaluation.text_scores", "keras_attn_zoo.evaluation.text_scores needs sacrebleu"),
+        ("import keras_attn_zoo.analysis.pictures", "keras_attn_zoo.analysis.pictures needs matplotlib"),
+        ("kaz.data.Subwords(b'')", "a subword model needs sentencepiece"),
+    ],
+)
+def test_what_is_missing_is_named_with_the_line_that_installs_it(code, message):
+    done = run(f"import sys\nsys.modules.update({dict.fromkeys(TRANSLATE)})\nimport keras_attn_zoo as kaz\n{code}")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith(
+        f"MissingPackageError: {message}: pip install 'keras-attn-zoo[translate]'."
+    )
+
+
+def test_the_command_line_names_all_that_is_missing_in_one_line():
+    code = "import sys\nsys.modules.update({'keras_hub': None, 'matplotlib': None})\n"
+    done = run(code + "from keras_attn_zoo.cli import main\nsys.exit(main(sys.argv[1:]))", "demo")
+    line = "attn-zoo: error: attn-zoo needs keras-hub, matplotlib: pip install 'keras-attn-zoo[translate]'.\n"
+    assert (done.returncode, done.stderr) == (2, line)
+
+
+def test_a_missing_backend_is_named_with_the_line_that_installs_it():
+    code = "import sys\nsys.modules.update({'torch': None, 'tensorflow': None})\nimport keras_attn_zoo.layers"
+    done = run(code, KERAS_BACKEND="torch")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith(
+        "MissingPackageError: Keras needs its backend torch: pip install 'keras-attn-zoo[torch]', "
+        "or set KERAS_BACKEND to an installed one (jax)."
+    )
+
+
+def names(requirements):
+    """The names of packages in requirements."""
+    return [re.match(r"[\w-]+", requirement)[0] for requirement in requirements]
+
+
+def test_the_extras_bring_what_the_package_imports():
+    extras = PROJECT["optional-dependencies"]
+    assert names(PROJECT["dependencies"]) == ["keras", "numpy"]
+    assert names(extras["translate"]) == list(TRANSLATE.values())
+    assert extras["all"] == ["keras-attn-zoo[translate,jax,tensorflow,torch]"]
+    declared = [*PROJECT["dependencies"], *extras["translate"], *extras["jax"], *extras["tensorflow"], *extras["torch"]]
+    brought = set().union(*(BROUGHT.get(name, {name}) for name in names(declared)))
+    for path in (ROOT / "keras_attn_zoo").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            modules = [node.module] if isinstance(node, ast.ImportFrom) else []
+            modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            found = {module.partition(".")[0] for module in modules}
+            assert found <= brought | {"keras_attn_zoo"} | sys.stdlib_module_names, path
