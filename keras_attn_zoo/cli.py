@@ -258,9 +258,12 @@ def _systems(options):
 
 
 def _train(options):
-    from keras_attn_zoo.experiments.run import draw_run, score_run, train_system
+    from keras_attn_zoo.experiments.drawing import draw_run
+    from keras_attn_zoo.experiments.loading import load_translator
+    from keras_attn_zoo.experiments.scoring import score_run
     from keras_attn_zoo.experiments.systems import SYSTEMS, small
     from keras_attn_zoo.experiments.table import results_table
+    from keras_attn_zoo.experiments.training import train_system
 
     if options.system not in SYSTEMS:
         raise UserError(f"unknown system {options.system!r}: choose one of {', '.join(SYSTEMS)}.")
@@ -269,8 +272,9 @@ def _train(options):
     corpus = corpus_from_options(options)
     room = {"max_tokens": options.max_tokens}
     run = train_system(system, corpus, options.run, resume=options.resume, say=say, **room)
-    score_run(run.path, corpus.splits.test, corpus.gold, progress=show_progress(len(corpus.splits.test)), **room)
-    draw_run(run.path, corpus.splits.test, corpus.gold, **room)
+    translator, test = load_translator(run.path, **room), corpus.splits.test
+    score_run(run.path, translator, test, corpus.gold, progress=show_progress(len(test)))
+    draw_run(run.path, translator, test, corpus.gold)
     print(results_table([run.path]))
 
 
@@ -286,7 +290,7 @@ def _translate(options):
     else:
         windows = read_windows("-" if options.input is None else options.input, WINDOW_BATCHES * options.batch_size)
 
-    from keras_attn_zoo.experiments.run import load_translator
+    from keras_attn_zoo.experiments.loading import load_translator
 
     translator = load_translator(
         options.model, options.beams, options.length_penalty, options.top_k, options.max_tokens
@@ -348,8 +352,9 @@ def _evaluate(options):
     from keras_attn_zoo.data.corpus import read_lines
     from keras_attn_zoo.evaluation.text_scores import score_text
     from keras_attn_zoo.experiments.corpora import own_test_text, read_pairs
-    from keras_attn_zoo.experiments.run import score_run
+    from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.experiments.run_folder import RunFolder
+    from keras_attn_zoo.experiments.scoring import score_run
     from keras_attn_zoo.experiments.table import results_table
 
     search = {"beams": None, "length_penalty": None, "max_tokens": None}
@@ -383,26 +388,21 @@ def _evaluate(options):
             pairs, gold = read_pairs(_files("test", options.test), options.reverse), None
         else:
             pairs, gold = own_test_text(RunFolder(folder), ask)
+        translator = load_translator(
+            folder, options.beams, options.length_penalty, counts[0], max_tokens=options.max_tokens
+        )
         known = None
         for name, k in zip(names, counts, strict=True):
-            search = {"beams": options.beams, "length_penalty": options.length_penalty, "search_top_k": k}
-            known = score_run(
-                folder,
-                pairs,
-                gold,
-                name,
-                **search,
-                max_tokens=options.max_tokens,
-                known=known,
-                progress=show_progress(len(pairs)),
-            )
+            if known:
+                translator.compile(sampler=translator.sampler, search_top_k=k)
+            known = score_run(folder, translator, pairs, gold, name, known, show_progress(len(pairs)))
     print(results_table(options.runs, names, baseline=options.baseline))
 
 
 def _align(options):
     from keras_attn_zoo.evaluation.alignments import Alignment, format_alignment, read_alignments
     from keras_attn_zoo.experiments.corpora import read_bitext
-    from keras_attn_zoo.experiments.run import load_translator
+    from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.experiments.table import markdown_table
     from keras_attn_zoo.experiments.word_alignment import align_by_layer, align_words, score_links
     from keras_attn_zoo.files import shown, write_text
@@ -478,7 +478,8 @@ def _layers(translator, layer):
 
 def _plot_attention(options):
     from keras_attn_zoo.analysis.pictures import plot_attentions
-    from keras_attn_zoo.experiments.run import load_translator, titles
+    from keras_attn_zoo.experiments.curves import titles
+    from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.experiments.word_alignment import sentence_picture
 
     panels, axes, target = [], None, options.target
@@ -504,7 +505,7 @@ def _plot_attention(options):
 
 def _plot_curves(options):
     from keras_attn_zoo.analysis.pictures import plot_curves
-    from keras_attn_zoo.experiments.run import curves
+    from keras_attn_zoo.experiments.curves import curves
 
     plot_curves(curves(options.runs, options.key), options.output, ylabel=options.key.replace("val_", "validation "))
     say(f"wrote {options.output}")
@@ -512,7 +513,7 @@ def _plot_curves(options):
 
 def _plot_top_k(options):
     from keras_attn_zoo.analysis.pictures import plot_curves
-    from keras_attn_zoo.experiments.run import curves_over_top_k, curves_over_trained_top_k
+    from keras_attn_zoo.experiments.curves import curves_over_top_k, curves_over_trained_top_k
     from keras_attn_zoo.experiments.table import METRICS, steady_translation_seconds
 
     if options.key == "tokens/s" and not options.trained:

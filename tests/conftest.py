@@ -32,12 +32,14 @@ def corpus():
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory, corpus):
     """A trained and scored run folder; tests leave its system, log and "test" scores as they are."""
-    from keras_attn_zoo.experiments.run import score_run, train_system
+    from keras_attn_zoo.experiments.loading import load_translator
+    from keras_attn_zoo.experiments.scoring import score_run
+    from keras_attn_zoo.experiments.training import train_system
     from tests.tiny_run import TINY
 
     folder = tmp_path_factory.mktemp("runs") / "tiny"
     train_system(TINY, corpus, folder)
-    score_run(folder, corpus.splits.test, corpus.gold)
+    score_run(folder, load_translator(folder), corpus.splits.test, corpus.gold)
     return folder
 
 

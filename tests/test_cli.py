@@ -21,16 +21,13 @@ from keras_attn_zoo.backends import choose_backend
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import format_alignment
 from keras_attn_zoo.experiments.corpora import embedded_corpus
+from keras_attn_zoo.experiments.curves import curves_over_top_k, curves_over_trained_top_k
+from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.experiments.recipe import Recipe, run_recipe
-from keras_attn_zoo.experiments.run import (
-    curves_over_top_k,
-    curves_over_trained_top_k,
-    likelihood,
-    load_translator,
-    train_system,
-)
 from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.scoring import likelihood
 from keras_attn_zoo.experiments.systems import SYSTEMS
+from keras_attn_zoo.experiments.training import train_system
 from keras_attn_zoo.files import read_json, write_json, write_text
 from tests.tiny_run import TINY
 
@@ -227,7 +224,7 @@ def test_evaluate_counts_of_positions_one_row_each(attn_zoo, trained, corpus, tm
         measured.append(likelihood(*arguments))
         return measured[-1]
 
-    monkeypatch.setattr("keras_attn_zoo.experiments.run.likelihood", counted)
+    monkeypatch.setattr("keras_attn_zoo.experiments.scoring.likelihood", counted)
     run = train_system(TINY.override(output="latent", epochs=1, teacher_forcing=1.0), corpus, tmp_path / "latent")
     (tmp_path / "t.tsv").write_text("rot haus\thouse red\nkatze\tcat\n")
     arguments = ("--test", tmp_path / "t.tsv", "--name", "new", "--top-k", 2, 0, 2)

@@ -105,7 +105,7 @@ def _run(recipe, options):
 
 def _check(systems, folders, max_tokens):
     """Raise where one of the systems cannot be trained, before the first one is."""
-    from keras_attn_zoo.experiments.run import check_system
+    from keras_attn_zoo.experiments.preparation import check_system
     from keras_attn_zoo.experiments.run_folder import RunFolder
 
     for system, folder in zip(systems, folders, strict=True):
@@ -119,16 +119,19 @@ def _check(systems, folders, max_tokens):
 def _train(systems, folders, corpus, options):
     """Train and score; return the reasons of the systems that failed, by name: they do not stop the others."""
     from keras_attn_zoo.cli import say, show_progress
-    from keras_attn_zoo.experiments.run import draw_run, score_run, train_system
+    from keras_attn_zoo.experiments.drawing import draw_run
+    from keras_attn_zoo.experiments.loading import load_translator
+    from keras_attn_zoo.experiments.scoring import score_run
+    from keras_attn_zoo.experiments.training import train_system
 
     failed, room = {}, {"max_tokens": options.max_tokens}
     for system, folder in zip(systems, folders, strict=True):
         try:
             run = train_system(system, corpus, folder, options.out / "data", resume=True, say=say, **room)
             if not run.read_scores():
-                test, gold = corpus.splits.test, corpus.gold
-                score_run(folder, test, gold, progress=show_progress(len(test)), **room)
-                draw_run(folder, test, gold, **room)
+                translator, test = load_translator(folder, **room), corpus.splits.test
+                score_run(folder, translator, test, corpus.gold, progress=show_progress(len(test)))
+                draw_run(folder, translator, test, corpus.gold)
         except Exception as error:
             failed[folder.name] = reason(error)
             if failed[folder.name] is None:

@@ -9,8 +9,9 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments import memory
 from keras_attn_zoo.experiments.bodies import BODIES, body_arguments, outline
 from keras_attn_zoo.experiments.memory import check_memory, weight_bytes
-from keras_attn_zoo.experiments.run import check_system, train_system
+from keras_attn_zoo.experiments.preparation import check_system
 from keras_attn_zoo.experiments.settings import System
+from keras_attn_zoo.experiments.training import train_system
 from tests import tiny
 from tests.tiny_run import TINY
 
@@ -67,7 +68,7 @@ def test_this_machine_has_memory_and_the_tests_run_on_its_cpu():
 
 
 def test_a_test_sentence_that_is_too_long_is_said_before_training(corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr("keras_attn_zoo.experiments.run.build_translator", None)
+    monkeypatch.setattr("keras_attn_zoo.experiments.training.build_translator", None)
     long = [*corpus.splits.test[:2], ("rot haus " * 20, "red house")]
     text = type(corpus)(corpus.splits._replace(test=long), corpus.description)
     with pytest.raises(UserError, match=r"1 of 3 test sentences have more tokens than the 15 .*, sentence 3 the most"):

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments import run as runs
+from keras_attn_zoo.experiments import training
 from keras_attn_zoo.experiments.recipe import Entry, Recipe, run_recipe
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.settings import System
@@ -35,7 +35,7 @@ def recipe(trained, tmp_path, monkeypatch, capsys):
             shutil.copytree(trained, folder)
             return RunFolder(folder)
 
-        monkeypatch.setattr(runs, "train_system", train)
+        monkeypatch.setattr(training, "train_system", train)
         seen.clear()
         command = ["--out", str(tmp_path / "out"), "--train", "a", "b", *map(str, arguments)]
         (tmp_path / "a").write_text("rot haus\n" * 20)

@@ -15,9 +15,11 @@ from keras_attn_zoo.data.batches import TranslationBatches, fit_arguments
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments import corpora
 from keras_attn_zoo.experiments.corpora import corpus_from_description, own_test_text
-from keras_attn_zoo.experiments.run import build_translator, load_translator, prepare_data, train_system
+from keras_attn_zoo.experiments.loading import load_translator
+from keras_attn_zoo.experiments.preparation import build_translator, prepare_data
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.table import results_table
+from keras_attn_zoo.experiments.training import train_system
 from keras_attn_zoo.files import locked, read_json, write_json
 from keras_attn_zoo.training.callbacks import ResumableState, RunLog, read_log
 from tests.experiments.test_run import numbers

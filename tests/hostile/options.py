@@ -342,7 +342,7 @@ ANY_TEXT = ("name",)
 
 def setting_kinds(system):
     """`{setting: kind}` of all settings of a system, by what stands there where nobody sets them."""
-    from keras_attn_zoo.experiments.run import BODIES as CLASSES
+    from keras_attn_zoo.experiments.bodies import BODIES as CLASSES
 
     kinds = {}
     for part in (system.data, system.training, system.search):

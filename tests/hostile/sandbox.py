@@ -112,7 +112,9 @@ class Sandbox:
 
     def _make(self):
         from keras_attn_zoo.experiments.corpora import corpus_from_files
-        from keras_attn_zoo.experiments.run import score_run, train_system
+        from keras_attn_zoo.experiments.loading import load_translator
+        from keras_attn_zoo.experiments.scoring import score_run
+        from keras_attn_zoo.experiments.training import train_system
 
         (self.root / "outside").mkdir(parents=True)
         (self.root / "outside" / "precious.txt").write_text("precious\n")
@@ -126,7 +128,7 @@ class Sandbox:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             for system, name in ((TINY, "run"), (latent, "latent")):
                 run = train_system(system, corpus, self.work / name)
-                score_run(run.path, corpus.splits.test)
+                score_run(run.path, load_translator(run.path), corpus.splits.test)
             with stop_after_rounds(2), contextlib.suppress(KeyboardInterrupt):
                 train_system(TINY, corpus, self.work / "stopped")
         self._check_known()
@@ -313,7 +315,7 @@ def judge(case, status, output, error, raised, seconds):
 def call(case):
     """Run a case's program in this process; return its status."""
     from keras_attn_zoo import cli
-    from keras_attn_zoo.experiments import run
+    from keras_attn_zoo.experiments import training
     from keras_attn_zoo.experiments.recipe import run_recipe
     from keras_attn_zoo.models import Translator
 
@@ -323,7 +325,7 @@ def call(case):
         with replaced(Translator, "fit", _begin_fit):
             return cli.guarded(parser, ACTIONS[case.program], [])
     # Nothing that is refused before it is built needs to be built.
-    with replaced(run, "build_translator", _reached):
+    with replaced(training, "build_translator", _reached):
         if case.program == "attn-zoo":
             return cli.main(list(case.arguments))
         return run_recipe(recipe(case.program).RECIPE, "A recipe.", list(case.arguments))
@@ -331,7 +333,7 @@ def call(case):
 
 def _resume(options):
     from keras_attn_zoo.experiments.corpora import corpus_from_files
-    from keras_attn_zoo.experiments.run import train_system
+    from keras_attn_zoo.experiments.training import train_system
 
     names = {part: (f"text/{part}.de", f"text/{part}.en") for part in ("train", "valid", "test")}
     train_system(TINY, corpus_from_files(**names), "stopped", resume=True)

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.run import load_translator
+from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.models import downloads
 from keras_attn_zoo.models.downloads import downloading
 

@@ -1,0 +1,112 @@
+"""Curves of runs over steps, and of their scores over source positions."""
+
+import math
+from pathlib import Path
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.files import shown
+from keras_attn_zoo.training.callbacks import read_log
+
+
+def titles(folders):
+    """Names of folders for a picture: the last parts of the paths, or all of them where two of those are alike.
+
+    Example:
+        >>> titles(["runs/a", "runs/b"])
+        ['a', 'b']
+    """
+    names = [Path(folder).name for folder in folders]
+    return names if len(set(names)) == len(names) else [str(folder) for folder in folders]
+
+
+def curves(folders, key="val_loss"):
+    """Return the curves of runs, for `plot_curves`: `{name: (steps, values)}`.
+
+    Args:
+        folders: run folders.
+        key: a number of the log's rounds.
+
+    Raises:
+        UserError: the log of a run has no such number.
+    """
+    found = {}
+    for folder, name in zip(folders, titles(folders), strict=True):
+        run = RunFolder(folder)
+        run.check_links()
+        rounds = [line for line in read_log(run.log) if "round" in line]
+        lines = [line for line in rounds if line.get(key) is not None]
+        if not lines:
+            known = sorted({one for line in rounds for one in line} - {"round", "step"})
+            choice = f"choose one of {', '.join(known)}" if known else "no round has ended yet"
+            raise UserError(f"the log of {shown(folder)} has no {shown(key)}: {choice}.")
+        found[name] = ([line["step"] for line in lines], [line[key] for line in lines])
+    return found
+
+
+def curves_over_top_k(folders, name, value):
+    """Return a score of runs over the number of source positions in search, for `plot_curves`.
+
+    Args:
+        folders: run folders of latent alignments, scored with several `search_top_k`.
+        name: of the test set; its scores are those of any name that begins so.
+        value: function of a dict of scores that gives the number.
+
+    Returns:
+        curves `{run: (steps, values)}` and ticks `{step: label}`; all positions stand behind the largest count.
+
+    Raises:
+        UserError: a run was not scored with any count.
+    """
+    found = {}
+    for folder, title in zip(folders, titles(folders), strict=True):
+        scores = [s for key, s in RunFolder(folder).read_scores().items() if key.startswith(f"{name}-k")]
+        found[title] = {s["search_top_k"]: value(s) for s in scores if s["search_top_k"] is not None}
+        if not found[title]:
+            raise UserError(f"{folder} was not scored with counts of positions: evaluate it with --top-k 1 2 3 6 0.")
+    return _over_counts(found)
+
+
+def curves_over_trained_top_k(folders, name, value):
+    """Return a score of runs over the number of source positions that each was trained with, for `plot_curves`.
+
+    Args:
+        folders: run folders: latent alignments, a point each; others are levels beside them.
+        name: of the test set.
+        value: function of a dict of scores that gives the number.
+
+    Returns:
+        curves and ticks, see `curves_over_top_k`.
+
+    Raises:
+        UserError: a run was not scored on the test set; two with one number; none has a latent alignment.
+    """
+    latent, levels = {}, {}
+    for folder, title in zip(folders, titles(folders), strict=True):
+        run = RunFolder(folder)
+        scores, backbone = run.read_scores(), run.system().backbone
+        if name not in scores:
+            raise UserError(f"{folder} is not scored on {name!r}: evaluate it first.")
+        if backbone.get("output") != "latent":
+            levels[title] = value(scores[name])
+            continue
+        # Without a word about it the sum is exact, and K six: what the bodies have by default.
+        approximate = backbone.get("marginalization") == "top_k"
+        count = backbone.get("top_k", 6) if approximate else 0
+        if count in latent:
+            raise UserError(f"{folder} was trained with as many positions as a run before it: draw one for each count.")
+        latent[count] = value(scores[name])
+    if not latent:
+        raise UserError("no run has a latent alignment: there is nothing to draw over source positions.")
+    return _over_counts({"latent alignment": latent, **{one: dict.fromkeys(latent, x) for one, x in levels.items()}})
+
+
+def _over_counts(found):
+    """Curves and ticks of `{curve: {count: value}}`; 0, all positions, comes last."""
+    counts = sorted({k for values in found.values() for k in values}, key=lambda k: k or math.inf)
+    ticks = {step: k or "all" for step, k in enumerate(counts)}
+    curves = {
+        run: ([step for step, k in enumerate(counts) if k in values], [values[k] for k in counts if k in values])
+        for run, values in found.items()
+    }
+    return curves, ticks

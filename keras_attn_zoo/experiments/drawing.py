@@ -1,0 +1,36 @@
+"""Draw a run: the attention of a few sentences, and the curve of its validation loss."""
+
+from keras_attn_zoo.analysis.pictures import plot_attention, plot_curves
+from keras_attn_zoo.experiments.curves import curves
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.word_alignment import sentence_picture
+
+# How many sentences a run folder shows, and about how long they are.
+PICTURES, WORDS_OF_A_PICTURE = 3, 14
+
+
+def draw_run(folder, translator, pairs, gold=None, count=PICTURES):
+    """Draw the attention of a few test sentences, and the curve of the validation loss, into the run folder.
+
+    Sentences of a length that shows reordering and still reads well are taken; the given translation is
+    decoded along, and gold links are outlined.
+
+    Args:
+        folder: the run folder of a trained system.
+        translator, pairs, gold: see `score_run`.
+        count: number of sentences.
+
+    Returns:
+        the paths of the pictures.
+    """
+    run = RunFolder(folder)
+    full = [i for i, pair in enumerate(pairs) if all(side.strip() for side in pair)]
+    chosen = sorted(full, key=lambda i: abs(len(pairs[i][0].split()) - WORDS_OF_A_PICTURE))[:count]
+    paths = []
+    for number, i in enumerate(chosen, start=1):
+        matrix, source_words, target_words = sentence_picture(translator, *pairs[i])
+        paths.append(run.picture(f"attention-{number}"))
+        plot_attention(matrix, source_words, target_words, paths[-1], gold=gold and gold[i][2])
+    paths.append(run.picture("curves"))
+    plot_curves(curves([folder]), paths[-1], ylabel="validation loss")
+    return paths

@@ -1,0 +1,55 @@
+"""Load the translator of a run folder or of a preset, ready to search."""
+
+import dataclasses
+
+from keras_attn_zoo.decoding import BeamSearch
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.settings import SearchSettings
+from keras_attn_zoo.files import kind_of, shown
+from keras_attn_zoo.models import Translator
+
+
+def load_translator(path, beams=None, length_penalty=None, search_top_k=None, max_tokens=None):
+    """Load the translator of a run folder or of a preset.
+
+    Args:
+        path: a run folder, or whatever `Translator.from_preset` takes.
+        beams, length_penalty, search_top_k: settings of the search; by default those of the run, or of
+            `SearchSettings`.
+
+    Raises:
+        UserError: there is no trained system, or it is damaged.
+    """
+    run = RunFolder(path)
+    search = SearchSettings()
+    preset = str(path)
+    if run.holds_run:
+        search = run.system().search
+        if kind_of(run.best) is None:
+            raise UserError(f"{shown(path)} has no trained model yet: train it, or resume it with --resume.")
+        preset = str(run.best)
+    elif "://" not in preset and kind_of(preset) != "folder":
+        raise UserError(f"there is no run folder or preset {shown(path)}: check the path.")
+    translator = _from_preset(preset)
+    given = {"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k}
+    # Made anew, the settings are checked.
+    search = dataclasses.replace(search, **{name: value for name, value in given.items() if value is not None})
+    translator.compile(sampler=BeamSearch(search.beams, search.length_penalty), search_top_k=search.search_top_k)
+    if max_tokens is not None:
+        translator.make_room(max_tokens)
+    return translator
+
+
+def _from_preset(preset):
+    """Load a preset; whatever is wrong with it is one line that names it."""
+    try:
+        return Translator.from_preset(preset)
+    except UserError as error:
+        if preset in str(error):
+            raise
+        reason = error
+    except Exception as error:
+        # A damaged or hostile file makes Keras, HDF5 and SentencePiece raise all there is.
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+    raise UserError(f"{shown(preset)} is no preset of a translator, or is damaged: {reason}") from None

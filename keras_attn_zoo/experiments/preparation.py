@@ -1,0 +1,182 @@
+"""What comes before training: checks of a system and its text, subword models, encoded text, a compiled translator."""
+
+import dataclasses
+from pathlib import Path
+
+import keras
+
+from keras_attn_zoo.data.cache import EncodedCorpus, build_cache, fingerprint
+from keras_attn_zoo.data.corpus import Filter, filter_pairs
+from keras_attn_zoo.data.subwords import Subwords, train_subword_pair
+from keras_attn_zoo.decoding import BeamSearch
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.bodies import BODIES, body_arguments, longest_translation, outline
+from keras_attn_zoo.experiments.memory import check_memory
+from keras_attn_zoo.experiments.settings import SMALLEST_VOCABULARY
+from keras_attn_zoo.files import CHECKSUMS, check_sum, kind_of, locked, read_checksums, remove_partials, write_checksums
+from keras_attn_zoo.models import TranslationPreprocessor, TranslationTokenizer, Translator
+from keras_attn_zoo.training.schedules import HalvingSchedule, InverseSquareRoot
+
+
+def check_system(system, max_tokens=None, say=lambda text: None):
+    """Raise where a system cannot be trained on this machine, or cannot translate as long as it has to.
+
+    It takes a fraction of a second, makes no weights and reads no text; `train_system` begins with it.
+
+    Args:
+        system: a `System`.
+        max_tokens: most tokens of a test sentence, see `train_system`.
+        say: function of a line of text; it is told how much memory the system takes.
+
+    Raises:
+        UserError: mechanisms and sizes that do not fit together; more memory than the machine has; weights for
+            sentences shorter than they may be; no file of word vectors.
+
+    Example:
+        >>> check_system(SYSTEMS["transformer"].override(num_heads=7))  # doctest: +IGNORE_EXCEPTION_DETAIL
+        Traceback (most recent call last):
+        keras_attn_zoo.errors.UserError: a width of 512 is not divisible by 7 heads: take a multiple, ...
+    """
+    longest = longest_translation(system.data.max_tokens)
+    if (system.backbone.get("max_length") or longest) < longest:
+        raise UserError(
+            f"max_length={system.backbone['max_length']} is less than the {longest} tokens that a translation may have "
+            f"with max_tokens={system.data.max_tokens}: leave max_length out, or lower max_tokens."
+        )
+    for side in ("source", "target"):
+        path = getattr(system.training, f"word_vectors_{side}")
+        if path is not None and not Path(path).is_file():
+            raise UserError(f"there is no file {path}: word_vectors_{side} names a text file of word vectors.")
+    size = system.data.vocabulary_size
+    # All words or characters of a text: how many there are is known once it is read.
+    found = outline(system, size or SMALLEST_VOCABULARY, size or SMALLEST_VOCABULARY)
+    if found.longest_sentence is not None:
+        if found.longest_sentence < longest:
+            raise UserError(
+                f"{system.name} has weights for {found.longest_sentence} tokens, less than the {longest} that a "
+                f"translation may have with max_tokens={system.data.max_tokens}: take a larger max_length, or lower "
+                "max_tokens."
+            )
+        if max_tokens is not None and max_tokens > found.longest_sentence:
+            raise UserError(
+                f"{system.name} has weights for {found.longest_sentence} tokens, and test sentences may have "
+                f"{max_tokens}: train it with max_length={max_tokens}, or ask for less."
+            )
+    check_memory(system, found.parameters, size or SMALLEST_VOCABULARY, say if size else lambda text: None)
+
+
+@dataclasses.dataclass(frozen=True)
+class PreparedData:
+    """Subword models and encoded splits of a corpus, and a fingerprint of the training text."""
+
+    key: str
+    subword_paths: tuple
+    train: EncodedCorpus
+    valid: EncodedCorpus
+
+
+def prepare_data(corpus, settings, folder, say=lambda text: None):
+    """Train subwords and encode training and validation text, or open what stands there already.
+
+    Args:
+        corpus: a `Corpus`.
+        settings: a `DataSettings`.
+        folder: where subword models and caches stand; systems with the same settings share them.
+        say: function of a line of text that tells what is being done.
+
+    Raises:
+        UserError: text that cannot be read, or settings that it does not allow.
+    """
+    pair_filter = Filter(settings.min_words, settings.max_words, settings.max_length_ratio, settings.drop_duplicates)
+    options = {
+        "vocabulary_size": settings.vocabulary_size,
+        "joint": settings.joint,
+        "model_type": settings.model_type,
+        "byte_fallback": settings.byte_fallback,
+    }
+    kept = _Filtered(corpus.splits.train, pair_filter)
+    key = fingerprint(corpus.splits.train, (), [options, dataclasses.asdict(pair_filter)])[:12]
+    folder = Path(folder) / key
+    names = ("joint.spm",) if settings.joint else ("source.spm", "target.spm")
+    # Two runs that share their data wait for each other.
+    with locked(folder, wait=say):
+        remove_partials(folder)
+        if not all(kind_of(folder / name) for name in names):
+            say("training the subword models")
+            train_subword_pair(kept, folder, **options)
+            write_checksums(folder, names)
+        elif kind_of(folder / CHECKSUMS):
+            for name, expected in read_checksums(folder / CHECKSUMS).items():
+                check_sum(folder / name, expected)
+        paths = (folder / names[0], folder / names[-1])
+        source, target = (Subwords(path) for path in paths)
+
+        def cache(name, pairs, pair_filter):
+            say(f"encoding the {name} text")
+            limit, place = settings.max_tokens - 2, folder / f"{name}-{settings.max_tokens}"
+            return build_cache(place, pairs, source, target, pair_filter, limit, limit)
+
+        train = cache("train", corpus.splits.train, pair_filter)
+        return PreparedData(key, paths, train, cache("valid", corpus.splits.valid, Filter()))
+
+
+class _Filtered:
+    """The pairs that a filter keeps, as often as they are asked for."""
+
+    def __init__(self, pairs, pair_filter):
+        self.pairs, self.pair_filter = pairs, pair_filter
+
+    def __iter__(self):
+        return iter(filter_pairs(self.pairs, self.pair_filter))
+
+
+def check_test_text(pairs, subword_paths, room):
+    """Raise where a test sentence has more tokens than a translator takes, which is known before it is trained."""
+    needed = []
+    for path, sentences in zip(subword_paths, zip(*pairs, strict=True), strict=True):
+        needed.append([len(ids) + 1 for ids in Subwords(path).encode(list(sentences))])
+    needed = [max(both) for both in zip(*needed, strict=True)]
+    long = [count for count in needed if count > room]
+    if long:
+        number = needed.index(max(long)) + 1
+        raise UserError(
+            f"{len(long)} of {len(needed)} test sentences have more tokens than the {room} that there is room for, "
+            f"sentence {number} the most: make room for it with --max-tokens {max(long)}, or leave them out."
+        )
+
+
+def build_translator(system, subword_paths, max_tokens):
+    """Build a system's translator, with fresh weights drawn from the system's seed."""
+    keras.utils.set_random_seed(system.seed)
+    source, target = (Path(path).read_bytes() for path in subword_paths)
+    length = longest_translation(max_tokens)
+    preprocessor = TranslationPreprocessor(
+        TranslationTokenizer(source, config_file="source_tokenizer.json"),
+        TranslationTokenizer(target),
+        encoder_sequence_length=length,
+        decoder_sequence_length=length,
+    )
+    backbone = BODIES[system.body](
+        preprocessor.source_tokenizer.vocabulary_size(),
+        preprocessor.tokenizer.vocabulary_size(),
+        **body_arguments(system),
+    )
+    return Translator(backbone, preprocessor)
+
+
+def compile_translator(translator, system):
+    """Compile as the system's training and search settings say."""
+    training, search = system.training, system.search
+    schedules = {
+        "constant": lambda: training.learning_rate,
+        "plateau": lambda: training.learning_rate,
+        "inverse_sqrt": lambda: InverseSquareRoot(training.learning_rate, training.warmup_steps),
+        "halving": lambda: HalvingSchedule(training.learning_rate, training.decay_start, training.decay_every),
+    }
+    translator.compile(
+        optimizer=keras.optimizers.Adam(schedules[training.schedule](), global_clipnorm=training.clip_norm),
+        label_smoothing=training.label_smoothing,
+        accumulation_steps=training.accumulation_steps,
+        sampler=BeamSearch(search.beams, search.length_penalty),
+        search_top_k=search.search_top_k,
+    )

@@ -1,0 +1,174 @@
+"""Translate and score a test set with the translator of a run."""
+
+import math
+import time
+
+import keras
+import numpy as np
+
+from keras_attn_zoo.evaluation.alignments import Alignment, write_alignments
+from keras_attn_zoo.evaluation.text_scores import score_text
+from keras_attn_zoo.evaluation.timing import CompilationClock
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.word_alignment import align_words, score_links
+from keras_attn_zoo.files import write_text
+from keras_attn_zoo.training.callbacks import read_log
+
+# Sentences of a test batch.
+EVALUATION_ROWS = 64
+_OF_REFERENCES = ("loss", "perplexity", "accuracy", "tokens")
+
+
+def score_run(folder, translator, pairs, gold=None, name="test", known=None, progress=None):
+    """Translate and score a test set; write hypotheses, references, scores and alignments into the run folder.
+
+    Args:
+        folder: the run folder of a trained system.
+        translator: its translator, see `load_translator`.
+        pairs: test sentence pairs.
+        gold: for each pair `(source words, target words, Alignment)`, or None for no alignment scores.
+        name: of the test set, in files and tables.
+        known: scores of the same text with another search: what does not depend on it is taken from there.
+        progress: function called with a word and the number of sentences done.
+
+    Returns:
+        the scores, plain data.
+
+    Example:
+        >>> score_run("runs/bahdanau", load_translator("runs/bahdanau"), corpus.splits.test)  # doctest: +SKIP
+    """
+    run = RunFolder(folder)
+    system = run.system()
+    # All that is read is read before anything is written.
+    training, _ = training_summary(run), run.read_scores()
+    pairs = list(pairs)
+    sources, references = [source for source, _ in pairs], [target for _, target in pairs]
+    known = known or _scores_of_references(translator, system, pairs, gold, run.alignment(name))
+    clock = CompilationClock()
+    report = None if progress is None else (lambda done: progress("translated", done))
+    began = time.perf_counter()
+    found = translator.translate(sources, batch_size=system.search.batch_size, clock=clock, progress=report)
+    seconds = time.perf_counter() - began
+    hypotheses = [best[0].text for best in found]
+    scores = {
+        "system": system.name,
+        "sentences": len(pairs),
+        "beams": translator.sampler.num_beams,
+        "length_penalty": translator.sampler.length_penalty,
+        "search_top_k": translator.search_top_k,
+        "text": score_text(hypotheses, references).as_dict(),
+        **{key: known[key] for key in (*_OF_REFERENCES, "free_running", "alignment") if key in known},
+        "translation_seconds": seconds,
+        "translation_compilation_seconds": clock.compilation,
+        "training": training,
+        "parameters": translator.count_params(),
+        "backend": keras.config.backend(),
+    }
+    with run.lock_scores():
+        for path, lines in ((run.hypotheses(name), hypotheses), (run.references(name), references)):
+            write_text(path, "".join(text + "\n" for text in lines))
+        run.add_scores(name, scores)
+    return scores
+
+
+def score_alignment(translator, gold, path, batch_size=32):
+    """Align gold-aligned sentence pairs by forced decoding; write the links; return AER, precision, recall.
+
+    Args:
+        translator: a `Translator`.
+        gold: `(source words, target words, Alignment)` a sentence.
+        path: file of the links, in Pharaoh's format counted from 0, source first.
+
+    Returns:
+        "aer", "precision", "recall" and "sentences"; of a latent alignment, "posterior_aer" too.
+    """
+    words = [(source, target) for source, target, _ in gold]
+    links, _ = align_words(translator, words, batch_size=batch_size)
+    predicted = [Alignment(sure=frozenset(found)) for found in links]
+    write_alignments(path, predicted)
+    wanted = [alignment for *_, alignment in gold]
+    scores = score_links(links, words, wanted)
+    found = {
+        "aer": scores.aer,
+        "precision": scores.precision,
+        "recall": scores.recall,
+        "sentences": scores.sentences,
+    }
+    if translator.backbone.latent_head is not None:
+        links, _ = align_words(translator, words, layers="posterior", batch_size=batch_size)
+        found["posterior_aer"] = score_links(links, words, wanted).aer
+    return found
+
+
+def _scores_of_references(translator, system, pairs, gold, path):
+    """What a test set's references score along the model, whatever the search."""
+    scores = likelihood(translator, pairs)
+    if system.training.samples_tokens:
+        scores["free_running"] = likelihood(translator, pairs, free_running=True)
+    if gold is not None:
+        scores["alignment"] = score_alignment(translator, gold, path, system.search.batch_size)
+    return scores
+
+
+def likelihood(translator, pairs, free_running=False):
+    """Return loss, perplexity, accuracy and number of the real target tokens of a test set.
+
+    Args:
+        translator: a compiled `Translator`.
+        pairs: sentence pairs.
+        free_running: whether the decoder is fed its own best guesses and not the given tokens: an RNN without a
+            latent alignment can be.
+
+    Example:
+        >>> likelihood(translator, [("Guten Tag", "Hello")])["perplexity"]
+    """
+    x, y, weights = translator.preprocessor.call(
+        {"encoder_text": [source for source, _ in pairs], "decoder_text": [target for _, target in pairs]}
+    )
+    if free_running:
+        x["teacher_forcing_mask"] = np.zeros(y.shape, dtype="bool")
+    longest = np.maximum(x["encoder_padding_mask"].sum(axis=1), x["decoder_padding_mask"].sum(axis=1))
+    # Few lengths and one number of rows: a compiled backend compiles once a length.
+    lengths = np.minimum(2 ** np.ceil(np.log2(longest)).astype(int), y.shape[1])
+    sums = dict.fromkeys(_OF_REFERENCES, 0.0)
+    for length in np.unique(lengths):
+        rows = np.flatnonzero(lengths == length)
+        real = len(rows)
+        rows = np.pad(rows, (0, -real % EVALUATION_ROWS), mode="edge")
+        of_rows = weights[rows, :length] * (np.arange(len(rows)) < real)[:, None]
+        found = translator.evaluate(
+            {name: ids[rows, :length] for name, ids in x.items()},
+            y[rows, :length],
+            sample_weight=of_rows,
+            batch_size=EVALUATION_ROWS,
+            verbose=0,
+            return_dict=True,
+        )
+        tokens = float(found["tokens"])
+        sums["tokens"] += tokens
+        sums["perplexity"] += tokens * math.log(found["perplexity"])
+        for name in ("loss", "accuracy"):
+            sums[name] += tokens * float(found[name])
+    means = {name: sums[name] / sums["tokens"] for name in ("loss", "perplexity", "accuracy")}
+    return {**means, "perplexity": math.exp(means["perplexity"]), "tokens": sums["tokens"]}
+
+
+def training_summary(run):
+    """Return steps, rounds and wall time of a run's training, from its log; compilation apart."""
+    lines = read_log(run.log)
+    steps = [line for line in lines if "seconds" in line]
+    rounds = [line for line in lines if "round" in line]
+    clock = CompilationClock()
+    for line in steps:
+        clock.record(tuple(line["shape"]), line["seconds"])
+    tokens = sum(line["tokens"] for line in steps)
+    return {
+        "steps": len(steps),
+        "rounds": len(rounds),
+        "best_valid_loss": min((x for line in rounds if (x := line.get("val_loss")) is not None), default=None),
+        "seconds": clock.total,
+        "compilation_seconds": clock.compilation,
+        "tokens_per_second": tokens / clock.steady if clock.steady else None,
+        "steps_per_second": len(steps) / clock.steady if clock.steady else None,
+        "environment": run.backend(),
+    }

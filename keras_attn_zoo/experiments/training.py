@@ -1,0 +1,197 @@
+"""Train a system into a run folder, or resume a run there."""
+
+import keras
+
+from keras_attn_zoo.data.batches import TranslationBatches, as_fit_input, evaluation_batches, fit_arguments
+from keras_attn_zoo.data.subwords import Subwords
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.bodies import longest_translation, outline
+from keras_attn_zoo.experiments.memory import check_memory
+from keras_attn_zoo.experiments.preparation import (
+    build_translator,
+    check_system,
+    check_test_text,
+    compile_translator,
+    prepare_data,
+)
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.files import kind_of, shown
+from keras_attn_zoo.models.word_vectors import load_word_vectors
+from keras_attn_zoo.training.callbacks import BestPreset, ResumableState, RunLog, ValidationBLEU, read_log
+from keras_attn_zoo.training.progress import Progress
+from keras_attn_zoo.training.random_state import make_deterministic
+from keras_attn_zoo.training.schedules import TeacherForcing
+
+# Sentences of a validation batch.
+VALIDATION_ROWS = 64
+
+
+def train_system(system, corpus, folder, data_folder=None, resume=False, say=lambda text: None, max_tokens=None):
+    """Train a system on a corpus into a run folder.
+
+    A run that was stopped, by Ctrl-C or by a kill, goes on with `resume=True`
+    from its last round, to the numbers of an uninterrupted one.
+
+    Args:
+        system: a `System`.
+        corpus: a `Corpus`.
+        folder: the run folder.
+        data_folder: where subword models and caches stand; by default in the run folder.
+        resume: whether to go on with a run that stands there.
+        say: function of a line of text that tells what is being done.
+        max_tokens: most tokens of a test sentence, as `score_run` will be told: a longer one is refused before
+            anything is trained. By default as many as a translation may have.
+
+    Returns:
+        the `RunFolder`.
+
+    Raises:
+        UserError: bad settings or text; a folder that holds something else, or in which another process trains; a
+            run of which a part is missing; training that reaches NaN or infinity.
+
+    Example:
+        >>> train_system(SYSTEMS["uniform"], embedded_corpus(), "runs/uniform")  # doctest: +SKIP
+    """
+    check_system(system, max_tokens, say)
+    run = RunFolder(folder)
+    with run.lock():
+        run.check_free(resume, beside=("data",))
+        run.check_links()
+        run.remove_partials()
+        data = prepare_data(corpus, system.data, data_folder or run.path / "data", say)
+        return _train(system, corpus, run, data, max_tokens, say)
+
+
+def _train(system, corpus, run, data, max_tokens, say):
+    """Train in a folder that is this process's own."""
+    training = system.training
+    description = {**corpus.description, "fingerprint": data.key}
+    # Before the state is read, which of another model's says less.
+    run.check_settings(system, description)
+    check_test_text(corpus.splits.test, data.subword_paths, max_tokens or longest_translation(system.data.max_tokens))
+    if system.data.vocabulary_size is None:
+        sizes = [Subwords(path).vocabulary_size for path in data.subword_paths]
+        check_memory(system, outline(system, *sizes).parameters, sizes[1], say)
+    make_deterministic()
+    batches = TranslationBatches(
+        data.train,
+        tokens_per_batch=system.data.tokens_per_batch,
+        sentences_per_batch=system.data.sentences_per_batch,
+        seed=system.seed,
+        bucket_count=system.data.bucket_count,
+        teacher_forcing=_teacher_forcing(training),
+        rounds_per_epoch=training.validations_per_epoch,
+    )
+    valid = evaluation_batches(
+        data.valid, sentences_per_batch=VALIDATION_ROWS, bucket_count=min(3, system.data.bucket_count)
+    )
+    rounds = max(1, round(training.epochs * batches.batches_per_epoch / len(batches)))
+    wanted, reached = system.backbone.get("encoder_layers", 1), _encoder_layers(system, rounds - 1)
+    if reached not in (None, wanted):
+        raise UserError(
+            f"{rounds} rounds of validation end at {reached} of {wanted} encoder layers with "
+            f"pretraining_rounds={training.pretraining_rounds}: train for more epochs, or validate more often."
+        )
+    monitor = f"val_{training.best_by}"
+    watched = [BestPreset(run.best, monitor)]
+    mode = "max" if training.best_by == "bleu" else "min"
+    if training.schedule == "plateau":
+        watched.append(
+            keras.callbacks.ReduceLROnPlateau(
+                monitor, training.plateau_factor, training.plateau_patience, mode=mode, min_delta=0.0
+            )
+        )
+    stopping = []
+    if training.patience is not None:
+        stopping.append(keras.callbacks.EarlyStopping(monitor, patience=training.patience, mode=mode))
+    state = ResumableState(run.state, batches, [*watched, *stopping])
+    callbacks = []
+    if training.best_by == "bleu":
+        sources, references = zip(*list(corpus.splits.valid)[: training.bleu_sentences], strict=True)
+        callbacks.append(ValidationBLEU(list(sources), list(references), system.search.batch_size))
+    callbacks += [Progress(batches, rounds, system.name), RunLog(run.log, batches), *watched]
+
+    ended = state.read()
+    _check_whole(run, batches.round)
+    translator = _translator_of_round(system, data, batches.round)
+    state.check(translator, batches.round in _grows_at(system))
+    if batches.round == 0:
+        _load_vectors(translator, training, say)
+    run.create(system, description, corpus.splits.test)
+    if ended or batches.round >= rounds:
+        say("training has ended already")
+        return run
+    while True:
+        later = range(batches.round + 1, rounds)
+        until = next((number for number in _grows_at(system) if number in later), rounds)
+        translator.fit(
+            **fit_arguments(batches),
+            epochs=until,
+            validation_data=as_fit_input(valid),
+            # A model that has yet to grow stops nothing.
+            callbacks=[*callbacks, *(stopping if until == rounds else ()), state],
+            verbose=0,
+        )
+        if translator.stop_training or until == rounds:
+            return run
+        # The larger model takes over what was just saved, as it would if the run had been stopped here.
+        state.read()
+        translator = _translator_of_round(system, data, until)
+        state.check(translator, grown=True)
+
+
+def _check_whole(run, rounds):
+    """Raise where what a run has trained is gone in part: it would begin again, or end without its best."""
+    logged = sum("round" in line for line in read_log(run.log)) if kind_of(run.log) else 0
+    lost = run.state if logged and not kind_of(run.state) else run.best if rounds and not kind_of(run.best) else None
+    if lost is not None:
+        raise UserError(
+            f"{shown(run.path)} has trained {max(rounds, logged)} rounds, but its {lost.name} is gone: restore it from "
+            "a copy, or remove the folder to begin again."
+        )
+
+
+def _encoder_layers(system, number):
+    """How many encoder layers train in a round; None where the system does not add them one by one."""
+    rounds = system.training.pretraining_rounds
+    return rounds and min(system.backbone.get("encoder_layers", 1), 1 + number // rounds)
+
+
+def _grows_at(system):
+    """The rounds that begin with more encoder layers than the one before had."""
+    rounds = system.training.pretraining_rounds
+    return [rounds * layers for layers in range(1, system.backbone.get("encoder_layers", 1))] if rounds else []
+
+
+def _translator_of_round(system, data, number):
+    """The compiled translator that trains in a round."""
+    layers = _encoder_layers(system, number)
+    stage = system if layers is None else system.override(encoder_layers=layers)
+    translator = build_translator(stage, data.subword_paths, system.data.max_tokens)
+    compile_translator(translator, system)
+    return translator
+
+
+def _teacher_forcing(training):
+    if not training.samples_tokens:
+        return None
+    return TeacherForcing(training.teacher_forcing, training.teacher_forcing_end, training.teacher_forcing_steps)
+
+
+def _load_vectors(translator, training, say):
+    sides = (
+        (
+            training.word_vectors_source,
+            translator.backbone.source_embedding,
+            translator.preprocessor.source_tokenizer,
+        ),
+        (
+            training.word_vectors_target,
+            translator.backbone.target_embedding,
+            translator.preprocessor.tokenizer,
+        ),
+    )
+    for path, embedding, tokenizer in sides:
+        if path is not None:
+            found = load_word_vectors(embedding, tokenizer.get_vocabulary(), path)
+            say(f"{found} of {embedding.input_dim} embeddings begin as vectors of {path}")
