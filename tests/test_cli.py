@@ -20,6 +20,7 @@ from keras_attn_zoo import cli, process
 from keras_attn_zoo.backends import choose_backend
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import format_alignment
+from keras_attn_zoo.experiments import training
 from keras_attn_zoo.experiments.corpora import embedded_corpus
 from keras_attn_zoo.experiments.curves import curves_over_top_k, curves_over_trained_top_k
 from keras_attn_zoo.experiments.loading import load_translator
@@ -29,6 +30,7 @@ from keras_attn_zoo.experiments.scoring import likelihood
 from keras_attn_zoo.experiments.systems import SYSTEMS
 from keras_attn_zoo.experiments.training import train_system
 from keras_attn_zoo.files import read_json, write_json, write_text
+from keras_attn_zoo.models import Translator
 from tests.tiny_run import TINY
 
 SENTENCES = ["rot haus", "hund geht blau", "katze"]
@@ -200,6 +202,22 @@ def test_evaluate_a_run_on_other_text(attn_zoo, trained, tmp_path):
     assert status == 0 and "| tiny" in output and "BLEU" in output
     assert RunFolder(trained).read_scores()["other"]["sentences"] == 2
     assert attn_zoo("evaluate", trained, "--name", "other", "--stored") == (0, output, "")
+
+
+def test_train_loads_the_trained_model_once(attn_zoo, trained, corpus, tmp_path, monkeypatch):
+    folder, loaded = shutil.copytree(trained, tmp_path / "run"), []
+    before = RunFolder(folder).read_scores()["test"]["text"]
+    for name, side in zip(("de", "en"), zip(*corpus.splits.test, strict=True), strict=True):
+        write_text(tmp_path / f"test.{name}", "".join(f"{sentence}\n" for sentence in side))
+    from_preset = Translator.from_preset
+    monkeypatch.setattr(Translator, "from_preset", lambda preset: loaded.append(preset) or from_preset(preset))
+    monkeypatch.setattr(training, "train_system", lambda *_, **__: RunFolder(folder))
+    text = (tmp_path / "test.de", tmp_path / "test.en")
+    options = [word for part in ("--train", "--valid", "--test") for word in (part, *text)]
+    status, output, _ = attn_zoo("train", "--system", "bahdanau", "--run", folder, *options)
+    assert status == 0 and "| run" in output and loaded == [str(folder / "best")]
+    assert RunFolder(folder).read_scores()["test"]["text"] == before
+    assert len(list((folder / "pictures").iterdir())) == 4
 
 
 @pytest.mark.parametrize("name", ["../other", "/tmp/other", "a/b", "..", ".", "", "a\nb", "a\\b", "a" * 201])
