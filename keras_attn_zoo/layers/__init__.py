@@ -1,46 +1,30 @@
-"""Attention layers: one mechanism, one file, the equation first."""
+"""Attention layers: one mechanism, one file, the equation first.
+
+The files of this folder are found by themselves: a mechanism is public, and has a name in `ATTENTIONS`, because its
+file is here. `__init__.pyi` says the same to editors and type checkers; `docs/write_tables.py` writes it.
+"""
+
+import importlib
+import pkgutil
 
 from keras_attn_zoo.extras import require_backend
 
 require_backend()
 
-from keras_attn_zoo.layers.accumulated_weight_attention import AccumulatedWeightAttention
-from keras_attn_zoo.layers.average_attention import AverageAttention
-from keras_attn_zoo.layers.bahdanau_attention import BahdanauAttention
-from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
-from keras_attn_zoo.layers.energy_accumulation_attention import EnergyAccumulationAttention
-from keras_attn_zoo.layers.expanded_key_value_attention import ExpandedKeyValueAttention
-from keras_attn_zoo.layers.gaussian_attention import GaussianAttention
-from keras_attn_zoo.layers.latent_alignment_head import LatentAlignmentHead
-from keras_attn_zoo.layers.luong_attention import LuongAttention
-from keras_attn_zoo.layers.multi_head_attention import MultiHeadAttention
-from keras_attn_zoo.layers.previous_context_attention import PreviousContextAttention
-from keras_attn_zoo.layers.previous_weight_attention import PreviousWeightAttention
-from keras_attn_zoo.layers.random_synthesizer_attention import RandomSynthesizerAttention
-from keras_attn_zoo.layers.recurrent_attention import InitialAttention, RecurrentAttention, RecurrentTransition
-from keras_attn_zoo.layers.registry import ATTENTIONS, get_attention
-from keras_attn_zoo.layers.uniform_attention import UniformAttention
-from keras_attn_zoo.layers.weight_subtraction_attention import WeightSubtractionAttention
+import keras
 
-__all__ = [
-    "ATTENTIONS",
-    "AccumulatedWeightAttention",
-    "AttentionLayer",
-    "AverageAttention",
-    "BahdanauAttention",
-    "EnergyAccumulationAttention",
-    "ExpandedKeyValueAttention",
-    "GaussianAttention",
-    "InitialAttention",
-    "LatentAlignmentHead",
-    "LuongAttention",
-    "MultiHeadAttention",
-    "PreviousContextAttention",
-    "PreviousWeightAttention",
-    "RandomSynthesizerAttention",
-    "RecurrentAttention",
-    "RecurrentTransition",
-    "UniformAttention",
-    "WeightSubtractionAttention",
-    "get_attention",
-]
+from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.registry import ATTENTIONS, attention, get_attention
+
+__all__ = ["ATTENTIONS", "AttentionLayer", "attention", "get_attention"]
+
+for _module in pkgutil.iter_modules(__path__):
+    _found = importlib.import_module(f"{__name__}.{_module.name}")
+    for _name, _layer in vars(_found).items():
+        _of_file = isinstance(_layer, type) and _layer.__module__ == _found.__name__
+        # What can stand in a saved model is public.
+        if _of_file and keras.saving.get_registered_name(_layer) != _name:
+            globals()[_name] = _layer
+            __all__.append(_name)
+
+__all__.sort()

@@ -1,11 +1,17 @@
 """Recurrent cross-attention whose query sees how much of a source position has been attended to so far."""
 
-import keras
-
 from keras_attn_zoo.layers.previous_weight_attention import PreviousWeightAttention
+from keras_attn_zoo.layers.registry import attention
 
 
-@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+@attention(
+    "accumulated_weight",
+    source="Rosendahl 4",
+    places=("cross",),
+    year=2021,
+    arguments=lambda sizes: sizes.heads,
+    cost=("I", "I·J·d", "J·d", "N·J weights"),
+)
 class AccumulatedWeightAttention(PreviousWeightAttention):
     """Multi-head cross-attention with the sum of all previous weights of a source position concatenated to the query.
 

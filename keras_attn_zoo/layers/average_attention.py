@@ -10,9 +10,32 @@ from keras_attn_zoo.layers.common.heads import fresh_initializer
 from keras_attn_zoo.layers.common.loops import cumulative_sum
 from keras_attn_zoo.layers.common.masks import combine_masks, without_padding
 from keras_attn_zoo.layers.common.products import Dense
+from keras_attn_zoo.layers.registry import attention
 
 
-@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+@attention(
+    "average",
+    source="Dang §2.8",
+    places=("decoder",),
+    year=2018,
+    cost=("1 (a cumulative sum)", "I·d", "d", "a sum of d, a count"),
+)
+@attention(
+    "average_without_ffn",
+    source="Dang §2.9",
+    places=("decoder",),
+    year=2018,
+    arguments=lambda sizes: {"use_ffn": False},
+    cost=("1 (a cumulative sum)", "I·d", "d", "a sum of d, a count"),
+)
+@attention(
+    "average_without_gate",
+    source="Dang §2.8",
+    places=("decoder",),
+    year=2018,
+    arguments=lambda sizes: {"use_gate": False},
+    cost=("1 (a cumulative sum)", "I·d", "d", "a sum of d, a count"),
+)
 class AverageAttention(AttentionLayer):
     """Decoder self-attention with equal weights: a running mean, refined by a network and a gate.
 

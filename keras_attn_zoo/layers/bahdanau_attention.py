@@ -9,9 +9,25 @@ from keras_attn_zoo.layers.common.checks import check_positive
 from keras_attn_zoo.layers.common.heads import fresh_initializer
 from keras_attn_zoo.layers.common.loops import scan
 from keras_attn_zoo.layers.common.masks import masked_softmax
+from keras_attn_zoo.layers.registry import attention
 
 
-@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+@attention(
+    "bahdanau",
+    source="Hiemsch 1-3, Dang §2.3",
+    places=("cross",),
+    year=2014,
+    arguments=lambda sizes: {"units": sizes.width},
+    cost=("1", "I·J·d", "J·d", "none"),
+)
+@attention(
+    "bahdanau_feedback",
+    source="Bahar §6",
+    places=("cross",),
+    year=2016,
+    arguments=lambda sizes: {"units": sizes.width, "attention_feedback": True},
+    cost=("I", "I·J·d", "J·d", "J weights"),
+)
 class BahdanauAttention(AttentionLayer):
     """Additive attention: a network with one hidden layer scores every source position.
 

@@ -2,11 +2,11 @@
 
 import numbers
 
-import keras
 from keras import ops
 
 from keras_attn_zoo.layers.common.masks import masked_softmax
 from keras_attn_zoo.layers.common.recurrent_cross_attention import RecurrentCrossAttention
+from keras_attn_zoo.layers.registry import attention
 
 # No sentence is longer than such a window: a larger one is taken for a mistake.
 _LARGEST_WINDOW = 1000
@@ -14,7 +14,14 @@ _LARGEST_WINDOW = 1000
 _NOTHING = 2.0**-30
 
 
-@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+@attention(
+    "energy_accumulation",
+    source="Rosendahl 9",
+    places=("cross",),
+    year=2021,
+    arguments=lambda sizes: sizes.heads,
+    cost=("log I", "I·J·d + (I·J² + J³)·N·log I", "J·d + J²·N", "N·J energies"),
+)
 class EnergyAccumulationAttention(RecurrentCrossAttention):
     """Multi-head cross-attention with energies mixed with those of the neighbourhood one position before.
 

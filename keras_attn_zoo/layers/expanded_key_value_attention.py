@@ -7,11 +7,43 @@ from keras_attn_zoo.layers.common.heads import fresh_initializer
 from keras_attn_zoo.layers.common.loops import scan
 from keras_attn_zoo.layers.common.masks import masked_softmax
 from keras_attn_zoo.layers.multi_head_attention import MultiHeadAttention
+from keras_attn_zoo.layers.registry import attention
 
 VARIANTS = (1, 2, 3, 4)
 
 
-@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+@attention(
+    "expanded_key_value_1",
+    source="Rosendahl 5",
+    places=("cross",),
+    year=2021,
+    arguments=lambda sizes: {**sizes.heads, "variant": 1},
+    cost=("I", "I·J·d + I·d²", "J·d + d²", "2·d: one key, one value"),
+)
+@attention(
+    "expanded_key_value_2",
+    source="Rosendahl 6",
+    places=("cross",),
+    year=2021,
+    arguments=lambda sizes: {**sizes.heads, "variant": 2},
+    cost=("I", "I·J·d + I·d²", "J·d + d²", "2·d: one key, one value"),
+)
+@attention(
+    "expanded_key_value_3",
+    source="Rosendahl 7",
+    places=("cross",),
+    year=2021,
+    arguments=lambda sizes: {**sizes.heads, "variant": 3},
+    cost=("I", "I·J·d + I·d²/N", "J·d + d²/N", "2·d: one key, one value"),
+)
+@attention(
+    "expanded_key_value_4",
+    source="Rosendahl 8",
+    places=("cross",),
+    year=2021,
+    arguments=lambda sizes: {**sizes.heads, "variant": 4},
+    cost=("I", "I·J·d + I·d²/N", "J·d + d²/N", "2·d: one key, one value"),
+)
 class ExpandedKeyValueAttention(MultiHeadAttention):
     """Multi-head cross-attention that may attend to its own previous context besides the source.
 

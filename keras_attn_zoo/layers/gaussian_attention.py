@@ -4,17 +4,24 @@ import math
 import numbers
 from collections.abc import Iterable
 
-import keras
 from keras import ops
 
 from keras_attn_zoo.layers.common.masks import masked_softmax
 from keras_attn_zoo.layers.common.position_attention import PositionAttention
+from keras_attn_zoo.layers.registry import attention
 
 # Beyond this many standard deviations a weight is less than 1.6e-8 of the largest one: nothing in float32.
 _REACH = 6.0
 
 
-@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+@attention(
+    "gaussian",
+    source="Zeng §3.1 (HC-SA)",
+    places=("encoder", "decoder"),
+    year=2020,
+    arguments=lambda sizes: {**sizes.heads, "offsets": (-1, 0) if sizes.place == "decoder" else (-1, 1)},
+    cost=("1", "I²·d", "σ·d", "values of a window"),
+)
 class GaussianAttention(PositionAttention):
     """Self-attention with hard-coded weights: a normal distribution around a neighbour.
 

@@ -7,11 +7,35 @@ from keras_attn_zoo.layers.common.additive_energies import additive_energies
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_choice, check_positive
 from keras_attn_zoo.layers.common.heads import fresh_initializer
+from keras_attn_zoo.layers.registry import attention
 
 SCORES = ("dot", "general", "concat")
 
 
-@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+@attention(
+    "luong_dot",
+    source="Dang §2.4",
+    places=("cross",),
+    year=2015,
+    arguments=lambda sizes: {"score": "dot"},
+    cost=("1", "I·J·d", "J·d", "none"),
+)
+@attention(
+    "luong_general",
+    source="Dang §2.4",
+    places=("cross",),
+    year=2015,
+    arguments=lambda sizes: {"score": "general"},
+    cost=("1", "I·J·d", "J·d", "none"),
+)
+@attention(
+    "luong_concat",
+    source="Dang §2.4",
+    places=("cross",),
+    year=2015,
+    arguments=lambda sizes: {"score": "concat", "units": sizes.width},
+    cost=("1", "I·J·d", "J·d", "none"),
+)
 class LuongAttention(AttentionLayer):
     """Multiplicative attention: the energy is a product of query and key.
 

@@ -1,14 +1,21 @@
 """Multi-head attention: the scaled dot product of the Transformer, with a step for search."""
 
-import keras
 from keras import ops
 
 from keras_attn_zoo.layers.common.headed_attention import HeadedAttention
 from keras_attn_zoo.layers.common.loops import write
 from keras_attn_zoo.layers.common.masks import masked_softmax
+from keras_attn_zoo.layers.registry import attention
 
 
-@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+@attention(
+    "multi_head",
+    source="Zeng 1-2, Dang §2.7",
+    places=("encoder", "decoder", "cross"),
+    year=2017,
+    arguments=lambda sizes: sizes.heads,
+    cost=("1", "I·J·d", "J·d", "none; as self-attention I·d keys and values"),
+)
 class MultiHeadAttention(HeadedAttention):
     """Scaled dot-product attention in several heads: the baseline of four papers.
 

@@ -1,13 +1,20 @@
 """Recurrent cross-attention whose query sees the weight that a source position has just had."""
 
-import keras
 from keras import ops
 
 from keras_attn_zoo.layers.common.heads import fresh_initializer
 from keras_attn_zoo.layers.common.recurrent_cross_attention import RecurrentCrossAttention
+from keras_attn_zoo.layers.registry import attention
 
 
-@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+@attention(
+    "previous_weight",
+    source="Rosendahl 3",
+    places=("cross",),
+    year=2021,
+    arguments=lambda sizes: sizes.heads,
+    cost=("I", "I·J·d", "J·d", "N·J weights"),
+)
 class PreviousWeightAttention(RecurrentCrossAttention):
     """Multi-head cross-attention with the previous weight of each source position concatenated to the query.
 

@@ -6,9 +6,17 @@ from keras import ops
 from keras_attn_zoo.layers.common.checks import check_positive
 from keras_attn_zoo.layers.common.loops import first
 from keras_attn_zoo.layers.common.position_attention import PositionAttention, check_length
+from keras_attn_zoo.layers.registry import attention
 
 
-@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+@attention(
+    "random_synthesizer",
+    source="Zeng §3 (Syn-R)",
+    places=("encoder", "decoder"),
+    year=2020,
+    arguments=lambda sizes: {**sizes.heads, "max_length": sizes.max_length},
+    cost=("1", "I²·d", "I·d", "I·d values"),
+)
 class RandomSynthesizerAttention(PositionAttention):
     """Self-attention whose energies are trained as they are, without a look at the tokens.
 

@@ -6,6 +6,7 @@ from keras import ops
 from keras_attn_zoo.layers.common.checks import check_positive
 from keras_attn_zoo.layers.common.loops import first
 from keras_attn_zoo.layers.common.position_attention import PositionAttention, check_length
+from keras_attn_zoo.layers.registry import attention
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -142,7 +143,14 @@ class RecurrentTransition(keras.layers.Layer):
         return {**super().get_config(), "normalize": self.normalize, "residual": self.residual}
 
 
-@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+@attention(
+    "recurrent",
+    source="Zeng 3-4 (RAN)",
+    places=("encoder", "decoder"),
+    year=2021,
+    arguments=lambda sizes: {**sizes.heads, "max_length": sizes.max_length, "causal": sizes.place == "decoder"},
+    cost=("1", "I²·d + I³·N once a batch", "I·d", "I·d values"),
+)
 class RecurrentAttention(PositionAttention):
     """Self-attention with learned matrices that are refined from layer to layer (RAN).
 

@@ -1,25 +1,14 @@
-"""The list of mechanisms: a flat table of names, each with its layer, paper and place."""
+"""Every mechanism by name: the decorator that registers one where it is written, and the layer made from a name."""
 
 import dataclasses
+import re
+from collections.abc import Callable
+from typing import NamedTuple
 
 import keras
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.layers.accumulated_weight_attention import AccumulatedWeightAttention
-from keras_attn_zoo.layers.average_attention import AverageAttention
-from keras_attn_zoo.layers.bahdanau_attention import BahdanauAttention
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
-from keras_attn_zoo.layers.energy_accumulation_attention import EnergyAccumulationAttention
-from keras_attn_zoo.layers.expanded_key_value_attention import ExpandedKeyValueAttention
-from keras_attn_zoo.layers.gaussian_attention import GaussianAttention
-from keras_attn_zoo.layers.luong_attention import LuongAttention
-from keras_attn_zoo.layers.multi_head_attention import MultiHeadAttention
-from keras_attn_zoo.layers.previous_context_attention import PreviousContextAttention
-from keras_attn_zoo.layers.previous_weight_attention import PreviousWeightAttention
-from keras_attn_zoo.layers.random_synthesizer_attention import RandomSynthesizerAttention
-from keras_attn_zoo.layers.recurrent_attention import RecurrentAttention
-from keras_attn_zoo.layers.uniform_attention import UniformAttention
-from keras_attn_zoo.layers.weight_subtraction_attention import WeightSubtractionAttention
 
 PLACES = ("encoder", "decoder", "cross")
 
@@ -53,77 +42,115 @@ class Sizes:
         return {"num_heads": self.num_heads, "key_dim": self.width // self.num_heads, "dropout": self.dropout}
 
 
+class Cost(NamedTuple):
+    """What a mechanism costs beyond its projections, in the symbols of `docs/layers.md`.
+
+    Attributes:
+        sequential: operations that must wait for one another over the target positions.
+        training: operations of a call.
+        step: operations of one position of a search.
+        state: what a search carries from position to position.
+    """
+
+    sequential: str
+    training: str
+    step: str
+    state: str
+
+
 @dataclasses.dataclass(frozen=True)
 class AttentionEntry:
-    """One mechanism by name.
+    """One mechanism by name; see `attention`.
 
     Attributes:
         layer: the class.
         arguments: function of `Sizes` to the constructor's arguments.
         source: papers, each with the numbers of its equations, or after § of its sections.
         places: where it stands: "encoder", "decoder" (self-attention), "cross".
+        year: when it was published, by whomever.
+        cost: a `Cost`, or None where nobody has counted.
     """
 
     layer: type[AttentionLayer]
-    arguments: callable
+    arguments: Callable[[Sizes], dict]
     source: str
     places: tuple[str, ...]
+    year: int
+    cost: Cost | None = None
 
 
-def _heads(layer, source, *places, **arguments):
-    """An entry of a mechanism with heads, and fixed arguments besides."""
-    return AttentionEntry(layer, lambda sizes: {**sizes.heads, **arguments}, source, places)
+# By year, then by source; the names of one class stay together, in the order in which they are written.
+ATTENTIONS: dict[str, AttentionEntry] = {}
 
 
-ATTENTIONS = {
-    "bahdanau": AttentionEntry(
-        BahdanauAttention, lambda sizes: {"units": sizes.width}, "Hiemsch 1-3, Dang §2.3", ("cross",)
-    ),
-    "bahdanau_feedback": AttentionEntry(
-        BahdanauAttention, lambda sizes: {"units": sizes.width, "attention_feedback": True}, "Bahar §6", ("cross",)
-    ),
-    "luong_dot": AttentionEntry(LuongAttention, lambda sizes: {"score": "dot"}, "Dang §2.4", ("cross",)),
-    "luong_general": AttentionEntry(LuongAttention, lambda sizes: {"score": "general"}, "Dang §2.4", ("cross",)),
-    "luong_concat": AttentionEntry(
-        LuongAttention, lambda sizes: {"score": "concat", "units": sizes.width}, "Dang §2.4", ("cross",)
-    ),
-    "uniform": AttentionEntry(UniformAttention, lambda sizes: {}, "Hiemsch §4", ("cross",)),
-    "multi_head": _heads(MultiHeadAttention, "Zeng 1-2, Dang §2.7", *PLACES),
-    "average": AttentionEntry(AverageAttention, lambda sizes: {}, "Dang §2.8, after Zhang et al.", ("decoder",)),
-    "average_without_ffn": AttentionEntry(
-        AverageAttention, lambda sizes: {"use_ffn": False}, "Dang §2.9 (its toolkit's form)", ("decoder",)
-    ),
-    "average_without_gate": AttentionEntry(
-        AverageAttention, lambda sizes: {"use_gate": False}, "Dang §2.8 (its formula)", ("decoder",)
-    ),
-    "random_synthesizer": AttentionEntry(
-        RandomSynthesizerAttention,
-        lambda sizes: {**sizes.heads, "max_length": sizes.max_length},
-        "Zeng §3 (Syn-R)",
-        ("encoder", "decoder"),
-    ),
-    "gaussian": AttentionEntry(
-        GaussianAttention,
-        lambda sizes: {**sizes.heads, "offsets": (-1, 0) if sizes.place == "decoder" else (-1, 1)},
-        "Zeng §3.1 (HC-SA)",
-        ("encoder", "decoder"),
-    ),
-    "recurrent": AttentionEntry(
-        RecurrentAttention,
-        lambda sizes: {**sizes.heads, "max_length": sizes.max_length, "causal": sizes.place == "decoder"},
-        "Zeng 3-4 (RAN)",
-        ("encoder", "decoder"),
-    ),
-    "previous_context": _heads(PreviousContextAttention, "Rosendahl 2", "cross"),
-    "previous_weight": _heads(PreviousWeightAttention, "Rosendahl 3", "cross"),
-    "accumulated_weight": _heads(AccumulatedWeightAttention, "Rosendahl 4", "cross"),
-    "expanded_key_value_1": _heads(ExpandedKeyValueAttention, "Rosendahl 5", "cross", variant=1),
-    "expanded_key_value_2": _heads(ExpandedKeyValueAttention, "Rosendahl 6", "cross", variant=2),
-    "expanded_key_value_3": _heads(ExpandedKeyValueAttention, "Rosendahl 7", "cross", variant=3),
-    "expanded_key_value_4": _heads(ExpandedKeyValueAttention, "Rosendahl 8", "cross", variant=4),
-    "energy_accumulation": _heads(EnergyAccumulationAttention, "Rosendahl 9", "cross"),
-    "weight_subtraction": _heads(WeightSubtractionAttention, "Rosendahl 10", "cross"),
-}
+def attention(name, *, source, places, year, arguments=None, cost=None):
+    """Register the attention layer below under a name, and its class with Keras.
+
+    Everything that lists mechanisms reads the registry: `get_attention`, the public names of
+    `keras_attn_zoo.layers`, the tests, the tables and pictures of the documentation. A class with several
+    names has one decorator for each.
+
+    Args:
+        name: what `get_attention` and `--set cross_attention=NAME` take.
+        source: papers, each with the numbers of its equations, or after § of its sections.
+        places: where it stands, of `PLACES`: "encoder", "decoder" (self-attention), "cross".
+        year: when it was published, by whomever.
+        arguments: function of `Sizes` to the constructor's arguments; by default it takes none.
+        cost: the four strings of a `Cost`.
+
+    Raises:
+        ValueError: something that is no `AttentionLayer`, an unknown place, a name that another class has.
+
+    Example:
+        >>> @attention("mine", source="Nobody 2026", places=("cross",), year=2026)
+        ... class MyAttention(AttentionLayer):
+        ...     '''Attention of my own.'''
+        >>> ATTENTIONS.pop("mine").layer is MyAttention
+        True
+    """
+    places = tuple(places)
+
+    def register(layer):
+        if not (isinstance(layer, type) and issubclass(layer, AttentionLayer)):
+            raise ValueError(f"The attention {name!r} must be a subclass of AttentionLayer. Received: {layer!r}.")
+        if not places or not set(places) <= set(PLACES):
+            raise ValueError(f"The attention {name!r}: choose places from {', '.join(PLACES)}. Received: {places!r}.")
+        taken = ATTENTIONS.get(name)
+        # A cell of a notebook that runs again defines the same class anew.
+        if taken is not None and _identity(taken.layer) != _identity(layer):
+            raise ValueError(
+                f"The attention {name!r} of {layer.__name__} has the name of {taken.layer.__name__}; take another."
+            )
+        keras.saving.register_keras_serializable(package=layer.__module__.partition(".")[0])(layer)
+        entry = AttentionEntry(layer, arguments or _no_arguments, source, places, year, cost and Cost(*cost))
+        # The decorators of a class run from the last to the first.
+        _order({name: entry, **{key: one for key, one in ATTENTIONS.items() if key != name}})
+        return layer
+
+    return register
+
+
+def _identity(layer):
+    return layer.__module__, layer.__qualname__
+
+
+def _no_arguments(sizes):
+    return {}
+
+
+def _order(entries):
+    """Put entries into `ATTENTIONS`, in order: that of a class is its first entry's."""
+
+    def published(entry):
+        numbers = [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", entry.source)]
+        return entry.year, numbers
+
+    first = {}
+    for entry in entries.values():
+        key = published(entry), entry.layer.__name__
+        first[entry.layer] = min(first.get(entry.layer, key), key)
+    ATTENTIONS.clear()
+    ATTENTIONS.update(sorted(entries.items(), key=lambda item: first[item[1].layer]))
 
 
 def get_attention(identifier, width, num_heads=8, max_length=256, place="cross", dropout=0.0, **kwargs):

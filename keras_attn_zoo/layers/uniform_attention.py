@@ -1,12 +1,18 @@
 """Uniform attention: every real source token weighs the same."""
 
-import keras
 from keras import ops
 
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.registry import attention
 
 
-@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+@attention(
+    "uniform",
+    source="Hiemsch §4",
+    places=("cross",),
+    year=2023,
+    cost=("1", "I·J·d", "J·d", "none"),
+)
 class UniformAttention(AttentionLayer):
     """Attention with fixed, equal weights: the ablation that shows what learned weights are worth.
 

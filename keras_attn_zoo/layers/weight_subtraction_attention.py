@@ -2,12 +2,18 @@
 
 import numbers
 
-import keras
-
 from keras_attn_zoo.layers.common.recurrent_cross_attention import RecurrentCrossAttention
+from keras_attn_zoo.layers.registry import attention
 
 
-@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+@attention(
+    "weight_subtraction",
+    source="Rosendahl 10",
+    places=("cross",),
+    year=2021,
+    arguments=lambda sizes: sizes.heads,
+    cost=("I", "I·J·d", "J·d", "N·J weights"),
+)
 class WeightSubtractionAttention(RecurrentCrossAttention):
     """Multi-head cross-attention whose energies fall with the weights so far: coverage without a parameter.
 

@@ -1,6 +1,6 @@
 """The laws that every attention layer of the registry keeps, under every backend and both policies.
 
-A mechanism joins by standing in the registry and giving one NumPy reference in `references.py`.
+A mechanism joins by its decorator and a file of its own in `references/`.
 """
 
 import importlib.util

@@ -15,7 +15,8 @@ from keras_attn_zoo.layers import (
 )
 from tests.layers.calls import compiled, of_unknown_sizes, to_numpy
 from tests.layers.cases import numbers, weights_of
-from tests.layers.references import refined, softmax
+from tests.layers.equations import softmax
+from tests.layers.references.recurrent_attention import refined
 from tests.weights import fill_weights
 
 X = numbers("x", 2, 5, 6)

@@ -13,7 +13,7 @@ from keras_attn_zoo.layers import (
 )
 from tests.layers.calls import compiled
 from tests.layers.cases import numbers, weights_of
-from tests.layers.references import energy_accumulation
+from tests.layers.references.energy_accumulation_attention import energy_accumulation
 from tests.weights import fill_weights
 
 SIZES = {"num_heads": 2, "key_dim": 3}

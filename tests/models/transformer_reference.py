@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from tests.layers.references import REFERENCES, by_position, refined
+from tests.layers.equations import by_position
+from tests.layers.references import REFERENCES
+from tests.layers.references.recurrent_attention import refined
 from tests.models.reference_mixture import log_lexicon, log_mixture
 
 DEFAULTS = {

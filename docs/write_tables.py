@@ -1,0 +1,106 @@
+"""Write what is derived from the registry of mechanisms: the tables of README and docs, and the stub of `layers`.
+
+python docs/write_tables.py
+"""
+
+import inspect
+import itertools
+import re
+from pathlib import Path
+
+from keras_attn_zoo import layers
+from keras_attn_zoo.files import write_text
+from keras_attn_zoo.layers import ATTENTIONS, AttentionLayer
+from keras_attn_zoo.layers.common.headed_attention import HeadedAttention
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", ROOT / "docs" / "layers.md", ROOT / "docs" / "builder.md"]
+STUB = ROOT / "keras_attn_zoo" / "layers" / "__init__.pyi"
+
+
+def joined(sources):
+    """Sources as one, none of them twice, a paper that follows itself named once."""
+    papers = itertools.groupby(dict.fromkeys(", ".join(sources).split(", ")), lambda source: source.split(" ")[0])
+    return ", ".join(
+        ", ".join([first, *(source.removeprefix(f"{paper} ") for source in more)]) for paper, (first, *more) in papers
+    )
+
+
+def mechanisms():
+    """Every layer of the registry with its entries by name, in the order of the registry."""
+    for layer, names in itertools.groupby(ATTENTIONS, lambda name: ATTENTIONS[name].layer):
+        yield layer, {name: ATTENTIONS[name] for name in names}
+
+
+def papers():
+    """The table of README.md."""
+    yield ["layer", "mechanism", "paper"]
+    for layer, entries in mechanisms():
+        summary = inspect.getdoc(layer).splitlines()[0].removesuffix(".")
+        yield [f"`{layer.__name__}`", summary, joined(entry.source for entry in entries.values())]
+
+
+def cost():
+    """The table of layers.md: a row for the names of a layer that cost the same."""
+    yield ["layer", "name", "source", "sequential", "training", "step", "state"]
+    for layer, entries in mechanisms():
+        alike = itertools.groupby(entries, lambda name, entries=entries: (entries[name].year, entries[name].cost))
+        for (year, spent), names in alike:
+            names = list(names)
+            source = joined(entries[name].source for name in names)
+            shown = ", ".join(f"`{name}`" for name in names)
+            yield [f"`{layer.__name__}`", shown, f"{year}; {source}", *(spent or ["–"] * 4)]
+
+
+def arguments():
+    """The table of builder.md: constructors, less what every layer takes."""
+    yield ["layer", "arguments"]
+    for layer, _ in mechanisms():
+        headed = issubclass(layer, HeadedAttention)
+        base = HeadedAttention if headed else AttentionLayer
+        own = {} if not headed else dict.fromkeys(parameters(HeadedAttention))
+        for one in layer.__mro__[: layer.__mro__.index(base)]:
+            own |= {name: x for name, x in parameters(one).items() if name not in own}
+        shown = [
+            f"`{name}`" if x.default is x.empty else f"`{name}={x.default!r}`".replace("'", '"')
+            for name, x in own.items()
+            if x is not None
+        ]
+        yield [f"`{layer.__name__}`", ", ".join([*["those of Keras' layer"] * headed, *shown]) or "none"]
+
+
+def parameters(layer):
+    """What the constructor of a class itself takes by name, apart from what it passes on."""
+    found = inspect.signature(vars(layer)["__init__"]).parameters if "__init__" in vars(layer) else {}
+    return {name: x for name, x in found.items() if name != "self" and x.kind is x.POSITIONAL_OR_KEYWORD}
+
+
+TABLES = {"papers": papers, "cost": cost, "arguments": arguments}
+
+
+def with_tables(text):
+    """Return a page with a table after each `<!-- mechanisms: TABLE -->`, up to the `<!-- end -->`."""
+
+    def table(found):
+        rows = [f"| {' | '.join(row)} |" for row in TABLES[found["table"]]()]
+        rows.insert(1, re.sub(r"[^|]+", "---", rows[0]))
+        return "\n".join([found["head"], "", *rows, "", "<!-- end -->"])
+
+    return re.sub(r"(?P<head><!-- mechanisms: (?P<table>\w+) -->).*?<!-- end -->", table, text, flags=re.DOTALL)
+
+
+def stub():
+    """Return what `keras_attn_zoo.layers` exports, for editors and type checkers, which run no code."""
+    of_module = {}
+    for name in layers.__all__:
+        module = getattr(getattr(layers, name), "__module__", "keras_attn_zoo.layers.registry")
+        of_module.setdefault(module, []).append(name)
+    imports = [f"from {module} import {', '.join(names)}" for module, names in sorted(of_module.items())]
+    exported = [f'    "{name}",' for name in layers.__all__]
+    return "\n".join(["# Written by docs/write_tables.py.", "", *imports, "", "__all__ = [", *exported, "]", ""])
+
+
+if __name__ == "__main__":
+    for page in PAGES:
+        write_text(page, with_tables(page.read_text(encoding="utf-8")))
+    write_text(STUB, stub())

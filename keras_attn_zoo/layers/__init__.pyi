@@ -1,0 +1,43 @@
+# Written by docs/write_tables.py.
+
+from keras_attn_zoo.layers.accumulated_weight_attention import AccumulatedWeightAttention
+from keras_attn_zoo.layers.average_attention import AverageAttention
+from keras_attn_zoo.layers.bahdanau_attention import BahdanauAttention
+from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.energy_accumulation_attention import EnergyAccumulationAttention
+from keras_attn_zoo.layers.expanded_key_value_attention import ExpandedKeyValueAttention
+from keras_attn_zoo.layers.gaussian_attention import GaussianAttention
+from keras_attn_zoo.layers.latent_alignment_head import LatentAlignmentHead
+from keras_attn_zoo.layers.luong_attention import LuongAttention
+from keras_attn_zoo.layers.multi_head_attention import MultiHeadAttention
+from keras_attn_zoo.layers.previous_context_attention import PreviousContextAttention
+from keras_attn_zoo.layers.previous_weight_attention import PreviousWeightAttention
+from keras_attn_zoo.layers.random_synthesizer_attention import RandomSynthesizerAttention
+from keras_attn_zoo.layers.recurrent_attention import InitialAttention, RecurrentAttention, RecurrentTransition
+from keras_attn_zoo.layers.registry import ATTENTIONS, attention, get_attention
+from keras_attn_zoo.layers.uniform_attention import UniformAttention
+from keras_attn_zoo.layers.weight_subtraction_attention import WeightSubtractionAttention
+
+__all__ = [
+    "ATTENTIONS",
+    "AccumulatedWeightAttention",
+    "AttentionLayer",
+    "AverageAttention",
+    "BahdanauAttention",
+    "EnergyAccumulationAttention",
+    "ExpandedKeyValueAttention",
+    "GaussianAttention",
+    "InitialAttention",
+    "LatentAlignmentHead",
+    "LuongAttention",
+    "MultiHeadAttention",
+    "PreviousContextAttention",
+    "PreviousWeightAttention",
+    "RandomSynthesizerAttention",
+    "RecurrentAttention",
+    "RecurrentTransition",
+    "UniformAttention",
+    "WeightSubtractionAttention",
+    "attention",
+    "get_attention",
+]

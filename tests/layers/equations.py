@@ -1,0 +1,131 @@
+"""What the references share: attention in NumPy and float64, position by position, in one head and in several.
+
+A reference sees one sentence: query `(target, query_dim)`, key `(source, key_dim)`, value `(source, value_dim)`,
+a mask `(heads, target, source)`, true where a position may be attended, and `real` `(source,)`, false at padding. In
+self-attention the query is key and value. It returns the context and the scores `(heads, target, source)`.
+"""
+
+import dataclasses
+import functools
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Reference:
+    """A mechanism's equation, and sizes that suit it: prime and, where it allows that, all different.
+
+    Attributes:
+        attend: function of weights by name, query, key, value, mask and `real` to context and scores.
+        query_dim, key_dim, value_dim: widths of the inputs.
+        width, num_heads, max_length: what the registry entry is sized with.
+        context_dim: width of the context; None for that of the value.
+        share: whether the scores leave a share to what is no source position.
+        without_gradient: weights that shift all energies of a row alike, which softmax does not see.
+        picture: what makes the mechanism visible in `docs/layers.md`: arguments of the layer, and weights by name.
+    """
+
+    attend: callable
+    query_dim: int = 7
+    key_dim: int = 11
+    value_dim: int = 13
+    width: int = 5
+    num_heads: int = 1
+    max_length: int = 7
+    context_dim: int | None = None
+    share: bool = False
+    without_gradient: tuple = ()
+    picture: tuple = ({}, {})
+
+
+def softmax(energies, mask):
+    """Softmax over the positions where the mask is true; 0 at the others."""
+    real = [j for j in range(len(energies)) if mask[j]]
+    weights = np.zeros(len(energies))
+    for j in real:
+        weights[j] = 1 / sum(np.exp(energies[k] - energies[j]) for k in real)
+    return weights
+
+
+def single_head(energy, value, mask):
+    """Context and scores of `energy(i, j, past)`, where `past` holds the scores of the positions before i."""
+    _, target, source = mask.shape
+    context, scores = np.zeros((target, value.shape[1])), np.zeros((1, target, source))
+    for i in range(target):
+        energies = [energy(i, j, scores[0, :i]) for j in range(source)]
+        scores[0, i] = softmax(energies, mask[0, i])
+        for j in range(source):
+            context[i] += scores[0, i, j] * value[j]
+    return context, scores
+
+
+# Attention in heads.
+
+
+def project(weights, part, x, n):
+    """W^n x + b^n."""
+    return x @ weights[f"{part}/kernel"][:, n] + weights[f"{part}/bias"][n]
+
+
+def merge(weights, heads, mask):
+    """Σ_n O^n c^n + b of every position; 0 where it has nothing to attend."""
+    W, b = weights["attention_output/kernel"], weights["attention_output/bias"]
+    merged = np.zeros((len(heads), len(b)))
+    for i, contexts in enumerate(heads):
+        if mask[:, i].any():
+            merged[i] = sum(c @ W[n] for n, c in enumerate(contexts)) + b
+    return merged
+
+
+@dataclasses.dataclass
+class Past:
+    """What the positions before have left: scores and energies by head and position, contexts by position and head."""
+
+    scores: np.ndarray
+    energies: np.ndarray
+    contexts: np.ndarray
+
+
+def headed(energies, weights, value, mask):
+    """Context and scores of `energies(i, n, past)`, a list over the source, for the head n at position i."""
+    heads, target, source = mask.shape
+    value_dim = weights["value/kernel"].shape[2]
+    past = Past(np.zeros(mask.shape), np.zeros(mask.shape), np.zeros((target, heads, value_dim)))
+    for i in range(target):
+        for n in range(heads):
+            past.energies[n, i] = energies(i, n, past)
+            past.scores[n, i] = softmax(past.energies[n, i], mask[n, i])
+            for j in range(source):
+                past.contexts[i, n] += past.scores[n, i, j] * project(weights, "value", value[j], n)
+    return merge(weights, past.contexts, mask), past.scores
+
+
+def dot_product(weights, query, key, value, mask, real, change=None, after=None):
+    """Scaled dot products; `change(i, n, j, past)` is added to the query, `after(i, n, energies, past)` has the end."""
+    d_k = weights["query/kernel"].shape[2]
+
+    def energies(i, n, past):
+        found = []
+        for j in range(len(key)):
+            q = project(weights, "query", query[i], n)
+            if change is not None:
+                q = q + change(i, n, j, past)
+            found.append(q @ project(weights, "key", key[j], n) / np.sqrt(d_k))
+        return found if after is None else after(i, n, found, past)
+
+    return headed(energies, weights, value, mask)
+
+
+def by_position(energy):
+    """The reference of `energy(weights, i, j, n)`, which no token has a say in."""
+
+    def attend(weights, query, key, value, mask, real):
+        def energies(i, n, past):
+            return [energy(weights, i, j, n) for j in range(mask.shape[2])]
+
+        return headed(energies, weights, value, mask)
+
+    return attend
+
+
+HEADED = functools.partial(Reference, width=6, num_heads=2, context_dim=7)
