@@ -1,9 +1,10 @@
 """Draw the weights of every attention layer on one toy sentence: `layers-cross.png` and `layers-self.png`.
 
 Nothing is trained. Each word is a unit vector, each position another; a target word asks for the source word that it
-translates and, less so, for its own position. What a mechanism adds to that is set by hand.
+translates and, less so, for its own position. What a mechanism adds to that is set by hand, in the `picture` of its
+reference.
 
-  KERAS_BACKEND=jax python docs/draw_layers.py
+  KERAS_BACKEND=jax python -m docs.draw_layers
 """
 
 from pathlib import Path
@@ -13,24 +14,12 @@ from keras import ops
 
 from keras_attn_zoo.analysis.pictures import plot_attentions
 from keras_attn_zoo.layers import ATTENTIONS, get_attention
+from tests.layers.references import REFERENCES
 
 SOURCE = ["die", "Bäuerin", "füttert", "die", "Gänse"]
 TARGET = ["the", "farmer", "feeds", "the", "geese"]
 WIDTH = 16
 EYE = np.eye(WIDTH)
-
-# What the equation of a mechanism adds, large enough to be seen: arguments of the layer, and weights by name.
-SETTINGS = {
-    "bahdanau_feedback": ({}, {"feedback_kernel": 0.1}),
-    "previous_context": ({}, {"context_kernel": 4.0 * EYE}),
-    "previous_weight": ({}, {"weight_kernel": 8.0}),
-    "accumulated_weight": ({}, {"weight_kernel": -8.0}),
-    "energy_accumulation": ({"window": 1}, {}),
-    "weight_subtraction": ({"subtraction": 10.0}, {}),
-    "expanded_key_value_2": ({}, {"context_key_kernel": 0.4}),
-    "expanded_key_value_3": ({}, {"context_key_kernel": 0.4}),
-    "expanded_key_value_4": ({}, {"context_key_kernel": 0.4}),
-}
 
 
 def sentences():
@@ -43,19 +32,16 @@ def sentences():
 
 def by_hand(name):
     """Weights by name that make a match the highest energy, and what the mechanism adds."""
-    if name in ("bahdanau", "bahdanau_feedback", "luong_concat"):
-        common = {"query_kernel": 2 / 3 * EYE, "key_kernel": 2 * EYE, "energy_kernel": -3.0}
-    else:
-        maps = {f"{part}/kernel": EYE[:, None] for part in ("key", "value")}
-        maps |= {"query/kernel": np.sqrt(WIDTH) * EYE[:, None], "attention_output/kernel": EYE[None]}
-        common = {"kernel": EYE, **maps}
-    return {**common, **SETTINGS.get(name, ({}, {}))[1]}
+    maps = {f"{part}/kernel": EYE[:, None] for part in ("key", "value")}
+    maps |= {"query/kernel": np.sqrt(WIDTH) * EYE[:, None], "attention_output/kernel": EYE[None]}
+    additive = {"query_kernel": 2 / 3 * EYE, "key_kernel": 2 * EYE, "energy_kernel": -3.0}
+    return {"kernel": EYE, **maps, **additive, **REFERENCES[name].picture[1]}
 
 
 def weights_of(name, place):
     """Scores of one layer, `(target, source)`."""
     query, value = sentences()
-    arguments = SETTINGS.get(name, ({}, {}))[0]
+    arguments = REFERENCES[name].picture[0]
     layer = get_attention(name, WIDTH, num_heads=1, max_length=len(SOURCE), place=place, **arguments)
     inputs = (query, value) if place == "cross" else (query,)
     layer.build(*(x.shape for x in inputs))

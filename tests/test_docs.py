@@ -4,6 +4,7 @@ import argparse
 import ast
 import importlib.util
 import re
+import runpy
 import shlex
 from pathlib import Path
 
@@ -14,7 +15,6 @@ from keras_attn_zoo.cli import build_parser
 from keras_attn_zoo.experiments import recipe
 from keras_attn_zoo.experiments.settings import parse_settings
 from keras_attn_zoo.experiments.systems import SYSTEMS
-from keras_attn_zoo.layers import ATTENTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "keras_attn_zoo"
@@ -81,11 +81,14 @@ def test_links_lead_somewhere(page):
         assert not target or (page.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/layers.md", "docs/builder.md"])
-def test_every_layer_has_a_row(page):
-    rows = re.findall(r"^\|.*$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
-    listed = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
-    assert {entry.layer.__name__ for entry in ATTENTIONS.values()} - listed == set()
+def test_what_is_derived_from_the_registry_is_up_to_date():
+    tables = runpy.run_path(str(ROOT / "docs" / "write_tables.py"))
+    again = "stale: run `python docs/write_tables.py`"
+    for page in tables["PAGES"]:
+        text = page.read_text(encoding="utf-8")
+        assert "<!-- mechanisms: " in text, page
+        assert text == tables["with_tables"](text), f"{page.name} is {again}"
+    assert tables["STUB"].read_text(encoding="utf-8") == tables["stub"](), f"{tables['STUB'].name} is {again}"
 
 
 def commands(text):

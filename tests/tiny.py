@@ -11,6 +11,7 @@ import numpy as np
 
 from keras_attn_zoo.data.subwords import train_subwords
 from keras_attn_zoo.decoding import BeamSearch
+from keras_attn_zoo.layers import ATTENTIONS
 from keras_attn_zoo.models import (
     RNNBackbone,
     TransformerBackbone,
@@ -142,8 +143,8 @@ def hypotheses(task, texts):
     return [[[found.text, found.score, found.log_prob] for found in best] for best in task.translate(texts, n_best=2)]
 
 
-# Three layers of different mechanisms each: every mechanism of a decoder stands in one of these.
-EVERY_MECHANISM = {
+# Three layers of different mechanisms each.
+MIXED = {
     "recurrent": {
         "encoder_attention": "recurrent",
         "decoder_attention": ["average", "gaussian", "recurrent"],
@@ -170,6 +171,21 @@ EVERY_MECHANISM = {
         "tie_embeddings": "target",
     },
     "latent": {"decoder_attention": "gaussian", "output": "latent", "attention_layer": "all"},
+}
+
+
+def _others(place):
+    """Names of the registry that stand nowhere in `MIXED`, three at a time."""
+    used = {name for one in MIXED.values() for name in np.ravel(one.get(f"{place}_attention", "multi_head"))}
+    names = [name for name, entry in ATTENTIONS.items() if place in entry.places and name not in used]
+    return [(3 * names[at : at + 3])[:3] for at in range(0, len(names), 3)]
+
+
+# Every mechanism of a decoder stands in one of these.
+EVERY_MECHANISM = MIXED | {
+    f"other_{place}_{number}": {f"{place}_attention": names}
+    for place in ("decoder", "cross")
+    for number, names in enumerate(_others(place))
 }
 
 
