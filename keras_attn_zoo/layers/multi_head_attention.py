@@ -37,8 +37,8 @@ class MultiHeadAttention(HeadedAttention):
         use_bias: whether the four projections have biases.
         output_shape: width of the context, an integer or a tuple of one; by default that of the query.
         attention_axes, sliding_window, flash_attention, use_gate: as in Keras where they change nothing, else refused.
-        kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer,
-        kernel_constraint, bias_constraint, seed: as in Keras.
+        kernel_initializer, bias_initializer: as in Keras.
+        kernel_regularizer, bias_regularizer, kernel_constraint, bias_constraint, seed: as in Keras.
 
     Shapes: see `AttentionLayer`; the context is as wide as `output_shape` says.
 

@@ -1,0 +1,88 @@
+"""Settings of the documentation: the guide of this folder, and a reference made from the docstrings.
+
+sphinx-build -W docs docs/_build
+"""
+
+import os
+import re
+
+os.environ.setdefault("KERAS_BACKEND", "jax")
+
+from sphinx.util import inspect
+from sphinx.util.inspect import stringify_signature
+
+import keras_attn_zoo
+
+project = "keras-attn-zoo"
+author = "the keras-attn-zoo contributors"
+copyright = f"{author}, Apache License 2.0"
+release = version = keras_attn_zoo.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_title = f"{project} {release}"
+# A single backtick in a docstring is code, and a link where it names something of the reference.
+default_role = "py:obj"
+# Dashes and quotes are those of commands.
+smartquotes = False
+myst_heading_anchors = 3
+
+autodoc_default_options = {
+    "members": True,
+    "show-inheritance": True,
+    # What Keras asks of every layer.
+    "exclude-members": "build, compute_mask, compute_output_shape, compute_output_spec, get_config, quantize",
+}
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+# What Keras and KerasHub say of the methods that they define stands in their own reference.
+autodoc_inherit_docstrings = False
+napoleon_numpy_docstring = False
+napoleon_use_rtype = False
+
+# Parts of a docstring that are a paragraph rather than a section that napoleon knows.
+LABELS = ("Args", "Differences", "Inputs", "Masking", "Outputs", "Shapes", "Source", "State", "Symbols", "Training")
+LABEL = re.compile(rf"((?:{'|'.join(LABELS)})[\w ,]*): (?=\S)")
+CODE = re.compile(r"(`[^`]*`)(?=(\w?))")
+
+
+def escaped(line):
+    """Escape what would be markup outside code, and part code from letters that follow it."""
+    text, *rest = CODE.split(line)
+    result = [text]
+    for code, letter, text in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
+        result += [code, "\\ " if letter else "", text]
+    return "".join(part if part.startswith("`") else re.sub(r"(?<!\\)([|*])", r"\\\1", part) for part in result)
+
+
+def format_docstring(app, what, name, obj, options, lines):
+    """Set equations, which stand indented between paragraphs, as they are, and the labels of paragraphs in bold."""
+    before, literal, result = "", False, []
+    for line in lines:
+        indented = line.startswith(" ")
+        if indented and not literal and result and not result[-1].strip() and not before.startswith((" ", "- ")):
+            result += [] if before.endswith("::") else ["::", ""]
+            literal = True
+        elif line.strip() and not indented:
+            literal = False
+        if not literal and not line.lstrip().startswith((">>>", "...")):
+            label = LABEL.match(line)
+            line = escaped(line[label.end() :] if label else line)
+            line = f"**{label[1]}:** {line}" if label else line
+        result.append(line)
+        before = line if line.strip() else before
+    lines[:] = result
+
+
+def show_constructor(app, what, name, obj, options, signature, returned):
+    """Show the arguments of `__init__`: Keras gives its classes a `__new__` that takes anything."""
+    if what == "class" and obj.__init__ is not object.__init__:
+        signature = stringify_signature(inspect.signature(obj.__init__, bound_method=True))
+    return signature, returned
+
+
+def setup(app):
+    """Have signatures shown, and docstrings formatted before napoleon reads them."""
+    app.connect("autodoc-process-signature", show_constructor)
+    app.connect("autodoc-process-docstring", format_docstring, priority=400)

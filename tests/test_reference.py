@@ -1,0 +1,40 @@
+"""The reference has every module that is public or that the guide imports from; it is built by Sphinx, not here."""
+
+import ast
+import re
+from pathlib import Path
+
+import keras
+import pytest
+
+import keras_attn_zoo
+
+pytestmark = pytest.mark.skipif(keras.config.backend() != "jax", reason="text alone")
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+LISTED = {
+    module
+    for page in sorted((DOCS / "api").glob("*.md"))
+    for module in re.findall(r"^\.\. automodule:: (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+}
+
+
+@pytest.mark.parametrize("name", keras_attn_zoo.__all__)
+def test_public_subpackages_have_a_page(name):
+    part = getattr(keras_attn_zoo, name)
+    assert not hasattr(part, "__path__") or (DOCS / "api" / f"{name}.md").exists()
+
+
+@pytest.mark.parametrize("page", ["../README.md", "builder.md", "reader.md", "researcher.md"])
+def test_what_the_guide_imports_is_in_the_reference(page):
+    snippets = re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    imports = [node for code in snippets for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ImportFrom)]
+    modules = {node.module for node in imports if node.module.startswith("keras_attn_zoo")}
+    assert modules <= LISTED
+
+
+def test_every_page_is_in_the_contents():
+    contents = (DOCS / "index.md").read_text(encoding="utf-8")
+    for page in [*DOCS.glob("*.md"), *DOCS.glob("api/*.md")]:
+        name = page.relative_to(DOCS).with_suffix("").as_posix()
+        assert name == "index" or re.search(rf"^{name}$", contents, re.MULTILINE), name
