@@ -27,7 +27,7 @@ class AccumulatedWeightAttention(PreviousWeightAttention):
     Args, shapes, masking, errors: see `MultiHeadAttention`; a `value` is needed.
     The weights that are added up are those before dropout.
 
-    State: `{"past": (batch, heads, source)}`, the sum of the weights so far.
+    State: `{"past": (batch, heads, 1, source)}`, the sum of the weights so far.
 
     Example:
         >>> layer = AccumulatedWeightAttention(num_heads=2, key_dim=4)
@@ -36,6 +36,6 @@ class AccumulatedWeightAttention(PreviousWeightAttention):
     Source: Rosendahl, equation 4.
     """
 
-    def remember(self, past, energies, scores, weights):
+    def remember(self, past, weights):
         """Add the weights of this position."""
-        return past + scores
+        return past + weights

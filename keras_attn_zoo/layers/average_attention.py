@@ -10,6 +10,7 @@ from keras_attn_zoo.layers.common.heads import fresh_initializer
 from keras_attn_zoo.layers.common.loops import cumulative_sum
 from keras_attn_zoo.layers.common.masks import combine_masks, without_padding
 from keras_attn_zoo.layers.common.products import Dense
+from keras_attn_zoo.layers.common.self_attention_steps import SelfAttentionSteps
 from keras_attn_zoo.layers.registry import attention
 
 
@@ -36,7 +37,7 @@ from keras_attn_zoo.layers.registry import attention
     arguments=lambda sizes: {"use_gate": False},
     cost=("1 (a cumulative sum)", "I·d", "d", "a sum of d, a count"),
 )
-class AverageAttention(AttentionLayer):
+class AverageAttention(SelfAttentionSteps, AttentionLayer):
     """Decoder self-attention with equal weights: a running mean, refined by a network and a gate.
 
     Use it in place of a decoder's self-attention. A step of search costs the

@@ -7,8 +7,6 @@ from keras_attn_zoo.layers.common.additive_energies import additive_energies, po
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_positive
 from keras_attn_zoo.layers.common.heads import fresh_initializer
-from keras_attn_zoo.layers.common.loops import scan
-from keras_attn_zoo.layers.common.masks import masked_softmax
 from keras_attn_zoo.layers.registry import attention
 
 
@@ -53,7 +51,7 @@ class BahdanauAttention(AttentionLayer):
     Shapes, masking, errors: see `AttentionLayer`. Without feedback the weights
     of a target position depend on its own query alone.
 
-    State: with feedback `{"accumulated": (batch, source)}`, else none.
+    State: with feedback `{"accumulated": (batch, 1, 1, source)}`, else none.
 
     Example:
         >>> layer = BahdanauAttention(units=8)
@@ -108,43 +106,29 @@ class BahdanauAttention(AttentionLayer):
             self._energy_vector(),
         )
 
+    def ahead(self, query, memory):
+        """The energies; with feedback, which these depend on, W s_{i-1} alone."""
+        if not self.attention_feedback:
+            return super().ahead(query, memory)
+        return ops.matmul(query, self.weight(self.query_kernel))[:, None]
+
     def initial_state(self, memory, batch_size=None):
-        """No weight has been given yet."""
-        if not self.attention_feedback:
-            return {}
-        return {"accumulated": ops.zeros(ops.shape(memory["mask"]), dtype="float32")}
+        """With feedback, no weight has been given yet."""
+        return {"accumulated": self.no_weights(memory)} if self.attention_feedback else {}
 
-    def step(self, query, memory, state):
-        """Attend from one target position; with feedback the state adds up the weights."""
+    def advance(self, at, memory, mask, state):
+        """With feedback, weights that see the sum of those before, and the next sum."""
         if not self.attention_feedback:
-            return super().step(query, memory, state)
-        query = ops.matmul(ops.cast(query, self.compute_dtype), self.weight(self.query_kernel))
-        state, scores = self._feedback_step(query, memory, memory["mask"], state)
-        return self.weigh(scores[:, None, None], memory)[:, 0], scores[:, None], state
-
-    def attend(self, query, memory, mask, training=None):
-        """Attend from all positions; with feedback one after the other, all projections before."""
-        if not self.attention_feedback:
-            return super().attend(query, memory, mask, training=training)
-        query = ops.matmul(ops.cast(query, self.compute_dtype), self.weight(self.query_kernel))
-        batch, target, source = ops.shape(query)[0], ops.shape(query)[1], ops.shape(memory["mask"])[1]
-        mask = ops.ones((1, 1, 1, 1), dtype="bool") if mask is None else mask
-        mask = ops.broadcast_to(mask, (batch, 1, target, source))[:, 0]
-        _, scores = scan(
-            lambda state, at: self._feedback_step(at[0], memory, at[1], state),
-            self.initial_state(memory),
-            (ops.transpose(query, (1, 0, 2)), ops.transpose(mask, (1, 0, 2))),
+            return super().advance(at, memory, mask, state)
+        energies = position_energies_with_feedback(
+            at[:, 0, 0],
+            memory["key"],
+            self._energy_vector(),
+            ops.cast(state["accumulated"][:, 0, 0], self.compute_dtype),
+            self.weight(self.feedback_kernel),
         )
-        scores = ops.transpose(scores, (1, 0, 2))[:, None]
-        return self.weigh(scores, memory), scores
-
-    def _feedback_step(self, query, memory, mask, state):
-        """Weights `(batch, source)` of one position, the query projected already."""
-        accumulated = ops.cast(state["accumulated"], self.compute_dtype)
-        feedback = self.weight(self.feedback_kernel)
-        energies = position_energies_with_feedback(query, memory["key"], self._energy_vector(), accumulated, feedback)
-        scores = masked_softmax(energies, mask)
-        return {"accumulated": state["accumulated"] + scores}, scores
+        weights = self.normalize(energies[:, None, None], mask)
+        return weights, {"accumulated": state["accumulated"] + weights}
 
     def get_config(self):
         """Return the arguments of the constructor."""

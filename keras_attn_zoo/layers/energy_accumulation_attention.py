@@ -4,8 +4,7 @@ import numbers
 
 from keras import ops
 
-from keras_attn_zoo.layers.common.masks import masked_softmax
-from keras_attn_zoo.layers.common.recurrent_cross_attention import RecurrentCrossAttention
+from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.registry import attention
 
 # No sentence is longer than such a window: a larger one is taken for a mistake.
@@ -22,7 +21,7 @@ _NOTHING = 2.0**-30
     arguments=lambda sizes: sizes.heads,
     cost=("log I", "I·J·d + (I·J² + J³)·N·log I", "J·d + J²·N", "N·J energies"),
 )
-class EnergyAccumulationAttention(RecurrentCrossAttention):
+class EnergyAccumulationAttention(DotProductAttention):
     """Multi-head cross-attention with energies mixed with those of the neighbourhood one position before.
 
     Use it as cross-attention of a Transformer's decoder, to encourage weights
@@ -49,7 +48,7 @@ class EnergyAccumulationAttention(RecurrentCrossAttention):
     to a window, which is always divided by 2k + 1. All other masks hold in the
     softmax alone.
 
-    State: `{"past": (batch, heads, source)}`, the previous energies.
+    State: `{"past": (batch, heads, 1, source)}`, the previous energies.
 
     Raises:
         ValueError: λ outside (0, 1]; k negative, no integer, or wider than any sentence.
@@ -73,29 +72,31 @@ class EnergyAccumulationAttention(RecurrentCrossAttention):
         self.mixing = float(mixing)
         self.window = int(window)
 
-    def recall(self, memory):
-        """The matrix P of every sentence, symmetric, 0 at padding, and λ, 0 at padding."""
+    def prepare(self, value=None, key=None, value_mask=None, max_length=None):
+        """Project keys and values, and make P, symmetric, and λ, both 0 at padding, once per sentence."""
+        memory = super().prepare(value, key=key, value_mask=value_mask)
         real = ops.cast(memory["mask"], "float32")
         positions = ops.arange(ops.shape(real)[1])
         band = ops.cast(ops.absolute(positions[:, None] - positions[None]) <= self.window, "float32")
         share = (1.0 - self.mixing) / (2 * self.window + 1)
         return {
+            **memory,
             "transition": (share * band * real[:, :, None] * real[:, None])[:, None],
-            "gain": (self.mixing * real)[:, None],
+            "gain": (self.mixing * real)[:, None, None],
         }
 
-    def recur(self, past, energies, memory):
-        """Mix in the energies of the position before."""
-        return memory["gain"] * energies + ops.matmul(past[:, :, None], memory["transition"])[:, :, 0]
+    def initial_state(self, memory, batch_size=None):
+        """There are no energies before the first."""
+        return {"past": self.no_weights(memory)}
 
-    def remember(self, past, energies, scores, weights):
-        """The energies of this position."""
-        return energies
+    def advance(self, at, memory, mask, state):
+        """Mix in the energies of the position before."""
+        energies = memory["gain"] * at + ops.matmul(state["past"], memory["transition"])
+        return self.normalize(energies, mask), {"past": energies}
 
     def attend(self, query, memory, mask, training=None):
-        """Attend from all target positions at once."""
-        energies = ops.cast(self.energies(ops.cast(query, self.compute_dtype), memory), "float32")
-        energies = memory["gain"][:, :, None] * energies
+        """Attend from all target positions at once, by the closed form."""
+        energies = memory["gain"] * self.ahead(ops.cast(query, self.compute_dtype), memory)
         target = ops.shape(energies)[2]
         power, reach = memory["transition"], 1
         while (not isinstance(query.shape[1], int) or reach < target) and (1 - self.mixing) ** reach > _NOTHING:
@@ -103,7 +104,7 @@ class EnergyAccumulationAttention(RecurrentCrossAttention):
             before = ops.pad(energies, ((0, 0), (0, 0), (reach, 0), (0, 0)))[:, :, :target]
             energies = energies + ops.matmul(before, power)
             power, reach = ops.matmul(power, power), 2 * reach
-        scores = masked_softmax(energies, mask)
+        scores = self.normalize(energies, mask)
         return self.weigh(scores, memory, mask, training), scores
 
     def get_config(self):

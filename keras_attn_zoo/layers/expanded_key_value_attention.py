@@ -3,10 +3,9 @@
 import keras
 from keras import ops
 
+from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.common.heads import fresh_initializer
 from keras_attn_zoo.layers.common.loops import scan
-from keras_attn_zoo.layers.common.masks import masked_softmax
-from keras_attn_zoo.layers.multi_head_attention import MultiHeadAttention
 from keras_attn_zoo.layers.registry import attention
 
 VARIANTS = (1, 2, 3, 4)
@@ -44,7 +43,7 @@ VARIANTS = (1, 2, 3, 4)
     arguments=lambda sizes: {**sizes.heads, "variant": 4},
     cost=("I", "I·J·d + I·d²/N", "J·d + d²/N", "2·d: one key, one value"),
 )
-class ExpandedKeyValueAttention(MultiHeadAttention):
+class ExpandedKeyValueAttention(DotProductAttention):
     """Multi-head cross-attention that may attend to its own previous context besides the source.
 
     Use it as cross-attention of a Transformer's decoder, to let a position take
@@ -92,7 +91,9 @@ class ExpandedKeyValueAttention(MultiHeadAttention):
     to W_k, W_v and O take part in variant 1 and 2, W_gk and W_gv have none.
     """
 
-    attends_to = "value"
+    # Its past is a context, which only exists once the weights of a position have met the values and, in variants 1
+    # and 2, the output projection: there are no weights to advance by alone. So `step` and `attend` are its own.
+    advance = None
 
     def __init__(self, num_heads, key_dim, value_dim=None, variant=1, **kwargs):
         super().__init__(num_heads, key_dim, value_dim, **kwargs)
@@ -235,7 +236,7 @@ class ExpandedKeyValueAttention(MultiHeadAttention):
         """What the source alone gives: scores, and by position query, context and log Σ_j exp ê_ij of every head."""
         query = self.query_dense(query) * self.key_dim**-0.5
         energies = ops.cast(ops.matmul(query, ops.transpose(memory["key"], (0, 1, 3, 2))), "float32")
-        scores = masked_softmax(energies, mask)
+        scores = self.normalize(energies, mask)
         if mask is None:
             mask = ops.ones((1, 1, 1, 1), dtype="bool")
         heads = ops.shape(energies)[:3]

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from keras import ops
 
-from keras_attn_zoo.layers.common.masks import masked_softmax
 from keras_attn_zoo.layers.common.position_attention import PositionAttention
 from keras_attn_zoo.layers.registry import attention
 
@@ -107,6 +106,8 @@ class GaussianAttention(PositionAttention):
 
     def initial_state(self, memory, batch_size=None):
         """Return an empty window."""
+        if "value" in memory:
+            return {}
         position = self.first_position(batch_size)
         return {
             "value": ops.zeros((batch_size, self.num_heads, self.window, self.value_dim), dtype=self.compute_dtype),
@@ -121,10 +122,10 @@ class GaussianAttention(PositionAttention):
         value = ops.concatenate([state["value"][:, :, 1:], value], axis=2)
         state = {"value": value, "position": state["position"] + 1}
         distance = ops.arange(1 - self.window, 1)
-        weights = masked_softmax(self._energies(distance), distance >= -index)
+        weights = self.normalize(self._energies(distance), distance >= -index)
         context = ops.matmul(ops.cast(weights, self.compute_dtype)[None, :, None], value)
         distance = memory["positions"] - index
-        scores = masked_softmax(self._energies(distance), distance <= 0)[None]
+        scores = self.normalize(self._energies(distance), distance <= 0)[None]
         scores = ops.broadcast_to(scores, (ops.shape(query)[0], *scores.shape[1:]))
         return self.within(self.merge(context, None)[:, 0], index, length), scores, state
 

@@ -2,9 +2,9 @@
 
 from keras import ops
 
-from keras_attn_zoo.layers.common.headed_attention import HeadedAttention
+from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.common.loops import write
-from keras_attn_zoo.layers.common.masks import masked_softmax
+from keras_attn_zoo.layers.common.self_attention_steps import SelfAttentionSteps
 from keras_attn_zoo.layers.registry import attention
 
 
@@ -16,7 +16,7 @@ from keras_attn_zoo.layers.registry import attention
     arguments=lambda sizes: sizes.heads,
     cost=("1", "I·J·d", "J·d", "none; as self-attention I·d keys and values"),
 )
-class MultiHeadAttention(HeadedAttention):
+class MultiHeadAttention(SelfAttentionSteps, DotProductAttention):
     """Scaled dot-product attention in several heads: the baseline of four papers.
 
     Use it as self-attention and as cross-attention of a Transformer, where
@@ -61,30 +61,11 @@ class MultiHeadAttention(HeadedAttention):
 
     attends_to = "either"
 
-    projections = ("query", "key", "value")
-
     def prepare(self, value=None, key=None, value_mask=None, max_length=None):
-        """Project keys and values, once a sentence; for steps of self-attention there are none yet."""
+        """Project keys and values, once per sentence; for steps of self-attention there are none yet."""
         if value is None:
             return {"positions": self.positions(max_length)}
-        memory = super().prepare(value, key=key, value_mask=value_mask)
-        return {**memory, "value": self.value_dense(memory["value"])}
-
-    def project_key(self, key):
-        """W_k h_j."""
-        return self.key_dense(key)
-
-    def energies(self, query, memory):
-        """One matrix product a head."""
-        query = self.query_dense(query) * self.key_dim**-0.5
-        if query.shape[2] == 1:
-            # One position: the query lies as it is needed, where all keys would have to be moved.
-            return ops.transpose(ops.matmul(memory["key"], ops.transpose(query, (0, 1, 3, 2))), (0, 1, 3, 2))
-        return ops.matmul(query, ops.transpose(memory["key"], (0, 1, 3, 2)))
-
-    def weigh(self, scores, memory, mask=None, training=None):
-        """Contexts of all heads, joined."""
-        return self.merge(ops.matmul(self.drop(scores, training), memory["value"]), mask)
+        return super().prepare(value, key=key, value_mask=value_mask)
 
     def initial_state(self, memory, batch_size=None):
         """Return empty places for the keys and values of self-attention."""
@@ -99,13 +80,8 @@ class MultiHeadAttention(HeadedAttention):
 
     def step(self, query, memory, state, noise=None):
         """Attend from one target position; self-attention adds its key and value first."""
-        if noise is not None:
-            query = ops.cast(query, self.compute_dtype)[:, None]
-            scores = masked_softmax(self.energies(query, memory), memory["mask"][:, None, None])
-            context = self.weigh(scores * noise[:, :, None], memory, memory["mask"][:, None, None])
-            return context[:, 0], scores[:, :, 0], state
         if "positions" not in memory:
-            return super().step(query, memory, state)
+            return super().step(query, memory, state, noise)
         query = ops.cast(query, self.compute_dtype)[:, None]
         position, length = state["position"], memory["positions"].shape[0]
         index = self.index_of_step(position, length)

@@ -2,8 +2,8 @@
 
 from keras import ops
 
+from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.common.heads import fresh_initializer
-from keras_attn_zoo.layers.common.recurrent_cross_attention import RecurrentCrossAttention
 from keras_attn_zoo.layers.registry import attention
 
 
@@ -15,7 +15,7 @@ from keras_attn_zoo.layers.registry import attention
     arguments=lambda sizes: sizes.heads,
     cost=("I", "I·J·d + I·J²·N", "J·d", "N·J weights"),
 )
-class PreviousContextAttention(RecurrentCrossAttention):
+class PreviousContextAttention(DotProductAttention):
     """Multi-head cross-attention with the head's previous context concatenated to the query.
 
     Use it as cross-attention of a Transformer's decoder, to tell each position
@@ -34,7 +34,7 @@ class PreviousContextAttention(RecurrentCrossAttention):
     Args, shapes, masking, errors: see `MultiHeadAttention`; a `value` is needed.
     Under dropout the context that is fed back is the dropped one.
 
-    State: `{"past": (batch, heads, source)}`, the previous weights.
+    State: `{"past": (batch, heads, 1, source)}`, the previous weights.
 
     Example:
         >>> layer = PreviousContextAttention(num_heads=2, key_dim=4)
@@ -52,16 +52,23 @@ class PreviousContextAttention(RecurrentCrossAttention):
             initializer=fresh_initializer(self.options["kernel_initializer"]),
         )
 
-    def recall(self, memory):
-        """The matrix v_j'ᵀ W_fᵀ k_j / √d_k."""
+    def prepare(self, value=None, key=None, value_mask=None, max_length=None):
+        """Project keys and values, and make the matrix v_j'ᵀ W_fᵀ k_j / √d_k, once per sentence."""
+        memory = super().prepare(value, key=key, value_mask=value_mask)
         values = ops.matmul(memory["value"], self.weight(self.context_kernel)) * self.key_dim**-0.5
-        return {"context_energies": ops.matmul(values, ops.transpose(memory["key"], (0, 1, 3, 2)))}
+        return {**memory, "context_energies": ops.matmul(values, ops.transpose(memory["key"], (0, 1, 3, 2)))}
 
-    def recur(self, past, energies, memory):
-        """Add what the previous context says."""
-        past = ops.cast(past, self.compute_dtype)[:, :, None]
-        return energies + ops.cast(ops.matmul(past, memory["context_energies"])[:, :, 0], "float32")
+    def initial_state(self, memory, batch_size=None):
+        """There is no context yet."""
+        return {"past": self.no_weights(memory)}
 
-    def remember(self, past, energies, scores, weights):
-        """The weights that made the context."""
-        return weights
+    def advance(self, at, memory, mask, state):
+        """Add what the previous context says, and keep the weights that make the next one."""
+        past = ops.cast(state["past"], self.compute_dtype)
+        energies = at + ops.cast(ops.matmul(past, memory["context_energies"]), "float32")
+        weights = self.normalize(energies, mask)
+        return weights, {"past": weights}
+
+    def after_dropout(self, state, dropped):
+        """The weights that made the context are those under dropout."""
+        return {"past": dropped}

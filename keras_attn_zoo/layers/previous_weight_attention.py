@@ -2,8 +2,8 @@
 
 from keras import ops
 
+from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.common.heads import fresh_initializer
-from keras_attn_zoo.layers.common.recurrent_cross_attention import RecurrentCrossAttention
 from keras_attn_zoo.layers.registry import attention
 
 
@@ -15,7 +15,7 @@ from keras_attn_zoo.layers.registry import attention
     arguments=lambda sizes: sizes.heads,
     cost=("I", "I·J·d", "J·d", "N·J weights"),
 )
-class PreviousWeightAttention(RecurrentCrossAttention):
+class PreviousWeightAttention(DotProductAttention):
     """Multi-head cross-attention with the previous weight of each source position concatenated to the query.
 
     Use it as cross-attention of a Transformer's decoder, to tell each position
@@ -31,7 +31,7 @@ class PreviousWeightAttention(RecurrentCrossAttention):
     Args, shapes, masking, errors: see `MultiHeadAttention`; a `value` is needed.
     The weights that are fed back are those before dropout.
 
-    State: `{"past": (batch, heads, source)}`, the previous weights.
+    State: `{"past": (batch, heads, 1, source)}`, the previous weights.
 
     Example:
         >>> layer = PreviousWeightAttention(num_heads=2, key_dim=4)
@@ -49,15 +49,21 @@ class PreviousWeightAttention(RecurrentCrossAttention):
             initializer=fresh_initializer(self.options["kernel_initializer"]),
         )
 
-    def recall(self, memory):
-        """The slope k_jᵀ w / √d_k."""
-        slopes = ops.matmul(memory["key"], self.weight(self.weight_kernel)[..., None])[..., 0]
-        return {"slopes": ops.cast(slopes, "float32") * self.key_dim**-0.5}
+    def prepare(self, value=None, key=None, value_mask=None, max_length=None):
+        """Project keys and values, and make the slopes k_jᵀ w / √d_k, once per sentence."""
+        memory = super().prepare(value, key=key, value_mask=value_mask)
+        slopes = ops.matmul(memory["key"], self.weight(self.weight_kernel)[..., None])
+        return {**memory, "slopes": ops.cast(ops.transpose(slopes, (0, 1, 3, 2)), "float32") * self.key_dim**-0.5}
 
-    def recur(self, past, energies, memory):
+    def initial_state(self, memory, batch_size=None):
+        """Nothing has been attended to."""
+        return {"past": self.no_weights(memory)}
+
+    def advance(self, at, memory, mask, state):
         """Add what the weights so far say."""
-        return energies + past * memory["slopes"]
+        weights = self.normalize(at + state["past"] * memory["slopes"], mask)
+        return weights, {"past": self.remember(state["past"], weights)}
 
-    def remember(self, past, energies, scores, weights):
+    def remember(self, past, weights):
         """The weights of this position."""
-        return scores
+        return weights

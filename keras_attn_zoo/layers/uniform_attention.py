@@ -45,7 +45,12 @@ class UniformAttention(AttentionLayer):
         scores = _equal(memory["mask"])[:, None]
         return {**memory, "scores": scores, "context": self.weigh(scores[:, None], memory)[:, 0]}
 
-    def step(self, query, memory, state):
+    def energies(self, query, memory):
+        """Equal ones."""
+        batch, source = ops.shape(memory["mask"])
+        return ops.zeros((batch, 1, ops.shape(query)[1], source))
+
+    def step(self, query, memory, state, noise=None):
         """Return what `prepare` found, for every row of a sentence."""
         sentences = ops.shape(memory["mask"])[0]
         each = ops.shape(query)[0] // sentences

@@ -2,7 +2,7 @@
 
 import numbers
 
-from keras_attn_zoo.layers.common.recurrent_cross_attention import RecurrentCrossAttention
+from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.registry import attention
 
 
@@ -14,7 +14,7 @@ from keras_attn_zoo.layers.registry import attention
     arguments=lambda sizes: sizes.heads,
     cost=("I", "I·J·d", "J·d", "N·J weights"),
 )
-class WeightSubtractionAttention(RecurrentCrossAttention):
+class WeightSubtractionAttention(DotProductAttention):
     """Multi-head cross-attention whose energies fall with the weights so far: coverage without a parameter.
 
     Use it as cross-attention of a Transformer's decoder, against words that are
@@ -33,7 +33,7 @@ class WeightSubtractionAttention(RecurrentCrossAttention):
     Shapes, masking: see `MultiHeadAttention`; a `value` is needed. The weights
     that are added up are those before dropout.
 
-    State: `{"past": (batch, heads, source)}`, the sum of the weights so far.
+    State: `{"past": (batch, heads, 1, source)}`, the sum of the weights so far.
 
     Raises:
         ValueError: a negative λ, and what `MultiHeadAttention` raises.
@@ -54,13 +54,14 @@ class WeightSubtractionAttention(RecurrentCrossAttention):
             )
         self.subtraction = float(subtraction)
 
-    def recur(self, past, energies, memory):
-        """Subtract the weights so far."""
-        return energies - (self.subtraction * self.key_dim**-0.5) * past
+    def initial_state(self, memory, batch_size=None):
+        """Nothing has been attended to."""
+        return {"past": self.no_weights(memory)}
 
-    def remember(self, past, energies, scores, weights):
-        """Add the weights of this position."""
-        return past + scores
+    def advance(self, at, memory, mask, state):
+        """Subtract the weights so far."""
+        weights = self.normalize(at - (self.subtraction * self.key_dim**-0.5) * state["past"], mask)
+        return weights, {"past": state["past"] + weights}
 
     def get_config(self):
         """Return the arguments of the constructor."""

@@ -1,7 +1,6 @@
 """The examples of docs/add-a-mechanism.md are layers that keep the laws, in mixed precision too."""
 
 import re
-import textwrap
 from pathlib import Path
 
 import keras
@@ -30,12 +29,10 @@ def diagonal():
 
 
 def with_a_state():
-    """The second example: imports, and methods that stand in the class of a mechanism."""
-    [code] = [block for block in BLOCKS if "def _weights" in block]
-    imports, methods = re.split(r"\n\n(?= )", code, maxsplit=1)
+    """The second example: methods that stand in the class of a mechanism."""
+    [methods] = [block for block in BLOCKS if "def advance" in block]
     names = {"ops": ops, "AttentionLayer": AttentionLayer}
-    body = textwrap.indent(textwrap.dedent(methods), "    ")
-    exec(compile(f"{imports}\nclass WithAState(AttentionLayer):\n{body}", PAGE.name, "exec"), names)
+    exec(compile(f"class WithAState(AttentionLayer):\n{methods}", PAGE.name, "exec"), names)
     return names["WithAState"]
 
 

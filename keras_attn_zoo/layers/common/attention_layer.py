@@ -1,11 +1,10 @@
 """What every attention layer shares: the call of Keras' multi-head attention, and the step of a search."""
 
-import operator
-
 import keras
-from keras import ops
+from keras import ops, tree
 
 from keras_attn_zoo.layers.common.checks import check_shape
+from keras_attn_zoo.layers.common.loops import scan
 from keras_attn_zoo.layers.common.masks import combine_masks, masked_softmax, without_padding
 from keras_attn_zoo.layers.common.products import with_quantized_policies
 
@@ -16,10 +15,16 @@ _MASKS = ("query_mask", "value_mask", "key_mask", "attention_mask")
 class AttentionLayer(keras.layers.Layer):
     """Base class of the attention layers: two contracts, one mechanism.
 
-    Subclass it for a mechanism whose weights at one target position do not
-    depend on those at another: give `prepare` (what of the source is computed
-    once) and `energies`, and both contracts follow. A mechanism with a memory
-    of its past gives `initial_state`, `step` and `attend` too.
+    Subclass it and say how energies are made, and how a past changes the weights
+    where there is one; the call and the step both follow:
+
+    - `prepare` (or `project_key` alone): what depends on the source only, once per sentence;
+    - `ahead` (or `energies` alone): what needs no past, for all target positions at once;
+    - `initial_state` and `advance`: the weights of one position from its past, and the next past;
+    - `normalize` and `weigh`: weights from energies, the context from weights.
+
+    Without a state the call runs in parallel; with one it runs `advance` position
+    by position, with everything else before and after that loop.
 
     The call, for all target positions at once::
 
@@ -125,15 +130,50 @@ class AttentionLayer(keras.layers.Layer):
         """Energies `(batch, heads, target, source)` of a query `(batch, target, query_dim)`, unmasked."""
         raise NotImplementedError
 
+    def ahead(self, query, memory):
+        """Compute what needs no past, for all target positions at once: by default the energies, in float32.
+
+        Returns:
+            a tensor or a tree of them, each `(batch, heads, target, ...)`; one head where there are none.
+        """
+        return ops.cast(self.energies(query, memory), "float32")
+
     def initial_state(self, memory, batch_size=None):
-        """Return the state before the first target position; empty for a mechanism without one."""
+        """Return the state before the first target position, a dict of tensors; empty without a past."""
         return {}
+
+    def advance(self, at, memory, mask, state):
+        """Weights `(batch, heads, target, source)` from what `ahead` gave, and the next state.
+
+        With a state it is called for one position after the other: `at`, weights and mask then have a target axis of
+        size 1. Without one it is called once for all positions. The weights are those before dropout.
+        """
+        return self.normalize(at, mask), state
+
+    def normalize(self, energies, mask=None):
+        """Weights from energies `(..., source)`: softmax in float32, 0 where the mask is false."""
+        return masked_softmax(energies, mask)
+
+    def weigh(self, weights, memory, mask=None, training=None):
+        """Context of single-head weights `(batch, 1, target, source)`: c_i = Σ_j α_ij h_j."""
+        return ops.matmul(ops.cast(weights[:, 0], self.compute_dtype), memory["value"])
+
+    def draw_noise(self, memory, length):
+        """Draw the dropout of a loop of `length` steps beforehand: a tree of `(length, ...)`, None without dropout."""
+        return None
+
+    def after_dropout(self, state, dropped):
+        """Return the next state where dropout turned the weights of a position into `dropped`; by default as it is."""
+        return state
+
+    def no_weights(self, memory):
+        """Zeros for the weights of one position, `(batch, heads, 1, source)`: what a past often begins with."""
+        batch, source = ops.shape(memory["mask"])
+        return ops.zeros((batch, self.num_heads, 1, source), dtype="float32")
 
     def weight(self, variable):
         """Return a variable in the compute type: `step` runs outside the call in which Keras casts by itself."""
         return ops.cast(variable, self.compute_dtype)
-
-    # What the steps of self-attention begin with.
 
     def check_built(self):
         """Raise where there are no weights yet."""
@@ -143,52 +183,9 @@ class AttentionLayer(keras.layers.Layer):
                 "`build(query_shape, value_shape)`, before `prepare`."
             )
 
-    def positions(self, max_length):
-        """Return the numbers of all positions that steps may reach."""
-        self.check_built()
-        if max_length is None:
-            raise ValueError(
-                f"{type(self).__name__}: steps of self-attention need `max_length` in `prepare`. Received: None."
-            )
-        return ops.arange(max_length, dtype="int32")
-
-    def first_position(self, batch_size):
-        """Return the number of the position that is next, 0 for every sentence."""
-        if batch_size is None:
-            raise ValueError(
-                f"{type(self).__name__}: steps of self-attention need `batch_size` in `initial_state`. Received: None."
-            )
-        return ops.zeros((batch_size,), dtype="int32")
-
-    def draw_noise(self, memory, length):
-        """Draw the dropout of a loop of `length` steps beforehand: a tree of `(length, ...)`, None without dropout."""
-        return None
-
-    def index_of_step(self, position, max_length):
-        """The number of the position of a step, from that of every sentence: a plain integer where it is known.
-
-        Raises:
-            ValueError: a position beyond `max_length`; inside a compiled loop, see `within`.
-        """
-        try:
-            # Not `int`, in which TensorFlow's AutoGraph sees a cast.
-            known = operator.index(position[0])
-        except TypeError:
-            return position[0]
-        if known >= max_length:
-            raise ValueError(
-                f"{type(self).__name__}: a step beyond the `max_length`={max_length} of `prepare`: give a larger one. "
-                f"Received: position {known}, where the first is 0."
-            )
-        return known
-
-    def within(self, context, index, max_length):
-        """The context of a step; NaN beyond `max_length` inside a compiled loop, where nothing can be raised."""
-        return context if isinstance(index, int) else ops.where(index < max_length, context, float("nan"))
-
     # The two contracts.
 
-    def step(self, query, memory, state):
+    def step(self, query, memory, state, noise=None):
         """Attend from one target position.
 
         Args:
@@ -196,26 +193,62 @@ class AttentionLayer(keras.layers.Layer):
                 the memory, one after the other, such as beams: they share its keys and values.
             memory: what `prepare` returned.
             state: what `initial_state` or the previous `step` returned.
-
-        A mechanism with dropout takes `noise` as well: one position of what `draw_noise` gave, None outside training.
-        A step draws no random numbers itself, since none may be drawn inside a loop.
+            noise: in training, one position of what `draw_noise` gave. A step draws no random numbers itself, since
+                none may be drawn inside a loop.
 
         Returns:
             context `(batch, value_dim)`, scores `(batch, heads, source)`, the next state.
         """
-        by_sentence = ops.reshape(query, (ops.shape(memory["mask"])[0], -1, query.shape[-1]))
-        context, scores = self.attend(by_sentence, memory, memory["mask"][:, None, None, :])
-        scores = ops.reshape(ops.transpose(scores, (0, 2, 1, 3)), (-1, self.num_heads, ops.shape(scores)[3]))
+        query = ops.cast(query, self.compute_dtype)
+        by_sentence = (ops.shape(memory["mask"])[0], -1, query.shape[-1])
+        query = query[:, None] if state else ops.reshape(query, by_sentence)
+        mask = memory["mask"][:, None, None]
+        weights, state = self.advance(self.ahead(query, memory), memory, mask, state)
+        dropped, state = self._drop_by(noise, weights, state)
+        context = self.weigh(dropped, memory, mask, training=False)
+        scores = ops.reshape(ops.transpose(weights, (0, 2, 1, 3)), (-1, self.num_heads, ops.shape(weights)[3]))
         return ops.reshape(context, (-1, context.shape[-1])), scores, state
 
     def attend(self, query, memory, mask, training=None):
-        """Attend from all target positions: context and scores, under a mask `(batch, heads, target, source)`."""
-        scores = masked_softmax(self.energies(ops.cast(query, self.compute_dtype), memory), mask)
-        return self.weigh(scores, memory, mask, training), scores
+        """Attend from all target positions: context and scores, under a mask `(batch, heads, target, source)`.
 
-    def weigh(self, scores, memory, mask=None, training=None):
-        """Context of single-head scores `(batch, 1, target, source)`: c_i = Σ_j α_ij h_j."""
-        return ops.matmul(ops.cast(scores[:, 0], self.compute_dtype), memory["value"])
+        A mechanism with a state may override it where its recurrence has a closed form; a test compares the two.
+        """
+        at, state = self.ahead(ops.cast(query, self.compute_dtype), memory), self.initial_state(memory)
+        if state:
+            return self.attend_in_turn(at, memory, mask, state, training)
+        weights, _ = self.advance(at, memory, mask, state)
+        return self.weigh(weights, memory, mask, training), weights
+
+    def attend_in_turn(self, at, memory, mask, state, training=None):
+        """Attend from one target position after the other: what needs no past stands before and after the loop."""
+        steps = {"at": tree.map_structure(_positions_first, at)}
+        if mask is not None and mask.shape[2] != 1:
+            steps["mask"] = _positions_first(mask)
+        noise = self.draw_noise(memory, ops.shape(tree.flatten(at)[0])[2]) if training else None
+        if noise is not None:
+            steps["noise"] = noise
+
+        def step(state, this):
+            at = tree.map_structure(lambda x: x[:, :, None], this["at"])
+            weights, state = self.advance(at, memory, this["mask"][:, :, None] if "mask" in this else mask, state)
+            if "noise" in this:
+                _, state = self._drop_by(this["noise"], weights, state)
+            return state, weights[:, :, 0]
+
+        _, weights = scan(step, state, steps)
+        weights = ops.transpose(weights, (1, 2, 0, 3))
+        dropped = weights
+        if noise is not None:
+            dropped = ops.cast(weights, self.compute_dtype) * ops.transpose(noise, (1, 2, 0, 3))
+        return self.weigh(dropped, memory, mask, training=False), weights
+
+    def _drop_by(self, noise, weights, state):
+        """The weights of one position under dropout, and the state that follows."""
+        if noise is None:
+            return weights, state
+        dropped = weights * ops.cast(noise, "float32")[:, :, None]
+        return dropped, self.after_dropout(state, dropped)
 
     def call(
         self,
@@ -346,3 +379,7 @@ class AttentionLayer(keras.layers.Layer):
                     f"{type(self).__name__}: the layer was built for a {part} of width {width}. "
                     f"Received: a {part} of shape {tuple(tensor.shape)}."
                 )
+
+
+def _positions_first(x):
+    return ops.transpose(x, (2, 0, 1, *range(3, len(x.shape))))

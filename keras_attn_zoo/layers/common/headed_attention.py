@@ -138,6 +138,10 @@ class HeadedAttention(AttentionLayer):
         """Factors that drop a weight, or scale it."""
         return self.drop(ops.ones(shape), training=True)
 
+    def weigh(self, weights, memory, mask=None, training=None):
+        """Contexts of all heads, joined."""
+        return self.merge(ops.matmul(self.drop(weights, training), memory["value"]), mask)
+
     def merge(self, contexts, mask):
         """The heads' contexts `(batch, heads, target, value_dim)` as one; 0 where a row has nothing to attend."""
         return self.without_empty_rows(self.output_dense(contexts), mask)

@@ -5,10 +5,10 @@ from keras import ops
 
 from keras_attn_zoo.layers.common.headed_attention import HeadedAttention
 from keras_attn_zoo.layers.common.loops import at_most, write
-from keras_attn_zoo.layers.common.masks import masked_softmax
+from keras_attn_zoo.layers.common.self_attention_steps import SelfAttentionSteps
 
 
-class PositionAttention(HeadedAttention):
+class PositionAttention(SelfAttentionSteps, HeadedAttention):
     """Base of self-attention whose energies depend on positions alone.
 
         α^n = softmax(Ê^n),   c_i = Σ_n O^n Σ_j α_ij^n (W_v^n x_j) + b
@@ -39,21 +39,30 @@ class PositionAttention(HeadedAttention):
         if energies is None:
             energies = self.position_energies(max_length if value is None else ops.shape(value)[1])
         if value is None:
-            return {"weights": masked_softmax(energies, positions[:, None] >= positions[None])}
+            return {"weights": self.normalize(energies, positions[:, None] >= positions[None])}
         memory = super().prepare(value, value_mask=value_mask)
         return {**memory, "value": self.value_dense(memory["value"]), "energies": energies}
 
+    def ahead(self, query, memory):
+        """Energies that all sentences share, `(1, heads, length, length)`."""
+        return memory["energies"][None]
+
+    def weigh(self, weights, memory, mask=None, training=None):
+        """Contexts of all heads, joined."""
+        if self.dropout and training:
+            # Dropout differs from sentence to sentence, the weights need not.
+            weights = ops.broadcast_to(weights, (ops.shape(memory["value"])[0], *ops.shape(weights)[1:]))
+        return super().weigh(weights, memory, mask, training)
+
     def attend(self, query, memory, mask, training=None):
-        """Weigh the values of all positions."""
-        batch, length = ops.shape(query)[0], ops.shape(query)[1]
-        scores = masked_softmax(memory["energies"][None], mask)
-        spread = ops.broadcast_to(scores, (batch, self.num_heads, length, length))
-        # Dropout differs from sentence to sentence, the weights need not.
-        weights = self.drop(spread if self.dropout and training else scores, training)
-        return self.merge(ops.matmul(weights, memory["value"]), mask), spread
+        """Weigh the values of all positions; where no mask tells sentences apart, by one softmax for all of them."""
+        context, scores = super().attend(query, memory, mask, training)
+        return context, ops.broadcast_to(scores, (ops.shape(query)[0], *ops.shape(scores)[1:]))
 
     def initial_state(self, memory, batch_size=None):
         """Return empty places for the values."""
+        if "value" in memory:
+            return {}
         position = self.first_position(batch_size)
         shape = (batch_size, self.num_heads, memory["weights"].shape[-1], self.value_dim)
         return {"value": ops.zeros(shape, dtype=self.compute_dtype), "position": position}

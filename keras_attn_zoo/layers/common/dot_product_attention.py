@@ -1,0 +1,36 @@
+"""What the mechanisms built on scaled dot products share: projections of query and key, and the energies."""
+
+from keras import ops
+
+from keras_attn_zoo.layers.common.headed_attention import HeadedAttention
+
+
+class DotProductAttention(HeadedAttention):
+    """Base of multi-head cross-attention: scaled dot products of projected queries and keys.
+
+        ê_ij^n = (W_q^n s_i)ᵀ (W_k^n h_j) / √d_k
+
+    A mechanism on it gives `initial_state` and `advance`, and in `prepare` what its
+    recurrence needs of keys and values.
+
+    Args: see `MultiHeadAttention`.
+    """
+
+    projections = ("query", "key", "value")
+
+    def prepare(self, value=None, key=None, value_mask=None, max_length=None):
+        """Project keys and values, once per sentence."""
+        memory = super().prepare(value, key=key, value_mask=value_mask)
+        return {**memory, "value": self.value_dense(memory["value"])}
+
+    def project_key(self, key):
+        """W_k h_j."""
+        return self.key_dense(key)
+
+    def energies(self, query, memory):
+        """One matrix product per head."""
+        query = self.query_dense(query) * self.key_dim**-0.5
+        if query.shape[2] == 1:
+            # One position: the query lies as it is needed, where all keys would have to be moved.
+            return ops.transpose(ops.matmul(memory["key"], ops.transpose(query, (0, 1, 3, 2))), (0, 1, 3, 2))
+        return ops.matmul(query, ops.transpose(memory["key"], (0, 1, 3, 2)))
