@@ -35,7 +35,8 @@ autodoc_default_options = {
     "exclude-members": "build, compute_mask, compute_output_shape, compute_output_spec, get_config, quantize",
 }
 autodoc_member_order = "bysource"
-autodoc_typehints = "signature"
+# The docstrings say what arguments are, in words.
+autodoc_typehints = "none"
 # What Keras and KerasHub say of the methods that they define stands in their own reference.
 autodoc_inherit_docstrings = False
 napoleon_numpy_docstring = False
@@ -78,7 +79,7 @@ def format_docstring(app, what, name, obj, options, lines):
 def show_constructor(app, what, name, obj, options, signature, returned):
     """Show the arguments of `__init__`: Keras gives its classes a `__new__` that takes anything."""
     if what == "class" and obj.__init__ is not object.__init__:
-        signature = stringify_signature(inspect.signature(obj.__init__, bound_method=True))
+        signature = stringify_signature(inspect.signature(obj.__init__, bound_method=True), show_annotation=False)
     return signature, returned
 
 

@@ -10,6 +10,7 @@ imported, and this package leaves the choice to whoever needs it first.
 """
 
 import importlib
+from typing import Any
 
 __version__ = "0.1.0"
 
@@ -20,7 +21,7 @@ _NAMES = {"BeamSearch": "decoding", "Translator": "models", "get_attention": "la
 __all__ = ["__version__", *_NAMES, *_SUBPACKAGES]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name in _SUBPACKAGES:
         return importlib.import_module(f"{__name__}.{name}")
     if name in _NAMES:
@@ -28,5 +29,5 @@ def __getattr__(name):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})

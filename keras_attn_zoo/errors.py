@@ -15,7 +15,7 @@ class UserError(ValueError):
     """
 
 
-def check_counts(**values):
+def check_counts(**values: int) -> None:
     """Raise where a number is not a positive integer.
 
     Raises:
@@ -29,7 +29,7 @@ def check_counts(**values):
             raise UserError(f"{name} must be a whole number, 1 or more; received {value!r}.")
 
 
-def check_rates(**values):
+def check_rates(**values: float) -> None:
     """Raise where a number is not a rate of dropout.
 
     Raises:

@@ -19,7 +19,7 @@ class MissingPackageError(UserError, ImportError):
     """A package that an extra brings is not installed; the message is the line that installs it."""
 
 
-def require(*modules, user=None):
+def require(*modules: str, user: str | None = None) -> None:
     """Raise where modules of the extra `translate` are not installed.
 
     Args:
@@ -39,7 +39,7 @@ def require(*modules, user=None):
         )
 
 
-def require_backend():
+def require_backend() -> None:
     """Raise where the backend that Keras is set to is not installed, which Keras says without naming the remedy.
 
     Raises:

@@ -1,9 +1,10 @@
 """Names for what functions take and give, where Python has no type of its own for it.
 
-What a tensor is depends on the backend, and Keras' modules carry no annotations: a type checker takes these as `Any`.
-They say to a reader what is meant.
+What a tensor is depends on the backend, and Keras carries no annotations, so a type checker sees most of these as
+`Any`. They tell a reader what is meant.
 """
 
+import os
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -11,9 +12,10 @@ from typing import Any, TypeAlias
 Tensor: TypeAlias = Any
 # Nested dicts, lists and tuples of tensors: the state of a step, the memory of a sentence.
 TensorTree: TypeAlias = Any
-# A shape with unknown sizes as None, as `Layer.build` is given it.
-Shape: TypeAlias = Sequence[int | None]
+# A shape as `Layer.build` is given it: integers, and None for sizes that are unknown.
+Shape: TypeAlias = Sequence[Any]
 # A dtype or its policy: a name, a `keras.DTypePolicy`, or None for the one that Keras is set to.
 DType: TypeAlias = Any
+FilePath: TypeAlias = str | os.PathLike[str]
 # The arguments of a constructor, as `get_config` returns them.
 Config: TypeAlias = dict[str, Any]

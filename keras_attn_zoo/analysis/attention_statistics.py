@@ -1,11 +1,12 @@
 """Statistics of attention weights."""
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from keras_attn_zoo.errors import UserError
 
 
-def attention_entropy(weights, mask=None):
+def attention_entropy(weights: ArrayLike, mask: ArrayLike | None = None) -> NDArray[np.float64]:
     """Entropy of every row of attention weights, in nats.
 
     0 where all weight is on one source position, log J where it is spread

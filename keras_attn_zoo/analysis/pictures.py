@@ -7,11 +7,15 @@ its backend included, is neither read nor changed.
 import contextlib
 import textwrap
 import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from keras_attn_zoo.extras import require
+from keras_attn_zoo.types import FilePath
 
 require("matplotlib", user=__name__)
 
@@ -208,7 +212,13 @@ def _attention_figure(matrices, source_tokens, target_tokens, gold=None):
     return figure
 
 
-def plot_attentions(matrices, source_tokens, target_tokens, path, gold=None):
+def plot_attentions(
+    matrices: Sequence[tuple[str | None, ArrayLike]],
+    source_tokens: Sequence[str],
+    target_tokens: Sequence[str],
+    path: FilePath,
+    gold: Alignment | Iterable[tuple[int, int]] | None = None,
+) -> None:
     """Draw several attention matrices of one sentence pair side by side.
 
     Use it to compare heads, layers or systems. The panels share words, colours
@@ -236,7 +246,14 @@ def plot_attentions(matrices, source_tokens, target_tokens, path, gold=None):
         _save(_attention_figure(matrices, source_tokens, target_tokens, gold), path, file_type)
 
 
-def plot_attention(weights, source_tokens, target_tokens, path, title=None, gold=None):
+def plot_attention(
+    weights: ArrayLike,
+    source_tokens: Sequence[str],
+    target_tokens: Sequence[str],
+    path: FilePath,
+    title: str | None = None,
+    gold: Alignment | Iterable[tuple[int, int]] | None = None,
+) -> None:
     """Draw the attention matrix of one sentence pair, source words on top.
 
     Args:
@@ -309,7 +326,15 @@ def _curves_figure(curves, ylabel, title=None, xlabel="step", log_scale=False, t
     return figure
 
 
-def plot_curves(curves, path, ylabel, title=None, xlabel="step", log_scale=False, ticks=None):
+def plot_curves(
+    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    path: FilePath,
+    ylabel: str,
+    title: str | None = None,
+    xlabel: str = "step",
+    log_scale: bool = False,
+    ticks: Mapping[float, Any] | None = None,
+) -> None:
     """Draw one value of several runs over the steps of training, or over whatever it depends on.
 
     Args:

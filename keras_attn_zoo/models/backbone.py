@@ -1,6 +1,8 @@
 """What every translator's body has: its inputs, the projection onto the vocabulary, and the steps of a search."""
 
 import numbers
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Self, TypeAlias
 
 import keras
 import keras_hub
@@ -13,6 +15,10 @@ from keras_attn_zoo.layers.latent_alignment_head import MARGINALIZATIONS
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.models.output_projection import OutputProjection
 from keras_attn_zoo.models.presets import PresetLoading, WeightFiles
+from keras_attn_zoo.types import Config, DType, Shape, Tensor, TensorTree
+
+# An attention as a body takes it: a name, a name with arguments, a configuration or a layer.
+AttentionChoice: TypeAlias = str | Config | AttentionLayer
 
 OPTIONAL_INPUTS = {"decoder_padding_mask": None, "teacher_forcing_mask": None}
 TIED = ("none", "target", "all")
@@ -46,16 +52,16 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
         attention_outputs: scores of all layers by place: "cross", and for a Transformer "encoder" and "decoder".
     """
 
-    attention_layer = -1
+    attention_layer: int | str = -1
 
     @property
-    def attention_heads(self):
+    def attention_heads(self) -> int:
         """Number of heads of "attention_scores"."""
         heads = self.cross_attention_heads
         return sum(heads) if self.attention_layer == "all" else heads[self.attention_layer]
 
     @property
-    def longest_sentence(self):
+    def longest_sentence(self) -> int | None:
         """The most tokens that weights made for a given length allow; None where there are no such weights."""
         limits = (
             getattr(layer, name, None)
@@ -66,15 +72,17 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
         return min((int(limit) for limit in limits if isinstance(limit, numbers.Integral)), default=None)
 
     @property
-    def input_spec(self):
+    def input_spec(self) -> None:
         """None: two inputs may be left out, which Keras' own check does not allow."""
         return None
 
-    def call(self, inputs, training=None, mask=None):
+    def call(
+        self, inputs: Mapping[str, Tensor], training: bool | None = None, mask: Tensor = None
+    ) -> dict[str, Tensor]:
         """Run the model on a dict of inputs."""
         return super().call({**OPTIONAL_INPUTS, **inputs}, training=training, mask=mask)
 
-    def enable_lora(self, rank, target_layer_names=None):
+    def enable_lora(self, rank: int, target_layer_names: Sequence[str] | None = None) -> None:
         """Freeze the body and train LoRA weights of so low a rank, by default on the projections of query and value.
 
         Raises:
@@ -89,17 +97,17 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
             )
         super().enable_lora(rank, target_layer_names)
 
-    def logits(self, outputs):
+    def logits(self, outputs: Mapping[str, Tensor]) -> Tensor:
         """Logits `(batch, target, vocabulary)` of the model's outputs; with a latent alignment, log-probabilities."""
         if self.latent_head is None:
             return self.output_projection(outputs["decoder_sequence_output"])
         return self.latent_head(*lexicon_inputs(outputs))
 
-    def score_targets(self, outputs, token_ids):
+    def score_targets(self, outputs: Mapping[str, Tensor], token_ids: Tensor) -> dict[str, Tensor]:
         """What a `LatentAlignmentHead` says of given tokens, from the model's outputs."""
         return self.latent_head(*lexicon_inputs(outputs), token_ids)
 
-    def posterior_model(self):
+    def posterior_model(self) -> keras.Model:
         """Return a functional model from the inputs and "decoder_labels", the tokens that follow, to p(j|e_i).
 
         Shapes: `(batch, 1, target, source)`, like the scores of one head.
@@ -110,7 +118,9 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
 
     # The search.
 
-    def start_search(self, encoder_token_ids, encoder_padding_mask, max_length, top_k=None):
+    def start_search(
+        self, encoder_token_ids: Tensor, encoder_padding_mask: Tensor, max_length: int, top_k: int | None = None
+    ) -> tuple[dict[str, TensorTree], TensorTree, TensorTree]:
         """Encode sentences.
 
         Args:
@@ -129,7 +139,9 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
         return constants, memory, state
 
     @repeated()
-    def search_step(self, token_ids, memory, state, constants):
+    def search_step(
+        self, token_ids: Tensor, memory: TensorTree, state: TensorTree, constants: TensorTree
+    ) -> tuple[Tensor, Tensor, TensorTree]:
         """Advance a search from the previous tokens `(rows,)`: logits, scores `(rows, heads, source)`, state."""
         embedded, x, scores, state = self._advance(token_ids, memory, state, constants)
         scores = scores_of_layer(scores, self.attention_layer)
@@ -151,7 +163,7 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
         """Return embeddings and outputs of one position, a list of the scores of all layers, and the next state."""
         raise NotImplementedError
 
-    def attention_model(self):
+    def attention_model(self) -> keras.Model:
         """Return a functional model from the inputs to the scores of all attention layers, `{place: [scores]}`."""
         # Keras has put containers of its own in place of those that hold the scores.
         return keras.Model(self.input, {place: list(scores) for place, scores in self.attention_outputs.items()})
@@ -164,35 +176,44 @@ class Posterior(keras.layers.Layer):
     A layer of its own: Keras takes all calls of one layer in a graph to have as many outputs as the first.
     """
 
-    def __init__(self, head, **kwargs):
+    def __init__(self, head: LatentAlignmentHead, **kwargs: Any) -> None:
         super().__init__(**{"dtype": "float32", **kwargs}, autocast=False)
         self.head = head
 
-    def build(self, prior_shape, embedded_shape, states_shape, encoded_shape, targets_shape=None):
+    def build(
+        self,
+        prior_shape: Shape,
+        embedded_shape: Shape,
+        states_shape: Shape,
+        encoded_shape: Shape,
+        targets_shape: Shape | None = None,
+    ) -> None:
         """Build the head, if nobody has yet."""
         build_once(self.head, prior_shape, embedded_shape, states_shape, encoded_shape)
         self.built = True
 
-    def call(self, prior, embedded, states, encoded, targets):
+    def call(self, prior: Tensor, embedded: Tensor, states: Tensor, encoded: Tensor, targets: Tensor) -> Tensor:
         """Return p(j|e_i)."""
         return self.head(prior, embedded, states, encoded, targets)["posterior"][:, None]
 
-    def compute_output_spec(self, prior, embedded, states, encoded, targets):
+    def compute_output_spec(
+        self, prior: Tensor, embedded: Tensor, states: Tensor, encoded: Tensor, targets: Tensor
+    ) -> Any:
         """Return the shape and type."""
         batch, target, source = prior.shape
         return keras.KerasTensor((batch, 1, target, source), "float32")
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: Config) -> Self:
         """Make a layer of what `get_config` gave."""
         return cls(**deserialize_layers(config, "head"))
 
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {**super().get_config(), "head": serialize_layer(self.head)}
 
 
-def translation_inputs():
+def translation_inputs() -> dict[str, keras.KerasTensor]:
     """Inputs of a body, for its functional model."""
     return {
         "encoder_token_ids": keras.Input((None,), dtype="int32", name="encoder_token_ids"),
@@ -203,7 +224,15 @@ def translation_inputs():
     }
 
 
-def output_layer(output, vocabulary_size, width, embedding, marginalization, top_k, dtype):
+def output_layer(
+    output: str,
+    vocabulary_size: int,
+    width: int,
+    embedding: keras.layers.Layer | None,
+    marginalization: str,
+    top_k: int,
+    dtype: DType,
+) -> tuple[OutputProjection | None, LatentAlignmentHead | None]:
     """Return the projection onto the vocabulary and the latent head of a body: one of them is None."""
     check_one_of("output", output, OUTPUTS)
     check_one_of("marginalization", marginalization, MARGINALIZATIONS)
@@ -216,7 +245,7 @@ def output_layer(output, vocabulary_size, width, embedding, marginalization, top
     return None, head
 
 
-def build_output(backbone):
+def build_output(backbone: TranslationBackbone) -> None:
     """Make the weights of a body's output layer, which its functional model does not call."""
     outputs = backbone.output
     if backbone.latent_head is None:
@@ -225,7 +254,7 @@ def build_output(backbone):
         build_once(backbone.latent_head, *(x.shape for x in lexicon_inputs(outputs)))
 
 
-def lexicon_inputs(outputs):
+def lexicon_inputs(outputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Prior, embeddings, states and encoder states for a `LatentAlignmentHead`, from a body's outputs."""
     return (
         ops.mean(outputs["attention_scores"], axis=1),
@@ -235,25 +264,25 @@ def lexicon_inputs(outputs):
     )
 
 
-def scores_of_layer(scores, layer):
+def scores_of_layer(scores: Sequence[Tensor], layer: int | str) -> Tensor:
     """Pick a layer of a list of scores; of "all", the heads stand one layer after the other."""
-    return ops.concatenate(scores, axis=1) if layer == "all" else scores[layer]
+    return ops.concatenate(scores, axis=1) if layer == "all" else scores[int(layer)]
 
 
-def attention_config(attention):
+def attention_config(attention: AttentionChoice | Sequence[AttentionChoice]) -> Any:
     """Return a name as it is, and the configuration of a layer without its shapes: the body builds it."""
     if isinstance(attention, (list, tuple)):
         return [attention_config(one) for one in attention]
     return serialize_layer(attention) if isinstance(attention, AttentionLayer) else attention
 
 
-def check_one_of(name, value, valid):
+def check_one_of(name: str, value: str, valid: Collection[str]) -> None:
     """Raise where a name is none of the valid ones."""
     if value not in valid:
         raise UserError(f"{name} must be one of {', '.join(valid)}; received {value!r}.")
 
 
-def check_vocabularies(tie_embeddings, source_vocabulary_size, target_vocabulary_size):
+def check_vocabularies(tie_embeddings: str, source_vocabulary_size: int, target_vocabulary_size: int) -> None:
     """Raise where the embeddings of two vocabularies should be one."""
     check_one_of("tie_embeddings", tie_embeddings, TIED)
     if tie_embeddings == "all" and source_vocabulary_size != target_vocabulary_size:

@@ -4,6 +4,7 @@ import contextlib
 import importlib.util
 import threading
 import urllib.parse
+from collections.abc import Iterator
 
 from keras_attn_zoo.errors import UserError
 
@@ -29,7 +30,7 @@ _HOSTS = {"kaggle": "www.kaggle.com", "modelscope": "www.modelscope.cn", "gs": "
 
 
 @contextlib.contextmanager
-def downloading(preset):
+def downloading(preset: str) -> Iterator[None]:
     """Have a preset fetched that is not in a folder; where its hub does not answer, it is taken from the cache.
 
     The libraries try for half a minute, at every file, and then say that there is no such file.

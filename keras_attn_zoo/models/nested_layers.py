@@ -1,9 +1,13 @@
 """Layers that are made of layers: their configurations, arguments and weights."""
 
+from typing import Any
+
 import keras
 
+from keras_attn_zoo.types import Config
 
-def serialize_layer(layer):
+
+def serialize_layer(layer: keras.layers.Layer | None) -> Config | None:
     """Return the configuration of a layer that another one holds and builds, or None for None.
 
     Example:
@@ -18,7 +22,7 @@ def serialize_layer(layer):
     return config
 
 
-def deserialize_layers(config, *names):
+def deserialize_layers(config: Config, *names: str) -> Config:
     """Return a configuration with the layers of these names made; in a saved model, what was shared is shared again.
 
     Example:
@@ -31,7 +35,7 @@ def deserialize_layers(config, *names):
     }
 
 
-def build_once(layer, *shapes):
+def build_once(layer: keras.layers.Layer, *shapes: Any) -> None:
     """Build a layer that several may hold, if nobody has yet.
 
     Example:

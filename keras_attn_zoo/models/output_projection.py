@@ -1,11 +1,14 @@
 """Output projection: from readouts to logits over the vocabulary."""
 
+from typing import Any, Self
+
 import keras
 from keras import ops
 
 from keras_attn_zoo.layers.common.checks import check_positive
 from keras_attn_zoo.layers.common.products import product
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
+from keras_attn_zoo.types import Config, Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -38,13 +41,15 @@ class OutputProjection(keras.layers.Layer):
         >>> OutputProjection(10)(keras.ops.ones((2, 3, 4)))  # (2, 3, 10)
     """
 
-    def __init__(self, vocabulary_size, embedding=None, use_bias=True, **kwargs):
+    def __init__(
+        self, vocabulary_size: int, embedding: keras.layers.Layer | None = None, use_bias: bool = True, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.use_bias = use_bias and embedding is None
         self.vocabulary_size = check_positive(self, "vocabulary_size", vocabulary_size)
         self.embedding = embedding
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         """Make W and b, or see to the embedding's matrix."""
         if self.embedding is None:
             self.kernel = self.add_weight(
@@ -56,25 +61,25 @@ class OutputProjection(keras.layers.Layer):
             build_once(self.embedding, (None, None))
         self.built = True
 
-    def call(self, readouts):
+    def call(self, readouts: Tensor) -> Tensor:
         """Return the logits."""
-        tied = self.embedding is not None
-        kernel = ops.cast(self.embedding.embeddings if tied else self.kernel, self.compute_dtype)
+        kernel = self.kernel if self.embedding is None else self.embedding.embeddings
+        kernel = ops.cast(kernel, self.compute_dtype)
         logits = product(ops.reshape(readouts, (-1, readouts.shape[-1])), ops.transpose(kernel))
         if self.use_bias:
             logits = logits + ops.cast(self.bias, self.compute_dtype)
         return ops.reshape(logits, (*ops.shape(readouts)[:-1], self.vocabulary_size))
 
-    def compute_output_spec(self, readouts):
+    def compute_output_spec(self, readouts: Tensor) -> Any:
         """Return the shape and type of the logits."""
         return keras.KerasTensor((*readouts.shape[:-1], self.vocabulary_size), self.compute_dtype)
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: Config) -> Self:
         """Make a layer of what `get_config` gave."""
         return cls(**deserialize_layers(config, "embedding"))
 
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {
             **super().get_config(),

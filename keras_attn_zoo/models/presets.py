@@ -4,6 +4,7 @@ import contextvars
 import io
 import logging
 from pathlib import Path
+from typing import Any
 
 import h5py
 import keras
@@ -23,6 +24,7 @@ from keras_attn_zoo.files import (
     write_checksums,
 )
 from keras_attn_zoo.models.downloads import downloading
+from keras_attn_zoo.types import FilePath
 
 _WEIGHTS = ".weights.h5"
 # Whole numbers of a body that its weights do not know, and the longest sentence that positions are made for.
@@ -39,7 +41,7 @@ class PresetFiles:
     functions read such presets too, and look at no checksum.
     """
 
-    def save_to_preset(self, preset_dir, **kwargs):
+    def save_to_preset(self, preset_dir: FilePath, **kwargs: Any) -> None:
         """Save a preset; see the base class.
 
         Raises:
@@ -61,7 +63,7 @@ class PresetFiles:
         write_checksums(preset_dir, _preset_files(Path(preset_dir)))
 
     @classmethod
-    def from_preset(cls, preset, *args, **kwargs):
+    def from_preset(cls, preset: FilePath, *args: Any, **kwargs: Any) -> Any:
         """Load a preset; see the base class.
 
         Raises:
@@ -81,7 +83,7 @@ class PresetLoading(PresetFiles):
     """
 
     @classmethod
-    def from_preset(cls, preset, load_weights=True, **kwargs):
+    def from_preset(cls, preset: FilePath, load_weights: bool = True, **kwargs: Any) -> Any:
         """Load a preset; see the base class. `dtype` is by default the dtype policy that Keras is set to."""
         if kwargs.get("dtype") is None:
             kwargs["dtype"] = keras.config.dtype_policy()
@@ -95,7 +97,7 @@ class PresetLoading(PresetFiles):
 class WeightFiles:
     """Mixin before a Keras model: weights are written whole, and read only if they are its own and finite."""
 
-    def save_weights(self, filepath, *args, **kwargs):
+    def save_weights(self, filepath: FilePath, *args: Any, **kwargs: Any) -> None:
         """Save the weights; see `keras.Model.save_weights`.
 
         Raises:
@@ -111,7 +113,7 @@ class WeightFiles:
         with open_output(filepath) as file:
             file.write(memory.getbuffer())
 
-    def load_weights(self, filepath, skip_mismatch=False, **kwargs):
+    def load_weights(self, filepath: FilePath, skip_mismatch: bool = False, **kwargs: Any) -> None:
         """Load weights; see `keras.Model.load_weights`.
 
         Raises:
@@ -136,7 +138,7 @@ def _preset_files(folder):
     return [path.relative_to(folder).as_posix() for path in found if path.is_file() and path.name != CHECKSUMS]
 
 
-def check_preset(preset):
+def check_preset(preset: str) -> None:
     """Compare the files of a preset with its checksums; say in one line where it has none.
 
     Args:
@@ -174,7 +176,7 @@ def check_preset(preset):
         )
 
 
-def check_finite(model, consequence):
+def check_finite(model: keras.Model, consequence: str) -> None:
     """Raise where a weight of a model is NaN or infinite.
 
     Raises:
@@ -186,7 +188,7 @@ def check_finite(model, consequence):
             raise UserError(f"the weight {weight.path} is not finite, so no output would mean anything: {consequence}.")
 
 
-def check_vocabulary_sizes(backbone, preprocessor):
+def check_vocabulary_sizes(backbone: Any, preprocessor: Any) -> None:
     """Raise where a tokenizer has another number of tokens than the embedding of its side.
 
     Raises:
@@ -205,7 +207,7 @@ def check_vocabulary_sizes(backbone, preprocessor):
             )
 
 
-def check_sizes(preset):
+def check_sizes(preset: str) -> None:
     """Compare the sizes of a preset's body with its weights before anything is built, which might not fit in memory.
 
     Raises:

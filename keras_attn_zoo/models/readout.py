@@ -1,9 +1,13 @@
 """Readout: from decoder state, context and previous word to what the vocabulary is projected from."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_attn_zoo.layers.common.checks import check_choice, check_positive
+from keras_attn_zoo.types import Config, Shape, Tensor
 
 READOUTS = ("linear", "tanh", "maxout", "state")
 
@@ -39,7 +43,7 @@ class Readout(keras.layers.Layer):
     section 6, as Bahdanau's; "state" Bahar, equation 12, where the text has s_{i-1}.
     """
 
-    def __init__(self, kind, units=None, **kwargs):
+    def __init__(self, kind: str, units: int | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         check_choice(self, "kind", kind, READOUTS)
         if units is not None and kind == "state":
@@ -54,13 +58,13 @@ class Readout(keras.layers.Layer):
             width = 2 * units if kind == "maxout" else units
             self.dense = keras.layers.Dense(width, use_bias=kind != "linear", dtype=self.dtype_policy, name="dense")
 
-    def build(self, input_shape):
+    def build(self, input_shape: Sequence[Shape]) -> None:
         """Build the linear map."""
         if self.units is not None:
             self.dense.build((None, sum(shape[-1] for shape in input_shape)))
         self.built = True
 
-    def call(self, inputs):
+    def call(self, inputs: Sequence[Tensor]) -> Tensor:
         """Return t of a list of state, context and embedding."""
         if self.kind == "state":
             return ops.cast(inputs[0], self.compute_dtype)
@@ -74,13 +78,13 @@ class Readout(keras.layers.Layer):
             return ops.maximum(joined[..., ::2], joined[..., 1::2])
         return joined
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Sequence[Shape]) -> Shape:
         """Return the shape of t."""
         if self.kind == "state":
             return input_shape[0]
         width = self.units or sum(shape[-1] for shape in input_shape)
         return (*input_shape[0][:-1], width)
 
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {**super().get_config(), "kind": self.kind, "units": self.units}

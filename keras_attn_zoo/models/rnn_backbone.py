@@ -1,5 +1,8 @@
 """The RNN translator's body: RNN encoder, attention, RNN decoder."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -7,6 +10,7 @@ from keras_attn_zoo.errors import UserError, check_counts, check_rates
 from keras_attn_zoo.layers import get_attention
 from keras_attn_zoo.layers.common.dropout import Dropout
 from keras_attn_zoo.models.backbone import (
+    AttentionChoice,
     TranslationBackbone,
     attention_config,
     build_output,
@@ -18,6 +22,7 @@ from keras_attn_zoo.models.backbone import (
 from keras_attn_zoo.models.readout import READOUTS, Readout
 from keras_attn_zoo.models.rnn_decoder import ATTENTION_QUERIES, CELLS, STATES_OF_CELL, RNNDecoder
 from keras_attn_zoo.models.token_embedding import TokenEmbedding
+from keras_attn_zoo.types import Config, DType, Tensor
 
 ENCODER_LAYERS = {"gru": keras.layers.GRU, "lstm": keras.layers.LSTM}
 
@@ -82,29 +87,29 @@ class RNNBackbone(TranslationBackbone):
 
     def __init__(
         self,
-        source_vocabulary_size,
-        target_vocabulary_size,
-        embedding_dim=256,
-        hidden_dim=512,
-        cell="gru",
-        encoder_layers=1,
-        decoder_layers=1,
-        bidirectional=True,
-        cross_attention="bahdanau",
-        attention_query="previous_state",
-        input_feeding=False,
-        readout="linear",
-        readout_dim=None,
-        readout_embedding=True,
-        initial_state="linear",
-        tie_embeddings="none",
-        dropout=0.0,
-        output="softmax",
-        marginalization="exact",
-        top_k=6,
-        dtype=None,
-        **kwargs,
-    ):
+        source_vocabulary_size: int,
+        target_vocabulary_size: int,
+        embedding_dim: int = 256,
+        hidden_dim: int = 512,
+        cell: str = "gru",
+        encoder_layers: int = 1,
+        decoder_layers: int = 1,
+        bidirectional: bool = True,
+        cross_attention: AttentionChoice = "bahdanau",
+        attention_query: str = "previous_state",
+        input_feeding: bool = False,
+        readout: str = "linear",
+        readout_dim: int | None = None,
+        readout_embedding: bool = True,
+        initial_state: str = "linear",
+        tie_embeddings: str = "none",
+        dropout: float = 0.0,
+        output: str = "softmax",
+        marginalization: str = "exact",
+        top_k: int = 6,
+        dtype: DType = None,
+        **kwargs: Any,
+    ) -> None:
         check_counts(
             source_vocabulary_size=source_vocabulary_size,
             target_vocabulary_size=target_vocabulary_size,
@@ -260,7 +265,9 @@ class RNNBackbone(TranslationBackbone):
         self.cross_attention_heads = [decoder.attention.num_heads]
         self._encode = encode
 
-    def call(self, inputs, training=None, mask=None):
+    def call(
+        self, inputs: Mapping[str, Tensor], training: bool | None = None, mask: Tensor = None
+    ) -> dict[str, Tensor]:
         """Run the model on a dict of inputs."""
         if self.latent_head is not None and inputs.get("teacher_forcing_mask") is not None:
             raise UserError("a latent alignment is trained on given tokens alone: leave teacher_forcing_mask out.")
@@ -277,7 +284,7 @@ class RNNBackbone(TranslationBackbone):
         readout, scores, state = self.decoder.step(token_ids, memory, state)
         return self.target_embedding(token_ids), readout, [scores], state
 
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {
             **super().get_config(),

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_attn_zoo.types import Tensor
+
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class TokenEmbedding(keras.layers.ReversibleEmbedding):
@@ -26,7 +28,7 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
         >>> TokenEmbedding(10, 4)(keras.ops.ones((2, 3), "int32"))  # (2, 3, 4)
     """
 
-    def call(self, inputs, reverse=False):
+    def call(self, inputs: Tensor, reverse: bool = False) -> Tensor:
         """Embed token ids, or project states onto the vocabulary."""
         if reverse:
             return super().call(inputs, reverse=True)

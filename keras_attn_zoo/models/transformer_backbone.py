@@ -1,5 +1,8 @@
 """The Transformer translator's body: one for every attention mechanism."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import keras
 import keras_hub
 from keras import ops
@@ -8,6 +11,7 @@ from keras_attn_zoo.errors import UserError, check_counts, check_rates
 from keras_attn_zoo.layers.common.dropout import Dropout
 from keras_attn_zoo.models.attention_stack import AttentionStack
 from keras_attn_zoo.models.backbone import (
+    AttentionChoice,
     TranslationBackbone,
     attention_config,
     build_output,
@@ -23,6 +27,7 @@ from keras_attn_zoo.models.transformer_layers import (
     TransformerDecoderLayer,
     TransformerEncoderLayer,
 )
+from keras_attn_zoo.types import Config, DType, Tensor
 
 POSITIONS = ("sine", "learned", "none")
 
@@ -74,31 +79,31 @@ class TransformerBackbone(TranslationBackbone):
 
     def __init__(
         self,
-        source_vocabulary_size,
-        target_vocabulary_size,
-        width=512,
-        num_heads=8,
-        ffn_dim=2048,
-        encoder_layers=6,
-        decoder_layers=6,
-        encoder_attention="multi_head",
-        decoder_attention="multi_head",
-        cross_attention="multi_head",
-        normalization="post",
-        encoder_positions="sine",
-        decoder_positions="sine",
-        max_length=256,
-        tie_embeddings="none",
-        dropout=0.1,
-        attention_dropout=0.0,
-        activation_dropout=0.0,
-        attention_layer=-1,
-        output="softmax",
-        marginalization="exact",
-        top_k=6,
-        dtype=None,
-        **kwargs,
-    ):
+        source_vocabulary_size: int,
+        target_vocabulary_size: int,
+        width: int = 512,
+        num_heads: int = 8,
+        ffn_dim: int = 2048,
+        encoder_layers: int = 6,
+        decoder_layers: int = 6,
+        encoder_attention: AttentionChoice | Sequence[AttentionChoice] = "multi_head",
+        decoder_attention: AttentionChoice | Sequence[AttentionChoice] = "multi_head",
+        cross_attention: AttentionChoice | Sequence[AttentionChoice] = "multi_head",
+        normalization: str = "post",
+        encoder_positions: str = "sine",
+        decoder_positions: str = "sine",
+        max_length: int = 256,
+        tie_embeddings: str = "none",
+        dropout: float = 0.1,
+        attention_dropout: float = 0.0,
+        activation_dropout: float = 0.0,
+        attention_layer: int | str = -1,
+        output: str = "softmax",
+        marginalization: str = "exact",
+        top_k: int = 6,
+        dtype: DType = None,
+        **kwargs: Any,
+    ) -> None:
         check_counts(
             source_vocabulary_size=source_vocabulary_size,
             target_vocabulary_size=target_vocabulary_size,
@@ -257,7 +262,9 @@ class TransformerBackbone(TranslationBackbone):
         self._decoder_position = decoder_position
         self._last_norm = last_norms.get("decoder")
 
-    def call(self, inputs, training=None, mask=None):
+    def call(
+        self, inputs: Mapping[str, Tensor], training: bool | None = None, mask: Tensor = None
+    ) -> dict[str, Tensor]:
         """Run the model on a dict of inputs."""
         if inputs.get("teacher_forcing_mask") is not None:
             raise UserError("a Transformer is trained on given tokens alone: leave teacher_forcing_mask out.")
@@ -313,7 +320,7 @@ class TransformerBackbone(TranslationBackbone):
             x = self._last_norm(x)
         return embedded, x, scores, {"layers": states, "position": state["position"] + 1}
 
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {
             **super().get_config(),
@@ -346,13 +353,13 @@ class TransformerBackbone(TranslationBackbone):
 class TargetMask(keras.layers.Layer):
     """Set scores `(batch, heads, target, source)` of padded target positions to 0; without a mask leave them."""
 
-    def call(self, scores, padding_mask=None):
+    def call(self, scores: Tensor, padding_mask: Tensor = None) -> Tensor:
         """Mask."""
         if padding_mask is None:
             return scores
         return ops.where(ops.cast(padding_mask, "bool")[:, None, :, None], scores, 0.0)
 
-    def compute_output_spec(self, scores, padding_mask=None):
+    def compute_output_spec(self, scores: Tensor, padding_mask: Tensor = None) -> Any:
         """Return the shape and type, which stay."""
         return keras.KerasTensor(scores.shape, scores.dtype)
 

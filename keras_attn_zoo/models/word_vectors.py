@@ -1,13 +1,17 @@
 """Embeddings that begin as word vectors from a text file."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from keras import ops
 
 from keras_attn_zoo.data.corpus import read_lines
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.models.token_embedding import TokenEmbedding
+from keras_attn_zoo.types import FilePath
 
 
-def load_word_vectors(embedding, vocabulary, path):
+def load_word_vectors(embedding: TokenEmbedding, vocabulary: Sequence[str], path: FilePath) -> int:
     """Set the rows of an embedding to the vectors of the same words; leave the other rows alone.
 
     Use it before training. Pieces are compared with words after the mark of a
