@@ -71,13 +71,14 @@ class Training:
     def __init__(self, backend, folder, run):
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1"}
         self.run, self.said = Path(run), []
+        self._table = tempfile.TemporaryFile()  # noqa: SIM115 as long as the training
         self.began = time.monotonic()
         self.process = subprocess.Popen(
             command(backend, folder, run),
             cwd=ROOT,
             env=environment,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            stdout=self._table,
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -97,8 +98,14 @@ class Training:
         except OSError:
             return None
 
+    def printed(self):
+        """Whether the table, which comes last, has been printed: nothing is left to do but to exit."""
+        return os.fstat(self._table.fileno()).st_size > 0
+
     def moment(self):
         """What is going on, as far as one sees from outside."""
+        if self.printed():
+            return "exit"
         if partial := self.partial():
             return f"checkpoint ({partial.split('.')[1]})"
         said = "".join(self.said)
@@ -146,7 +153,7 @@ def one_kill(backend, folder, seconds, reference, number):
         status = training.wait()
         if found:
             kills.append(found)
-            reasons += what_is_wrong(status, "".join(training.said), *found)
+            reasons += what_is_wrong(status, "".join(training.said), *found, ended=training.printed())
         elif kills:
             break
         else:
@@ -160,10 +167,10 @@ def one_kill(backend, folder, seconds, reference, number):
     return [Kill(backend, *kills[0], reasons)] + [Kill(backend, *more, []) for more in kills[1:]]
 
 
-def what_is_wrong(status, said, name, moment):
-    """A signal that can be answered is answered by a message and a status; before there is anybody to, it kills."""
+def what_is_wrong(status, said, name, moment, ended=False):
+    """A signal that can be answered is answered by a message and a status; before and after the work, it kills."""
     code = signal.Signals[name].value
-    if name == "SIGKILL" or moment == "start and imports":
+    if name == "SIGKILL" or moment == "start and imports" or ended:
         return [] if status in (-code, 128 + code, 1) else [f"status {status} after {name}"]
     reasons = [] if status == 128 + code else [f"status {status} after {name} during {moment}"]
     return reasons + ([f"traceback after {name}: {said[-200:]}"] if "Traceback" in said else [])
