@@ -1,12 +1,12 @@
 """Time and peak memory of a translator's output layer: one softmax, and mixtures of softmaxes over source positions.
 
-Forward and backward, of the negative log-likelihood of given targets; as ratios to the plain softmax in the same run,
-of the output layer alone and with `--whole` of a Transformer of six and six layers with it:
+Measures the forward and backward pass of the negative log-likelihood of given targets, as ratios to the plain softmax
+in the same run: for the output layer alone, or with `--whole` for a Transformer with six encoder and six decoder layers:
 
   plain   log softmax of W s_i, as this package computes it
-  keras   the same, of `keras.layers.Dense` and Keras' cross-entropy
+  keras   the same, with `keras.layers.Dense` and Keras' cross-entropy
   exact   the mixture of `LatentAlignmentHead`
-  top-6   the six most likely positions, a softmax for each, as published
+  top-6   the six most likely positions, with a softmax for each, as published
   naive   a softmax for every pair of positions
 
   KERAS_BACKEND=jax python benchmarks/latent.py
@@ -121,8 +121,8 @@ def main():
     parser.add_argument("--source", type=int, nargs="+", default=[25, 50], help="lengths of source and target")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--width", type=int, default=512)
-    parser.add_argument("--whole", action="store_true", help="a whole Transformer, in place of its output layer")
-    parser.add_argument("--seconds", type=float, default=2.0, help="least time given to a measurement")
+    parser.add_argument("--whole", action="store_true", help="measure a whole Transformer, not its output layer alone")
+    parser.add_argument("--seconds", type=float, default=2.0, help="least time spent on a measurement")
     options = parser.parse_args()
     if options.whole and "keras" in options.forms:
         options.forms.remove("keras")

@@ -1,7 +1,7 @@
 """Time and peak memory of every attention layer, as ratios to Keras' own multi-head attention in the same run.
 
-Cross-attention gets a mask of the value, self-attention of a decoder a causal mask; Keras' layer gets the same.
-Compilation is left out. The two are run in turn, and the medians compared.
+Cross-attention gets a value mask, decoder self-attention a causal mask, and Keras' layer gets the same. Compilation is
+not counted. The two run in turn, and their medians are compared.
 
   KERAS_BACKEND=jax python benchmarks/layers.py
   KERAS_BACKEND=torch python benchmarks/layers.py --layers previous_context average --lengths 30
@@ -138,9 +138,9 @@ def main():
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--width", type=int, default=512)
     parser.add_argument("--heads", type=int, default=8)
-    parser.add_argument("--seconds", type=float, default=1.0, help="least time given to a measurement")
-    parser.add_argument("--output", help="write the results there too, a line of JSON each")
-    parser.add_argument("--read", nargs="+", help="measure nothing: print the tables of results that were written")
+    parser.add_argument("--seconds", type=float, default=1.0, help="least time spent on a measurement")
+    parser.add_argument("--output", help="also write the results to this file, one line of JSON each")
+    parser.add_argument("--read", nargs="+", help="measure nothing; print the tables of results written earlier")
     options = parser.parse_args()
     if options.read:
         lines = [line for path in options.read for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines()]

@@ -1,4 +1,4 @@
-"""Time and peak memory of a layer's call, alone and with its gradients, in the way of each backend."""
+"""Time and peak memory of a layer's call, alone and with its gradients, measured as each backend requires."""
 
 import ctypes
 import gc

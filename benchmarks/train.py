@@ -1,7 +1,7 @@
-"""Training speed of the translators: steps and target tokens a second, compilation apart.
+"""Training speed of the translators: steps and target tokens per second, without compilation.
 
-Random ids of one length, Adam, dropout as given. The time of a step is given relative to the first system's, whose
-steps are taken in turn with those of every other.
+Random ids of one length, Adam, dropout as given. Step times are relative to the first system's, whose steps alternate
+with those of each other system.
 
   KERAS_BACKEND=jax python benchmarks/train.py
   KERAS_BACKEND=torch python benchmarks/train.py --systems uniform bahdanau --batch 32 --length 30
@@ -72,7 +72,7 @@ def main():
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--length", type=int, default=16)
     parser.add_argument("--vocabulary", type=int, default=8000)
-    parser.add_argument("--steps", type=int, default=4, help="steps in a row, before another system has its turn")
+    parser.add_argument("--steps", type=int, default=4, help="steps in a row before it is another system's turn")
     parser.add_argument("--rounds", type=int, default=2)
     add_override_argument(parser)
     options = parser.parse_args()

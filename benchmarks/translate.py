@@ -1,8 +1,8 @@
-"""Translation speed of the translators: target tokens a second by batch and beams, compilation apart.
+"""Translation speed of the translators: target tokens per second by batch and beams, without compilation.
 
-Random weights and ids; every sentence is as long as `--length`, on both sides, and no hypothesis ends before. Speeds
-are given relative to the first system's too. The systems are measured in turn: a machine that grows slower for a
-while does so for all.
+Random weights and ids. Every sentence is as long as `--length`, on both sides, and no hypothesis ends earlier. Speeds
+are also given relative to the first system's. The systems are measured in turn, so that a slow spell of the machine
+affects all of them.
 
   KERAS_BACKEND=jax python benchmarks/translate.py --systems transformer ran-all transformer-average
   KERAS_BACKEND=torch python benchmarks/translate.py --systems transformer --batch 32 --beams 1 4 --set width=256

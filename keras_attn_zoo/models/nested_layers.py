@@ -11,8 +11,8 @@ def serialize_layer(layer: keras.layers.Layer | None) -> Config | None:
     """Return the configuration of a layer that another one holds and builds, or None for None.
 
     Example:
-        >>> serialize_layer(Readout("linear"))["class_name"]
-        'Readout'
+        >>> serialize_layer(keras.layers.Dense(4))["class_name"]
+        'Dense'
     """
     if layer is None:
         return None
@@ -26,8 +26,9 @@ def deserialize_layers(config: Config, *names: str) -> Config:
     """Return a configuration with the layers of these names made; in a saved model, what was shared is shared again.
 
     Example:
-        >>> deserialize_layers({"readout": serialize_layer(Readout("linear"))}, "readout")["readout"].kind
-        'linear'
+        >>> config = {"bridge": serialize_layer(keras.layers.Dense(4))}
+        >>> deserialize_layers(config, "bridge")["bridge"].units
+        4
     """
     return {
         key: keras.layers.deserialize(value) if key in names and isinstance(value, dict) else value
@@ -39,7 +40,7 @@ def build_once(layer: keras.layers.Layer, *shapes: Any) -> None:
     """Build a layer that several may hold, if nobody has yet.
 
     Example:
-        >>> build_once(Readout("linear"), [(None, 3), (None, 5)])
+        >>> build_once(keras.layers.Dense(4), (None, 3))
     """
     if not layer.built:
         layer.build(*shapes)
