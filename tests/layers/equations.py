@@ -47,6 +47,30 @@ def softmax(energies, mask):
     return weights
 
 
+def normalized(name):
+    """Softmax, sparsemax or entmax of energies and a mask, by name; the threshold of the sparse ones by bisection."""
+    if name == "softmax":
+        return softmax
+    scale, power = {"sparsemax": (1.0, 1), "entmax15": (0.5, 2)}[name]
+
+    def weights(energies, mask):
+        found = np.zeros(len(energies))
+        x = scale * np.asarray(energies)[np.asarray(mask)]
+        if not len(x):
+            return found
+        low, high = x.max() - 1, x.max()
+        for _ in range(100):
+            middle = (low + high) / 2
+            if np.sum(np.maximum(x - middle, 0) ** power) > 1:
+                low = middle
+            else:
+                high = middle
+        found[np.asarray(mask)] = np.maximum(x - low, 0) ** power
+        return found
+
+    return weights
+
+
 def single_head(energy, value, mask):
     """Context and scores of `energy(i, j, past)`, where `past` holds the scores of the positions before i."""
     _, target, source = mask.shape

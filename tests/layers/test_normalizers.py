@@ -1,0 +1,106 @@
+"""Sparsemax and entmax against bisection in float64, their optimality, values by hand and finite differences."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attn_zoo.layers.common.normalizers import (
+    NORMALIZERS,
+    entmax15,
+    plain_entmax15,
+    plain_sparsemax,
+    sparsemax,
+)
+from tests.layers.calls import compiled, eager_gradients, of_unknown_sizes
+from tests.layers.equations import normalized
+
+SPARSE = pytest.mark.parametrize("name", ["sparsemax", "entmax15"])
+PLAIN = {"sparsemax": plain_sparsemax, "entmax15": plain_entmax15}
+TOLERANCE = 1e-6
+
+
+def energies_of_all_kinds():
+    """Rows near and far, of equal numbers, of one that stands out, of large numbers; and a mask with an empty row."""
+    rng = np.random.default_rng(2)
+    rows = [rng.normal(size=13) * scale for scale in (0.01, 0.3, 1.0, 3.0, 30.0)]
+    rows += [np.zeros(13), np.full(13, 7.0), np.eye(13)[4] * 50, 1e4 + rng.normal(size=13), np.repeat([0, 0.5], 7)[:13]]
+    mask = rng.random((len(rows), 13)) < 0.7
+    mask[3], mask[4], mask[6] = True, False, np.arange(13) == 9
+    return np.array(rows, dtype="float32"), mask
+
+
+@SPARSE
+def test_against_bisection(name):
+    energies, mask = energies_of_all_kinds()
+    everything = np.ones_like(mask)
+    found, masked = compiled(lambda e, m: (NORMALIZERS[name](e), NORMALIZERS[name](e, m)))(energies, mask)
+    for weights, which in ((found, everything), (masked, mask)):
+        wanted = np.stack([normalized(name)(e, m) for e, m in zip(energies.astype("float64"), which, strict=True)])
+        np.testing.assert_allclose(weights, wanted, atol=TOLERANCE)
+        np.testing.assert_allclose(weights.sum(-1), which.any(-1), atol=TOLERANCE)
+        assert np.all(weights >= 0) and not weights[~which].any()
+    assert (found[2:5] == 0).any(axis=-1).all(), "sparse"
+
+
+@SPARSE
+def test_optimality(name):
+    """Karush, Kuhn and Tucker of max_p pᵀe + H(p): one multiplier inside the support, none that is larger outside."""
+    energies, _ = energies_of_all_kinds()
+    weights = ops.convert_to_numpy(NORMALIZERS[name](energies[:8])).astype("float64")
+    for e, p in zip(energies[:8].astype("float64"), weights, strict=True):
+        multiplier = e - (p if name == "sparsemax" else 2 * np.sqrt(p))
+        inside = multiplier[p > 0]
+        np.testing.assert_allclose(inside, inside.mean(), atol=2e-3 if name == "entmax15" else 1e-5)
+        assert np.all(multiplier[p == 0] <= inside.mean() + 1e-5)
+
+
+def test_by_hand():
+    found = ops.convert_to_numpy(sparsemax([[0.0, 0.5, 3.0], [1.0, 1.0, 0.0], [0.4, 0.0, 0.1]]))
+    np.testing.assert_allclose(found, [[0, 0, 1], [0.5, 0.5, 0], [17 / 30, 5 / 30, 8 / 30]], atol=TOLERANCE)
+    # (1/2 - τ)² + τ² = 1 at τ = (1 - √7)/4.
+    found = ops.convert_to_numpy(entmax15([[1.0, 0.0], [0.0, -5.0], [0.0, 0.0]]))
+    a = (1 + np.sqrt(7)) / 4
+    np.testing.assert_allclose(found, [[a**2, (a - 0.5) ** 2], [1, 0], [0.5, 0.5]], atol=TOLERANCE)
+
+
+@SPARSE
+def test_gradients(name):
+    """Against central differences of bisection, and against what the plain form is differentiated to."""
+    rng = np.random.default_rng(4)
+    energies = (rng.normal(size=(6, 7)) * np.array([0.1, 0.5, 1, 1, 2, 4])[:, None]).astype("float32")
+    mask = rng.random((6, 7)) < 0.8
+    mask[2], mask[3] = True, False
+    coefficients = rng.normal(size=(6, 7)).astype("float32")
+
+    def loss(function):
+        return lambda inputs: ops.sum(function(inputs["energies"]) * ops.convert_to_tensor(coefficients))
+
+    inputs = {"energies": energies}
+    found = eager_gradients(loss(lambda e: NORMALIZERS[name](e, mask)), inputs)["energies"]
+    wanted = np.zeros((6, 7))
+    for i, j in np.ndindex(6, 7):
+        above, below = energies[i].astype("float64"), energies[i].astype("float64")
+        above[j], below[j] = above[j] + 1e-6, below[j] - 1e-6
+        change = normalized(name)(above, mask[i]) - normalized(name)(below, mask[i])
+        wanted[i, j] = np.sum(coefficients[i] * change) / 2e-6
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+    assert np.abs(wanted).max() > 0.1
+    by_hand = eager_gradients(loss(NORMALIZERS[name]), inputs)["energies"]
+    plain = eager_gradients(loss(PLAIN[name]), inputs)["energies"]
+    np.testing.assert_allclose(by_hand, plain, atol=1e-5)
+
+
+@SPARSE
+def test_bfloat16_and_unknown_sizes(name):
+    """Float32 inside whatever comes, and one trace for all lengths, one position among them."""
+    call = of_unknown_sizes(lambda x: NORMALIZERS[name](ops.cast(x["e"], "bfloat16"), x["mask"]), {
+        "e": np.zeros((2, 3), "float32"), "mask": np.ones((2, 3), bool)
+    }, no_width=("e", "mask"))  # fmt: skip
+    for length in (1, 5):
+        e = (np.arange(2 * length).reshape(2, length) % 3 / 4).astype("float32")
+        mask = np.arange(length) < [[length], [length - 1]]
+        weights = NORMALIZERS[name](ops.cast(e, "bfloat16"), mask)
+        assert keras.backend.standardize_dtype(weights.dtype) == "float32"
+        wanted = [normalized(name)(*row) for row in zip(e.astype("float64"), mask, strict=True)]
+        np.testing.assert_allclose(call({"e": e, "mask": mask}), wanted, atol=TOLERANCE)
