@@ -72,7 +72,7 @@ class LuongAttention(AttentionLayer):
     def __init__(self, score="general", units=None, kernel_initializer="glorot_uniform", **kwargs):
         super().__init__(**kwargs)
         if units is not None and score != "concat":
-            raise ValueError(f"LuongAttention: `units` belongs to score='concat'. Received: score={score!r}.")
+            raise ValueError(f"{type(self).__name__}: `units` belongs to score='concat'. Received: score={score!r}.")
         self.score = check_choice(self, "score", score, SCORES)
         self.units = check_positive(self, "units", units, optional=True)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
@@ -99,7 +99,7 @@ class LuongAttention(AttentionLayer):
     def _check_equal(self, query_dim, key_dim):
         if self.score == "dot" and query_dim != key_dim:
             raise ValueError(
-                "LuongAttention: score='dot' needs a query and a key of equal width; take score='general'. "
+                f"{type(self).__name__}: score='dot' needs a query and a key of equal width; take score='general'. "
                 f"Received: query width {query_dim}, key width {key_dim}."
             )
 

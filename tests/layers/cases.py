@@ -99,7 +99,14 @@ class Case:
         """A built layer with filled weights."""
         sizes = self.reference
         layer = get_attention(
-            self.name, sizes.width, sizes.num_heads, sizes.max_length, self.place, name=str(self), dtype=policy
+            self.name,
+            sizes.width,
+            sizes.num_heads,
+            sizes.max_length,
+            self.place,
+            name=str(self),
+            dtype=policy,
+            **sizes.arguments,
         )
         shapes = {f"{part}_shape": x.shape for part, x in self.inputs(with_key=with_key).items()}
         layer.build(**shapes)

@@ -22,6 +22,7 @@ class Reference:
         context_dim: width of the context; None for that of the value.
         share: whether the scores leave a share to what is no source position.
         without_gradient: weights that shift all energies of a row alike, which softmax does not see.
+        arguments: of the layer under test, where its defaults would not show at these sizes.
         picture: what makes the mechanism visible in `docs/layers.md`: arguments of the layer, and weights by name.
     """
 
@@ -35,6 +36,7 @@ class Reference:
     context_dim: int | None = None
     share: bool = False
     without_gradient: tuple = ()
+    arguments: dict = dataclasses.field(default_factory=dict)
     picture: tuple = ({}, {})
 
 

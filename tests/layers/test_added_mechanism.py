@@ -1,72 +1,58 @@
-"""The examples of docs/add-a-mechanism.md are layers that keep the laws, in mixed precision too."""
+"""Two files add a mechanism: the examples of docs/add-a-mechanism.md, in a package of their own, keep all laws."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import keras
-import numpy as np
 import pytest
-from keras import ops
 
-from keras_attn_zoo.layers import AttentionLayer
-from tests.layers.calls import to_numpy
-from tests.layers.cases import numbers
-from tests.weights import fill_weights
+from tests.layers import test_attention_laws
 
 pytestmark = pytest.mark.skipif(keras.config.backend() != "torch", reason="alike on all; nothing is compiled on torch")
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "add-a-mechanism.md"
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "add-a-mechanism.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-QUERY, VALUE = numbers("query", 2, 3, 6), numbers("value", 2, 5, 6)
+LAWS_OF_CROSS_ATTENTIONS = {
+    name
+    for name, function in vars(test_attention_laws).items()
+    for mark in getattr(function, "pytestmark", [])
+    if mark.args[0] == "case" and any(case.cross for case in mark.args[1])
+}
 
 
-def diagonal():
-    """The first example, a module of its own."""
-    [code] = [block for block in BLOCKS if "class DiagonalAttention" in block]
-    names = {}
-    exec(compile(code, PAGE.name, "exec"), names)
-    return names["DiagonalAttention"]
-
-
-def with_a_state():
-    """The second example: methods that stand in the class of a mechanism."""
-    [methods] = [block for block in BLOCKS if "def advance" in block]
-    names = {"ops": ops, "AttentionLayer": AttentionLayer}
-    exec(compile(f"class WithAState(AttentionLayer):\n{methods}", PAGE.name, "exec"), names)
-    return names["WithAState"]
-
-
-def energy_of_diagonal(weights, query, key, past):
-    return np.sum(weights["scale"] * query * key, axis=-1)
-
-
-def energy_with_a_state(weights, query, key, past):
-    return key @ query - weights["penalty"] * past.sum(axis=0)
-
-
-@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
-@pytest.mark.parametrize(
-    ("make", "energy"), [(diagonal, energy_of_diagonal), (with_a_state, energy_with_a_state)], ids=["plain", "state"]
-)
-def test_examples(make, energy, policy):
-    layer = make()(dtype=policy, name="attention")
-    layer.build(QUERY.shape, VALUE.shape)
-    fill_weights(layer)
-    weights = {w.name: ops.convert_to_numpy(w.value) for w in layer.weights}
-    wanted = np.zeros((2, 3, 5))
-    for b in range(2):
-        for i in range(3):
-            e = np.exp(energy(weights, QUERY[b, i], VALUE[b], wanted[b, :i]))
-            wanted[b, i] = e / e.sum()
-    context, scores = layer(QUERY, VALUE, return_attention_scores=True)
-    memory = layer.prepare(VALUE)
-    assert {keras.backend.standardize_dtype(memory[part].dtype) for part in ("key", "value")} == {layer.compute_dtype}
-    state, steps = layer.initial_state(memory), []
-    for i in range(3):
-        of_step, row, state = layer.step(QUERY[:, i], memory, state)
-        assert of_step.dtype == context.dtype
-        steps.append(to_numpy(row)[:, 0])
-    tolerance = 1e-5 if policy == "float32" else 3e-2
-    np.testing.assert_allclose(to_numpy(scores)[:, 0], wanted, atol=tolerance)
-    np.testing.assert_allclose(np.stack(steps, axis=1), wanted, atol=tolerance)
-    np.testing.assert_allclose(to_numpy(context), wanted @ VALUE, atol=3 * tolerance)
+def test_two_files_add_a_mechanism(tmp_path):
+    diagonal, diagonal_reference, penalised, penalised_reference = BLOCKS
+    imports = diagonal.partition("@attention")[0]
+    folder = tmp_path / "outside"
+    (folder / "references").mkdir(parents=True)
+    for name, layer, reference in (
+        ("diagonal_attention", diagonal, diagonal_reference),
+        ("penalised_attention", imports + penalised, penalised_reference),
+    ):
+        (folder / f"{name}.py").write_text(layer, encoding="utf-8")
+        (folder / "references" / f"{name}.py").write_text(reference, encoding="utf-8")
+    run = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            test_attention_laws.__file__,
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+            "-v",
+        ],
+        env={**os.environ, "MECHANISMS_OF": "outside", "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-1000:]
+    for name in ("diagonal", "penalised"):
+        held = set(re.findall(rf"::(\w+)\[.*{name}_cross.*\] (?:PASSED|SKIPPED)", run.stdout))
+        assert held == LAWS_OF_CROSS_ATTENTIONS

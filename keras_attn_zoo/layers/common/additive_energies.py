@@ -39,6 +39,21 @@ def position_energies_with_feedback(query, key, vector, past, feedback):
     return ops.matmul(ops.tanh(query[:, None] + key + past[..., None] * feedback), vector)
 
 
+@keras.remat
+def position_energies_with_record(query, key, vector, record, kernel):
+    """Energies of one target position that see a vector for each source position: vᵀ tanh(q_i + k_j + r_j V).
+
+    Args:
+        query, key, vector: see `position_energies`; recomputed in the backward pass like there.
+        record: r, `(batch, source, width)`.
+        kernel: V, `(width, units)`.
+
+    Returns:
+        `(batch, source)`.
+    """
+    return ops.matmul(ops.tanh(query[:, None] + key + ops.matmul(record, kernel)), vector)
+
+
 def additive_energies(query, key, vector):
     """Energies of all target positions, one after the other: e_ij = vᵀ tanh(q_i + k_j).
 

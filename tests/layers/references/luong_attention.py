@@ -5,16 +5,17 @@ import numpy as np
 from tests.layers.equations import Reference, single_head
 
 
-def luong(weights, query, key, value, mask, real, score):
-    def energy(i, j, past):
-        if score == "dot":
-            return query[i] @ key[j]
-        if score == "general":
-            return query[i] @ weights["kernel"] @ key[j]
-        W = np.concatenate([weights["query_kernel"], weights["key_kernel"]])
-        return weights["energy_kernel"][:, 0] @ np.tanh(np.concatenate([query[i], key[j]]) @ W)
+def energy_of(score, weights, query, key):
+    if score == "dot":
+        return query @ key
+    if score == "general":
+        return query @ weights["kernel"] @ key
+    W = np.concatenate([weights["query_kernel"], weights["key_kernel"]])
+    return weights["energy_kernel"][:, 0] @ np.tanh(np.concatenate([query, key]) @ W)
 
-    return single_head(energy, value, mask)
+
+def luong(weights, query, key, value, mask, real, score):
+    return single_head(lambda i, j, past: energy_of(score, weights, query[i], key[j]), value, mask)
 
 
 REFERENCES = {

@@ -1,0 +1,124 @@
+"""Coverage attention: additive energies that see a record of what each source position has got."""
+
+import keras
+from keras import ops
+
+from keras_attn_zoo.layers.common.additive_energies import position_energies_with_record
+from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.common.checks import check_positive
+from keras_attn_zoo.layers.common.heads import fresh_initializer
+from keras_attn_zoo.layers.registry import attention
+
+
+@attention(
+    "coverage",
+    source="Tu §3.2",
+    places=("cross",),
+    year=2016,
+    arguments=lambda sizes: {"units": sizes.width},
+    cost=("I", "I·J·d·k", "J·d·k", "J·k numbers"),
+)
+class CoverageAttention(AttentionLayer):
+    """Additive attention with a coverage vector for each source position, kept by a small recurrent network.
+
+    Use it as cross-attention of an RNN decoder, queried by the previous state,
+    against words that are translated twice or never. The feedback of
+    `BahdanauAttention` is its plainest relative: there the record is the sum of
+    the weights, here the network learns what to keep of them.
+
+        e_ij = vᵀ tanh(W s_{i-1} + U h_j + V C_{i-1,j} + b)
+        α_ij = softmax_j(e_ij)
+        C_ij = tanh(W_c C_{i-1,j} + w α_ij + U_c h_j + V_c s_{i-1}),   C_0 = 0
+        c_i  = Σ_j α_ij h_j
+
+    Symbols: s decoder state (the query), h_j encoder state (key and value), C
+    `(coverage_dim,)` for each source position; W `(query_dim, units)`, U `(key_dim,
+    units)`, V `(coverage_dim, units)`, b and v `(units,)`; W_c `(coverage_dim,
+    coverage_dim)`, w `(coverage_dim,)`, U_c `(key_dim, coverage_dim)`, V_c
+    `(query_dim, coverage_dim)`.
+
+    Args:
+        units: width of the hidden layer of the energy.
+        coverage_dim: width of a coverage vector.
+        kernel_initializer: initialiser of all matrices, v and w.
+
+    Shapes, masking, errors: see `AttentionLayer`.
+
+    State: `{"coverage": (batch, source, coverage_dim)}`, in the compute type.
+
+    Example:
+        >>> layer = CoverageAttention(units=8)
+        >>> context = layer(keras.ops.ones((2, 3, 4)), keras.ops.ones((2, 5, 6)))  # (2, 3, 6)
+
+    Source: Tu, Lu, Liu, Liu and Li 2016, section 3.2, the neural coverage model.
+
+    Differences from the paper: it leaves the activation of the update open, tanh or a
+    GRU; this is tanh. The update has no bias; the energy has one, as in
+    `BahdanauAttention`. The linguistic form, with fertilities, is not here.
+    """
+
+    def __init__(self, units, coverage_dim=10, kernel_initializer="glorot_uniform", **kwargs):
+        super().__init__(**kwargs)
+        self.units = check_positive(self, "units", units)
+        self.coverage_dim = check_positive(self, "coverage_dim", coverage_dim)
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+
+    def build(self, query_shape, value_shape, key_shape=None):
+        """Make the weights of the energy, then those of the update."""
+        query_dim, key_dim = query_shape[-1], (key_shape or value_shape)[-1]
+        self.built_widths = {"query": query_dim, "key": key_dim}
+        self.query_kernel = self._kernel("query_kernel", (query_dim, self.units))
+        self.key_kernel = self._kernel("key_kernel", (key_dim, self.units))
+        self.coverage_kernel = self._kernel("coverage_kernel", (self.coverage_dim, self.units))
+        self.bias = self.add_weight(name="bias", shape=(self.units,), initializer="zeros")
+        self.energy_kernel = self._kernel("energy_kernel", (self.units, 1))
+        self.update_kernel = self._kernel("update_kernel", (self.coverage_dim, self.coverage_dim))
+        self.update_weight_kernel = self._kernel("update_weight_kernel", (1, self.coverage_dim))
+        self.update_key_kernel = self._kernel("update_key_kernel", (key_dim, self.coverage_dim))
+        self.update_query_kernel = self._kernel("update_query_kernel", (query_dim, self.coverage_dim))
+        self.built = True
+
+    def _kernel(self, name, shape):
+        return self.add_weight(name=name, shape=shape, initializer=fresh_initializer(self.kernel_initializer))
+
+    def project_key(self, key):
+        """U h_j + b, and U_c h_j."""
+        return {
+            "energy": ops.matmul(key, self.weight(self.key_kernel)) + self.weight(self.bias),
+            "update": ops.matmul(key, self.weight(self.update_key_kernel)),
+        }
+
+    def ahead(self, query, memory):
+        """W s_{i-1}, and V_c s_{i-1}."""
+        kernels = {"energy": self.query_kernel, "update": self.update_query_kernel}
+        return {part: ops.matmul(query, self.weight(kernel))[:, None] for part, kernel in kernels.items()}
+
+    def initial_state(self, memory, batch_size=None):
+        """Nothing is covered yet."""
+        batch, source = ops.shape(memory["mask"])
+        return {"coverage": ops.zeros((batch, source, self.coverage_dim), dtype=self.compute_dtype)}
+
+    def advance(self, at, memory, mask, state):
+        """The weights of one position, and what they add to the record."""
+        coverage = state["coverage"]
+        energies = position_energies_with_record(
+            at["energy"][:, 0, 0],
+            memory["key"]["energy"],
+            ops.squeeze(self.weight(self.energy_kernel), -1),
+            coverage,
+            self.weight(self.coverage_kernel),
+        )
+        weights = self.normalize(energies[:, None, None], mask)
+        covered = ops.matmul(coverage, self.weight(self.update_kernel))
+        got = ops.cast(weights[:, 0, 0, :, None], self.compute_dtype) * self.weight(self.update_weight_kernel)
+        coverage = ops.tanh(covered + got + memory["key"]["update"] + at["update"][:, 0])
+        return weights, {"coverage": coverage}
+
+    def get_config(self):
+        """Return the arguments of the constructor."""
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "coverage_dim": self.coverage_dim,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+        }

@@ -1,0 +1,134 @@
+"""Local attention: Luong attention inside a window, at the target position or where the decoder state says."""
+
+from keras import ops
+
+from keras_attn_zoo.layers.common.checks import check_choice, check_positive
+from keras_attn_zoo.layers.luong_attention import LuongAttention
+from keras_attn_zoo.layers.registry import attention
+
+ALIGNMENTS = ("monotonic", "predictive")
+
+
+@attention(
+    "local_m",
+    source="Luong §3.2 (local-m)",
+    places=("cross",),
+    year=2015,
+    arguments=lambda sizes: {"alignment": "monotonic"},
+    cost=("1", "I·J·d", "J·d", "a position"),
+)
+@attention(
+    "local_p",
+    source="Luong §3.2 (local-p)",
+    places=("cross",),
+    year=2015,
+    arguments=lambda sizes: {"alignment": "predictive"},
+    cost=("1", "I·J·d + I·d²", "J·d + d²", "none"),
+)
+class LocalAttention(LuongAttention):
+    """Luong attention to a window of the source, around a position that is predicted or that moves on by one.
+
+    Use it as cross-attention of an RNN decoder, queried by the current state,
+    where sentences are long or alignments mostly monotone.
+
+        p_i  = i                                alignment="monotonic" (local-m)
+        p_i  = J sigmoid(vᵀ tanh(W_p s_i))      alignment="predictive" (local-p)
+        α_ij = softmax_j(e_ij)                  over the j with |j - p_i| ≤ D
+        α_ij = softmax_j(e_ij) exp(-(j - p_i)² / 2σ²),   σ = D/2, for "predictive"
+        c_i  = Σ_j α_ij h_j
+
+    Symbols: s decoder state (the query), h_j encoder state (key and value), e_ij the
+    energy as in `LuongAttention`; i and j count from 0, J is the number of real
+    source positions of the sentence; W_p `(query_dim, query_dim)`, v `(query_dim,)`.
+
+    Args:
+        alignment: "predictive" or "monotonic".
+        window: D, how far the window reaches to either side.
+        score, units, kernel_initializer: as in `LuongAttention`.
+
+    Shapes, masking: see `AttentionLayer`. A row whose window holds no real position
+    gets weights and context 0: so do target positions beyond J + D in "monotonic".
+    The weights of "predictive" add up to less than one, as the factor leaves them.
+
+    State: of "monotonic" `{"position": (batch,)}`, the number of the target position; else none.
+
+    Raises:
+        ValueError: an unknown alignment; a window that is not a positive integer; see `LuongAttention`.
+
+    Example:
+        >>> layer = LocalAttention(window=2)
+        >>> context = layer(keras.ops.ones((2, 3, 4)), keras.ops.ones((2, 5, 6)))  # (2, 3, 6)
+
+    Source: Luong, Pham and Manning 2015, section 3.2, equations 9 and 10.
+
+    Differences from the paper: the energies of all source positions are computed,
+    and those outside the window are left out, which costs more than a window alone
+    and keeps all shapes fixed. The paper does not say what "monotonic" does past
+    the end of the source; here nothing is attended to. Gradients reach W_p and v
+    through the factor alone, as in the paper: the window has none.
+    """
+
+    def __init__(
+        self,
+        alignment="predictive",
+        window=10,
+        score="general",
+        units=None,
+        kernel_initializer="glorot_uniform",
+        **kwargs,
+    ):
+        super().__init__(score, units, kernel_initializer, **kwargs)
+        self.alignment = check_choice(self, "alignment", alignment, ALIGNMENTS)
+        self.window = check_positive(self, "window", window)
+
+    def build(self, query_shape, value_shape, key_shape=None):
+        """Make what the score needs and, for "predictive", W_p and v."""
+        super().build(query_shape, value_shape, key_shape)
+        if self.alignment == "predictive":
+            width = self.built_widths["query"] = query_shape[-1]
+            self.position_kernel = self._kernel("position_kernel", (width, width))
+            self.position_vector = self._kernel("position_vector", (width, 1))
+
+    def ahead(self, query, memory):
+        """The energies and, for "predictive", the centres of the windows."""
+        energies = super().ahead(query, memory)
+        if self.alignment == "monotonic":
+            return energies
+        hidden = ops.tanh(ops.matmul(query, self.weight(self.position_kernel)))
+        share = ops.sigmoid(ops.cast(ops.matmul(hidden, self.weight(self.position_vector)), "float32"))
+        length = ops.sum(ops.cast(memory["mask"], "float32"), axis=-1)
+        return {"energies": energies, "centre": (length[:, None, None] * share)[:, None]}
+
+    def initial_state(self, memory, batch_size=None):
+        """The first target position, where its number counts."""
+        if self.alignment == "predictive":
+            return {}
+        return {"position": ops.zeros(ops.shape(memory["mask"])[:1], dtype="int32")}
+
+    def advance(self, at, memory, mask, state):
+        """The weights inside the windows; the next position."""
+        if self.alignment == "predictive":
+            return self._within(at["energies"], at["centre"], mask), state
+        position = state["position"]
+        return self._within(at, position[:, None, None, None], mask), {"position": position + 1}
+
+    def attend(self, query, memory, mask, training=None):
+        """Attend from all positions at once: their numbers are known before."""
+        if self.alignment == "predictive":
+            return super().attend(query, memory, mask, training=training)
+        energies = self.ahead(ops.cast(query, self.compute_dtype), memory)
+        weights = self._within(energies, ops.arange(ops.shape(query)[1])[:, None], mask)
+        return self.weigh(weights, memory, mask, training), weights
+
+    def _within(self, energies, centre, mask):
+        """Weights inside the windows around centres `(..., target, 1)`."""
+        distance = ops.cast(ops.arange(ops.shape(energies)[-1]) - centre, "float32")
+        near = ops.absolute(distance) <= self.window
+        weights = self.normalize(energies, near if mask is None else ops.logical_and(mask, near))
+        if self.alignment == "monotonic":
+            return weights
+        return weights * ops.exp(-2.0 * ops.square(distance / self.window))
+
+    def get_config(self):
+        """Return the arguments of the constructor."""
+        return {**super().get_config(), "alignment": self.alignment, "window": self.window}
