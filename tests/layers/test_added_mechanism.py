@@ -35,18 +35,9 @@ def test_two_files_add_a_mechanism(tmp_path):
     ):
         (folder / f"{name}.py").write_text(layer, encoding="utf-8")
         (folder / "references" / f"{name}.py").write_text(reference, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-vv", "-p", "no:cacheprovider", "-p", "no:xdist"]
     run = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            test_attention_laws.__file__,
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "no:xdist",
-            "-v",
-        ],
+        [*command, test_attention_laws.__file__],
         env={**os.environ, "MECHANISMS_OF": "outside", "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
         cwd=ROOT,
         capture_output=True,
