@@ -81,6 +81,7 @@ class AverageAttention(SelfAttentionSteps, AttentionLayer):
     that of Zhang et al., with one hidden layer.
     """
 
+    softmax_alone = "its weights are equal, there are no energies"
     attends_to = "itself"
 
     def __init__(

@@ -91,6 +91,8 @@ class ExpandedKeyValueAttention(DotProductAttention):
     to W_k, W_v and O take part in variant 1 and 2, W_gk and W_gv have none.
     """
 
+    softmax_alone = "the share of the previous context is that of a softmax"
+
     # Its past is a context, which only exists once the weights of a position have met the values and, in variants 1
     # and 2, the output projection: there are no weights to advance by alone. So `step` and `attend` are its own.
     advance = None

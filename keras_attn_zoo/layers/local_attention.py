@@ -117,12 +117,13 @@ class LocalAttention(LuongAttention):
         if self.alignment == "predictive":
             return super().attend(query, memory, mask, training=training)
         energies = self.ahead(ops.cast(query, self.compute_dtype), memory)
-        weights = self._within(energies, ops.arange(ops.shape(query)[1])[:, None], mask)
+        weights = self._within(energies, ops.arange(ops.shape(query)[1], dtype="int32")[:, None], mask)
         return self.weigh(weights, memory, mask, training), weights
 
     def _within(self, energies, centre, mask):
         """Weights inside the windows around centres `(..., target, 1)`."""
-        distance = ops.cast(ops.arange(ops.shape(energies)[-1]) - centre, "float32")
+        positions = ops.arange(ops.shape(energies)[-1], dtype="int32")
+        distance = ops.cast(positions, "float32") - ops.cast(centre, "float32")
         near = ops.absolute(distance) <= self.window
         weights = self.normalize(energies, near if mask is None else ops.logical_and(mask, near))
         if self.alignment == "monotonic":

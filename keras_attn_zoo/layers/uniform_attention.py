@@ -35,6 +35,8 @@ class UniformAttention(AttentionLayer):
     Encoder-Decoder Models", section 4 (the model with fixed uniform weights).
     """
 
+    softmax_alone = "its weights are equal whatever the energies"
+
     def build(self, query_shape, value_shape, key_shape=None):
         """Nothing to make: the mechanism has no weights."""
         self.built = True

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 from keras_attn_zoo.layers import ATTENTIONS, get_attention
+from tests.layers.equations import normalizing_by
 from tests.layers.references import REFERENCES
 from tests.weights import fill_weights
 
@@ -41,9 +42,10 @@ class Case:
 
     name: str
     place: str
+    normalizer: str = "softmax"
 
     def __str__(self):
-        return f"{self.name}_{self.place}"
+        return f"{self.name}_{self.place}" + f"_{self.normalizer}" * (self.normalizer != "softmax")
 
     @property
     def reference(self):
@@ -107,6 +109,7 @@ class Case:
             name=str(self),
             dtype=policy,
             **sizes.arguments,
+            **({} if self.normalizer == "softmax" else {"normalizer": self.normalizer}),
         )
         shapes = {f"{part}_shape": x.shape for part, x in self.inputs(with_key=with_key).items()}
         layer.build(**shapes)
@@ -129,10 +132,11 @@ class Case:
         if use_causal_mask:
             mask &= np.tril(np.ones(mask.shape[1:], dtype=bool))
         real = np.ones(value.shape[:2], dtype=bool) if value_mask is None else value_mask
-        sentences = [
-            self.reference.attend(weights, q, k, v, np.repeat(m[None], self.reference.num_heads, axis=0), r)
-            for q, k, v, m, r in zip(query, inputs.get("key", value), value, mask, real, strict=True)
-        ]
+        with normalizing_by(self.normalizer):
+            sentences = [
+                self.reference.attend(weights, q, k, v, np.repeat(m[None], self.reference.num_heads, axis=0), r)
+                for q, k, v, m, r in zip(query, inputs.get("key", value), value, mask, real, strict=True)
+            ]
         context, scores = zip(*sentences, strict=True)
         return np.stack(context), np.stack(scores)
 
@@ -160,6 +164,15 @@ class Case:
 CASES = [
     Case(name, place) for place in ("cross", "decoder") for name, entry in ATTENTIONS.items() if place in entry.places
 ]
+# One of each base class and kind of past under each sparse normaliser; `test_normalizers.py` has the others.
+SPARSE = {
+    ("bahdanau_feedback", "cross"): "entmax15",
+    ("multi_head", "cross"): "sparsemax",
+    ("accumulated_weight", "cross"): "entmax15",
+    ("multi_head", "decoder"): "entmax15",
+    ("recurrent", "decoder"): "sparsemax",
+}
+CASES += [Case(*key, normalizer) for key, normalizer in SPARSE.items() if key[0] in ATTENTIONS]
 CROSS = [case for case in CASES if case.cross]
 
 

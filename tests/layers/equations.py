@@ -5,6 +5,7 @@ a mask `(heads, target, source)`, true where a position may be attended, and `re
 self-attention the query is key and value. It returns the context and the scores `(heads, target, source)`.
 """
 
+import contextlib
 import dataclasses
 import functools
 
@@ -49,28 +50,46 @@ def softmax(energies, mask):
     return weights
 
 
-def normalized(name):
-    """Softmax, sparsemax or entmax of energies and a mask, by name; the threshold of the sparse ones by bisection."""
-    if name == "softmax":
-        return softmax
+def sparse(name):
+    """Sparsemax or entmax of energies and a mask, its threshold found by bisection."""
     scale, power = {"sparsemax": (1.0, 1), "entmax15": (0.5, 2)}[name]
 
     def weights(energies, mask):
-        found = np.zeros(len(energies))
-        x = scale * np.asarray(energies)[np.asarray(mask)]
-        if not len(x):
+        found, mask = np.zeros(len(energies)), np.asarray(mask)
+        if not mask.any():
             return found
+        x = scale * np.asarray(energies)[mask]
         low, high = x.max() - 1, x.max()
-        for _ in range(100):
+        for _ in range(60):
             middle = (low + high) / 2
             if np.sum(np.maximum(x - middle, 0) ** power) > 1:
                 low = middle
             else:
                 high = middle
-        found[np.asarray(mask)] = np.maximum(x - low, 0) ** power
+        found[mask] = np.maximum(x - low, 0) ** power
         return found
 
     return weights
+
+
+NORMALIZERS = {"softmax": softmax, "sparsemax": sparse("sparsemax"), "entmax15": sparse("entmax15")}
+_normalizer = softmax
+
+
+def normalize(energies, mask):
+    """Weights by softmax, or by what the references are told to take."""
+    return _normalizer(energies, mask)
+
+
+@contextlib.contextmanager
+def normalizing_by(name):
+    """Have the references normalise otherwise."""
+    global _normalizer
+    _normalizer = NORMALIZERS[name]
+    try:
+        yield
+    finally:
+        _normalizer = softmax
 
 
 def single_head(energy, value, mask):
@@ -79,7 +98,7 @@ def single_head(energy, value, mask):
     context, scores = np.zeros((target, value.shape[1])), np.zeros((1, target, source))
     for i in range(target):
         energies = [energy(i, j, scores[0, :i]) for j in range(source)]
-        scores[0, i] = softmax(energies, mask[0, i])
+        scores[0, i] = normalize(energies, mask[0, i])
         for j in range(source):
             context[i] += scores[0, i, j] * value[j]
     return context, scores
@@ -120,7 +139,7 @@ def headed(energies, weights, value, mask):
     for i in range(target):
         for n in range(heads):
             past.energies[n, i] = energies(i, n, past)
-            past.scores[n, i] = softmax(past.energies[n, i], mask[n, i])
+            past.scores[n, i] = normalize(past.energies[n, i], mask[n, i])
             for j in range(source):
                 past.contexts[i, n] += past.scores[n, i, j] * project(weights, "value", value[j], n)
     return merge(weights, past.contexts, mask), past.scores

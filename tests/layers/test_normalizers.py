@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+import keras_attn_zoo.layers
 from keras_attn_zoo.layers.common.normalizers import (
     NORMALIZERS,
     entmax15,
@@ -12,8 +13,9 @@ from keras_attn_zoo.layers.common.normalizers import (
     plain_sparsemax,
     sparsemax,
 )
-from tests.layers.calls import compiled, eager_gradients, of_unknown_sizes
-from tests.layers.equations import normalized
+from tests.layers.calls import compiled, eager_gradients, of_unknown_sizes, to_numpy
+from tests.layers.cases import CASES, Case, weights_of
+from tests.layers.equations import NORMALIZERS as BY_BISECTION
 
 SPARSE = pytest.mark.parametrize("name", ["sparsemax", "entmax15"])
 PLAIN = {"sparsemax": plain_sparsemax, "entmax15": plain_entmax15}
@@ -36,7 +38,7 @@ def test_against_bisection(name):
     everything = np.ones_like(mask)
     found, masked = compiled(lambda e, m: (NORMALIZERS[name](e), NORMALIZERS[name](e, m)))(energies, mask)
     for weights, which in ((found, everything), (masked, mask)):
-        wanted = np.stack([normalized(name)(e, m) for e, m in zip(energies.astype("float64"), which, strict=True)])
+        wanted = np.stack([BY_BISECTION[name](e, m) for e, m in zip(energies.astype("float64"), which, strict=True)])
         np.testing.assert_allclose(weights, wanted, atol=TOLERANCE)
         np.testing.assert_allclose(weights.sum(-1), which.any(-1), atol=TOLERANCE)
         assert np.all(weights >= 0) and not weights[~which].any()
@@ -82,7 +84,7 @@ def test_gradients(name):
     for i, j in np.ndindex(6, 7):
         above, below = energies[i].astype("float64"), energies[i].astype("float64")
         above[j], below[j] = above[j] + 1e-6, below[j] - 1e-6
-        change = normalized(name)(above, mask[i]) - normalized(name)(below, mask[i])
+        change = BY_BISECTION[name](above, mask[i]) - BY_BISECTION[name](below, mask[i])
         wanted[i, j] = np.sum(coefficients[i] * change) / 2e-6
     np.testing.assert_allclose(found, wanted, atol=1e-5)
     assert np.abs(wanted).max() > 0.1
@@ -102,5 +104,36 @@ def test_bfloat16_and_unknown_sizes(name):
         mask = np.arange(length) < [[length], [length - 1]]
         weights = NORMALIZERS[name](ops.cast(e, "bfloat16"), mask)
         assert keras.backend.standardize_dtype(weights.dtype) == "float32"
-        wanted = [normalized(name)(*row) for row in zip(e.astype("float64"), mask, strict=True)]
+        wanted = [BY_BISECTION[name](*row) for row in zip(e.astype("float64"), mask, strict=True)]
         np.testing.assert_allclose(call({"e": e, "mask": mask}), wanted, atol=TOLERANCE)
+
+
+@pytest.mark.skipif(keras.config.backend() != "torch", reason="alike on all; nothing is compiled on torch")
+@pytest.mark.parametrize("case", [case for case in CASES if case.normalizer == "softmax"], ids=str)
+def test_every_mechanism_takes_it_or_says_why_not(case):
+    """The call and the steps equal the reference whose weights are found by bisection."""
+    name = ("entmax15", "sparsemax")[len(case.name) % 2]
+    layer, sparse = case.layer(), Case(case.name, case.place, name)
+    if layer.softmax_alone:
+        with pytest.raises(ValueError, match=f"{type(layer).__name__} takes no `normalizer` but softmax"):
+            sparse.layer()
+        return
+    layer, inputs = sparse.layer(), case.inputs()
+    assert layer.get_config()["normalizer"] == name
+    wanted = sparse.expected(weights_of(layer), inputs, **case.causal)
+    context, scores = to_numpy(layer(**inputs, **case.causal, return_attention_scores=True))
+    np.testing.assert_allclose(context, wanted[0], atol=3e-6)
+    np.testing.assert_allclose(scores, wanted[1], atol=TOLERANCE)
+    softmax = case.expected(weights_of(layer), inputs, **case.causal)
+    assert np.abs(wanted[1] - softmax[1]).max() > 0.01
+    memory = layer.prepare(inputs["value"]) if case.cross else layer.prepare(max_length=case.target)
+    state = layer.initial_state(memory, batch_size=2)
+    for i in range(case.target):
+        context, scores, state = layer.step(inputs["query"][:, i], memory, state)
+        np.testing.assert_allclose(to_numpy(context), wanted[0][:, i], atol=3e-6)
+        np.testing.assert_allclose(to_numpy(scores), wanted[1][:, :, i], atol=TOLERANCE)
+
+
+def test_an_unknown_normalizer():
+    with pytest.raises(ValueError, match="`normalizer` must be one of softmax, sparsemax, entmax15"):
+        keras_attn_zoo.layers.BahdanauAttention(units=3, normalizer="hardmax")

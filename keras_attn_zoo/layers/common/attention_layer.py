@@ -3,9 +3,10 @@
 import keras
 from keras import ops, tree
 
-from keras_attn_zoo.layers.common.checks import check_shape
+from keras_attn_zoo.layers.common.checks import check_choice, check_shape
 from keras_attn_zoo.layers.common.loops import scan
-from keras_attn_zoo.layers.common.masks import combine_masks, masked_softmax, without_padding
+from keras_attn_zoo.layers.common.masks import combine_masks, without_padding
+from keras_attn_zoo.layers.common.normalizers import NORMALIZERS
 from keras_attn_zoo.layers.common.products import with_quantized_policies
 
 # As `keras.layers.MultiHeadAttention` takes them after query, value and key.
@@ -55,6 +56,11 @@ class AttentionLayer(keras.layers.Layer):
         state = layer.initial_state(memory, batch_size=8)
         context, scores, state = layer.step(x_i, memory, state)
 
+    Args:
+        normalizer: how energies become weights. "softmax" gives every position a share;
+            "sparsemax" and, halfway between the two, "entmax15" give most of them exactly 0.
+            Mechanisms whose weights are no plain softmax of energies take "softmax" alone.
+
     `attends_to` says what a mechanism takes: "value" (cross-attention alone),
     "itself" (self-attention alone) or "either"; `looks_ahead`, whether a position
     attends to later ones without a mask, so that it has no steps.
@@ -67,15 +73,24 @@ class AttentionLayer(keras.layers.Layer):
         ValueError: a query, value or mask whose rank or sizes do not fit; another width
             than the layer was built for; a value where the mechanism takes none, or none
             where it needs one; `prepare` before `build`; a step beyond `max_length`
-            (inside a compiled loop, which cannot raise, its context is NaN).
+            (inside a compiled loop, which cannot raise, its context is NaN); a
+            normaliser that is unknown, or that the mechanism does not take.
     """
 
     num_heads = 1
     attends_to = "value"
     looks_ahead = False
+    # Why a mechanism takes no other normaliser than softmax; None where it does.
+    softmax_alone = None
 
-    def __init__(self, **kwargs):
+    def __init__(self, normalizer="softmax", **kwargs):
         super().__init__(**kwargs)
+        self.normalizer = check_choice(self, "normalizer", normalizer, NORMALIZERS)
+        if self.softmax_alone and normalizer != "softmax":
+            raise ValueError(
+                f"{type(self).__name__} takes no `normalizer` but softmax: {self.softmax_alone}. "
+                f"Received: normalizer={normalizer!r}."
+            )
         self.supports_masking = True
         # What `build` has made weights for, by part: "query", "value", "key".
         self.built_widths = {}
@@ -151,8 +166,8 @@ class AttentionLayer(keras.layers.Layer):
         return self.normalize(at, mask), state
 
     def normalize(self, energies, mask=None):
-        """Weights from energies `(..., source)`: softmax in float32, 0 where the mask is false."""
-        return masked_softmax(energies, mask)
+        """Weights from energies `(..., source)`: the layer's normaliser in float32, 0 where the mask is false."""
+        return NORMALIZERS[self.normalizer](energies, mask)
 
     def weigh(self, weights, memory, mask=None, training=None):
         """Context of single-head weights `(batch, 1, target, source)`: c_i = Σ_j α_ij h_j."""
@@ -332,7 +347,8 @@ class AttentionLayer(keras.layers.Layer):
 
     def get_config(self):
         """Return the arguments of the constructor; after `quantize` the policies of the projections are among them."""
-        return with_quantized_policies(self, super().get_config())
+        normalizer = {} if self.softmax_alone else {"normalizer": self.normalizer}
+        return with_quantized_policies(self, {**super().get_config(), **normalizer})
 
     def _check_shapes(self, query, value, key, masks):
         """Raise where ranks or known sizes do not fit, with what came and what is wanted."""

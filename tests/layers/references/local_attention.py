@@ -2,7 +2,7 @@ import functools
 
 import numpy as np
 
-from tests.layers.equations import Reference, softmax
+from tests.layers.equations import Reference, normalize
 from tests.layers.references.luong_attention import energy_of
 
 
@@ -15,7 +15,7 @@ def local(weights, query, key, value, mask, real, alignment, window, score="gene
             hidden = np.tanh(query[i] @ weights["position_kernel"])
             centre = sum(real) / (1 + np.exp(-hidden @ weights["position_vector"][:, 0]))
         inside = [bool(mask[0, i, j]) and centre - window <= j <= centre + window for j in range(source)]
-        scores[0, i] = softmax([energy_of(score, weights, query[i], key[j]) for j in range(source)], inside)
+        scores[0, i] = normalize([energy_of(score, weights, query[i], key[j]) for j in range(source)], inside)
         for j in range(source):
             if alignment == "predictive":
                 sigma = window / 2
