@@ -4,10 +4,12 @@ from keras_attn_zoo.layers.accumulated_weight_attention import AccumulatedWeight
 from keras_attn_zoo.layers.average_attention import AverageAttention
 from keras_attn_zoo.layers.bahdanau_attention import BahdanauAttention
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.coverage_attention import CoverageAttention
 from keras_attn_zoo.layers.energy_accumulation_attention import EnergyAccumulationAttention
 from keras_attn_zoo.layers.expanded_key_value_attention import ExpandedKeyValueAttention
 from keras_attn_zoo.layers.gaussian_attention import GaussianAttention
 from keras_attn_zoo.layers.latent_alignment_head import LatentAlignmentHead
+from keras_attn_zoo.layers.local_attention import LocalAttention
 from keras_attn_zoo.layers.luong_attention import LuongAttention
 from keras_attn_zoo.layers.multi_head_attention import MultiHeadAttention
 from keras_attn_zoo.layers.previous_context_attention import PreviousContextAttention
@@ -24,11 +26,13 @@ __all__ = [
     "AttentionLayer",
     "AverageAttention",
     "BahdanauAttention",
+    "CoverageAttention",
     "EnergyAccumulationAttention",
     "ExpandedKeyValueAttention",
     "GaussianAttention",
     "InitialAttention",
     "LatentAlignmentHead",
+    "LocalAttention",
     "LuongAttention",
     "MultiHeadAttention",
     "PreviousContextAttention",
