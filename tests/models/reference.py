@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tests.layers.references import REFERENCES
 from tests.models.reference_mixture import log_lexicon, log_mixture
 
 DEFAULTS = {
@@ -26,11 +27,6 @@ DEFAULTS = {
 
 def sigmoid(x):
     return 1 / (1 + np.exp(-x))
-
-
-def softmax(x):
-    exp = np.exp(x - x.max())
-    return exp / exp.sum()
 
 
 def log_softmax(x):
@@ -101,29 +97,15 @@ class ReferenceTranslator:
                 number += 1
         return np.array(xs), initial
 
-    def attend(self, s, h, past):
-        """Context and weights of a query s over encoder states h; `past` are the weights so far."""
+    def attend(self, queries, h):
+        """Context and weights of the last of the queries so far, over encoder states h."""
         name = self.cross_attention
-
-        def w(weight):
-            return self.weights[f"decoder/cross_attention/{weight}"]
-
-        energies = np.zeros(len(h))
-        for j, hj in enumerate(h):
-            if name.startswith("bahdanau"):
-                inner = s @ w("query_kernel") + hj @ w("key_kernel") + w("bias")
-                if name == "bahdanau_feedback":
-                    inner = inner + w("feedback_kernel")[0] * sum((alpha[j] for alpha in past), 0.0)
-                energies[j] = w("energy_kernel")[:, 0] @ np.tanh(inner)
-            elif name == "luong_dot":
-                energies[j] = s @ hj
-            elif name == "luong_general":
-                energies[j] = s @ w("kernel") @ hj
-            elif name == "luong_concat":
-                inner = np.tanh(s @ w("query_kernel") + hj @ w("key_kernel"))
-                energies[j] = w("energy_kernel")[:, 0] @ inner
-        alpha = softmax(energies)
-        return sum(a * hj for a, hj in zip(alpha, h, strict=True)), alpha
+        name = name["attention"] if isinstance(name, dict) else name
+        path = "decoder/cross_attention/"
+        weights = {p.removeprefix(path): value for p, value in self.weights.items() if p.startswith(path)}
+        mask = np.ones((1, len(queries), len(h)), dtype=bool)
+        context, alpha = REFERENCES[name].attend(weights, np.array(queries), h, h, mask, mask[0, 0])
+        return context[-1], alpha[0, -1]
 
     def combine(self, s, context, embedded):
         """The readout t_i."""
@@ -160,7 +142,7 @@ class ReferenceTranslator:
         """Readouts, logits, weights, and the tokens read, along a target; where not `forced`, along guesses."""
         h, states = self.encode(source)
         fed = np.zeros(self.readout_width)
-        readouts, logits, weights, read = [], [], [], []
+        readouts, logits, weights, read, queries = [], [], [], [], []
         self.lexicons = []
         for i, token in enumerate(target):
             if forced is not None and i > 0 and not forced[i]:
@@ -169,7 +151,8 @@ class ReferenceTranslator:
             embedded = self.target_table[token]
             inputs = [embedded]
             if self.attention_query == "previous_state":
-                context, alpha = self.attend(states[-1][0], h, weights)
+                queries.append(states[-1][0])
+                context, alpha = self.attend(queries, h)
                 inputs.append(context)
             if self.input_feeding:
                 inputs.append(fed)
@@ -178,7 +161,8 @@ class ReferenceTranslator:
                 states[layer] = self.run_cell(f"decoder/cell_{layer}", x, states[layer])
                 x = states[layer][0]
             if self.attention_query == "current_state":
-                context, alpha = self.attend(x, h, weights)
+                queries.append(x)
+                context, alpha = self.attend(queries, h)
             fed = self.combine(x, context, embedded)
             readouts.append(fed)
             logits.append(self.project(fed, embedded, h, alpha))

@@ -43,6 +43,17 @@ CONFIGS = {
         "attention_query": "current_state",
         "readout_dim": 7,
     },
+    "coverage": {"cross_attention": {"attention": "coverage", "coverage_dim": 3}},
+    "local_m_after_the_cells": {
+        "cross_attention": {"attention": "local_m", "window": 1},
+        "attention_query": "current_state",
+    },
+    "local_p_feeding": {
+        "cross_attention": {"attention": "local_p", "window": 2},
+        "attention_query": "current_state",
+        "input_feeding": True,
+        "readout": "tanh",
+    },
 }
 LATENT = {
     "latent_exact": {
