@@ -13,6 +13,8 @@ import keras
 import numpy as np
 import pytest
 
+from keras_attn_zoo.layers import ATTENTIONS
+from keras_attn_zoo.layers.common.headed_attention import HeadedAttention
 from tests.layers.calls import BACKEND, compiled, to_numpy
 from tests.strangers.models import (
     BATCH,
@@ -72,14 +74,11 @@ NOT_EXPORTED = {
     "jax": {},
     "tensorflow": {},
 }
-KERNELS = "its kernels are its own and the equation's, with no projection that Keras could adapt"
+KERNELS = "it has no weights, or kernels of the equation's own, with no projection that Keras could adapt"
 WITHOUT_PROJECTIONS = {
-    "bahdanau_cross": KERNELS,
-    "bahdanau_feedback_cross": KERNELS,
-    "luong_dot_cross": "it has no weights",
-    "luong_general_cross": KERNELS,
-    "luong_concat_cross": KERNELS,
-    "uniform_cross": "it has no weights",
+    str(stranger): KERNELS
+    for stranger in STRANGERS
+    if stranger.cross and not issubclass(ATTENTIONS[stranger.name].layer, HeadedAttention)
 }
 
 
