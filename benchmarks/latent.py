@@ -1,7 +1,7 @@
 """Time and peak memory of a translator's output layer: one softmax, and mixtures of softmaxes over source positions.
 
 Measures the forward and backward pass of the negative log-likelihood of given targets, as ratios to the plain softmax
-in the same run: for the output layer alone, or with `--whole` for a Transformer with six encoder and six decoder layers:
+in the same run: for the output layer alone, or with `--whole` for a Transformer with six layers per side:
 
   plain   log softmax of W s_i, as this package computes it
   keras   the same, with `keras.layers.Dense` and Keras' cross-entropy
