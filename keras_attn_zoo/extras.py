@@ -12,6 +12,7 @@ TRANSLATE = {
     "sentencepiece": "sentencepiece",
     "sacrebleu": "sacrebleu",
     "matplotlib": "matplotlib",
+    "tqdm": "tqdm",
 }
 
 

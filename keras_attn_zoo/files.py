@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import json
+import logging
 import math
 import os
 import re
@@ -23,6 +24,7 @@ _MOST_LINKS = 40
 _LONGEST_NAME_SHOWN = 200
 # The largest JSON file that is read: ours have kilobytes, a log megabytes.
 _LARGEST_JSON = 2**28
+_LOG = logging.getLogger(__name__)
 
 
 def shown(path):
@@ -386,7 +388,7 @@ def check_sum(path, expected):
 
 
 @contextlib.contextmanager
-def locked(folder, name=".lock", wait=None):
+def locked(folder, name=".lock", wait=False):
     """Keep other processes out of a folder, by a file in it that holds the number of the process and its host.
 
     The lock of a process that was killed is taken over. That of another host
@@ -395,8 +397,7 @@ def locked(folder, name=".lock", wait=None):
     Args:
         folder: the folder; made where there is none, and removed again if it stays empty.
         name: of the lock's file.
-        wait: None refuses at once where another process holds the lock; a function of a line of text tells of it
-            once, and waits.
+        wait: whether to wait where another process holds the lock, and not to refuse.
 
     Raises:
         UserError: another process holds the lock, or one of another host has left it.
@@ -429,10 +430,10 @@ def locked(folder, name=".lock", wait=None):
             holder = _holder(file)
             file.close()
             process = f"process {holder[0]} on {holder[1]}" if holder else "another process"
-            if wait is None:
+            if not wait:
                 raise UserError(f"{shown(folder)} is in use by {process}: wait until it is done, or stop it.") from None
             if not said:
-                wait(f"waiting for {process}, which is at work in {shown(folder)}")
+                _LOG.info("waiting for %s, which is at work in %s", process, shown(folder))
             said = True
             time.sleep(0.2)
             continue

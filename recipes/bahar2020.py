@@ -33,7 +33,7 @@ How the paper is read:
 
 import sys
 
-from keras_attn_zoo.experiments.recipe import Entry, Recipe, run_recipe
+from keras_attn_zoo.commands.recipe import Entry, Recipe, run_recipe
 from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, System, TrainingSettings
 from keras_attn_zoo.experiments.systems import LATENT, LATENT_RNN, RNN_6_LAYERS, TOP_6, transformer
 

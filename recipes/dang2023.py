@@ -30,7 +30,7 @@ How the paper is read. It trained with OpenNMT-py and says little of what it lef
 
 import sys
 
-from keras_attn_zoo.experiments.recipe import Entry, Recipe, run_recipe
+from keras_attn_zoo.commands.recipe import Entry, Recipe, run_recipe
 from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, System, TrainingSettings
 from keras_attn_zoo.experiments.systems import transformer
 

@@ -35,7 +35,7 @@ How the paper is read:
 import dataclasses
 import sys
 
-from keras_attn_zoo.experiments.recipe import Entry, Recipe, run_recipe
+from keras_attn_zoo.commands.recipe import Entry, Recipe, run_recipe
 from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, System, TrainingSettings
 
 BACKBONE = {"embedding_dim": 256, "hidden_dim": 512, "cell": "gru", "readout": "linear"}

@@ -26,7 +26,7 @@ How the paper is read:
 
 import sys
 
-from keras_attn_zoo.experiments.recipe import Entry, Recipe, run_recipe
+from keras_attn_zoo.commands.recipe import Entry, Recipe, run_recipe
 from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings
 from keras_attn_zoo.experiments.systems import TRANSFORMER_ATTENTIONS, transformer
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from keras_attn_zoo import cli
 from keras_attn_zoo.cli import build_parser
-from keras_attn_zoo.experiments import recipe
+from keras_attn_zoo.commands import recipe
+from keras_attn_zoo.commands.guard import guarded
 from keras_attn_zoo.experiments.settings import parse_settings
 from keras_attn_zoo.experiments.systems import SYSTEMS
 
@@ -131,7 +131,7 @@ def load(path):
 def test_commands_that_are_shown_are_understood(words, monkeypatch):
     seen = []
     if words[0] == "attn-zoo":
-        status = cli.guarded(build_parser(), seen.append, words[1:])
+        status = guarded(build_parser(), seen.append, words[1:])
         systems = [SYSTEMS[options.system] for options in seen if "system" in options]
     else:
         monkeypatch.setattr(recipe, "_run", lambda known, options: seen.append(options))

@@ -1,6 +1,7 @@
 """Files that are whole or absent, whatever stands at the path; what is read back; locks between processes."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -243,21 +244,24 @@ def test_what_killed_processes_left_is_removed_and_a_folder_put_back(tmp_path):
     assert sorted(os.listdir(tmp_path)) == [".log.partial", "kept", "preset"]
 
 
-def test_a_folder_in_use_is_refused_with_process_and_host(tmp_path):
+def test_a_folder_in_use_is_refused_with_process_and_host(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "keras_attn_zoo")
     folder = tmp_path / "run"
     with locked(folder):
         with pytest.raises(UserError, match=rf"use by process {os.getpid()} on {os.uname().nodename}"), locked(folder):
             pass
         # One that waits is told once, and gets it in the end.
-        said, entered = [], threading.Event()
+        entered = threading.Event()
 
         def wait():
-            with locked(folder, wait=said.append):
+            with locked(folder, wait=True):
                 entered.set()
 
         thread = threading.Thread(target=wait, daemon=True)
         thread.start()
-        assert not entered.wait(0.5) and len(said) == 1 and f"waiting for process {os.getpid()}" in said[0]
+        assert not entered.wait(0.5)
+        (said,) = caplog.messages
+        assert f"waiting for process {os.getpid()}" in said
     assert entered.wait(5)
     thread.join(5)
     # Nothing is left, not even the folder that was made for it.

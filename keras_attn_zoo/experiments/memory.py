@@ -1,5 +1,6 @@
 """The memory that training takes: estimated before anything is built, and refused beyond what the machine has."""
 
+import logging
 import os
 
 import keras
@@ -10,6 +11,7 @@ from keras_attn_zoo.experiments.settings import BODIES
 _FLOAT = 4
 # Weights, gradients, and the two moments of Adam.
 _COPIES = 4
+_LOG = logging.getLogger(__name__)
 
 
 def weight_bytes(parameters):
@@ -54,7 +56,7 @@ def activation_bytes(system, vocabulary_size):
     return int(positions * numbers * _FLOAT)
 
 
-def check_memory(system, parameters, vocabulary_size, say=lambda text: None):
+def check_memory(system, parameters, vocabulary_size, tell=True):
     """Say what training a system takes; refuse what this machine cannot hold.
 
     The machine's memory counts where the model stands in it; of an accelerator's Keras does not tell.
@@ -63,7 +65,7 @@ def check_memory(system, parameters, vocabulary_size, say=lambda text: None):
         system: a `System`.
         parameters: number of its weights.
         vocabulary_size: tokens of the target side.
-        say: function of a line of text.
+        tell: whether to say it, and not only to refuse.
 
     Raises:
         UserError: weights, gradients and optimiser need more memory than the machine has.
@@ -76,10 +78,14 @@ def check_memory(system, parameters, vocabulary_size, say=lambda text: None):
             f"{model} need {_amount(needed)} to train (weights, gradients, Adam), and this machine has "
             f"{_amount(machine_bytes())}: take smaller widths, fewer layers or a smaller vocabulary_size."
         )
-    say(
-        f"{model}: about {_amount(needed)} to train (weights, gradients, Adam), and up to "
-        f"{_amount(activation_bytes(system, vocabulary_size))} of activations"
-    )
+    if tell:
+        activations = _amount(activation_bytes(system, vocabulary_size))
+        _LOG.info(
+            "%s: about %s to train (weights, gradients, Adam), and up to %s of activations",
+            model,
+            _amount(needed),
+            activations,
+        )
 
 
 def machine_bytes():

@@ -1,6 +1,7 @@
 """What comes before training: checks of a system and its text, subword models, encoded text, a compiled translator."""
 
 import dataclasses
+import logging
 from pathlib import Path
 
 import keras
@@ -17,8 +18,10 @@ from keras_attn_zoo.files import CHECKSUMS, check_sum, kind_of, locked, read_che
 from keras_attn_zoo.models import TranslationPreprocessor, TranslationTokenizer, Translator
 from keras_attn_zoo.training.schedules import HalvingSchedule, InverseSquareRoot
 
+_LOG = logging.getLogger(__name__)
 
-def check_system(system, max_tokens=None, say=lambda text: None):
+
+def check_system(system, max_tokens=None):
     """Raise where a system cannot be trained on this machine, or cannot translate as long as it has to.
 
     It takes a fraction of a second, makes no weights and reads no text; `train_system` begins with it.
@@ -26,7 +29,6 @@ def check_system(system, max_tokens=None, say=lambda text: None):
     Args:
         system: a `System`.
         max_tokens: most tokens of a test sentence, see `train_system`.
-        say: function of a line of text; it is told how much memory the system takes.
 
     Raises:
         UserError: mechanisms and sizes that do not fit together; more memory than the machine has; weights for
@@ -62,7 +64,7 @@ def check_system(system, max_tokens=None, say=lambda text: None):
                 f"{system.name} has weights for {found.longest_sentence} tokens, and test sentences may have "
                 f"{max_tokens}: train it with max_length={max_tokens}, or ask for less."
             )
-    check_memory(system, found.parameters, size or SMALLEST_VOCABULARY, say if size else lambda text: None)
+    check_memory(system, found.parameters, size or SMALLEST_VOCABULARY, tell=size is not None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,14 +77,13 @@ class PreparedData:
     valid: EncodedCorpus
 
 
-def prepare_data(corpus, settings, folder, say=lambda text: None):
+def prepare_data(corpus, settings, folder):
     """Train subwords and encode training and validation text, or open what stands there already.
 
     Args:
         corpus: a `Corpus`.
         settings: a `DataSettings`.
         folder: where subword models and caches stand; systems with the same settings share them.
-        say: function of a line of text that tells what is being done.
 
     Raises:
         UserError: text that cannot be read, or settings that it does not allow.
@@ -99,10 +100,10 @@ def prepare_data(corpus, settings, folder, say=lambda text: None):
     folder = Path(folder) / key
     names = ("joint.spm",) if settings.joint else ("source.spm", "target.spm")
     # Two runs that share their data wait for each other.
-    with locked(folder, wait=say):
+    with locked(folder, wait=True):
         remove_partials(folder)
         if not all(kind_of(folder / name) for name in names):
-            say("training the subword models")
+            _LOG.info("training the subword models")
             train_subword_pair(kept, folder, **options)
             write_checksums(folder, names)
         elif kind_of(folder / CHECKSUMS):
@@ -112,7 +113,7 @@ def prepare_data(corpus, settings, folder, say=lambda text: None):
         source, target = (Subwords(path) for path in paths)
 
         def cache(name, pairs, pair_filter):
-            say(f"encoding the {name} text")
+            _LOG.info("encoding the %s text", name)
             limit, place = settings.max_tokens - 2, folder / f"{name}-{settings.max_tokens}"
             return build_cache(place, pairs, source, target, pair_filter, limit, limit)
 

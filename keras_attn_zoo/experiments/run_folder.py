@@ -79,7 +79,7 @@ class RunFolder:
 
     def lock_scores(self):
         """Keep other processes from writing scores, and wait until they have; see `locked`."""
-        return locked(self.path, ".scores.lock", wait=lambda text: None)
+        return locked(self.path, ".scores.lock", wait=True)
 
     def check_links(self):
         """Raise where a file of the folder is a link out of it: nothing is read or written there.

@@ -12,6 +12,7 @@ from keras_attn_zoo.evaluation.timing import CompilationClock
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.word_alignment import align_words, score_links
 from keras_attn_zoo.files import write_text
+from keras_attn_zoo.messages import progress_bar
 from keras_attn_zoo.training.callbacks import read_log
 
 # Sentences of a test batch.
@@ -19,7 +20,7 @@ EVALUATION_ROWS = 64
 _OF_REFERENCES = ("loss", "perplexity", "accuracy", "tokens")
 
 
-def score_run(folder, translator, pairs, gold=None, name="test", known=None, progress=None):
+def score_run(folder, translator, pairs, gold=None, name="test", known=None):
     """Translate and score a test set; write hypotheses, references, scores and alignments into the run folder.
 
     Args:
@@ -29,7 +30,6 @@ def score_run(folder, translator, pairs, gold=None, name="test", known=None, pro
         gold: for each pair `(source words, target words, Alignment)`, or None for no alignment scores.
         name: of the test set, in files and tables.
         known: scores of the same text with another search: what does not depend on it is taken from there.
-        progress: function called with a word and the number of sentences done.
 
     Returns:
         the scores, plain data.
@@ -45,10 +45,10 @@ def score_run(folder, translator, pairs, gold=None, name="test", known=None, pro
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
     known = known or _scores_of_references(translator, system, pairs, gold, run.alignment(name))
     clock = CompilationClock()
-    report = None if progress is None else (lambda done: progress("translated", done))
-    began = time.perf_counter()
-    found = translator.translate(sources, batch_size=system.search.batch_size, clock=clock, progress=report)
-    seconds = time.perf_counter() - began
+    with progress_bar("translating", len(sources)) as progress:
+        began = time.perf_counter()
+        found = translator.translate(sources, batch_size=system.search.batch_size, clock=clock, progress=progress)
+        seconds = time.perf_counter() - began
     hypotheses = [best[0].text for best in found]
     scores = {
         "system": system.name,

@@ -1,5 +1,7 @@
 """Train a system into a run folder, or resume a run there."""
 
+import logging
+
 import keras
 
 from keras_attn_zoo.data.batches import TranslationBatches, as_fit_input, evaluation_batches, fit_arguments
@@ -16,6 +18,7 @@ from keras_attn_zoo.experiments.preparation import (
 )
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.files import kind_of, shown
+from keras_attn_zoo.messages import progress_bar
 from keras_attn_zoo.models.word_vectors import load_word_vectors
 from keras_attn_zoo.training.callbacks import BestPreset, ResumableState, RunLog, ValidationBLEU, read_log
 from keras_attn_zoo.training.progress import Progress
@@ -24,9 +27,10 @@ from keras_attn_zoo.training.schedules import TeacherForcing
 
 # Sentences of a validation batch.
 VALIDATION_ROWS = 64
+_LOG = logging.getLogger(__name__)
 
 
-def train_system(system, corpus, folder, data_folder=None, resume=False, say=lambda text: None, max_tokens=None):
+def train_system(system, corpus, folder, data_folder=None, resume=False, max_tokens=None):
     """Train a system on a corpus into a run folder.
 
     A run that was stopped, by Ctrl-C or by a kill, goes on with `resume=True`
@@ -37,8 +41,7 @@ def train_system(system, corpus, folder, data_folder=None, resume=False, say=lam
         corpus: a `Corpus`.
         folder: the run folder.
         data_folder: where subword models and caches stand; by default in the run folder.
-        resume: whether to go on with a run that stands there.
-        say: function of a line of text that tells what is being done.
+        resume: whether to resume the run in this folder.
         max_tokens: most tokens of a test sentence, as `score_run` will be told: a longer one is refused before
             anything is trained. By default as many as a translation may have.
 
@@ -52,17 +55,17 @@ def train_system(system, corpus, folder, data_folder=None, resume=False, say=lam
     Example:
         >>> train_system(SYSTEMS["uniform"], embedded_corpus(), "runs/uniform")  # doctest: +SKIP
     """
-    check_system(system, max_tokens, say)
+    check_system(system, max_tokens)
     run = RunFolder(folder)
     with run.lock():
         run.check_free(resume, beside=("data",))
         run.check_links()
         run.remove_partials()
-        data = prepare_data(corpus, system.data, data_folder or run.path / "data", say)
-        return _train(system, corpus, run, data, max_tokens, say)
+        data = prepare_data(corpus, system.data, data_folder or run.path / "data")
+        return _train(system, corpus, run, data, max_tokens)
 
 
-def _train(system, corpus, run, data, max_tokens, say):
+def _train(system, corpus, run, data, max_tokens):
     """Train in a folder that is this process's own."""
     training = system.training
     description = {**corpus.description, "fingerprint": data.key}
@@ -71,7 +74,7 @@ def _train(system, corpus, run, data, max_tokens, say):
     check_test_text(corpus.splits.test, data.subword_paths, max_tokens or longest_translation(system.data.max_tokens))
     if system.data.vocabulary_size is None:
         sizes = [Subwords(path).vocabulary_size for path in data.subword_paths]
-        check_memory(system, outline(system, *sizes).parameters, sizes[1], say)
+        check_memory(system, outline(system, *sizes).parameters, sizes[1])
     make_deterministic()
     batches = TranslationBatches(
         data.train,
@@ -92,52 +95,57 @@ def _train(system, corpus, run, data, max_tokens, say):
             f"{rounds} rounds of validation end at {reached} of {wanted} encoder layers with "
             f"pretraining_rounds={training.pretraining_rounds}: train for more epochs, or validate more often."
         )
-    monitor = f"val_{training.best_by}"
-    watched = [BestPreset(run.best, monitor)]
-    mode = "max" if training.best_by == "bleu" else "min"
+    watched, stopping = _watching(training, run)
+    state = ResumableState(run.state, batches, [*watched, *stopping])
+    ended = state.read()
+    _check_whole(run, batches.round)
+    translator = _translator_of_round(system, data, batches.round)
+    state.check(translator, batches.round in _grows_at(system))
+    if batches.round == 0:
+        _load_vectors(translator, training)
+    run.create(system, description, corpus.splits.test)
+    if ended or batches.round >= rounds:
+        _LOG.info("training has ended already")
+        return run
+    callbacks = []
+    if training.best_by == "bleu":
+        sources, references = zip(*list(corpus.splits.valid)[: training.bleu_sentences], strict=True)
+        callbacks.append(ValidationBLEU(list(sources), list(references), system.search.batch_size))
+    steps = len(batches)
+    with progress_bar(system.name, rounds * steps, " steps", batches.round * steps) as show:
+        callbacks += [Progress(batches, rounds, system.name, show), RunLog(run.log, batches), *watched]
+        while True:
+            later = range(batches.round + 1, rounds)
+            until = next((number for number in _grows_at(system) if number in later), rounds)
+            translator.fit(
+                **fit_arguments(batches),
+                epochs=until,
+                validation_data=as_fit_input(valid),
+                # A model that has yet to grow stops nothing.
+                callbacks=[*callbacks, *(stopping if until == rounds else ()), state],
+                verbose=0,
+            )
+            if translator.stop_training or until == rounds:
+                return run
+            # The larger model takes over what was just saved, as it would if the run had been stopped here.
+            state.read()
+            translator = _translator_of_round(system, data, until)
+            state.check(translator, grown=True)
+
+
+def _watching(training, run):
+    """The callbacks that keep the best round and lower the learning rate, and those that end training."""
+    monitor, mode = f"val_{training.best_by}", "max" if training.best_by == "bleu" else "min"
+    watched, stopping = [BestPreset(run.best, monitor)], []
     if training.schedule == "plateau":
         watched.append(
             keras.callbacks.ReduceLROnPlateau(
                 monitor, training.plateau_factor, training.plateau_patience, mode=mode, min_delta=0.0
             )
         )
-    stopping = []
     if training.patience is not None:
         stopping.append(keras.callbacks.EarlyStopping(monitor, patience=training.patience, mode=mode))
-    state = ResumableState(run.state, batches, [*watched, *stopping])
-    callbacks = []
-    if training.best_by == "bleu":
-        sources, references = zip(*list(corpus.splits.valid)[: training.bleu_sentences], strict=True)
-        callbacks.append(ValidationBLEU(list(sources), list(references), system.search.batch_size))
-    callbacks += [Progress(batches, rounds, system.name), RunLog(run.log, batches), *watched]
-
-    ended = state.read()
-    _check_whole(run, batches.round)
-    translator = _translator_of_round(system, data, batches.round)
-    state.check(translator, batches.round in _grows_at(system))
-    if batches.round == 0:
-        _load_vectors(translator, training, say)
-    run.create(system, description, corpus.splits.test)
-    if ended or batches.round >= rounds:
-        say("training has ended already")
-        return run
-    while True:
-        later = range(batches.round + 1, rounds)
-        until = next((number for number in _grows_at(system) if number in later), rounds)
-        translator.fit(
-            **fit_arguments(batches),
-            epochs=until,
-            validation_data=as_fit_input(valid),
-            # A model that has yet to grow stops nothing.
-            callbacks=[*callbacks, *(stopping if until == rounds else ()), state],
-            verbose=0,
-        )
-        if translator.stop_training or until == rounds:
-            return run
-        # The larger model takes over what was just saved, as it would if the run had been stopped here.
-        state.read()
-        translator = _translator_of_round(system, data, until)
-        state.check(translator, grown=True)
+    return watched, stopping
 
 
 def _check_whole(run, rounds):
@@ -178,7 +186,7 @@ def _teacher_forcing(training):
     return TeacherForcing(training.teacher_forcing, training.teacher_forcing_end, training.teacher_forcing_steps)
 
 
-def _load_vectors(translator, training, say):
+def _load_vectors(translator, training):
     sides = (
         (
             training.word_vectors_source,
@@ -194,4 +202,4 @@ def _load_vectors(translator, training, say):
     for path, embedding, tokenizer in sides:
         if path is not None:
             found = load_word_vectors(embedding, tokenizer.get_vocabulary(), path)
-            say(f"{found} of {embedding.input_dim} embeddings begin as vectors of {path}")
+            _LOG.info("%d of %d embeddings begin as vectors of %s", found, embedding.input_dim, path)

@@ -1,5 +1,6 @@
 """The outline of a body, which has no weights, and the memory that is said and refused before there are any."""
 
+import logging
 import time
 
 import keras
@@ -40,26 +41,24 @@ def test_an_outline_makes_no_weights_now_or_later():
     assert time.monotonic() - began < 20
 
 
-def test_memory_is_said():
-    said = []
-    check_system(
-        PLAIN.override(width=512, num_heads=8, ffn_dim=2048, vocabulary_size=8000, model_type="bpe"), say=said.append
-    )
-    (line,) = said
+def test_memory_is_said(caplog):
+    caplog.set_level(logging.INFO, "keras_attn_zoo")
+    check_system(PLAIN.override(width=512, num_heads=8, ffn_dim=2048, vocabulary_size=8000, model_type="bpe"))
+    (line,) = caplog.messages
     assert line.startswith("plain: 56.4 M parameters: about 0.9 GB to train (weights, gradients, Adam), and up to ")
     assert line.endswith(" of activations")
 
 
-def test_more_than_the_machine_has_is_refused_where_it_counts(monkeypatch):
+def test_more_than_the_machine_has_is_refused_where_it_counts(monkeypatch, caplog):
     monkeypatch.setattr(memory, "machine_bytes", lambda: weight_bytes(1000))
-    said = []
-    check_memory(PLAIN, 1000, 10, said.append)
+    caplog.set_level(logging.INFO, "keras_attn_zoo")
+    check_memory(PLAIN, 1000, 10)
     with pytest.raises(UserError, match=r"plain: 1,001 parameters need 16 kB to train .*, and this machine has 16 kB"):
-        check_memory(PLAIN, 1001, 10, said.append)
+        check_memory(PLAIN, 1001, 10)
     # Of an accelerator's memory nothing is known.
     monkeypatch.setattr(memory, "on_cpu", lambda: False)
-    check_memory(PLAIN, 1001, 10, said.append)
-    assert len(said) == 2
+    check_memory(PLAIN, 1001, 10)
+    assert len(caplog.messages) == 2
 
 
 def test_this_machine_has_memory_and_the_tests_run_on_its_cpu():

@@ -1,6 +1,7 @@
 """Run folders that are used by two, half gone, out of space, damaged, or made by a stranger."""
 
 import json
+import logging
 import math
 import os
 import resource
@@ -148,20 +149,22 @@ def test_damaged_data_is_found(run, corpus):
 
 
 @once
-def test_two_that_share_their_data_wait_for_each_other(run, corpus):
+def test_two_that_share_their_data_wait_for_each_other(run, corpus, monkeypatch, caplog):
     (folder,) = (run.path / "data").iterdir()
     said = []
 
     class Stop(Exception):
         pass
 
-    def say(text):
-        said.append(text)
-        if text.startswith("waiting"):
+    class Hear(logging.Handler):
+        def emit(self, record):
+            said.append(record.getMessage())
             raise Stop
 
+    caplog.set_level(logging.INFO, "keras_attn_zoo")
+    monkeypatch.setattr(logging.getLogger("keras_attn_zoo"), "handlers", [Hear()])
     with locked(folder), pytest.raises(Stop):
-        prepare_data(corpus, TINY.data, run.path / "data", say)
+        prepare_data(corpus, TINY.data, run.path / "data")
     assert said == [f"waiting for process {os.getpid()} on {os.uname().nodename}, which is at work in {folder}"]
 
 

@@ -78,8 +78,8 @@ BAD_NAMES = (
 
 def parsers():
     """All parsers with options: `{(program, *commands): parser}`."""
-    from keras_attn_zoo import cli
     from keras_attn_zoo.cli import build_parser
+    from keras_attn_zoo.commands import recipe as recipes
 
     found = {}
 
@@ -96,19 +96,17 @@ def parsers():
     class Found(Exception):
         pass
 
-    def keep(parser, *rest):
+    def keep(parser, *rest, **farewell):
         raise Found(parser)
 
     for path in RECIPES:
-        kept, cli.guarded = cli.guarded, keep
+        kept, recipes.guarded = recipes.guarded, keep
         try:
-            from keras_attn_zoo.experiments.recipe import run_recipe
-
-            run_recipe(recipe(path.stem).RECIPE, "A recipe.", [])
+            recipes.run_recipe(recipe(path.stem).RECIPE, "A recipe.", [])
         except Found as stop:
             found[(path.stem,)] = stop.args[0]
         finally:
-            cli.guarded = kept
+            recipes.guarded = kept
     return found
 
 

@@ -315,15 +315,16 @@ def judge(case, status, output, error, raised, seconds):
 def call(case):
     """Run a case's program in this process; return its status."""
     from keras_attn_zoo import cli
+    from keras_attn_zoo.commands.guard import guarded
+    from keras_attn_zoo.commands.recipe import run_recipe
     from keras_attn_zoo.experiments import training
-    from keras_attn_zoo.experiments.recipe import run_recipe
     from keras_attn_zoo.models import Translator
 
     if case.program in ACTIONS:
         parser = argparse.ArgumentParser("tests")
         parser.add_argument("--backend")
         with replaced(Translator, "fit", _begin_fit):
-            return cli.guarded(parser, ACTIONS[case.program], [])
+            return guarded(parser, ACTIONS[case.program], [])
     # Nothing that is refused before it is built needs to be built.
     with replaced(training, "build_translator", _reached):
         if case.program == "attn-zoo":

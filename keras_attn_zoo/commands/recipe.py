@@ -1,14 +1,26 @@
-"""What the recipes share: train named systems on one corpus, score them, set the table beside the paper's."""
+"""The command line of a recipe: train named systems on one corpus, score them, set the table beside the paper's."""
 
+import argparse
 import dataclasses
+import logging
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from keras_attn_zoo.commands.guard import guarded
+from keras_attn_zoo.commands.options import (
+    add_backend_argument,
+    add_corpus_arguments,
+    add_override_argument,
+    corpus_from_options,
+)
+from keras_attn_zoo.commands.parser import Parser
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.setting import shown_value
 from keras_attn_zoo.experiments.settings import System, parse_settings
 from keras_attn_zoo.process import reason
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +34,7 @@ class Entry:
     """
 
     system: System
-    paper: dict = dataclasses.field(default_factory=dict)
+    paper: dict[str, str] = dataclasses.field(default_factory=dict)
     baseline: str | None = None
 
 
@@ -40,13 +52,13 @@ class Recipe:
     """
 
     title: str
-    entries: dict
-    default: tuple
+    entries: dict[str, Entry]
+    default: tuple[str, ...]
     note: str = ""
-    rank_by: Callable | None = None
+    rank_by: Callable[[dict], float] | None = None
 
 
-def run_recipe(recipe, description, arguments=None):
+def run_recipe(recipe: Recipe, description: str, arguments: Sequence[str] | None = None) -> int:
     """Run a recipe as a script: parse the command line, train, score, write the table.
 
     Args:
@@ -57,10 +69,8 @@ def run_recipe(recipe, description, arguments=None):
     Returns:
         the exit status.
     """
-    from keras_attn_zoo.cli import Parser, add_backend_argument, add_corpus_arguments, add_override_argument, guarded
-
     parser = Parser(description=description)
-    parser.add_argument("--out", type=Path, required=True, help="folder of the runs; a run that stands there resumes")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the runs; a run in it is resumed")
     parser.add_argument(
         "--systems",
         nargs="+",
@@ -68,15 +78,16 @@ def run_recipe(recipe, description, arguments=None):
         metavar="NAME",
         help=f"systems to train, of: {', '.join(recipe.entries)} (default: {' '.join(recipe.default)})",
     )
-    parser.add_argument("--table-only", action="store_true", help="train nothing, write the table of what stands there")
+    parser.add_argument("--table-only", action="store_true", help="train nothing, write the table of the runs there")
     add_corpus_arguments(parser)
     add_override_argument(parser)
     add_backend_argument(parser)
-    return guarded(parser, lambda options: _run(recipe, options), arguments)
+    return guarded(
+        parser, lambda options: _run(recipe, options), arguments, farewell="Run the recipe again to resume it."
+    )
 
 
-def _run(recipe, options):
-    from keras_attn_zoo.cli import corpus_from_options
+def _run(recipe: Recipe, options: argparse.Namespace) -> None:
     from keras_attn_zoo.experiments.run_folder import RunFolder
     from keras_attn_zoo.experiments.table import results_table
     from keras_attn_zoo.files import write_text
@@ -118,7 +129,6 @@ def _check(systems, folders, max_tokens):
 
 def _train(systems, folders, corpus, options):
     """Train and score; return the reasons of the systems that failed, by name: they do not stop the others."""
-    from keras_attn_zoo.cli import say, show_progress
     from keras_attn_zoo.experiments.drawing import draw_run
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.experiments.scoring import score_run
@@ -127,10 +137,10 @@ def _train(systems, folders, corpus, options):
     failed, room = {}, {"max_tokens": options.max_tokens}
     for system, folder in zip(systems, folders, strict=True):
         try:
-            run = train_system(system, corpus, folder, options.out / "data", resume=True, say=say, **room)
+            run = train_system(system, corpus, folder, options.out / "data", resume=True, **room)
             if not run.read_scores():
                 translator, test = load_translator(folder, **room), corpus.splits.test
-                score_run(folder, translator, test, corpus.gold, progress=show_progress(len(test)))
+                score_run(folder, translator, test, corpus.gold)
                 draw_run(folder, translator, test, corpus.gold)
         except Exception as error:
             failed[folder.name] = reason(error)
@@ -138,7 +148,7 @@ def _train(systems, folders, corpus, options):
                 # A defect: whoever looks for it needs to see where it is.
                 traceback.print_exception(error)
                 failed[folder.name] = f"{type(error).__name__}: {error}".splitlines()[0]
-            say(f"{folder.name} failed: {failed[folder.name]}")
+            _LOG.error("%s failed: %s", folder.name, failed[folder.name])
     return failed
 
 

@@ -1,0 +1,143 @@
+"""`attn-zoo align`: word alignments of given translations, and their error rates."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from keras_attn_zoo.commands.options import (
+    MODEL,
+    add_attention_arguments,
+    add_batch_argument,
+    add_length_argument,
+    layers_of,
+    refuse,
+)
+from keras_attn_zoo.commands.parser import Command, Parser
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.messages import progress_bar
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
+    parser.add_argument(
+        "model",
+        help=f"{MODEL}; of a run on the embedded corpus, whose test text has gold links, no text need be given",
+    )
+    parser.add_argument("--source", metavar="FILE", help="source sentences, words apart by spaces")
+    parser.add_argument("--target", metavar="FILE", help="their translations")
+    parser.add_argument("--bitext", metavar="FILE", help="both in one file: SOURCE ||| TARGET")
+    parser.add_argument("--reverse", action="store_true", help="the second side is the source of the model")
+    parser.add_argument("--gold", metavar="FILE", help="gold links, i-j sure and ipj possible")
+    parser.add_argument(
+        "--index-base", type=int, choices=(0, 1), default=0, help="what the gold counts from (default: 0)"
+    )
+    parser.add_argument("--gold-reverse", action="store_true", help="the gold links are target-source")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="links, source-target, counted from 0")
+    add_attention_arguments(parser, ("best",), "; best: the one with the lowest error rate against --gold")
+    add_length_argument(parser)
+    parser.add_argument(
+        "--leave-out",
+        nargs="*",
+        default=["end"],
+        choices=("end", "full_stop"),
+        help="what no word is aligned to: the end of the sentence, the full stop (default: end)",
+    )
+    add_batch_argument(parser, "decoded")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Align; write the links, or print them, or print how they compare with gold."""
+    from keras_attn_zoo.evaluation.alignments import Alignment, format_alignment
+    from keras_attn_zoo.experiments.loading import load_translator
+    from keras_attn_zoo.experiments.word_alignment import align_words, score_links
+    from keras_attn_zoo.files import write_text
+
+    pairs, gold = _text_and_gold(options)
+    translator = load_translator(options.model, max_tokens=options.max_tokens)
+    with progress_bar("aligning", len(pairs)) as progress:
+        arguments = {
+            "heads": options.heads,
+            "leave_out": options.leave_out,
+            "batch_size": options.batch_size,
+            "progress": progress,
+        }
+        if options.layer == "best":
+            links, table = _best_layer(translator, pairs, gold, arguments)
+        else:
+            links, _ = align_words(translator, pairs, layers_of(translator, options.layer), **arguments)
+            table = None
+    if table:
+        print(table)
+    text = "".join(format_alignment(Alignment(sure=frozenset(one))) + "\n" for one in links)
+    if options.output:
+        write_text(options.output, text)
+    elif gold is None:
+        sys.stdout.write(text)
+    if gold is not None:
+        print(score_links(links, pairs, gold, options.leave_out))
+
+
+def _text_and_gold(options):
+    """Word pairs, and their gold links or None, as the options name them."""
+    from keras_attn_zoo.evaluation.alignments import read_alignments
+    from keras_attn_zoo.experiments.corpora import read_bitext
+    from keras_attn_zoo.files import shown
+
+    given = any(file is not None for file in (options.bitext, options.source, options.target, options.gold))
+    pairs, gold = (None, None) if given else _own_gold(options.model)
+    if pairs is not None:
+        why = "the text and its gold links are those of the run"
+        refuse(options, why, reverse=False, gold_reverse=False, index_base=0)
+    elif options.gold is None:
+        refuse(options, "there is no --gold", gold_reverse=False, index_base=0)
+    if pairs is None:
+        pairs = read_bitext(options.bitext, options.source, options.target, options.reverse)
+    if options.layer == "best" and gold is None and options.gold is None:
+        raise UserError("--layer best needs --gold: alignment error rates decide.")
+    if options.gold is not None:
+        lengths = [(len(source), len(target)) for source, target in pairs]
+        gold = read_alignments(options.gold, options.index_base, options.gold_reverse, lengths=lengths)
+        if not any(one.possible for one in gold):
+            raise UserError(f"{shown(options.gold)} holds no link: there is nothing to score against.")
+    return pairs, gold
+
+
+def _own_gold(model):
+    """Word pairs and gold links of a run on the embedded corpus; None and None of anything else."""
+    from keras_attn_zoo.experiments.corpora import corpus_from_description
+    from keras_attn_zoo.experiments.run_folder import RunFolder
+
+    run = RunFolder(model)
+    if not run.holds_run or "generated" not in run.corpus():
+        return None, None
+    gold = corpus_from_description(run.corpus()).gold
+    return [(source, target) for source, target, _ in gold], [links for *_, links in gold]
+
+
+def _best_layer(translator, pairs, gold, arguments):
+    """The links of the layer that aligns best, and the table of all layers."""
+    from keras_attn_zoo.experiments.table import markdown_table
+    from keras_attn_zoo.experiments.word_alignment import align_by_layer
+
+    found = align_by_layer(translator, pairs, gold, **arguments)
+    best = min((layer for layer in found if not isinstance(layer, str)), key=lambda layer: found[layer][1].aer)
+    rows = [
+        [f"{layer if isinstance(layer, str) else layer + 1}{' (best)' if layer == best else ''}"]
+        + [f"{100 * value:.1f}" for value in (scores.aer, scores.precision, scores.recall)]
+        for layer, (_, scores) in found.items()
+    ]
+    return found[best][0], markdown_table(["layer", "AER", "precision", "recall"], rows)
+
+
+COMMAND = Command(
+    "align",
+    "align the words of given translations by forced decoding; write Pharaoh lines, score against gold",
+    [
+        "attn-zoo align runs/bahdanau --source test.de --target test.en --output test.align",
+        "attn-zoo align runs/bahdanau --bitext test.de-en --gold gold.talp --index-base 1",
+        "attn-zoo align runs/transformer --bitext test.de-en --gold gold.talp --index-base 1 --layer best",
+        "attn-zoo align runs/embedded --layer best",
+    ],
+    add_arguments,
+    run,
+)

@@ -1,0 +1,69 @@
+"""`attn-zoo demo`: Bahdanau's attention against a uniform-attention baseline, from raw text to pictures."""
+
+import argparse
+import logging
+from pathlib import Path
+
+from keras_attn_zoo.commands.parser import Command, Parser
+
+NAMES = ("bahdanau", "uniform")
+SAMPLES = 4
+_LOG = logging.getLogger(__name__)
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
+    parser.add_argument(
+        "--out", type=Path, default=Path("demo-run"), help="folder (default: %(default)s); resumes there"
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Train both systems, print table and samples, draw; a demonstration that was stopped goes on."""
+    from keras_attn_zoo.analysis.pictures import plot_curves
+    from keras_attn_zoo.experiments.corpora import embedded_corpus
+    from keras_attn_zoo.experiments.curves import curves
+    from keras_attn_zoo.experiments.drawing import draw_run
+    from keras_attn_zoo.experiments.loading import load_translator
+    from keras_attn_zoo.experiments.scoring import score_run
+    from keras_attn_zoo.experiments.systems import SYSTEMS, small
+    from keras_attn_zoo.experiments.table import results_table
+    from keras_attn_zoo.experiments.training import train_system
+    from keras_attn_zoo.files import write_text
+
+    out = options.out
+    _LOG.info("making the corpus")
+    corpus = embedded_corpus(train=7000, valid=250, test=250, max_words=16)
+    translators, test = {}, corpus.splits.test
+    for name in NAMES:
+        folder = train_system(small(SYSTEMS[name]), corpus, out / name, out / "data", resume=True)
+        translators[folder.path] = load_translator(folder.path)
+        if "test" not in folder.read_scores():
+            score_run(folder.path, translators[folder.path], test, corpus.gold)
+    table = results_table(translators)
+    write_text(out / "results.md", table + "\n")
+    print(table)
+
+    pairs = test[:SAMPLES]
+    sources = [source for source, _ in pairs]
+    found = {folder.name: translator.translate(sources) for folder, translator in translators.items()}
+    for i, (source, reference) in enumerate(pairs):
+        print(f"\n  source     {source}\n  reference  {reference}")
+        for name, hypotheses in found.items():
+            print(f"  {name:<10} {hypotheses[i][0].text}")
+
+    pictures = [out / "curves.png"]
+    plot_curves(curves(translators), pictures[0], ylabel="validation loss", title="Validation loss")
+    for path, translator in translators.items():
+        pictures += draw_run(path, translator, test, corpus.gold)
+    print("\npictures:\n" + "\n".join(f"  {path}" for path in pictures))
+
+
+COMMAND = Command(
+    "demo",
+    "train Bahdanau's attention and a uniform-attention baseline on a built-in corpus, score, translate and draw",
+    ["attn-zoo demo", "attn-zoo demo --out my-demo --backend torch"],
+    add_arguments,
+    run,
+    farewell="Run the demonstration again to resume it.",
+)

@@ -1,0 +1,114 @@
+"""`attn-zoo evaluate`: scores of runs on a test text, or of a file of translations."""
+
+import argparse
+import logging
+from pathlib import Path
+
+from keras_attn_zoo.commands.options import (
+    add_length_argument,
+    add_name_argument,
+    add_search_arguments,
+    ask,
+    one_or_two_files,
+    refuse,
+)
+from keras_attn_zoo.commands.parser import Command, Parser
+from keras_attn_zoo.errors import UserError
+
+_LOG = logging.getLogger(__name__)
+# Options of a search, with what they are without being given.
+_SEARCH = {"beams": None, "length_penalty": None, "max_tokens": None}
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
+    parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="run folders")
+    parser.add_argument(
+        "--test", nargs="+", metavar="FILE", help="SOURCE TARGET or one TSV file; by default the run's own"
+    )
+    parser.add_argument("--reverse", action="store_true", help="the second file or column is the source")
+    add_name_argument(parser)
+    parser.add_argument("--stored", action="store_true", help="translate nothing: the table of the scores in the runs")
+    parser.add_argument(
+        "--baseline", type=Path, metavar="RUN", help="one of the runs: mark what differs from it significantly"
+    )
+    parser.add_argument("--hypotheses", metavar="FILE", help="translations, one per line")
+    parser.add_argument("--references", metavar="FILE", help="their references")
+    add_search_arguments(parser, several=True)
+    add_length_argument(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Score text or runs, and print the table."""
+    if options.hypotheses is not None or options.references is not None:
+        _score_files(options)
+    else:
+        _score_runs(options)
+
+
+def _score_files(options):
+    from keras_attn_zoo.data.corpus import read_lines
+    from keras_attn_zoo.evaluation.text_scores import score_text
+
+    if None in (options.hypotheses, options.references) or options.runs:
+        raise UserError("to score text, give --hypotheses and --references and no run.")
+    of_runs = {"test": None, "reverse": False, "name": "test", "stored": False, "baseline": None, "top_k": [None]}
+    refuse(options, "text is scored, and nothing is translated", **_SEARCH, **of_runs)
+    hypotheses, references = list(read_lines(options.hypotheses)), list(read_lines(options.references))
+    scores = score_text(hypotheses, references)
+    if not any(line.strip() for line in hypotheses):
+        _LOG.warning("%s has only empty lines: is it the right file?", options.hypotheses)
+    print(scores)
+
+
+def _score_runs(options):
+    from keras_attn_zoo.experiments.corpora import own_test_text, read_pairs
+    from keras_attn_zoo.experiments.loading import load_translator
+    from keras_attn_zoo.experiments.run_folder import RunFolder
+    from keras_attn_zoo.experiments.scoring import score_run
+    from keras_attn_zoo.experiments.table import results_table
+
+    if not options.runs:
+        raise UserError("give a run folder, or --hypotheses and --references.")
+    if options.stored:
+        refuse(options, "--stored translates nothing", **_SEARCH, test=None, reverse=False)
+    elif not options.test:
+        refuse(options, "the text of the run is read as the run read it", reverse=False)
+    if options.baseline not in (None, *options.runs):
+        raise UserError(f"the baseline {options.baseline} is not among the runs: name one of them.")
+    counts = list(dict.fromkeys(options.top_k))
+    names = [f"{options.name}-k{k}" if len(counts) > 1 else options.name for k in counts]
+    if counts != [None] and not options.stored:
+        for folder in options.runs:
+            if RunFolder(folder).system().backbone.get("output") != "latent":
+                raise UserError(f"{folder} has no latent alignment: leave it out, or leave --top-k out.")
+    for folder in [] if options.stored else options.runs:
+        if options.test:
+            pairs, gold = read_pairs(one_or_two_files("test", options.test), options.reverse), None
+        else:
+            pairs, gold = own_test_text(RunFolder(folder), ask)
+        translator = load_translator(
+            folder, options.beams, options.length_penalty, counts[0], max_tokens=options.max_tokens
+        )
+        known = None
+        for name, k in zip(names, counts, strict=True):
+            if known:
+                translator.compile(sampler=translator.sampler, search_top_k=k)
+            known = score_run(folder, translator, pairs, gold, name, known)
+    print(results_table(options.runs, names, baseline=options.baseline))
+
+
+COMMAND = Command(
+    "evaluate",
+    "score runs on a test text (BLEU, chrF, TER, perplexity, AER), or a file of translations",
+    [
+        "attn-zoo evaluate runs/bahdanau runs/uniform",
+        "attn-zoo evaluate runs/bahdanau --test news.de news.en --name news --beams 12",
+        "attn-zoo evaluate runs/* --stored --baseline runs/bahdanau > table.md",
+        "attn-zoo evaluate runs/latent --top-k 1 2 3 6 10 0",
+        "attn-zoo evaluate --hypotheses ours.en --references news.en",
+    ],
+    add_arguments,
+    run,
+    list_argument="runs",
+)

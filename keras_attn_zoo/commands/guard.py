@@ -1,0 +1,75 @@
+"""Run a command line: signals, streams, the choice of a backend, and failures as one line and a status."""
+
+import argparse
+import signal
+import sys
+from collections.abc import Callable, Sequence
+
+from keras_attn_zoo.backends import choose_backend
+from keras_attn_zoo.extras import require
+from keras_attn_zoo.messages import shown
+from keras_attn_zoo.process import Stoppable, check_arguments, drop_output, prepare_streams, reason
+
+
+def guarded(
+    parser: argparse.ArgumentParser,
+    action: Callable[[argparse.Namespace], int | None] | None,
+    arguments: Sequence[str] | None = None,
+    farewell: str = "",
+) -> int:
+    """Parse a command line, choose the backend, run; turn bad input into one line and a status.
+
+    Args:
+        parser: a `Parser` with the options of `add_backend_argument`.
+        action: function of the parsed options, or None for the one that a subcommand has set.
+        arguments: the command line; by default that of the process, which then ends with the status.
+        farewell: what is said beside when it is stopped; a subcommand may set it.
+
+    Returns:
+        the exit status: 0; 2 for bad input, and for failures of the disk, of memory, of a library; 130, 143 or 129
+        after Ctrl-C, SIGTERM or SIGHUP.
+    """
+    with Stoppable(f"{parser.prog}: stopped.", last=arguments is None) as stoppable:
+        try:
+            prepare_streams()
+            status = _run(parser, action, sys.argv[1:] if arguments is None else arguments, farewell, stoppable)
+        except BrokenPipeError:
+            drop_output()
+            status = 0
+        except BaseException as error:
+            if stoppable.signal is None and isinstance(error, KeyboardInterrupt):
+                stoppable.signal = signal.SIGINT
+            text = None if stoppable.signal else reason(error)
+            if text is None and stoppable.signal is None:
+                raise
+            if isinstance(error, OSError):
+                drop_output()
+            if text is not None:
+                print(f"{parser.prog}: error: {text}", file=sys.stderr)
+            status = 2
+        if stoppable.signal is not None:
+            # Whatever a library has made of the interrupt.
+            status = stoppable.finish()
+        return status
+
+
+def _run(parser, action, arguments, farewell, stoppable):
+    check_arguments(arguments)
+    try:
+        options, rest = parser.parse_known_args(arguments)
+        # argparse ends a list of positional arguments at the first option; what comes after options belongs to it too.
+        more = getattr(options, "list_argument", None)
+        end = rest.index("--") if "--" in rest else len(rest)
+        if rest and (more is None or any(item.startswith("-") for item in rest[:end])):
+            dashed = "" if more is None else "; -- goes before what begins with a dash and is not an option"
+            parser.error(f"unrecognized arguments: {' '.join(rest)}{dashed}")
+        if rest:
+            setattr(options, more, [*getattr(options, more), *rest[:end], *rest[end + 1 :]])
+        stoppable.farewell = f"{stoppable.farewell} {getattr(options, 'farewell', farewell)}".rstrip()
+        require(user=parser.prog)
+        choose_backend(options.backend)
+        with shown():
+            return (action or options.action)(options) or 0
+    finally:
+        # While an error can still be told.
+        sys.stdout.flush()

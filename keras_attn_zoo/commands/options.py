@@ -1,0 +1,209 @@
+"""The options that commands and recipes share, and what is read from them."""
+
+import argparse
+import dataclasses
+import sys
+from pathlib import Path
+
+from keras_attn_zoo.backends import BACKENDS
+from keras_attn_zoo.commands.parser import Parser, checked, typed
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.run_folder import check_name
+from keras_attn_zoo.experiments.setting import Whole
+from keras_attn_zoo.experiments.settings import SETTINGS
+
+MODEL = "a run folder, a preset folder, or hf://user/preset"
+
+
+def add_backend_argument(parser: Parser) -> None:
+    """Add `--backend`."""
+    parser.add_argument(
+        "--backend",
+        metavar="NAME",
+        help=f"{', '.join(BACKENDS)}; by default the configured one (KERAS_BACKEND), else the fastest installed",
+    )
+
+
+def add_corpus_arguments(parser: Parser) -> None:
+    """Add the options that name training, validation and test text."""
+    group = parser.add_argument_group("text: two files, one sentence per line, or one TSV file; plain or gzip")
+    for name, text in (("train", "training"), ("valid", "validation"), ("test", "test")):
+        group.add_argument(f"--{name}", nargs="+", metavar="FILE", help=f"{text} text: SOURCE TARGET, or one TSV file")
+    group.add_argument("--reverse", action="store_true", help="the second file or column is the source")
+    group.add_argument(
+        "--split-seed",
+        type=typed(SETTINGS["System"]["seed"]),
+        default=0,
+        help="of the random split, without --valid and --test",
+    )
+    group.add_argument("--embedded", action="store_true", help="use the built-in synthetic corpus")
+    group.add_argument(
+        "--max-tokens",
+        type=typed(SETTINGS["Data"]["max_tokens"]),
+        metavar="N",
+        help="most subwords of a test sentence, where the model's weights know no limit (default: 1.25 times the "
+        "setting max_tokens)",
+    )
+
+
+def add_override_argument(parser: Parser) -> None:
+    """Add `--set`, which `parse_settings` reads, and a list of all settings."""
+    parser.add_argument(
+        "--set",
+        nargs="+",
+        default=[],
+        action="extend",
+        metavar="NAME=VALUE",
+        help="change settings of a system, such as epochs=3 hidden_dim=256 seed=2; see below",
+    )
+    lines = []
+    for part, settings in SETTINGS.items():
+        lines.append(f"{part}:")
+        for name, setting in settings.items():
+            lines.append(f"  {name}={setting.default}")
+            lines.append(f"      {setting.help}: {setting.values}")
+    parser.add_argument_group("settings and their defaults, from which the named systems differ", "\n".join(lines))
+
+
+def add_length_argument(parser: Parser) -> None:
+    """Add `--max-tokens` of a model that is trained."""
+    parser.add_argument(
+        "--max-tokens",
+        type=typed(SETTINGS["Data"]["max_tokens"]),
+        metavar="N",
+        help="most subwords of a sentence, where the model's weights know no limit (default: what it was made for)",
+    )
+
+
+def add_search_arguments(parser: Parser, several: bool = False) -> None:
+    """Add the settings of a search; with `several`, a list of counts of source positions."""
+    search = SETTINGS["Search"]
+    for name in ("beams", "length_penalty"):
+        setting = search[name]
+        parser.add_argument(
+            f"--{name.replace('_', '-')}", type=typed(setting), help=f"{setting.help} (default: the run's)"
+        )
+    parser.add_argument(
+        "--top-k",
+        type=typed(dataclasses.replace(search["search_top_k"], optional=False)),
+        metavar="K",
+        **({"nargs": "+", "default": [None]} if several else {}),
+        help="source positions that a latent alignment sums over; 0 for all (default: the run's)"
+        + ("; of several, each is scored, as NAME-kK" if several else ""),
+    )
+
+
+def add_batch_argument(parser: Parser, what: str) -> None:
+    """Add `--batch-size`; `what` is done with the sentences of a batch at once."""
+    parser.add_argument(
+        "--batch-size",
+        type=typed(SETTINGS["Search"]["batch_size"]),
+        default=32,
+        help=f"sentences {what} at once (default: 32)",
+    )
+
+
+def add_name_argument(parser: Parser) -> None:
+    """Add `--name` of a test set."""
+    parser.add_argument(
+        "--name",
+        type=checked(check_name),
+        default="test",
+        help="of the test set, in the run folder (default: test)",
+    )
+
+
+def add_picture_argument(parser: Parser) -> None:
+    """Add `--output` of a picture."""
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="picture: .png, .pdf or .svg")
+
+
+def add_attention_arguments(parser: Parser, more: tuple[str, ...] = (), text: str = "") -> None:
+    """Add `--layer` and `--heads`; `more` are words that name a layer, and `text` explains them."""
+    sizes = SETTINGS["Transformer"]
+    parser.add_argument(
+        "--layer",
+        type=typed(Whole(least=1, most=sizes["decoder_layers"].most, words=("all", "posterior", *more))),
+        metavar="N",
+        help="decoder layer to read attention from, counted from 1, or all; posterior: of a latent alignment, once "
+        f"the token is known{text} (default: what the model aligns by, the last)",
+    )
+    parser.add_argument(
+        "--heads",
+        type=typed(Whole(least=0, most=sizes["num_heads"].most - 1)),
+        nargs="+",
+        metavar="N",
+        help="heads to average, counted from 0 (default: all)",
+    )
+
+
+def layers_of(translator, layer: int | str | None):
+    """Return the layers of `--layer`, counted from 0, or "posterior"; None for the one that the model names.
+
+    Raises:
+        UserError: the model has no such layer.
+    """
+    count = len(translator.backbone.cross_attention_heads)
+    if layer in (None, "posterior"):
+        return layer
+    if layer == "all":
+        return range(count)
+    if layer > count:
+        raise UserError(f"--layer {layer}: the decoder has {count} layers of cross-attention, counted from 1.")
+    return [layer - 1]
+
+
+def corpus_from_options(options: argparse.Namespace):
+    """Read the corpus that the options of `add_corpus_arguments` name.
+
+    Raises:
+        UserError: no text, or options that mean nothing beside each other.
+    """
+    from keras_attn_zoo.experiments.corpora import corpus_from_files, embedded_corpus
+
+    if options.embedded:
+        refuse(
+            options, "--embedded is a text of its own", train=None, valid=None, test=None, reverse=False, split_seed=0
+        )
+        return embedded_corpus()
+    if not options.train:
+        raise UserError("no training text: give --train SOURCE TARGET, --train FILE.tsv, or --embedded.")
+    if options.valid and options.test:
+        refuse(options, "--valid and --test are given, so nothing is split", split_seed=0)
+    return corpus_from_files(
+        *(one_or_two_files(name, getattr(options, name)) for name in ("train", "valid", "test")),
+        seed=options.split_seed,
+        reverse=options.reverse,
+    )
+
+
+def refuse(options: argparse.Namespace, why: str, **without: object) -> None:
+    """Raise where one of some options has another value than it has without being given.
+
+    Raises:
+        UserError: says why, and which options to leave out.
+    """
+    given = [f"--{name.replace('_', '-')}" for name, value in without.items() if getattr(options, name) != value]
+    if given:
+        raise UserError(f"{why}: leave out {' and '.join(given)}.")
+
+
+def one_or_two_files(name: str, files: list[str] | None) -> tuple[str, ...] | str | None:
+    """Return the text of an option: source and target, or one TSV file.
+
+    Raises:
+        UserError: there are more.
+    """
+    if files is None:
+        return None
+    if len(files) > 2:
+        raise UserError(f"--{name} takes SOURCE TARGET or one TSV file; received {len(files)} files.")
+    return tuple(files) if len(files) == 2 else files[0]
+
+
+def ask(question: str) -> bool:
+    """Ask who sits at the terminal; where nobody does, the answer is no."""
+    if sys.stdin is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

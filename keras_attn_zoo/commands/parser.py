@@ -1,0 +1,96 @@
+"""How command lines are read: parsers with one-line errors, the types of options, and what a command is."""
+
+import argparse
+import collections
+import dataclasses
+import itertools
+import sys
+import textwrap
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.setting import Setting
+from keras_attn_zoo.process import one_line
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """A command of `attn-zoo`.
+
+    Attributes:
+        name: by which it is called.
+        summary: what it does, in one line.
+        examples: command lines.
+        add_arguments: function of its `Parser`, which adds its options.
+        run: function of the parsed options.
+        list_argument: name of the positional argument that takes the rest of the line, options among it.
+        farewell: what is said beside when it is stopped.
+    """
+
+    name: str
+    summary: str
+    examples: Sequence[str]
+    add_arguments: Callable[["Parser"], None]
+    run: Callable[[argparse.Namespace], None]
+    list_argument: str | None = None
+    farewell: str = ""
+
+
+class _Help(argparse.HelpFormatter):
+    """Help that fits the terminal: paragraphs and list items are filled, commands are left as they can be copied."""
+
+    def _fill_text(self, text, width, indent):
+        blocks = [""]
+        for line in text.strip("\n").splitlines():
+            goes_on = blocks[-1].startswith("- ") if line.startswith(" ") else blocks[-1][:1].strip() != ""
+            if goes_on and line and not line.startswith("- "):
+                blocks[-1] += f" {line.strip()}"
+            else:
+                blocks.append(line)
+        filled = (self._filled(block, width - len(indent)) for block in blocks[1:])
+        return "".join(f"{textwrap.indent(block, indent)}\n" for block in filled)
+
+    def _filled(self, block, width):
+        margin = " " * (len(block) - len(block.lstrip(" -")))
+        is_command = margin and block.lstrip().startswith(("attn-zoo", "python", "--"))
+        return block if is_command else textwrap.fill(block, width, subsequent_indent=margin)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser of options that are written out and given once; its errors are one line."""
+
+    def __init__(self, **kwargs):
+        super().__init__(formatter_class=_Help, allow_abbrev=False, **kwargs)
+
+    def parse_known_args(self, args=None, namespace=None):
+        """See the base class."""
+        args = sys.argv[1:] if args is None else list(args)
+        given = collections.Counter(
+            argument.partition("=")[0] for argument in itertools.takewhile(lambda argument: argument != "--", args)
+        )
+        for option, action in self._option_string_actions.items():
+            if given[option] > 1 and action.nargs != 0 and not isinstance(action, argparse._AppendAction):
+                self.error(f"{option} was given {given[option]} times: give it once")
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and end with status 2."""
+        self.exit(2, f"{self.prog}: error: {one_line(message)} (see {self.prog} --help)\n")
+
+
+def typed(setting: Setting) -> Callable[[str], object]:
+    """Return a function that reads an option as it reads a setting."""
+    return checked(setting.parse)
+
+
+def checked(function: Callable[[str], object]) -> Callable[[str], object]:
+    """Return a function for the type of an option, which raises as argparse wants it."""
+
+    def read(text):
+        try:
+            return function(text)
+        except UserError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read

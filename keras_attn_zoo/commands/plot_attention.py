@@ -1,0 +1,73 @@
+"""`attn-zoo plot attention`: the attention matrix of a sentence."""
+
+import argparse
+import logging
+
+from keras_attn_zoo.commands.options import (
+    MODEL,
+    add_attention_arguments,
+    add_length_argument,
+    add_picture_argument,
+    add_search_arguments,
+    layers_of,
+)
+from keras_attn_zoo.commands.parser import Command, Parser
+from keras_attn_zoo.errors import UserError
+
+_LOG = logging.getLogger(__name__)
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
+    parser.add_argument("model", help=MODEL)
+    parser.add_argument("sentence", help="the source sentence")
+    parser.add_argument("--target", metavar="TEXT", help="a given translation; by default the model's own")
+    parser.add_argument(
+        "--beside", nargs="+", default=[], metavar="MODEL", help="draw these models beside the first one"
+    )
+    parser.add_argument("--subwords", action="store_true", help="draw subwords instead of words")
+    add_attention_arguments(parser)
+    add_picture_argument(parser)
+    add_search_arguments(parser)
+    add_length_argument(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Draw one or more models in a picture."""
+    from keras_attn_zoo.analysis.pictures import plot_attentions
+    from keras_attn_zoo.experiments.curves import titles
+    from keras_attn_zoo.experiments.loading import load_translator
+    from keras_attn_zoo.experiments.word_alignment import sentence_picture
+
+    panels, axes, target = [], None, options.target
+    if target is not None and any(x is not None for x in (options.beams, options.length_penalty, options.top_k)):
+        raise UserError("--target is given, so nothing is searched: leave out --beams, --length-penalty and --top-k.")
+    models = [options.model, *options.beside]
+    for model, title in zip(models, titles(models), strict=True):
+        # Only the first one searches, and that without a given translation.
+        search = (options.beams, options.length_penalty, options.top_k) if target is None else ()
+        translator = load_translator(model, *search, max_tokens=options.max_tokens)
+        if options.beside and target is None:
+            # All models decode along the translation of the first.
+            target = translator.generate(options.sentence)
+        layers = layers_of(translator, options.layer)
+        matrix, *words = sentence_picture(translator, options.sentence, target, options.subwords, layers, options.heads)
+        if axes not in (None, words):
+            raise UserError(f"{model} cuts the sentences into other subwords than {options.model}: draw words.")
+        axes = words
+        panels.append((title if options.beside else None, matrix))
+    plot_attentions(panels, *axes, options.output)
+    _LOG.info("wrote %s", options.output)
+
+
+COMMAND = Command(
+    "attention",
+    "draw the attention matrix of a sentence, with its words on both axes",
+    [
+        'attn-zoo plot attention runs/bahdanau "Er ruft den Freund an." --output attention.png',
+        'attn-zoo plot attention runs/bahdanau "Guten Tag." --target "Hello." --output forced.pdf',
+        'attn-zoo plot attention runs/plain "Er kam an." --beside runs/latent --output beside.png',
+    ],
+    add_arguments,
+    run,
+)

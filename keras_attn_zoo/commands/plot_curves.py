@@ -1,0 +1,35 @@
+"""`attn-zoo plot curves`: the curves of several runs in one picture."""
+
+import argparse
+import logging
+from pathlib import Path
+
+from keras_attn_zoo.commands.options import add_picture_argument
+from keras_attn_zoo.commands.parser import Command, Parser
+
+_LOG = logging.getLogger(__name__)
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run folders")
+    parser.add_argument("--key", default="val_loss", help="a number of the log (default: val_loss)")
+    add_picture_argument(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Draw the curves."""
+    from keras_attn_zoo.analysis.pictures import plot_curves
+    from keras_attn_zoo.experiments.curves import curves
+
+    plot_curves(curves(options.runs, options.key), options.output, ylabel=options.key.replace("val_", "validation "))
+    _LOG.info("wrote %s", options.output)
+
+
+COMMAND = Command(
+    "curves",
+    "draw the curves of several runs in one picture",
+    ["attn-zoo plot curves runs/bahdanau runs/uniform --output curves.png", "... --key val_bleu"],
+    add_arguments,
+    run,
+)

@@ -1,0 +1,40 @@
+"""`attn-zoo systems`: the systems that are known by name."""
+
+import argparse
+import dataclasses
+
+from keras_attn_zoo.commands.parser import Command, Parser, typed
+from keras_attn_zoo.experiments.settings import SETTINGS
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
+    parser.add_argument(
+        "--vocabulary-size",
+        type=typed(dataclasses.replace(SETTINGS["Data"]["vocabulary_size"], optional=False)),
+        default=8000,
+        help="of either side (default: %(default)s)",
+        metavar="N",
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print the table."""
+    from keras_attn_zoo.experiments.bodies import outline
+    from keras_attn_zoo.experiments.systems import SYSTEMS
+    from keras_attn_zoo.experiments.table import markdown_table
+
+    size, rows = options.vocabulary_size, []
+    for name, system in SYSTEMS.items():
+        count = outline(system, size, size, longest=256).parameters
+        rows.append([name, "RNN" if system.body == "rnn" else "Transformer", f"{count:,}", system.source])
+    print(markdown_table(["system", "body", "parameters", "paper"], rows))
+
+
+COMMAND = Command(
+    "systems",
+    "list the systems by name, with their number of parameters and where in the papers they stand",
+    ["attn-zoo systems", "attn-zoo systems --vocabulary-size 32000"],
+    add_arguments,
+    run,
+)

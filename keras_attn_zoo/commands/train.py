@@ -1,0 +1,54 @@
+"""`attn-zoo train`: from parallel text to a run folder with its scores and pictures."""
+
+import argparse
+from pathlib import Path
+
+from keras_attn_zoo.commands.options import add_corpus_arguments, add_override_argument, corpus_from_options
+from keras_attn_zoo.commands.parser import Command, Parser
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.settings import parse_settings
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
+    parser.add_argument("--system", required=True, metavar="NAME", help="an unknown name lists the known ones")
+    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="the run folder")
+    parser.add_argument("--resume", action="store_true", help="resume the run in this folder")
+    parser.add_argument("--small", action="store_true", help="take the system in the size of the demonstration")
+    add_corpus_arguments(parser)
+    add_override_argument(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Train, score, draw, and print the table."""
+    from keras_attn_zoo.experiments.drawing import draw_run
+    from keras_attn_zoo.experiments.loading import load_translator
+    from keras_attn_zoo.experiments.scoring import score_run
+    from keras_attn_zoo.experiments.systems import SYSTEMS, small
+    from keras_attn_zoo.experiments.table import results_table
+    from keras_attn_zoo.experiments.training import train_system
+
+    if options.system not in SYSTEMS:
+        raise UserError(f"unknown system {options.system!r}: choose one of {', '.join(SYSTEMS)}.")
+    system = SYSTEMS[options.system]
+    system = (small(system) if options.small else system).override(**parse_settings(options.set))
+    corpus = corpus_from_options(options)
+    run = train_system(system, corpus, options.run, resume=options.resume, max_tokens=options.max_tokens)
+    translator = load_translator(run.path, max_tokens=options.max_tokens)
+    score_run(run.path, translator, corpus.splits.test, corpus.gold)
+    draw_run(run.path, translator, corpus.splits.test, corpus.gold)
+    print(results_table([run.path]))
+
+
+COMMAND = Command(
+    "train",
+    "train a system on parallel text into a run folder, then score it on the test text",
+    [
+        "attn-zoo train --system bahdanau --train train.de train.en --run runs/bahdanau",
+        "attn-zoo train --system luong-general --train all.tsv --reverse --run runs/luong --set epochs=5",
+        "attn-zoo train --system uniform --embedded --small --run runs/uniform --resume",
+    ],
+    add_arguments,
+    run,
+    farewell="Resume the training with --resume.",
+)

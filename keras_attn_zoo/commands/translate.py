@@ -1,0 +1,114 @@
+"""`attn-zoo translate`: sentences, a file, or a stream."""
+
+import argparse
+import contextlib
+import sys
+from pathlib import Path
+
+from keras_attn_zoo.commands.options import MODEL, add_batch_argument, add_length_argument, add_search_arguments
+from keras_attn_zoo.commands.parser import Command, Parser, typed
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.settings import SETTINGS
+from keras_attn_zoo.messages import progress_bar
+
+# Batches that are sorted by length before they are translated.
+WINDOW_BATCHES = 100
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
+    parser.add_argument("model", help=MODEL)
+    parser.add_argument("sentences", nargs="*", metavar="SENTENCE", help="by default the standard input, a line each")
+    parser.add_argument("--input", metavar="FILE", help="file of sentences, plain or gzip")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="by default the standard output")
+    parser.add_argument(
+        "--n-best", type=typed(SETTINGS["Search"]["beams"]), default=1, help="write NUMBER ||| TEXT ||| SCORE lines"
+    )
+    parser.add_argument("--scores", action="store_true", help="write the score behind each translation")
+    add_batch_argument(parser, "searched")
+    add_search_arguments(parser)
+    add_length_argument(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Translate, and write each window of lines as soon as it is done."""
+    from keras_attn_zoo.data.corpus import read_windows
+
+    if options.sentences and options.input is not None:
+        raise UserError("sentences and --input: give one of them.")
+    if options.n_best > 1 and options.scores:
+        raise UserError("--n-best writes the scores by itself: leave --scores out.")
+    if options.sentences:
+        windows = [options.sentences]
+    else:
+        windows = read_windows("-" if options.input is None else options.input, WINDOW_BATCHES * options.batch_size)
+
+    from keras_attn_zoo.experiments.loading import load_translator
+
+    translator = load_translator(
+        options.model, options.beams, options.length_penalty, options.top_k, options.max_tokens
+    )
+    bar = progress_bar("translating") if options.output else contextlib.nullcontext()
+    done = 0
+    with bar as show, _writer(options.output) as write:
+        for window in windows:
+            _translate_window(translator, window, done, options, write, show)
+            done += len(window)
+
+
+def _translate_window(translator, window, before, options, write, show):
+    """Translate the lines that follow the first `before` ones, and write their translations."""
+    from keras_attn_zoo.models.preprocessor import SentenceTooLong
+
+    # An empty line stays an empty line, so that lines of input and output correspond.
+    numbers = [i for i, sentence in enumerate(window) if sentence.strip()]
+    try:
+        found = translator.translate(
+            [window[i] for i in numbers],
+            n_best=options.n_best,
+            batch_size=options.batch_size,
+            progress=show and (lambda done: show(before + done)),
+        )
+    except SentenceTooLong as error:
+        i = numbers[error.number - 1]
+        what = "sentence" if options.sentences else "line"
+        if i and not (options.sentences or options.output):
+            # Of a stream, what came before is good.
+            _translate_window(translator, window[:i], before, options, write, show)
+        raise SentenceTooLong(before + i + 1, error.tokens, error.limit, what) from None
+    lines = [[""] for _ in window]
+    for i, hypotheses in zip(numbers, found, strict=True):
+        if options.n_best > 1:
+            lines[i] = [f"{before + i} ||| {one.text} ||| {one.score:.4f}" for one in hypotheses]
+        else:
+            lines[i] = [f"{hypotheses[0].text}\t{hypotheses[0].score:.4f}" if options.scores else hypotheses[0].text]
+    write("".join(f"{line}\n" for group in lines for line in group))
+
+
+@contextlib.contextmanager
+def _writer(path):
+    """Give a function that writes text at once: to the standard output, or to a file that is whole or absent."""
+    from keras_attn_zoo.files import open_output
+
+    with contextlib.nullcontext(sys.stdout) if path is None else open_output(path) as file:
+
+        def write(text):
+            file.write(text if path is None else text.encode())
+            file.flush()
+
+        yield write
+
+
+COMMAND = Command(
+    "translate",
+    "translate sentences, a file, or what comes through a pipe",
+    [
+        'attn-zoo translate runs/bahdanau "Guten Morgen." "Wie geht es dir?"',
+        "attn-zoo translate runs/bahdanau --input news.de --output news.en --beams 5",
+        "cat news.de | attn-zoo translate hf://user/preset > news.en",
+        'attn-zoo translate runs/bahdanau --n-best 3 "Guten Morgen."',
+    ],
+    add_arguments,
+    run,
+    list_argument="sentences",
+)

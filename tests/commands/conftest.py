@@ -1,0 +1,57 @@
+"""What the tests of the commands share: the command line run in this process, and a model that translates."""
+
+import dataclasses
+import queue
+import signal
+
+import pytest
+
+from keras_attn_zoo import cli, process
+from keras_attn_zoo.experiments.loading import load_translator
+
+SENTENCES = ["rot haus", "hund geht blau", "katze"]
+
+
+@pytest.fixture(autouse=True)
+def signals_arrive():
+    """What a shell has its background processes ignore, the commands leave ignored."""
+    defaults = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: signal.SIG_DFL,
+        signal.SIGHUP: signal.SIG_DFL,
+    }
+    before = {number: signal.signal(number, handler) for number, handler in defaults.items()}
+    yield
+    for number, handler in before.items():
+        # None: set by a library of C.
+        signal.signal(number, handler or signal.SIG_DFL)
+
+
+@pytest.fixture
+def attn_zoo(capsys):
+    """Run a command line; return status, output and error output."""
+
+    def run(*arguments):
+        status = cli.main([str(argument) for argument in arguments])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def translations(trained):
+    return [best[0].text for best in load_translator(trained).translate(SENTENCES)]
+
+
+def act(monkeypatch, action):
+    """Have the command `demo` do something else."""
+    command = dataclasses.replace(cli.COMMANDS[0], run=lambda options: action())
+    monkeypatch.setattr(cli, "COMMANDS", [command, *cli.COMMANDS[1:]])
+
+
+@pytest.fixture
+def left(monkeypatch):
+    """A queue of the statuses with which a process would have ended at once."""
+    statuses = queue.Queue()
+    monkeypatch.setattr(process.os, "_exit", statuses.put)
+    return statuses

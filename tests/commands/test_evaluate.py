@@ -1,0 +1,126 @@
+"""`attn-zoo evaluate`: scores of files and of runs, and the table."""
+
+import shutil
+
+import pytest
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.curves import curves_over_top_k, curves_over_trained_top_k
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.scoring import likelihood
+from keras_attn_zoo.experiments.training import train_system
+from keras_attn_zoo.files import read_json, write_json
+from tests.tiny_run import TINY
+
+
+def test_evaluate_text_alone(attn_zoo, tmp_path):
+    (tmp_path / "a.txt").write_text("the red house is here today\n")
+    status, output, _ = attn_zoo("evaluate", "--hypotheses", tmp_path / "a.txt", "--references", tmp_path / "a.txt")
+    assert status == 0 and "100.0" in output
+    (tmp_path / "b.txt").write_text("one\ntwo\n")
+    status, _, error = attn_zoo("evaluate", "--hypotheses", tmp_path / "a.txt", "--references", tmp_path / "b.txt")
+    assert status == 2 and "1" in error and "2" in error and error.count("\n") == 1
+    text = ("--hypotheses", tmp_path / "a.txt", "--references", tmp_path / "a.txt")
+    for option in (("--top-k", 2), ("--max-tokens", 70), ("--beams", 1)):
+        status, output, error = attn_zoo("evaluate", *text, *option)
+        assert (status, output) == (2, "") and "nothing is translated" in error
+
+
+def test_evaluate_a_run_on_other_text(attn_zoo, trained, tmp_path):
+    (tmp_path / "t.tsv").write_text("rot haus\thouse red\nkatze\tcat\n")
+    status, output, _ = attn_zoo("evaluate", trained, "--test", tmp_path / "t.tsv", "--name", "other")
+    assert status == 0 and "| tiny" in output and "BLEU" in output
+    assert RunFolder(trained).read_scores()["other"]["sentences"] == 2
+    assert attn_zoo("evaluate", trained, "--name", "other", "--stored") == (0, output, "")
+
+
+@pytest.mark.parametrize("name", ["../other", "/tmp/other", "a/b", "..", ".", "", "a\nb", "a\\b", "a" * 201])
+def test_names_of_test_sets_stay_in_the_run_folder(attn_zoo, trained, tmp_path, capsys, name):
+    (tmp_path / "t.tsv").write_text("rot haus\thouse red\n")
+    before = {path: path.stat().st_mtime_ns for path in trained.parent.rglob("*")}
+    with pytest.raises(SystemExit) as stopped:
+        attn_zoo("evaluate", trained, "--test", tmp_path / "t.tsv", "--name", name)
+    error = capsys.readouterr().err
+    assert stopped.value.code == 2 and "cannot name a test set" in error and error.count("\n") == 1
+    run = RunFolder(trained)
+    for entrance in (run.hypotheses, run.references, run.alignment, run.picture, lambda name: run.add_scores(name, {})):
+        with pytest.raises(UserError, match="cannot name a test set"):
+            entrance(name)
+    assert before == {path: path.stat().st_mtime_ns for path in trained.parent.rglob("*")}
+
+
+def test_evaluate_counts_of_positions_one_row_each(attn_zoo, trained, corpus, tmp_path, monkeypatch):
+    measured = []
+
+    def counted(*arguments):
+        measured.append(likelihood(*arguments))
+        return measured[-1]
+
+    monkeypatch.setattr("keras_attn_zoo.experiments.scoring.likelihood", counted)
+    run = train_system(TINY.override(output="latent", epochs=1, teacher_forcing=1.0), corpus, tmp_path / "latent")
+    (tmp_path / "t.tsv").write_text("rot haus\thouse red\nkatze\tcat\n")
+    arguments = ("--test", tmp_path / "t.tsv", "--name", "new", "--top-k", 2, 0, 2)
+    status, output, _ = attn_zoo("evaluate", run.path, *arguments)
+    rows = [line.split("|") for line in output.splitlines() if line.startswith("| latent")]
+    assert status == 0 and [row[2].strip() for row in rows] == ["2", "all"]
+    assert {name: scores["search_top_k"] for name, scores in run.read_scores().items()} == {"new-k2": 2, "new-k0": 0}
+    assert "K: of the search" in output and len(measured) == 1
+    curves, ticks = curves_over_top_k([run.path], "new", lambda scores: scores["search_top_k"])
+    assert ticks == {0: 2, 1: "all"} and curves == {"latent": ([0, 1], [2, 0])}
+    picture = tmp_path / "k.png"
+    plot = ("plot", "top-k", run.path, "--key", "seconds", "--output", picture)
+    assert attn_zoo(*plot, "--name", "new")[0] == 0 and picture.read_bytes().startswith(b"\x89PNG")
+    status, _, error = attn_zoo(*plot)
+    assert status == 2 and "evaluate it with --top-k" in error and error.count("\n") == 1
+    # Over the number in training: the run sums over all, a copy that says two over two, the plain one is a level.
+    other = shutil.copytree(run.path, tmp_path / "two")
+    config = read_json(other / "config.json")
+    config["system"]["backbone"] |= {"marginalization": "top_k", "top_k": 2}
+    write_json(other / "config.json", config)
+    for folder, bleu in ((run.path, 30.0), (other, 20.0), (trained, 10.0)):
+        RunFolder(folder).add_scores("drawn", {**run.read_scores()["new-k2"], "bleu": bleu})
+    curves, ticks = curves_over_trained_top_k([run.path, other, trained], "drawn", lambda scores: scores["bleu"])
+    assert ticks == {0: 2, 1: "all"}
+    assert curves == {"latent alignment": ([0, 1], [20.0, 30.0]), "tiny": ([0, 1], [10.0, 10.0])}
+    with pytest.raises(UserError, match="trained with as many positions as a run before it"):
+        curves_over_trained_top_k([run.path, shutil.copytree(run.path, tmp_path / "again")], "drawn", lambda scores: 0)
+    plot = ("plot", "top-k", run.path, "--name", "new-k2", "--output", picture, "--key", "tokens/s")
+    assert attn_zoo(*plot, "--trained")[0] == 0
+    for call, text in (((*plot,), "give --trained"), ((*plot[:2], trained, *plot[3:], "--trained"), "not scored")):
+        status, _, error = attn_zoo(*call)
+        assert status == 2 and text in error and error.count("\n") == 1
+    before = run.scores.read_bytes()
+    status, _, error = attn_zoo("evaluate", run.path, trained, *arguments)
+    assert status == 2 and f"{trained} has no latent alignment" in error and error.count("\n") == 1
+    assert run.scores.read_bytes() == before
+    # Of subwords, for the model has hardly learned to write a word.
+    plot = ("plot", "attention", run.path, "rot haus", "--subwords", "--top-k", 1, "--output", picture)
+    assert attn_zoo(*plot, "--beside", trained)[0] == 0
+
+
+def test_evaluate_marks_what_differs_from_the_baseline(attn_zoo, trained, tmp_path):
+    """The references themselves are better than the baseline; what differs in one sentence of forty is not."""
+    references = [f"the {colour} house {number} is here today" for colour in ("red", "blue") for number in range(20)]
+    texts = {
+        "baseline": [line.replace("house", "dog") for line in references],
+        "better": references,
+        "alike": [line.replace("house", "dog").replace("red house 7", "house") for line in references],
+    }
+    runs = [tmp_path / name for name in texts]
+    for run, lines in zip(runs, texts.values(), strict=True):
+        shutil.copytree(trained, run)
+        for part, written in (("hypotheses", lines), ("references", references)):
+            (run / part / "test.txt").write_text("".join(line + "\n" for line in written), encoding="utf-8")
+    status, output, _ = attn_zoo("evaluate", *runs, "--stored", "--baseline", runs[0])
+    bleu = {line.split("|")[1].strip(): line.split("|")[2].strip() for line in output.splitlines() if "|" in line}
+    assert status == 0 and bleu["better"].endswith("**")
+    assert "*" not in bleu["baseline"] + bleu["alike"] and "differs from baseline" in output
+    (runs[1] / "references" / "test.txt").write_text("other\n" * len(references), encoding="utf-8")
+    for arguments, text in (
+        ((*runs, "--stored", "--baseline", runs[0]), "scored on other texts"),
+        ((runs[0], "--stored", "--baseline", runs[1]), "is not among the runs"),
+    ):
+        status, _, error = attn_zoo("evaluate", *arguments)
+        assert status == 2 and text in error and error.count("\n") == 1
+    (runs[1] / "references" / "test.txt").unlink()
+    assert "holds no references of 'test'" in attn_zoo("evaluate", *runs, "--stored", "--baseline", runs[0])[2]

@@ -1,0 +1,95 @@
+"""Command lines: what is refused, and the help."""
+
+import pytest
+
+from keras_attn_zoo import cli
+from keras_attn_zoo.commands.recipe import Recipe, run_recipe
+
+
+@pytest.mark.parametrize(
+    ("arguments", "texts"),
+    [
+        (["translate", "nowhere", "hallo"], ["nowhere", "check the path"]),
+        (["train", "--system", "bahdanu", "--embedded", "--run", "r"], ["'bahdanu'", "bahdanau", "uniform"]),
+        (["train", "--system", "uniform", "--run", "r"], ["--train", "--embedded"]),
+        (["train", "--system", "uniform", "--embedded", "--run", "r", "--set", "epoch=1"], ["'epoch'", "epochs"]),
+        (["train", "--system", "uniform", "--train", "a", "b", "c", "--run", "r"], ["received 3 files"]),
+        (["train", "--system", "uniform", "--train", "no.de", "no.en", "--run", "r"], ["no.de"]),
+        (["translate", "nowhere", "--backend", "theano", "x"], ["'theano'", "jax, tensorflow, torch"]),
+        (["evaluate"], ["--hypotheses"]),
+        (["align", "m", "--source", "x"], ["--bitext"]),
+    ],
+)
+def test_bad_input_is_one_line_with_status_2_and_writes_nothing(attn_zoo, tmp_path, monkeypatch, arguments, texts):
+    monkeypatch.chdir(tmp_path)
+    status, output, error = attn_zoo(*arguments)
+    assert (status, output) == (2, "")
+    last = error.splitlines()[-1]
+    assert last.startswith("attn-zoo: error: ") and all(text in last for text in texts)
+    assert "Traceback" not in error
+    assert not list(tmp_path.iterdir())
+
+
+def test_options_are_written_out_and_given_once(attn_zoo, capsys):
+    for arguments, text in (
+        (("translate", "m", "--beam", 2), "unrecognized arguments: --beam 2"),
+        (("translate", "m", "--beams", 2, "--beams=3"), "--beams was given 2 times"),
+        (("train", "--train", "a", "--embedded", "--train", "b"), "--train was given 2 times"),
+        (("translate", "m", "-x"), "-- goes before what begins with a dash"),
+        (("evaluate", "a\nb", "--nix"), "unrecognized arguments: --nix"),
+    ):
+        with pytest.raises(SystemExit) as stopped:
+            attn_zoo(*arguments)
+        error = capsys.readouterr().err
+        assert stopped.value.code == 2 and text in error and error.count("\n") == 1
+
+
+def test_options_that_would_mean_nothing_are_refused(attn_zoo, trained, tmp_path):
+    picture = tmp_path / "p.png"
+    train = ("train", "--system", "uniform", "--run", tmp_path / "r")
+    text_alone = ("evaluate", "--hypotheses", "a", "--references", "a")
+    for arguments, text in (
+        ((*text_alone, "--baseline", trained), "nothing is translated: leave out --baseline"),
+        ((*text_alone, "--stored", "--name", "x", "--reverse"), "leave out --reverse and --name and --stored"),
+        (("evaluate", trained, "--stored", "--test", "a", "b", "--beams", 2), "leave out --beams and --test"),
+        (("evaluate", trained, "--reverse"), "as the run read it: leave out --reverse"),
+        ((*train, "--embedded", "--valid", "a"), "a text of its own: leave out --valid"),
+        ((*train, "--valid", "a", "--test", "a", "--train", "a", "--split-seed", 3), "leave out --split-seed"),
+        (("align", trained, "--bitext", "a", "--index-base", 1), "there is no --gold: leave out --index-base"),
+        (("translate", trained, "--input", ""), "there is no file ''"),
+        (("translate", trained, "--n-best", 2, "--scores", "rot haus"), "--n-best writes the scores by itself"),
+        (
+            ("plot", "attention", trained, "rot haus", "--target", "house", "--beams", 3, "--output", picture),
+            "nothing is searched",
+        ),
+    ):
+        status, output, error = attn_zoo(*arguments)
+        assert (status, output) == (2, "") and text in error and error.count("\n") == 1
+    assert not picture.exists()
+
+
+def parsers():
+    """Every command, and one recipe for all."""
+    commands = [["demo"], ["systems"], ["train"], ["translate"], ["evaluate"], ["align"]]
+    plots = [["plot", kind] for kind in ("attention", "curves", "top-k")]
+    for words in ([], *commands, *plots):
+        yield f"attn-zoo {' '.join(words)}".strip(), lambda words=words: cli.main([*words, "--help"])
+    recipe = Recipe(title="title", entries={}, default=())
+    text = "A first line that is rather long, and goes on for some more words than a narrow terminal has.\n\nRead so:\n"
+    text += "- An item of a list, which has so many words that it\n  goes on in another line; they are filled.\n"
+    yield "", lambda: run_recipe(recipe, text, ["--help"])
+
+
+def test_help_fits_the_terminal_and_shows_examples(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for name, show in parsers():
+        with pytest.raises(SystemExit) as stopped:
+            show()
+        assert stopped.value.code == 0
+        text = capsys.readouterr().out
+        # Commands are left as they can be copied.
+        assert all(len(line) < 80 for line in text.splitlines() if not line.lstrip().startswith(("attn-zoo", "--")))
+        if name.count(" "):
+            assert f"\n  {name}" in text.split("examples:")[1]
+    assert "- An item of a list, which has so many words that it goes on in another line;\n  they are" in text
+    assert "\n  Data:\n    vocabulary_size=8000\n        subwords of each model" in text

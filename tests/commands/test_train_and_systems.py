@@ -1,0 +1,84 @@
+"""`attn-zoo train` and `attn-zoo systems`."""
+
+import shutil
+
+import pytest
+
+from keras_attn_zoo.experiments import training
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.systems import SYSTEMS
+from keras_attn_zoo.files import write_text
+from keras_attn_zoo.models import Translator
+
+
+def test_train_loads_the_trained_model_once(attn_zoo, trained, corpus, tmp_path, monkeypatch):
+    folder, loaded = shutil.copytree(trained, tmp_path / "run"), []
+    before = RunFolder(folder).read_scores()["test"]["text"]
+    for name, side in zip(("de", "en"), zip(*corpus.splits.test, strict=True), strict=True):
+        write_text(tmp_path / f"test.{name}", "".join(f"{sentence}\n" for sentence in side))
+    from_preset = Translator.from_preset
+    monkeypatch.setattr(Translator, "from_preset", lambda preset: loaded.append(preset) or from_preset(preset))
+    monkeypatch.setattr(training, "train_system", lambda *_, **__: RunFolder(folder))
+    text = (tmp_path / "test.de", tmp_path / "test.en")
+    options = [word for part in ("--train", "--valid", "--test") for word in (part, *text)]
+    status, output, _ = attn_zoo("train", "--system", "bahdanau", "--run", folder, *options)
+    assert status == 0 and "| run" in output and loaded == [str(folder / "best")]
+    assert RunFolder(folder).read_scores()["test"]["text"] == before
+    assert len(list((folder / "pictures").iterdir())) == 4
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "text"),
+    [
+        (b"rot\nblau\n", b"red\n", "has 2 lines"),
+        (b"rot\n\xff\xfe\n", b"red\nblue\n", "line 2"),
+        (b"", b"", "empty"),
+        (b"\n\n\n", b"\n\n\n", "no sentence pair"),
+        (b"rot haus\nblau hund\nkatze geht\n" * 4, b"red house\nblue dog\ncat goes\n" * 4, "8000"),
+    ],
+)
+def test_bad_text_is_one_line(attn_zoo, tmp_path, source, target, text):
+    (tmp_path / "s").write_bytes(source)
+    (tmp_path / "t").write_bytes(target)
+    files = [tmp_path / "s", tmp_path / "t"]
+    status, _, error = attn_zoo(
+        "train", "--system", "uniform", "--train", *files, "--valid", *files, "--test", *files, "--run", tmp_path / "r"
+    )
+    assert status == 2 and text in error.splitlines()[-1] and "Traceback" not in error
+    assert not (tmp_path / "r" / "config.json").exists()
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_a_run_that_exists_and_a_sentence_that_is_too_long(attn_zoo, trained, tmp_path):
+    (tmp_path / "s").write_text("rot haus\n" * 20)
+    status, _, error = attn_zoo(
+        "train", "--system", "uniform", "--train", tmp_path / "s", tmp_path / "s", "--run", trained
+    )
+    assert status == 2 and "--resume" in error
+    status, output, error = attn_zoo("translate", trained, "rot", "haus " * 60)
+    assert (status, output) == (2, "") and "sentence 2 has 60 tokens" in error and "--max-tokens" in error
+    status, output, _ = attn_zoo("translate", trained, "rot", "haus " * 60, "--max-tokens", "70", "--beams", "1")
+    assert status == 0 and len(output.splitlines()) == 2
+
+
+def test_systems_with_their_parameters(attn_zoo):
+    _, output, _ = attn_zoo("systems", "--vocabulary-size", 1000)
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in output.splitlines()[2:]]
+    assert [row[0] for row in rows] == list(SYSTEMS)
+    counts = {row[0]: int(row[2].replace(",", "")) for row in rows}
+    # Vaswani's base model with one matrix of embeddings, summed up by hand; d, f, h, n of its sizes.
+    d, f, h, n = 512, 2048, 8, 256
+    attention, norm = 4 * (d * d + d), 2 * d
+    network = d * f + f + f * d + d
+    encoder, decoder = attention + network + 2 * norm, 2 * attention + network + 3 * norm
+    assert counts["transformer"] == 1000 * d + 6 * (encoder + decoder)
+    # Zeng: no query and no key; for each side h matrices, and a transition with its bias and normalisation.
+    side = 6 * attention // 2 - (h * n * n + n * n + n + 2 * n)
+    assert counts["transformer"] - counts["ran-all"] == 2 * side == 5_122_560
+    assert counts["transformer"] - counts["ran-e"] == counts["transformer"] - counts["ran-d"] == side
+    # Rosendahl, equations 2, 6 and 10, in the six layers of the decoder: W_f of every head; two matrices; nothing.
+    assert counts["previous-context"] - counts["transformer"] == 6 * h * (d // h) ** 2
+    assert counts["expanded-key-value-2"] - counts["transformer"] == 6 * 2 * d * d
+    assert counts["weight-subtraction"] == counts["transformer"]
+    # Bahar: three maps more, and the matrix shared.
+    assert counts["transformer-latent"] - counts["transformer"] == 3 * d * d
