@@ -51,28 +51,44 @@ def test_the_architecture_lists_every_file_that_names_a_backend():
     assert listed == found
 
 
-# Who may import whom, of docs/architecture.md.
+# Who may import whom, of docs/architecture.md; everybody may use what stands in `BELOW_ALL`.
+BELOW_ALL = {"errors", "extras", "files", "messages", "types"}
 ARROWS = {
-    "layers": set(),
-    "decoding": set(),
-    "data": set(),
-    "evaluation": set(),
-    "training": {"evaluation"},
-    "analysis": {"evaluation"},
-    "models": {"layers", "decoding", "training", "data"},
-    "experiments": {"models", "layers", "decoding", "training", "data", "evaluation", "analysis"},
+    "errors": set(),
+    "types": set(),
+    "messages": set(),
+    "files": {"errors"},
+    "backends": {"errors"},
+    "extras": {"backends", "errors"},
+    "process": {"backends", "errors"},
+    "layers": BELOW_ALL,
+    "decoding": BELOW_ALL,
+    "data": BELOW_ALL,
+    "evaluation": BELOW_ALL,
+    "synthetic": BELOW_ALL | {"data"},
+    "training": BELOW_ALL | {"evaluation"},
+    "analysis": BELOW_ALL | {"evaluation"},
+    "models": BELOW_ALL | {"layers", "decoding", "training", "data"},
 }
+ARROWS["experiments"] = ARROWS.keys() - {"backends", "process"}
+ARROWS["commands"] = ARROWS.keys() | {"experiments"}
+ARROWS["cli"] = {"commands"}
+ARROWS["__main__"] = {"cli"}
+
+
+def test_every_room_has_its_arrows():
+    rooms = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert rooms - {"__init__"} == ARROWS.keys()
+    for room, known in ARROWS.items():
+        assert not any(room in ARROWS[other] for other in known), f"{room} and one below it know each other"
 
 
 @pytest.mark.parametrize("room", ARROWS)
 def test_arrows_of_import_point_downward(room):
-    for path in (PACKAGE / room).rglob("*.py"):
-        # A recipe is a command too: it has the options of one, and fails like one.
-        free = {room, "errors", "extras", "files", "types"}
-        if path.name == "recipe.py":
-            free |= {"cli", "process"}
+    files = [PACKAGE / f"{room}.py"] if (PACKAGE / f"{room}.py").exists() else (PACKAGE / room).rglob("*.py")
+    for path in files:
         rooms = {module.split(".")[1] for module in imports(path) if module.startswith("keras_attn_zoo.")}
-        assert rooms <= ARROWS[room] | free, path
+        assert rooms <= ARROWS[room] | {room}, path
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -11,8 +11,8 @@ import keras
 import pytest
 
 from keras_attn_zoo.data import corpus as corpus_module
-from keras_attn_zoo.data.corpus import ParallelFiles, TSVFile, read_lines
 from keras_attn_zoo.data.subwords import Subwords
+from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile, read_lines
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import read_alignments
 from keras_attn_zoo.experiments.corpora import corpus_from_files

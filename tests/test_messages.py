@@ -4,6 +4,7 @@ import contextlib
 import logging
 import os
 import re
+import select
 import termios
 import time
 
@@ -20,15 +21,15 @@ LOG = logging.getLogger("keras_attn_zoo.some.module")
 def terminal():
     """A terminal in the place of the standard error stream; gives a function that returns what it was sent."""
     ours, theirs = os.openpty()
-    os.set_blocking(ours, False)
     termios.tcsetwinsize(theirs, (24, 100))
     with open(theirs, "w", encoding="utf-8") as stream, contextlib.redirect_stderr(stream):
 
         def sent():
             stream.flush()
-            with contextlib.suppress(BlockingIOError):
-                return os.read(ours, 1 << 16).decode()
-            return ""
+            found = b""
+            while select.select([ours], [], [], 0.2)[0]:
+                found += os.read(ours, 1 << 16)
+            return found.decode()
 
         yield sent
     os.close(ours)

@@ -1,6 +1,6 @@
 """A tiny corpus and a tiny system, which the fixtures `corpus` and `trained` stand on."""
 
-from keras_attn_zoo.data.corpus import Splits
+from keras_attn_zoo.data.splits import Splits
 from keras_attn_zoo.evaluation.alignments import Alignment
 from keras_attn_zoo.experiments.corpora import Corpus
 from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, System, TrainingSettings

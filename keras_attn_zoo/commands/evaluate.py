@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _score_files(options):
-    from keras_attn_zoo.data.corpus import read_lines
+    from keras_attn_zoo.data.text_files import read_lines
     from keras_attn_zoo.evaluation.text_scores import score_text
 
     if None in (options.hypotheses, options.references) or options.runs:

@@ -32,7 +32,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Translate, and write each window of lines as soon as it is done."""
-    from keras_attn_zoo.data.corpus import read_windows
+    from keras_attn_zoo.data.text_files import read_windows
 
     if options.sentences and options.input is not None:
         raise UserError("sentences and --input: give one of them.")

@@ -1,4 +1,4 @@
-"""Real and made text: corpora, subwords, cached token ids, batches.
+"""Parallel text: files, filters, subwords, cached token ids, batches.
 
 The names below are imported on first use, so that reading a corpus needs
 neither Keras nor SentencePiece.
@@ -10,20 +10,10 @@ import importlib
 PAD, UNKNOWN, START, END = range(4)
 
 _HOMES = {
-    "corpus": (
-        "Filter",
-        "FilterReport",
-        "ParallelFiles",
-        "Splits",
-        "TSVFile",
-        "filter_pairs",
-        "normalise",
-        "random_split",
-        "read_lines",
-        "read_windows",
-        "word_count",
-    ),
-    "synthetic": ("SyntheticPair", "generate_corpus", "generate_splits", "split_words", "write_corpus"),
+    "filters": ("Filter", "FilterReport", "filter_pairs"),
+    "splits": ("Splits", "random_split"),
+    "text_files": ("ParallelFiles", "TSVFile", "read_lines", "read_windows"),
+    "words": ("normalise", "split_words", "word_count"),
     "subwords": ("Subwords", "train_subword_pair", "train_subwords"),
     "cache": ("EncodedCorpus", "build_cache"),
     "batches": (

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_attn_zoo.data.corpus import Filter, FilterReport, filter_numbered_pairs
+from keras_attn_zoo.data.filters import Filter, FilterReport, filter_numbered_pairs
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import atomic_path, read_json, sha256, write_json
 

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from keras_attn_zoo.data import END, PAD, START, UNKNOWN
-from keras_attn_zoo.data.corpus import normalise
+from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.extras import require
 from keras_attn_zoo.files import atomic_path, read_bytes, shown

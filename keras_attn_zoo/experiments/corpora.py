@@ -4,7 +4,8 @@ import dataclasses
 import shlex
 from pathlib import Path
 
-from keras_attn_zoo.data.corpus import ParallelFiles, Splits, TSVFile, random_split, read_lines
+from keras_attn_zoo.data.splits import Splits, random_split
+from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile, read_lines
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import check_file, kind_of, shown
 
@@ -121,8 +122,8 @@ def embedded_corpus(train=12000, valid=400, test=500, seed=0, max_words=25):
         >>> embedded_corpus(100, 10, 10).description["generated"]["train"]
         100
     """
-    from keras_attn_zoo.data.synthetic import generate_splits
     from keras_attn_zoo.evaluation.alignments import Alignment
+    from keras_attn_zoo.synthetic import generate_splits
 
     parts = generate_splits(train, valid, test, seed=seed, max_words=max_words)
     pairs = {name: [(pair.source, pair.target) for pair in part] for name, part in parts.items()}

@@ -7,7 +7,7 @@ from pathlib import Path
 import keras
 
 from keras_attn_zoo.data.cache import EncodedCorpus, build_cache, fingerprint
-from keras_attn_zoo.data.corpus import Filter, filter_pairs
+from keras_attn_zoo.data.filters import Filter, filter_pairs
 from keras_attn_zoo.data.subwords import Subwords, train_subword_pair
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError

@@ -3,7 +3,7 @@
 import math
 from pathlib import Path
 
-from keras_attn_zoo.data.corpus import read_lines
+from keras_attn_zoo.data.text_files import read_lines
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.text_scores import compare_systems
 from keras_attn_zoo.experiments.run_folder import RunFolder

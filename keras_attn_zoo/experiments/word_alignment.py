@@ -5,8 +5,7 @@ import re
 
 import numpy as np
 
-from keras_attn_zoo.data.corpus import normalise
-from keras_attn_zoo.data.synthetic import split_words
+from keras_attn_zoo.data.words import normalise, split_words
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import Alignment, alignment_scores, extract_alignment, merge_subwords
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from keras import ops
 
-from keras_attn_zoo.data.corpus import read_lines
+from keras_attn_zoo.data.text_files import read_lines
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.models.token_embedding import TokenEmbedding
 from keras_attn_zoo.types import FilePath

@@ -5,8 +5,9 @@ import pytest
 
 from keras_attn_zoo.data import cache as cache_module
 from keras_attn_zoo.data.cache import EncodedCorpus, build_cache
-from keras_attn_zoo.data.corpus import Filter, FilterReport, ParallelFiles, TSVFile
+from keras_attn_zoo.data.filters import Filter, FilterReport
 from keras_attn_zoo.data.subwords import Subwords, train_subwords
+from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile
 from keras_attn_zoo.errors import UserError
 
 

@@ -11,20 +11,10 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo import data
-from keras_attn_zoo.data.corpus import (
-    Filter,
-    FilterReport,
-    ParallelFiles,
-    Splits,
-    TSVFile,
-    filter_numbered_pairs,
-    filter_pairs,
-    normalise,
-    random_split,
-    read_lines,
-    read_windows,
-    word_count,
-)
+from keras_attn_zoo.data.filters import Filter, FilterReport, filter_numbered_pairs, filter_pairs
+from keras_attn_zoo.data.splits import Splits, random_split
+from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile, read_lines, read_windows
+from keras_attn_zoo.data.words import normalise, word_count
 from keras_attn_zoo.errors import UserError
 
 PAIRS = [("ein Haus", "a house"), ("ein kleiner Hund", "a small dog"), ("ja", "yes")]

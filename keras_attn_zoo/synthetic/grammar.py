@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
 
-from keras_attn_zoo.data import synthetic_lexicon as lexicon
+from keras_attn_zoo.synthetic import lexicon
 
 _MARKS = ",.?!"
 
@@ -38,22 +38,6 @@ class SyntheticPair:
     alignment: frozenset
     possible: frozenset = frozenset()
     construction: str = ""
-
-
-def split_words(text):
-    """Split a sentence into words, with the marks that end a word or a sentence separate.
-
-    Args:
-        text: raw text.
-
-    Returns:
-        List of words.
-
-    Example:
-        >>> split_words("Er ruft an, oder?")
-        ['Er', 'ruft', 'an', ',', 'oder', '?']
-    """
-    return re.sub(r"([,.;:?!]+)(?=\s|$)", r" \1", text).split()
 
 
 # ---------------------------------------------------------------- fragments

@@ -1,20 +1,15 @@
-"""Parallel text, read as a stream: files, filters, splits."""
+"""Text in files and streams, read line by line."""
 
 import contextlib
 import gzip
-import hashlib
 import io
 import itertools
 import select
 import sys
-import unicodedata
 import zlib
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
-
+from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import check_file, kind_of, shown
 
@@ -26,30 +21,6 @@ _LONGEST_LINE = 2**24
 _WINDOW = 4 << 20
 # Seconds in which a producer that has not paused writes on.
 _PAUSE = 0.05
-
-
-def normalise(text):
-    """Give a sentence its one spelling: NFC, words parted by single spaces.
-
-    Every reader and every subword model applies it, so that one word has one
-    spelling and the whitespace words of a text are its subword words.
-
-    Args:
-        text: a sentence.
-
-    Returns:
-        The sentence, normalised.
-
-    Example:
-        >>> normalise("  ein\\tHaus ")
-        'ein Haus'
-    """
-    return unicodedata.normalize("NFC", " ".join(text.split()))
-
-
-def word_count(text):
-    """Count the whitespace-separated words of a sentence."""
-    return len(text.split())
 
 
 @contextlib.contextmanager
@@ -310,187 +281,3 @@ class TSVFile(_Files):
                 )
             source, target = (normalise(fields[column]) for column in self.columns)
             yield source, target
-
-
-@dataclass
-class FilterReport:
-    """How many sentence pairs were kept, and how many dropped for which reason.
-
-    Attributes:
-        kept: pairs that passed.
-        empty: pairs with an empty side.
-        short: pairs with a side of fewer than `min_words`.
-        long: pairs with a side of more than `max_words`.
-        ratio: pairs whose sides differ in length by more than `max_length_ratio`.
-        duplicate: pairs that had come before.
-        over_limit: pairs with more tokens than a token limit allows.
-    """
-
-    kept: int = 0
-    empty: int = 0
-    short: int = 0
-    long: int = 0
-    ratio: int = 0
-    duplicate: int = 0
-    over_limit: int = 0
-
-    def count(self, reason):
-        """Count one pair under `reason`, the name of an attribute."""
-        setattr(self, reason, getattr(self, reason) + 1)
-
-    def check_kept(self, pairs):
-        """Raise a UserError with the counts if no pair was kept of `pairs`, which may be read from files."""
-        if self.kept:
-            return
-        place = " and ".join(str(path) for path in getattr(pairs, "paths", ()))
-        reasons = ", ".join(f"{reason} {count}" for reason, count in asdict(self).items() if count)
-        raise UserError(
-            f"no sentence pair{place and ' of '}{place} is left after filtering: {reasons}. Loosen the filter or give "
-            "other text."
-        )
-
-
-@dataclass(frozen=True)
-class Filter:
-    """Which sentence pairs to keep, by the whitespace words of both sides.
-
-    A pair is dropped if either side is outside the bounds. Pairs with an
-    empty side are always dropped.
-
-    Args:
-        min_words: fewest words of a side.
-        max_words: most words of a side; `None` sets no bound.
-        max_length_ratio: most words of the longer side for each word of the
-            shorter; `None` sets no bound.
-        drop_duplicates: keep only the first of equal pairs.
-
-    Raises:
-        UserError: the bounds let nothing pass.
-
-    Example:
-        >>> report = FilterReport()
-        >>> list(filter_pairs([("a b", "c d"), ("a", "")], Filter(min_words=2), report))
-        [('a b', 'c d')]
-        >>> report.empty
-        1
-    """
-
-    min_words: int = 1
-    max_words: int | None = None
-    max_length_ratio: float | None = None
-    drop_duplicates: bool = False
-
-    def __post_init__(self):
-        """Check the bounds."""
-        if self.min_words < 1:
-            raise UserError(f"min_words={self.min_words} is below 1: give at least 1.")
-        if self.max_words is not None and self.max_words < self.min_words:
-            raise UserError(f"max_words={self.max_words} is below min_words={self.min_words}: swap them.")
-        if self.max_length_ratio is not None and self.max_length_ratio < 1:
-            raise UserError(f"max_length_ratio={self.max_length_ratio} is below 1: give at least 1.")
-
-    def reason_to_drop(self, source, target):
-        """Name the FilterReport attribute for which a pair is dropped, or None."""
-        shorter, longer = sorted((word_count(source), word_count(target)))
-        if shorter == 0:
-            return "empty"
-        if shorter < self.min_words:
-            return "short"
-        if self.max_words is not None and longer > self.max_words:
-            return "long"
-        if self.max_length_ratio is not None and longer > shorter * self.max_length_ratio:
-            return "ratio"
-        return None
-
-
-def _digest(source, target):
-    # Digests, not texts, are remembered: 16 bytes a pair whatever its length.
-    return hashlib.blake2b(f"{len(source)}:{source}{target}".encode(), digest_size=16).digest()
-
-
-def filter_numbered_pairs(pairs, pair_filter, report):
-    """Yield (number, source, target) of the pairs kept, numbered from 0 before filtering.
-
-    For callers that must say which line a kept pair stood on; the others use
-    `filter_pairs`.
-    """
-    seen = set()
-    for number, (source, target) in enumerate(pairs):
-        reason = pair_filter.reason_to_drop(source, target)
-        if reason is None and pair_filter.drop_duplicates:
-            digest = _digest(source, target)
-            reason = "duplicate" if digest in seen else None
-            seen.add(digest)
-        report.count(reason or "kept")
-        if reason is None:
-            yield number, source, target
-    report.check_kept(pairs)
-
-
-def filter_pairs(pairs, pair_filter, report=None):
-    """Keep the sentence pairs that pass a filter, as a stream.
-
-    Args:
-        pairs: iterable of (source, target).
-        pair_filter: a `Filter`.
-        report: a `FilterReport` that is counted up as the stream is read.
-
-    Returns:
-        An iterator of the (source, target) kept, in order.
-
-    Raises:
-        UserError: at the end of the stream, if nothing was kept.
-    """
-    report = FilterReport() if report is None else report
-    return ((source, target) for _, source, target in filter_numbered_pairs(pairs, pair_filter, report))
-
-
-class Splits(NamedTuple):
-    """The three parts of a corpus, each an iterable of (source, target).
-
-    Build it from files of their own, or by `random_split`.
-
-    Example:
-        >>> splits = Splits(train=[("a", "b")], valid=[("c", "d")], test=[("e", "f")])
-        >>> train, valid, test = splits
-    """
-
-    train: object
-    valid: object
-    test: object
-
-
-def random_split(pairs, ratios=(8, 1, 1), seed=0):
-    """Divide sentence pairs at random into training, validation and test parts.
-
-    Use it where a corpus comes without parts of its own. Every pair goes to
-    exactly one part and the parts keep the order of the corpus.
-
-    Args:
-        pairs: iterable of (source, target).
-        ratios: relative sizes of the three parts.
-        seed: the division is a function of the seed and the number of pairs.
-
-    Returns:
-        `Splits` of three lists.
-
-    Raises:
-        UserError: a ratio is not positive, or a part would be empty.
-
-    Example:
-        >>> train, valid, test = random_split([(str(i), str(i)) for i in range(10)])
-        >>> len(train), len(valid), len(test)
-        (8, 1, 1)
-    """
-    if len(ratios) != 3 or min(ratios) <= 0:
-        raise UserError(f"ratios={ratios} are not three positive numbers: give them for training, validation, test.")
-    pairs = list(pairs)
-    ends = [round(len(pairs) * part / sum(ratios)) for part in itertools.accumulate(ratios)]
-    sizes = np.diff([0, *ends])
-    if min(sizes) < 1:
-        raise UserError(
-            f"{len(pairs)} sentence pairs divide {ratios[0]}:{ratios[1]}:{ratios[2]} into "
-            f"{sizes[0]}, {sizes[1]} and {sizes[2]}: give more text, or a file for each part."
-        )
-    order = np.random.default_rng(seed).permutation(len(pairs))
-    return Splits(*([pairs[i] for i in np.sort(part)] for part in np.split(order, ends[:2])))

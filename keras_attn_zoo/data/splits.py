@@ -1,0 +1,59 @@
+"""The three parts of a corpus."""
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+
+from keras_attn_zoo.errors import UserError
+
+
+class Splits(NamedTuple):
+    """The three parts of a corpus, each an iterable of (source, target).
+
+    Build it from files of their own, or by `random_split`.
+
+    Example:
+        >>> splits = Splits(train=[("a", "b")], valid=[("c", "d")], test=[("e", "f")])
+        >>> train, valid, test = splits
+    """
+
+    train: object
+    valid: object
+    test: object
+
+
+def random_split(pairs, ratios=(8, 1, 1), seed=0):
+    """Divide sentence pairs at random into training, validation and test parts.
+
+    Use it where a corpus comes without parts of its own. Every pair goes to
+    exactly one part and the parts keep the order of the corpus.
+
+    Args:
+        pairs: iterable of (source, target).
+        ratios: relative sizes of the three parts.
+        seed: the division is a function of the seed and the number of pairs.
+
+    Returns:
+        `Splits` of three lists.
+
+    Raises:
+        UserError: a ratio is not positive, or a part would be empty.
+
+    Example:
+        >>> train, valid, test = random_split([(str(i), str(i)) for i in range(10)])
+        >>> len(train), len(valid), len(test)
+        (8, 1, 1)
+    """
+    if len(ratios) != 3 or min(ratios) <= 0:
+        raise UserError(f"ratios={ratios} are not three positive numbers: give them for training, validation, test.")
+    pairs = list(pairs)
+    ends = [round(len(pairs) * part / sum(ratios)) for part in itertools.accumulate(ratios)]
+    sizes = np.diff([0, *ends])
+    if min(sizes) < 1:
+        raise UserError(
+            f"{len(pairs)} sentence pairs divide {ratios[0]}:{ratios[1]}:{ratios[2]} into "
+            f"{sizes[0]}, {sizes[1]} and {sizes[2]}: give more text, or a file for each part."
+        )
+    order = np.random.default_rng(seed).permutation(len(pairs))
+    return Splits(*([pairs[i] for i in np.sort(part)] for part in np.split(order, ends[:2])))

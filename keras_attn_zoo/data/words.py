@@ -1,0 +1,44 @@
+"""The words of a sentence: its one spelling, and how it is cut."""
+
+import re
+import unicodedata
+
+
+def normalise(text):
+    """Give a sentence its one spelling: NFC, words parted by single spaces.
+
+    Every reader and every subword model applies it, so that one word has one
+    spelling and the whitespace words of a text are its subword words.
+
+    Args:
+        text: a sentence.
+
+    Returns:
+        The sentence, normalised.
+
+    Example:
+        >>> normalise("  ein\\tHaus ")
+        'ein Haus'
+    """
+    return unicodedata.normalize("NFC", " ".join(text.split()))
+
+
+def word_count(text):
+    """Count the whitespace-separated words of a sentence."""
+    return len(text.split())
+
+
+def split_words(text):
+    """Split a sentence into words, with the marks that end a word or a sentence separate.
+
+    Args:
+        text: raw text.
+
+    Returns:
+        List of words.
+
+    Example:
+        >>> split_words("Er ruft an, oder?")
+        ['Er', 'ruft', 'an', ',', 'oder', '?']
+    """
+    return re.sub(r"([,.;:?!]+)(?=\s|$)", r" \1", text).split()

@@ -1,0 +1,131 @@
+"""The corpus: sentence pairs without end, splits, and files."""
+
+from itertools import islice
+from pathlib import Path
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.files import atomic_path
+from keras_attn_zoo.synthetic.sentences import SentenceSampler
+
+# Sentences of a wrong length in a row before a request is called impossible.
+_NO_SENTENCE = 2000
+
+
+def _check_count(name, value, least):
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise UserError(f"{name} is {value!r}: give a whole number of at least {least}.")
+
+
+def _stream(seed, min_words, max_words):
+    """Sentence pairs without end, no German sentence twice."""
+    sampler = SentenceSampler(seed)
+    seen, failures = set(), 0
+    while True:
+        pair = sampler.sentence()
+        fits = all(min_words <= len(words) <= max_words for words in (pair.source_words, pair.target_words))
+        if fits and pair.source not in seen:
+            seen.add(pair.source)
+            failures = 0
+            yield pair
+            continue
+        failures += 1
+        if failures == _NO_SENTENCE:
+            raise UserError(
+                f"no more sentences of {min_words} to {max_words} words were found: widen the limits of length."
+            )
+
+
+def generate_corpus(size, seed=0, min_words=4, max_words=25):
+    """Make German-English sentence pairs with gold alignments.
+
+    Use it where no corpus is at hand: for examples, tests, and comparisons of
+    mechanisms that shall run anywhere and be scored by alignment.
+
+    Args:
+        size: number of pairs.
+        seed: whole number; the same seed gives the same pairs, and more of them
+            start with the fewer.
+        min_words: least number of words of a sentence on either side, marks counted.
+        max_words: greatest number likewise.
+
+    Returns:
+        List of `SyntheticPair`, no German sentence twice.
+
+    Raises:
+        UserError: a number is wrong, or there are not so many sentences of this length.
+
+    Example:
+        >>> pair = generate_corpus(1, seed=3)[0]
+        >>> split_words(pair.source) == list(pair.source_words)
+        True
+    """
+    _check_count("size", size, 0)
+    _check_count("seed", seed, 0)
+    _check_count("min_words", min_words, 1)
+    _check_count("max_words", max_words, min_words)
+    return list(islice(_stream(seed, min_words, max_words), size))
+
+
+def generate_splits(train, valid, test, seed=0, min_words=4, max_words=25):
+    """Make a corpus in three splits that share words but no German sentence.
+
+    The test set is drawn first and the training set last, so that systems
+    trained on more or fewer pairs are compared on the same test set.
+
+    Args:
+        train: number of training pairs; valid: of validation pairs; test: of test pairs.
+        seed, min_words, max_words: as in `generate_corpus`.
+
+    Returns:
+        Dictionary of lists of `SyntheticPair` under "train", "valid" and "test".
+
+    Raises:
+        UserError: a number is wrong.
+
+    Example:
+        >>> {name: len(pairs) for name, pairs in generate_splits(20, 5, 5).items()}
+        {'train': 20, 'valid': 5, 'test': 5}
+    """
+    for name, size in (("train", train), ("valid", valid), ("test", test)):
+        _check_count(name, size, 0)
+    pairs = generate_corpus(train + valid + test, seed, min_words, max_words)
+    return {"train": pairs[test + valid :], "valid": pairs[test : test + valid], "test": pairs[:test]}
+
+
+def _pharaoh(pair):
+    links = [(link, "-") for link in pair.alignment] + [(link, "p") for link in pair.possible]
+    return " ".join(f"{j}{mark}{i}" for (j, i), mark in sorted(links))
+
+
+def write_corpus(folder, splits):
+    """Write a corpus as text files with its alignments.
+
+    Every split becomes three files of equal length: `train.de` and `train.en`
+    with raw text, and `train.align` with links "source-target" between the words
+    of `split_words`, counted from 0, possible ones as "source p target" without
+    spaces. The folder appears whole or not at all.
+
+    Args:
+        folder: where to write; it must not hold anything yet.
+        splits: dictionary of lists of `SyntheticPair`, as from `generate_splits`.
+
+    Raises:
+        UserError: the folder holds something, or may not be written.
+
+    Example:
+        >>> write_corpus("corpus", generate_splits(20, 5, 5))
+    """
+    folder = Path(folder)
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise UserError(f"{folder} exists and is no empty folder: choose another one, or remove it first.")
+    with atomic_path(folder) as aside:
+        aside.mkdir()
+        for name, pairs in splits.items():
+            columns = {
+                "de": [pair.source for pair in pairs],
+                "en": [pair.target for pair in pairs],
+                "align": [_pharaoh(pair) for pair in pairs],
+            }
+            for ending, lines in columns.items():
+                text = "".join(line + "\n" for line in lines)
+                (aside / f"{name}.{ending}").write_text(text, encoding="utf-8")
