@@ -17,8 +17,8 @@ import numpy as np
 
 from keras_attn_zoo.cli import add_override_argument
 from keras_attn_zoo.experiments.bodies import BODIES
-from keras_attn_zoo.experiments.settings import parse_settings
-from keras_attn_zoo.experiments.systems import SYSTEMS
+from keras_attn_zoo.experiments.named_systems import SYSTEMS
+from keras_attn_zoo.experiments.system import parse_settings
 from keras_attn_zoo.experiments.table import markdown_table
 from keras_attn_zoo.models import Translator
 
@@ -40,7 +40,7 @@ class Clock(keras.callbacks.Callback):
 
 def translator(system, options):
     """A translator to be trained, and the seconds of its first step."""
-    model = Translator(BODIES[system.body](options.vocabulary, options.vocabulary, **system.backbone))
+    model = Translator(BODIES[system.body].body_class(options.vocabulary, options.vocabulary, **system.backbone))
     model.compile(optimizer=keras.optimizers.Adam(1e-3, global_clipnorm=1.0))
     return model, train(model, 2, options)[0]
 

@@ -18,8 +18,8 @@ import numpy as np
 from keras_attn_zoo.cli import add_override_argument
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.experiments.bodies import BODIES
-from keras_attn_zoo.experiments.settings import parse_settings
-from keras_attn_zoo.experiments.systems import SYSTEMS
+from keras_attn_zoo.experiments.named_systems import SYSTEMS
+from keras_attn_zoo.experiments.system import parse_settings
 from keras_attn_zoo.experiments.table import markdown_table
 from keras_attn_zoo.models import Translator
 
@@ -64,7 +64,9 @@ def main():
     models = {}
     for name in options.systems:
         system = SYSTEMS[name].override(**parse_settings(options.set))
-        models[name] = Translator(BODIES[system.body](options.vocabulary, options.vocabulary, **system.backbone))
+        models[name] = Translator(
+            BODIES[system.body].body_class(options.vocabulary, options.vocabulary, **system.backbone)
+        )
     cells, compilation = {name: [] for name in models}, dict.fromkeys(models, 0.0)
     for batch, beams in columns:
         searches, seconds = {}, {name: [] for name in models}

@@ -6,7 +6,7 @@ python docs/write_settings.py
 import re
 from pathlib import Path
 
-from keras_attn_zoo.experiments.settings import SETTINGS
+from keras_attn_zoo.experiments.system import SETTINGS
 from keras_attn_zoo.files import write_text
 
 DOCUMENT = Path(__file__).parent / "researcher.md"

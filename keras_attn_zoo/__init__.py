@@ -14,7 +14,17 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = ("analysis", "data", "decoding", "evaluation", "experiments", "layers", "models", "synthetic", "training")
+_SUBPACKAGES = (
+    "analysis",
+    "data",
+    "decoding",
+    "evaluation",
+    "experiments",
+    "layers",
+    "models",
+    "synthetic",
+    "training",
+)
 # Public names of subpackages that are public here as well.
 _NAMES = {"BeamSearch": "decoding", "Translator": "models", "get_attention": "layers"}
 

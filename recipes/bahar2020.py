@@ -34,8 +34,9 @@ How the paper is read:
 import sys
 
 from keras_attn_zoo.commands.recipe import Entry, Recipe, run_recipe
-from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, System, TrainingSettings
-from keras_attn_zoo.experiments.systems import LATENT, LATENT_RNN, RNN_6_LAYERS, TOP_6, transformer
+from keras_attn_zoo.experiments.named_systems import LATENT, LATENT_RNN, RNN_6_LAYERS, TOP_6, transformer
+from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, TrainingSettings
+from keras_attn_zoo.experiments.system import System
 
 DATA = DataSettings(
     vocabulary_size=50000, joint=True, max_words=100, max_tokens=100, sentences_per_batch=None, tokens_per_batch=4096

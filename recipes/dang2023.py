@@ -31,8 +31,9 @@ How the paper is read. It trained with OpenNMT-py and says little of what it lef
 import sys
 
 from keras_attn_zoo.commands.recipe import Entry, Recipe, run_recipe
-from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, System, TrainingSettings
-from keras_attn_zoo.experiments.systems import transformer
+from keras_attn_zoo.experiments.named_systems import transformer
+from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, TrainingSettings
+from keras_attn_zoo.experiments.system import System
 
 DATA = DataSettings(vocabulary_size=8000, sentences_per_batch=256)
 TRAINING = TrainingSettings(epochs=50, validations_per_epoch=1, learning_rate=1e-3)

@@ -36,7 +36,8 @@ import dataclasses
 import sys
 
 from keras_attn_zoo.commands.recipe import Entry, Recipe, run_recipe
-from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, System, TrainingSettings
+from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, TrainingSettings
+from keras_attn_zoo.experiments.system import System
 
 BACKBONE = {"embedding_dim": 256, "hidden_dim": 512, "cell": "gru", "readout": "linear"}
 DATA = DataSettings(vocabulary_size=8000, min_words=4, max_words=30)

@@ -27,8 +27,8 @@ How the paper is read:
 import sys
 
 from keras_attn_zoo.commands.recipe import Entry, Recipe, run_recipe
+from keras_attn_zoo.experiments.named_systems import TRANSFORMER_ATTENTIONS, transformer
 from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings
-from keras_attn_zoo.experiments.systems import TRANSFORMER_ATTENTIONS, transformer
 
 DATA = DataSettings(vocabulary_size=20000, joint=True, sentences_per_batch=None, tokens_per_batch=9600)
 SEARCH = SearchSettings(beams=12, length_penalty=1.0)

@@ -131,7 +131,7 @@ def test_what_can_stand_in_a_saved_model_is_registered(module):
 
 
 def test_registered_names():
-    from keras_attn_zoo.experiments.systems import SYSTEMS
+    from keras_attn_zoo.experiments.named_systems import SYSTEMS
     from keras_attn_zoo.layers import ATTENTIONS
 
     assert set(ATTENTIONS) >= ATTENTION_NAMES

@@ -13,8 +13,8 @@ import pytest
 from keras_attn_zoo.cli import build_parser
 from keras_attn_zoo.commands import recipe
 from keras_attn_zoo.commands.guard import guarded
-from keras_attn_zoo.experiments.settings import parse_settings
-from keras_attn_zoo.experiments.systems import SYSTEMS
+from keras_attn_zoo.experiments.named_systems import SYSTEMS
+from keras_attn_zoo.experiments.system import parse_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "keras_attn_zoo"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from keras_attn_zoo.experiments.bodies import BODIES
-from keras_attn_zoo.experiments.systems import SYSTEMS
+from keras_attn_zoo.experiments.named_systems import SYSTEMS
 from keras_attn_zoo.experiments.table import COLUMNS
 
 RECIPES = sorted((Path(__file__).parents[1] / "recipes").glob("*.py"))
@@ -18,7 +18,7 @@ SMALL = {
 
 def build(system):
     """The body of a system, smaller."""
-    return BODIES[system.body](20, 20, **system.override(**SMALL[system.body]).backbone)
+    return BODIES[system.body].body_class(20, 20, **system.override(**SMALL[system.body]).backbone)
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)

@@ -3,7 +3,8 @@
 from keras_attn_zoo.data.splits import Splits
 from keras_attn_zoo.evaluation.alignments import Alignment
 from keras_attn_zoo.experiments.corpora import Corpus
-from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, System, TrainingSettings
+from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, TrainingSettings
+from keras_attn_zoo.experiments.system import System
 
 WORDS = {"rot": "red", "blau": "blue", "haus": "house", "hund": "dog", "katze": "cat", "geht": "goes", "läuft": "runs"}
 

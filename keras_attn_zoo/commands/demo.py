@@ -25,8 +25,8 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.experiments.curves import curves
     from keras_attn_zoo.experiments.drawing import draw_run
     from keras_attn_zoo.experiments.loading import load_translator
+    from keras_attn_zoo.experiments.named_systems import SYSTEMS, small
     from keras_attn_zoo.experiments.scoring import score_run
-    from keras_attn_zoo.experiments.systems import SYSTEMS, small
     from keras_attn_zoo.experiments.table import results_table
     from keras_attn_zoo.experiments.training import train_system
     from keras_attn_zoo.files import write_text

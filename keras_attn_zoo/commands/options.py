@@ -9,8 +9,8 @@ from keras_attn_zoo.backends import BACKENDS
 from keras_attn_zoo.commands.parser import Parser, checked, typed
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.run_folder import check_name
-from keras_attn_zoo.experiments.setting import Whole
-from keras_attn_zoo.experiments.settings import SETTINGS
+from keras_attn_zoo.experiments.setting_types import Whole
+from keras_attn_zoo.experiments.system import SETTINGS
 
 MODEL = "a run folder, a preset folder, or hf://user/preset"
 

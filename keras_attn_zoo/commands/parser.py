@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.setting import Setting
+from keras_attn_zoo.experiments.setting_types import Setting
 from keras_attn_zoo.process import one_line
 
 

@@ -16,8 +16,8 @@ from keras_attn_zoo.commands.options import (
 )
 from keras_attn_zoo.commands.parser import Parser
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.setting import shown_value
-from keras_attn_zoo.experiments.settings import System, parse_settings
+from keras_attn_zoo.experiments.setting_types import shown_value
+from keras_attn_zoo.experiments.system import System, parse_settings
 from keras_attn_zoo.process import reason
 
 _LOG = logging.getLogger(__name__)

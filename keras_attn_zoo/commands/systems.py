@@ -4,7 +4,7 @@ import argparse
 import dataclasses
 
 from keras_attn_zoo.commands.parser import Command, Parser, typed
-from keras_attn_zoo.experiments.settings import SETTINGS
+from keras_attn_zoo.experiments.system import SETTINGS
 
 
 def add_arguments(parser: Parser) -> None:
@@ -20,14 +20,15 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print the table."""
-    from keras_attn_zoo.experiments.bodies import outline
-    from keras_attn_zoo.experiments.systems import SYSTEMS
+    from keras_attn_zoo.experiments.bodies import BODIES
+    from keras_attn_zoo.experiments.named_systems import SYSTEMS
+    from keras_attn_zoo.experiments.outline import outline
     from keras_attn_zoo.experiments.table import markdown_table
 
     size, rows = options.vocabulary_size, []
     for name, system in SYSTEMS.items():
         count = outline(system, size, size, longest=256).parameters
-        rows.append([name, "RNN" if system.body == "rnn" else "Transformer", f"{count:,}", system.source])
+        rows.append([name, BODIES[system.body].title, f"{count:,}", system.source])
     print(markdown_table(["system", "body", "parameters", "paper"], rows))
 
 

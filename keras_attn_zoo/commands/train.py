@@ -6,7 +6,7 @@ from pathlib import Path
 from keras_attn_zoo.commands.options import add_corpus_arguments, add_override_argument, corpus_from_options
 from keras_attn_zoo.commands.parser import Command, Parser
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.settings import parse_settings
+from keras_attn_zoo.experiments.system import parse_settings
 
 
 def add_arguments(parser: Parser) -> None:
@@ -23,8 +23,8 @@ def run(options: argparse.Namespace) -> None:
     """Train, score, draw, and print the table."""
     from keras_attn_zoo.experiments.drawing import draw_run
     from keras_attn_zoo.experiments.loading import load_translator
+    from keras_attn_zoo.experiments.named_systems import SYSTEMS, small
     from keras_attn_zoo.experiments.scoring import score_run
-    from keras_attn_zoo.experiments.systems import SYSTEMS, small
     from keras_attn_zoo.experiments.table import results_table
     from keras_attn_zoo.experiments.training import train_system
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from keras_attn_zoo.commands.options import MODEL, add_batch_argument, add_length_argument, add_search_arguments
 from keras_attn_zoo.commands.parser import Command, Parser, typed
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.settings import SETTINGS
+from keras_attn_zoo.experiments.system import SETTINGS
 from keras_attn_zoo.messages import progress_bar
 
 # Batches that are sorted by length before they are translated.

@@ -1,90 +1,208 @@
-"""The body of a system: its class, its arguments, and its outline, which has no weights yet."""
+"""The bodies of a translator: what each is, what settings it has, and what it needs and allows."""
 
+import ast
 import dataclasses
+import functools
+import importlib
+import importlib.resources
 import math
-import threading
+from collections.abc import Callable
+from typing import Any
 
-import keras
+from keras_attn_zoo.experiments.setting_types import (
+    MOST_TOKENS,
+    Choice,
+    Mechanism,
+    Setting,
+    Switch,
+    Whole,
+    rate,
+)
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.models import RNNBackbone, TransformerBackbone
-
-BODIES = {"rnn": RNNBackbone, "transformer": TransformerBackbone}
+_WIDEST, _MOST_LAYERS, _MOST_HEADS = 65_536, 100, 1024
 # A translation may be this much longer than the longest training sentence.
 ROOM_FOR_TRANSLATIONS = 1.25
+# The settings that all bodies have of their output.
+OUTPUT = ("output", "marginalization", "top_k")
 
 
-def longest_translation(max_tokens):
+@dataclasses.dataclass(frozen=True)
+class Body:
+    """What a body of a translator is.
+
+    Attributes:
+        name: by which run folders know it.
+        title: by which tables know it.
+        module, class_name: where its class stands, in `keras_attn_zoo.models`.
+        arguments: type, bounds and help of the constructor's arguments, by name, vocabularies left out. Which there
+            are, in what order and with what defaults the constructor's signature says.
+        kept_numbers: function of the sizes and of the longest sentence to about how many numbers a position of a
+            batch keeps for the backward pass, its output apart.
+        takes_length: whether it is told the longest sentence, for weights that are made for one.
+        grows: whether its encoder can get its layers one by one while it trains.
+        feeds_itself: whether it can be trained on tokens of its own, unless its output is latent.
+    """
+
+    name: str
+    title: str
+    module: str
+    class_name: str
+    arguments: dict[str, Setting]
+    kept_numbers: Callable[[dict[str, Any], int], float]
+    takes_length: bool = False
+    grows: bool = False
+    feeds_itself: bool = False
+
+    @functools.cached_property
+    def settings(self) -> dict[str, Setting]:
+        """The settings, by name, with the defaults of the constructor; the longest sentence is that of the data."""
+        defaults = _defaults(self.module, self.class_name)
+        kept = {"max_length": None}
+        return {
+            name: dataclasses.replace(self.arguments[name], default=kept.get(name, default))
+            for name, default in defaults.items()
+            if name != "dtype"
+        }
+
+    @property
+    def body_class(self) -> type:
+        """The class, which imports Keras."""
+        return getattr(importlib.import_module(f"keras_attn_zoo.models.{self.module}"), self.class_name)
+
+    def sizes(self, backbone: dict[str, Any]) -> dict[str, Any]:
+        """Return the value of every setting, those that a system leaves out at their defaults."""
+        return {name: backbone.get(name, setting.default) for name, setting in self.settings.items()}
+
+
+def _defaults(module, class_name):
+    """Return the defaults of a constructor's arguments, by name.
+
+    They are read from the source: importing the class would import Keras, before the command line has chosen its
+    backend.
+    """
+    source = importlib.resources.files("keras_attn_zoo") / "models" / f"{module}.py"
+    tree = ast.parse(source.read_text(encoding="utf-8"))
+    body = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == class_name)
+    signature = next(node.args for node in body.body if isinstance(node, ast.FunctionDef) and node.name == "__init__")
+    first = len(signature.args) - len(signature.defaults)
+    pairs = [*zip(signature.args[first:], signature.defaults, strict=True)]
+    pairs += zip(signature.kwonlyargs, signature.kw_defaults, strict=True)
+    return {argument.arg: ast.literal_eval(default) for argument, default in pairs if default is not None}
+
+
+def longest_translation(max_tokens: int) -> int:
     """Return the most tokens of a translation, for training sentences of at most `max_tokens`."""
     return math.ceil(max_tokens * ROOM_FOR_TRANSLATIONS)
 
 
-def body_arguments(system, longest=None):
-    """Return the arguments of a system's body, vocabularies left out.
-
-    Args:
-        system: a `System`.
-        longest: length of weights that are made for one, where the system names none; by default that of its longest
-            translation.
-    """
-    if system.body == "rnn":
-        return system.backbone
-    longest = longest or longest_translation(system.data.max_tokens)
-    return {**system.backbone, "max_length": system.backbone.get("max_length") or longest}
+def _layers_of(side):
+    return Whole(help=f"layers of the {side}", least=1, most=_MOST_LAYERS)
 
 
-@dataclasses.dataclass(frozen=True)
-class Outline:
-    """What is known of a body before it has weights.
-
-    Attributes:
-        parameters: number of its weights.
-        longest_sentence: the most tokens that weights made for a given length allow; None where there are none such.
-    """
-
-    parameters: int
-    longest_sentence: int | None
+def _width(help, most=_WIDEST, optional=False):
+    return Whole(help=help, least=1, most=most, optional=optional)
 
 
-def outline(system, source_vocabulary_size, target_vocabulary_size, longest=None):
-    """Build a system's body in the abstract: all shapes, no weights, in a fraction of a second whatever its size.
+def _mechanism(help):
+    return Mechanism(help=f"mechanism of the {help}", layers=_MOST_LAYERS)
 
-    Args:
-        system: a `System`.
-        source_vocabulary_size, target_vocabulary_size: tokens of either side.
-        longest: see `body_arguments`.
 
-    Returns:
-        an `Outline`.
+def _positions(side):
+    return Choice(help=f"positions of the {side}", choices=("sine", "learned", "none"))
 
-    Raises:
-        UserError: the body cannot be built: an unknown mechanism, sizes that do not fit.
 
-    Example:
-        >>> outline(SYSTEMS["transformer"], 8000, 8000).parameters  # doctest: +SKIP
-        48234496
-    """
-    policy = keras.config.dtype_policy()
-    made = []
+_SHARED = {
+    "encoder_layers": _layers_of("encoder"),
+    "decoder_layers": _layers_of("decoder"),
+    "tie_embeddings": Choice(
+        help="target shares the target's embedding with the output, all the source's too and needs joint=True",
+        choices=("none", "target", "all"),
+    ),
+    "output": Choice(help="softmax, or latent: a mixture over source positions", choices=("softmax", "latent")),
+    "marginalization": Choice(help="sum of a latent alignment in training", choices=("exact", "top_k")),
+    "top_k": Whole(help="how many positions top_k sums over", least=1, most=MOST_TOKENS),
+}
+_RNN = {
+    **_SHARED,
+    "embedding_dim": _width("width of the embeddings"),
+    "hidden_dim": _width("width of a decoder state, and of an encoder state a direction"),
+    "cell": Choice(help="recurrent cell", choices=("gru", "lstm")),
+    "bidirectional": Switch(help="whether the encoder reads in both directions"),
+    "cross_attention": Mechanism(help="mechanism of the cross-attention"),
+    "attention_query": Choice(
+        help="decoder state that asks the attention", choices=("previous_state", "current_state")
+    ),
+    "input_feeding": Switch(help="whether the previous readout enters the decoder's cells"),
+    "readout": Choice(
+        help="what stands before the output; state: the decoder state alone",
+        choices=("linear", "tanh", "maxout", "state"),
+    ),
+    "readout_dim": _width("its width; None takes the concatenation, hidden_dim or embedding_dim", optional=True),
+    "readout_embedding": Switch(help="whether the readout sees the previous token"),
+    "initial_state": Choice(
+        help="map from the encoder's last states to the decoder's first", choices=("linear", "tanh")
+    ),
+    "dropout": rate("dropout on embeddings, between layers, on the readout"),
+}
+_TRANSFORMER = {
+    **_SHARED,
+    "width": _width("width of the model"),
+    "num_heads": _width("heads of an attention", _MOST_HEADS),
+    "ffn_dim": _width("hidden width of the feed-forward networks", 4 * _WIDEST),
+    "encoder_attention": _mechanism("encoder's self-attention"),
+    "decoder_attention": _mechanism("decoder's self-attention"),
+    "cross_attention": _mechanism("cross-attention"),
+    "normalization": Choice(
+        help="where each part of a layer is normalised: after it, or before", choices=("post", "pre")
+    ),
+    "encoder_positions": _positions("encoder"),
+    "decoder_positions": _positions("decoder"),
+    "max_length": Whole(
+        help="longest sentence of mechanisms and learned positions, which have to know it; None: 1.25 times max_tokens",
+        optional=True,
+        least=1,
+        most=2 * MOST_TOKENS,
+    ),
+    "dropout": rate("dropout on embeddings and on what each part of a layer adds"),
+    "attention_dropout": rate("dropout on attention weights"),
+    "activation_dropout": rate("dropout on the networks' hidden layers"),
+    "attention_layer": Whole(
+        help="decoder layer whose attention stands for the alignment, from 0, or from -1 back; all for the mean",
+        least=-_MOST_LAYERS,
+        most=_MOST_LAYERS - 1,
+        words=("all",),
+    ),
+}
 
-    def build():
-        try:
-            with keras.StatelessScope(initialize_variables=False):
-                body = BODIES[system.body](
-                    source_vocabulary_size, target_vocabulary_size, dtype=policy, **body_arguments(system, longest)
-                )
-                made.append(Outline(body.count_params(), body.longest_sentence))
-        except (ValueError, TypeError) as error:
-            made.append(error)
 
-    # Keras remembers the weights that it has yet to make, and makes them when it next leaves a stateless scope. It
-    # remembers them by thread, so that those of this one are forgotten.
-    thread = threading.Thread(target=build)
-    thread.start()
-    thread.join()
-    (found,) = made
-    if isinstance(found, UserError):
-        raise found
-    if isinstance(found, Exception):
-        raise UserError(f"the system {system.name!r} cannot be built: {str(found).strip().splitlines()[0]}") from found
-    return found
+def _kept_by_rnn(sizes, length):
+    hidden, directions = sizes["hidden_dim"], 1 + sizes["bidirectional"]
+    # Gates, states and outputs of a cell; the attention's keys, weights and context beside the decoder's.
+    numbers = 12 * hidden * (sizes["encoder_layers"] * directions + sizes["decoder_layers"])
+    return numbers + 6 * hidden * directions + 3 * length + 4 * sizes["embedding_dim"]
+
+
+def _kept_by_transformer(sizes, length):
+    # The inputs and outputs of projections, normalisations and sums; one attention in a layer of the encoder, two in
+    # one of the decoder.
+    of_network = 2 * sizes["ffn_dim"]
+    of_attention = 3 * sizes["num_heads"] * length
+    numbers = sizes["encoder_layers"] * (14 * sizes["width"] + of_network + of_attention)
+    return numbers + sizes["decoder_layers"] * (22 * sizes["width"] + of_network + 2 * of_attention)
+
+
+BODIES = {
+    body.name: body
+    for body in (
+        Body("rnn", "RNN", "rnn_backbone", "RNNBackbone", _RNN, _kept_by_rnn, grows=True, feeds_itself=True),
+        Body(
+            "transformer",
+            "Transformer",
+            "transformer_backbone",
+            "TransformerBackbone",
+            _TRANSFORMER,
+            _kept_by_transformer,
+            takes_length=True,
+        ),
+    )
+}

@@ -4,6 +4,7 @@ import math
 from pathlib import Path
 
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.files import shown
 from keras_attn_zoo.training.callbacks import read_log
@@ -84,15 +85,14 @@ def curves_over_trained_top_k(folders, name, value):
     latent, levels = {}, {}
     for folder, title in zip(folders, titles(folders), strict=True):
         run = RunFolder(folder)
-        scores, backbone = run.read_scores(), run.system().backbone
+        scores, system = run.read_scores(), run.system()
         if name not in scores:
             raise UserError(f"{folder} is not scored on {name!r}: evaluate it first.")
-        if backbone.get("output") != "latent":
+        if system.backbone.get("output") != "latent":
             levels[title] = value(scores[name])
             continue
-        # Without a word about it the sum is exact, and K six: what the bodies have by default.
-        approximate = backbone.get("marginalization") == "top_k"
-        count = backbone.get("top_k", 6) if approximate else 0
+        sizes = BODIES[system.body].sizes(system.backbone)
+        count = sizes["top_k"] if sizes["marginalization"] == "top_k" else 0
         if count in latent:
             raise UserError(f"{folder} was trained with as many positions as a run before it: draw one for each count.")
         latent[count] = value(scores[name])

@@ -6,7 +6,8 @@ import os
 import keras
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.settings import BODIES
+from keras_attn_zoo.experiments.bodies import BODIES
+from keras_attn_zoo.experiments.system import System
 
 _FLOAT = 4
 # Weights, gradients, and the two moments of Adam.
@@ -14,7 +15,7 @@ _COPIES = 4
 _LOG = logging.getLogger(__name__)
 
 
-def weight_bytes(parameters):
+def weight_bytes(parameters: int) -> int:
     """Return the memory of weights, gradients and optimiser.
 
     Example:
@@ -24,7 +25,7 @@ def weight_bytes(parameters):
     return parameters * _COPIES * _FLOAT
 
 
-def activation_bytes(system, vocabulary_size):
+def activation_bytes(system: System, vocabulary_size: int) -> int:
     """Return about the most memory that a batch takes in training: what the backward pass needs of the forward pass.
 
     A batch is taken as full and its sentences as long as they may be. Counted are, for each position, the logits with
@@ -35,28 +36,17 @@ def activation_bytes(system, vocabulary_size):
         system: a `System`.
         vocabulary_size: tokens of the target side.
     """
-    sizes = {name: system.backbone.get(name, setting.default) for name, setting in BODIES[system.body].items()}
-    data, length = system.data, system.data.max_tokens
+    body = BODIES[system.body]
+    sizes, data, length = body.sizes(system.backbone), system.data, system.data.max_tokens
     positions = data.tokens_per_batch or data.sentences_per_batch * length
     positions = max(length, positions / system.training.accumulation_steps)
-    if system.body == "rnn":
-        hidden, directions = sizes["hidden_dim"], 1 + sizes["bidirectional"]
-        # Gates, states and outputs of a cell; the attention's keys, weights and context beside the decoder's.
-        numbers = 12 * hidden * (sizes["encoder_layers"] * directions + sizes["decoder_layers"])
-        numbers += 6 * hidden * directions + 3 * length + 4 * sizes["embedding_dim"]
-    else:
-        # The inputs and outputs of projections, normalisations and sums; one attention in a layer of the encoder, two
-        # in one of the decoder.
-        of_network = 2 * sizes["ffn_dim"]
-        of_attention = 3 * sizes["num_heads"] * length
-        numbers = sizes["encoder_layers"] * (14 * sizes["width"] + of_network + of_attention)
-        numbers += sizes["decoder_layers"] * (22 * sizes["width"] + of_network + 2 * of_attention)
+    numbers = body.kept_numbers(sizes, length)
     # A latent alignment has the logits of both sides, and of the pairs of positions what was looked up.
     numbers += 9 * vocabulary_size + 3 * length if sizes["output"] == "latent" else 3 * vocabulary_size
     return int(positions * numbers * _FLOAT)
 
 
-def check_memory(system, parameters, vocabulary_size, tell=True):
+def check_memory(system: System, parameters: int, vocabulary_size: int, tell: bool = True) -> None:
     """Say what training a system takes; refuse what this machine cannot hold.
 
     The machine's memory counts where the model stands in it; of an accelerator's Keras does not tell.
@@ -88,7 +78,7 @@ def check_memory(system, parameters, vocabulary_size, tell=True):
         )
 
 
-def machine_bytes():
+def machine_bytes() -> float:
     """Return the memory of this machine; infinity where it does not say."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -96,7 +86,7 @@ def machine_bytes():
         return float("inf")
 
 
-def on_cpu():
+def on_cpu() -> bool:
     """Return whether tensors stand in the machine's own memory."""
     return "cpu" in str(keras.ops.zeros((1,)).device).lower()
 

@@ -11,8 +11,9 @@ from keras_attn_zoo.data.filters import Filter, filter_pairs
 from keras_attn_zoo.data.subwords import Subwords, train_subword_pair
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.bodies import BODIES, body_arguments, longest_translation, outline
+from keras_attn_zoo.experiments.bodies import BODIES, longest_translation
 from keras_attn_zoo.experiments.memory import check_memory
+from keras_attn_zoo.experiments.outline import body_arguments, outline
 from keras_attn_zoo.experiments.settings import SMALLEST_VOCABULARY
 from keras_attn_zoo.files import CHECKSUMS, check_sum, kind_of, locked, read_checksums, remove_partials, write_checksums
 from keras_attn_zoo.models import TranslationPreprocessor, TranslationTokenizer, Translator
@@ -157,7 +158,7 @@ def build_translator(system, subword_paths, max_tokens):
         encoder_sequence_length=length,
         decoder_sequence_length=length,
     )
-    backbone = BODIES[system.body](
+    backbone = BODIES[system.body].body_class(
         preprocessor.source_tokenizer.vocabulary_size(),
         preprocessor.tokenizer.vocabulary_size(),
         **body_arguments(system),

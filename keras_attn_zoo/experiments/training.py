@@ -7,8 +7,9 @@ import keras
 from keras_attn_zoo.data.batches import TranslationBatches, as_fit_input, evaluation_batches, fit_arguments
 from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.bodies import longest_translation, outline
+from keras_attn_zoo.experiments.bodies import longest_translation
 from keras_attn_zoo.experiments.memory import check_memory
+from keras_attn_zoo.experiments.outline import outline
 from keras_attn_zoo.experiments.preparation import (
     build_translator,
     check_system,

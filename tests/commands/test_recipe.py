@@ -10,7 +10,7 @@ from keras_attn_zoo.commands.recipe import Entry, Recipe, run_recipe
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments import training
 from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.settings import System
+from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.experiments.table import results_table
 from tests.tiny_run import TINY
 

@@ -5,8 +5,8 @@ import shutil
 import pytest
 
 from keras_attn_zoo.experiments import training
+from keras_attn_zoo.experiments.named_systems import SYSTEMS
 from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.systems import SYSTEMS
 from keras_attn_zoo.files import write_text
 from keras_attn_zoo.models import Translator
 

@@ -8,10 +8,11 @@ import pytest
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments import memory
-from keras_attn_zoo.experiments.bodies import BODIES, body_arguments, outline
+from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.memory import check_memory, weight_bytes
+from keras_attn_zoo.experiments.outline import body_arguments, outline
 from keras_attn_zoo.experiments.preparation import check_system
-from keras_attn_zoo.experiments.settings import System
+from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.experiments.training import train_system
 from tests import tiny
 from tests.tiny_run import TINY
@@ -25,7 +26,7 @@ MIXED = {**tiny.EVERY_MECHANISM["weights"], "encoder_layers": 2, "decoder_layers
     [TINY, TINY.override(cell="lstm", encoder_layers=2), PLAIN.override(**MIXED), PLAIN.override(output="latent")],
 )
 def test_an_outline_has_the_parameters_of_the_body(system):
-    body = BODIES[system.body](11, 13, **body_arguments(system))
+    body = BODIES[system.body].body_class(11, 13, **body_arguments(system))
     found = outline(system, 11, 13)
     assert found.parameters == body.count_params()
     assert found.longest_sentence == body.longest_sentence

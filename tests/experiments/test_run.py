@@ -20,7 +20,7 @@ from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.experiments.preparation import build_translator, compile_translator
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.scoring import likelihood, score_run, training_summary
-from keras_attn_zoo.experiments.settings import System
+from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.experiments.table import markdown_table, results_table
 from keras_attn_zoo.experiments.training import train_system
 from keras_attn_zoo.training.callbacks import ResumableState, RunLog, read_log

@@ -10,16 +10,10 @@ import pytest
 
 from keras_attn_zoo import cli
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.setting import Choice, Number, Switch, Whole
-from keras_attn_zoo.experiments.settings import (
-    BODIES,
-    SETTINGS,
-    DataSettings,
-    SearchSettings,
-    System,
-    TrainingSettings,
-    parse_settings,
-)
+from keras_attn_zoo.experiments.bodies import BODIES
+from keras_attn_zoo.experiments.setting_types import Choice, Number, Switch, Whole
+from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, TrainingSettings
+from keras_attn_zoo.experiments.system import SETTINGS, System, parse_settings
 from tests.tiny_run import TINY
 
 pytestmark = pytest.mark.skipif(keras.config.backend() != "torch", reason="alike on all; nothing is compiled on torch")
@@ -194,16 +188,17 @@ def test_what_a_system_understands_of_settings_for_all():
     assert rnn.understood(latent).keys() == {"epochs", "hidden_dim", "search_top_k", "output"}
 
 
-def test_the_table_has_the_arguments_and_defaults_of_the_bodies():
-    from keras_attn_zoo.experiments.bodies import BODIES as CLASSES
-
-    for body, settings in BODIES.items():
-        parameters = inspect.signature(CLASSES[body].__init__).parameters
-        known = {name for name in parameters if name not in ("self", "dtype", "kwargs")}
-        assert settings.keys() == {name for name in known if not name.endswith("vocabulary_size")}
-        for name, setting in settings.items():
-            # The longest sentence is that of the data.
-            assert setting.default == (None if name == "max_length" else parameters[name].default), name
+@pytest.mark.parametrize("body", BODIES.values(), ids=lambda body: body.name)
+def test_a_body_has_the_arguments_and_defaults_of_its_constructor(body):
+    """What is read from the source is what Python says of the class."""
+    parameters = inspect.signature(body.body_class.__init__).parameters
+    known = [name for name in parameters if name not in ("self", "dtype", "kwargs")]
+    assert list(body.settings) == [name for name in known if not name.endswith("vocabulary_size")]
+    assert body.settings.keys() == body.arguments.keys()
+    for name, setting in body.settings.items():
+        # The longest sentence is that of the data.
+        assert setting.default == (None if name == "max_length" else parameters[name].default), name
+    assert body.takes_length == ("max_length" in body.settings)
 
 
 def test_help_lists_every_setting(capsys):

@@ -340,13 +340,13 @@ ANY_TEXT = ("name",)
 
 def setting_kinds(system):
     """`{setting: kind}` of all settings of a system, by what stands there where nobody sets them."""
-    from keras_attn_zoo.experiments.bodies import BODIES as CLASSES
+    from keras_attn_zoo.experiments.bodies import BODIES
 
     kinds = {}
     for part in (system.data, system.training, system.search):
         for name, field in type(part).__dataclass_fields__.items():
             kinds[name] = str(field.type).split(" ")[0].replace("<class", "").strip("'> ") or "other"
-    for name, one in inspect.signature(CLASSES[system.body].__init__).parameters.items():
+    for name, one in inspect.signature(BODIES[system.body].body_class.__init__).parameters.items():
         if name in system.settings() and name not in kinds:
             value = system.backbone.get(name, one.default)
             kinds[name] = type(value).__name__ if type(value) in (bool, int, float, str) else "other"
@@ -358,7 +358,7 @@ def setting_kinds(system):
 
 def settings(rng):
     """One setting of one system, of a value that it should not have."""
-    from keras_attn_zoo.experiments.systems import SYSTEMS
+    from keras_attn_zoo.experiments.named_systems import SYSTEMS
 
     if rng.random() < 0.6:
         system = SYSTEMS[rng.choice(sorted(SYSTEMS))]

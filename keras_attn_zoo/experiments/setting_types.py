@@ -5,16 +5,19 @@ import dataclasses
 import json
 import math
 import numbers
+from typing import Any
 
 from keras_attn_zoo.errors import UserError
 
 _SWITCHES = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _NOTHING = ("none", "null")
+# More tokens than a sentence has, for bounds.
+MOST_TOKENS = 10_000
 # More of a bad value than this is not worth showing.
 _SHOWN = 60
 
 
-def shown_value(value):
+def shown_value(value: Any) -> str:
     """Return a bad value as an error message shows it: on one line, and not too long.
 
     Example:
@@ -48,16 +51,16 @@ class Setting:
         optional: whether None is a value.
     """
 
-    default: object = None
+    default: Any = None
     help: str = ""
     optional: bool = False
 
     @property
-    def values(self):
+    def values(self) -> str:
         """What values there are, in words."""
         return f"{self._values} or None" if self.optional else self._values
 
-    def check(self, value, what="the value"):
+    def check(self, value: Any, what: str = "the value") -> Any:
         """Return a value in its own type.
 
         Args:
@@ -73,7 +76,7 @@ class Setting:
         """
         return self._checked(value, what, value)
 
-    def parse(self, text, what="the value"):
+    def parse(self, text: str, what: str = "the value") -> Any:
         """Read and check a value that was typed.
 
         Raises:
@@ -167,6 +170,11 @@ class Number(Setting):
         if (self.above and value == self.least) or (self.below and value == self.most):
             return None
         return value
+
+
+def rate(help: str, default: float = 0.0) -> Number:
+    """Return a number of at least 0 and below 1."""
+    return Number(default=default, help=help, least=0, most=1, below=True)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

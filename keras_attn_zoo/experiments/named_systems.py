@@ -2,7 +2,8 @@
 
 import dataclasses
 
-from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, System, TrainingSettings
+from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, TrainingSettings
+from keras_attn_zoo.experiments.system import System
 
 _BAHDANAU = {"readout": "maxout", "attention_query": "previous_state"}
 _LUONG = {

@@ -1,0 +1,203 @@
+"""A system: what makes a translator, trains it and searches with it; and the table of all settings."""
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.bodies import BODIES, OUTPUT
+from keras_attn_zoo.experiments.setting_types import Setting, Text, Whole, shown_value
+from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, TrainingSettings, settings_of
+
+_SYSTEM = {
+    "seed": Whole(default=1, help="fixes weights, data order, dropout and sampling", least=0, most=2**32 - 1),
+    "name": Text(help="name of the system, in logs and scores", longest=100),
+}
+_PARTS = {"data": DataSettings, "training": TrainingSettings, "search": SearchSettings}
+# The table: every setting by the part that it stands in, which makes `--set`, the checks, `--help` and the docs.
+SETTINGS: dict[str, dict[str, Setting]] = {
+    "Data": settings_of(DataSettings),
+    "Training": settings_of(TrainingSettings),
+    "Search": settings_of(SearchSettings),
+    **{
+        body.title: {name: one for name, one in body.settings.items() if name not in OUTPUT} for body in BODIES.values()
+    },
+    "Output": {name: BODIES["rnn"].settings[name] for name in OUTPUT},
+    "System": _SYSTEM,
+}
+
+
+def parse_settings(items: Iterable[str]) -> dict[str, Any]:
+    """Read settings that were typed as NAME=VALUE.
+
+    Args:
+        items: strings; the last of a name counts.
+
+    Returns:
+        a dict of names and values, each in the type of its setting.
+
+    Raises:
+        UserError: no equals sign, a name that no system has, a value of another type or out of bounds.
+
+    Example:
+        >>> parse_settings(["epochs=3", "bidirectional=no", "clip_norm=none"])
+        {'epochs': 3.0, 'bidirectional': False, 'clip_norm': None}
+    """
+    found = {}
+    for item in items:
+        name, equals, text = item.partition("=")
+        if not equals:
+            raise UserError(f"--set takes NAME=VALUE; received {shown_value(item)}.")
+        # Both bodies have settings of one name: what only one of them takes, its systems decide.
+        for setting in {id(part[name]): part[name] for part in SETTINGS.values() if name in part}.values():
+            try:
+                found[name] = setting.parse(text, f"the setting {name}")
+                break
+            except UserError as error:
+                refusal = error
+        else:
+            if not any(name in part for part in SETTINGS.values()):
+                raise _unknown(name, {name for part in SETTINGS.values() for name in part})
+            raise refusal
+    return found
+
+
+def _unknown(name, names):
+    return UserError(f"there is no setting {shown_value(name)}: choose one of {', '.join(sorted(names))}.")
+
+
+@dataclasses.dataclass(frozen=True)
+class System:
+    """A named system: a builder with its data, training and search.
+
+    Attributes:
+        name: the name by which recipes and the command line know it.
+        backbone: arguments of the body's class, vocabularies left out.
+        body: name of a `Body` of `BODIES`: "rnn" or "transformer".
+        data, training, search: the settings.
+        seed: fixes weights, data order, dropout and sampling.
+        source: paper and section it stands in.
+
+    Raises:
+        UserError: a setting that its body has not, of another type or out of bounds; settings that do not fit together.
+    """
+
+    name: str
+    backbone: dict[str, Any]
+    data: DataSettings = dataclasses.field(default_factory=DataSettings)
+    training: TrainingSettings = dataclasses.field(default_factory=TrainingSettings)
+    search: SearchSettings = dataclasses.field(default_factory=SearchSettings)
+    seed: int = 1
+    source: str = ""
+    body: str = "rnn"
+
+    def __post_init__(self):
+        """Check every setting, and that they fit together."""
+        if not isinstance(self.body, str) or self.body not in BODIES:
+            raise UserError(f"the setting body must be one of {', '.join(BODIES)}; received {shown_value(self.body)}.")
+        for name, setting in _SYSTEM.items():
+            object.__setattr__(self, name, setting.check(getattr(self, name), f"the setting {name}"))
+        for name, kind in {**_PARTS, "backbone": dict, "source": str}.items():
+            if not isinstance(getattr(self, name), kind):
+                received = shown_value(getattr(self, name))
+                raise UserError(f"the settings of {self.name!r} are damaged: {name} is {received}.")
+        checked = {}
+        for key, value in self.backbone.items():
+            if key not in BODIES[self.body].settings:
+                raise UserError(
+                    f"a system with body={self.body!r} has no setting {shown_value(key)}: "
+                    f"choose one of {', '.join(sorted(self.settings()))}."
+                )
+            checked[key] = BODIES[self.body].settings[key].check(value, f"the setting {key}")
+        object.__setattr__(self, "backbone", checked)
+        body = BODIES[self.body]
+        if self.training.pretraining_rounds is not None and not body.grows:
+            raise UserError(f"pretraining_rounds adds encoder layers of an RNN; received body={self.body!r}.")
+        latent = self.backbone.get("output") == "latent"
+        if self.training.samples_tokens and (latent or not body.feeds_itself):
+            raise UserError(
+                "only an RNN without a latent alignment is trained on tokens of its own: leave teacher_forcing and "
+                f"teacher_forcing_end at 1; received body={self.body!r}, output={self.backbone.get('output')!r}."
+            )
+        if self.search.search_top_k is not None and not latent:
+            raise UserError(
+                "search_top_k counts the source positions of a latent alignment, and needs output='latent'; "
+                f"received search_top_k={self.search.search_top_k}."
+            )
+        if self.backbone.get("tie_embeddings") == "all" and not self.data.joint:
+            raise UserError(
+                "tie_embeddings='all' shares one matrix between both languages, and needs joint=True; received "
+                "joint=False: take tie_embeddings=target, or joint=True."
+            )
+
+    def settings(self) -> set[str]:
+        """Names of all settings that `override` takes."""
+        parts = (*map(settings_of, _PARTS.values()), BODIES[self.body].settings, _SYSTEM)
+        return {name for part in parts for name in part}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for a file."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, value: Any) -> "System":
+        """Read what `to_dict` gave.
+
+        Raises:
+            UserError: a setting that does not exist, or a value that it cannot have.
+        """
+        if not isinstance(value, dict):
+            raise UserError(f"the settings of a system are damaged: received {shown_value(value)}.")
+        try:
+            return cls(**{key: _PARTS[key](**part) if key in _PARTS else part for key, part in value.items()})
+        except TypeError as error:
+            raise UserError(f"the settings do not fit this version: {error}. Train the system anew.") from None
+
+    def override(self, **settings: Any) -> "System":
+        """Return a copy with settings changed; each is named as in its part, `backbone` entries too.
+
+        Raises:
+            UserError: no part has a setting of that name.
+
+        Example:
+            >>> System("a", {"hidden_dim": 512}).override(epochs=3, hidden_dim=64).training.epochs
+            3.0
+        """
+        # All settings of a part at once: one may fit only beside another.
+        changed = {}
+        for key, value in settings.items():
+            part = next((name for name, kind in _PARTS.items() if key in settings_of(kind)), None)
+            if part is not None:
+                changed.setdefault(part, {})[key] = value
+            elif key in _SYSTEM:
+                changed[key] = value
+            elif key in BODIES[self.body].settings:
+                changed.setdefault("backbone", dict(self.backbone))[key] = value
+            else:
+                raise _unknown(key, self.settings())
+        for part in _PARTS:
+            if part in changed:
+                changed[part] = dataclasses.replace(getattr(self, part), **changed[part])
+        return dataclasses.replace(self, **changed)
+
+    def understood(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return those of some settings that mean something in this system: its body has them, and its output.
+
+        Args:
+            settings: a dict of names and values, for systems of either body.
+
+        Example:
+            >>> System("a", {}).understood({"epochs": 3.0, "num_heads": 4, "search_top_k": 2})
+            {'epochs': 3.0}
+        """
+        latent = settings.get("output", self.backbone.get("output")) == "latent"
+        without = set()
+        body = BODIES[self.body]
+        if not body.grows:
+            without |= {"pretraining_rounds"}
+        if not body.feeds_itself or latent:
+            without |= {name for name in settings_of(TrainingSettings) if name.startswith("teacher_forcing")}
+        if not latent:
+            without |= {"search_top_k"}
+        known = self.settings() - without
+        return {name: value for name, value in settings.items() if name in known}
