@@ -1,19 +1,17 @@
 """Files that are whole or absent: write aside, then rename; and reading them, with one line for whatever is wrong."""
 
 import contextlib
-import hashlib
 import json
-import logging
 import math
 import os
 import re
 import shutil
-import socket
 import stat
 import tempfile
-import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO, Any, TypeAlias
 
 from keras_attn_zoo.errors import UserError
 
@@ -24,10 +22,10 @@ _MOST_LINKS = 40
 _LONGEST_NAME_SHOWN = 200
 # The largest JSON file that is read: ours have kilobytes, a log megabytes.
 _LARGEST_JSON = 2**28
-_LOG = logging.getLogger(__name__)
+PathLike: TypeAlias = "str | os.PathLike[str]"
 
 
-def shown(path):
+def shown(path: object) -> str:
     """Return a path as it stands in a message: on one line, however long or odd it is."""
     text = str(path)
     if len(text) > _LONGEST_NAME_SHOWN:
@@ -35,11 +33,12 @@ def shown(path):
     return text if text and text.isprintable() else repr(text)
 
 
-def _reason(error):
+def reason_of(error: BaseException) -> str:
+    """Return the system's own words for an error."""
     return getattr(error, "strerror", None) or str(error)
 
 
-def kind_of(path):
+def kind_of(path: PathLike) -> str | None:
     """Return what stands at a path: "file", "folder", "stream" (a pipe, a terminal, a device), or None.
 
     Raises:
@@ -54,11 +53,11 @@ def kind_of(path):
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
-        raise UserError(f"cannot open {shown(path)}: {_reason(error)}. Check the path.") from None
+        raise UserError(f"cannot open {shown(path)}: {reason_of(error)}. Check the path.") from None
     return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "stream"
 
 
-def check_file(path, streams=False):
+def check_file(path: PathLike, streams: bool = False) -> None:
     """Raise where a path is not a file that can be read.
 
     Args:
@@ -77,7 +76,7 @@ def check_file(path, streams=False):
         raise UserError(f"{shown(path)} is a pipe or a device, which can be read only once: give a file.")
 
 
-def read_bytes(path, largest=None):
+def read_bytes(path: PathLike, largest: int | None = None) -> bytes:
     """Read a whole file.
 
     Args:
@@ -94,12 +93,13 @@ def read_bytes(path, largest=None):
             raise UserError(f"{shown(path)} has {size:,} bytes, more than the {largest:,} allowed: check the path.")
         return Path(path).read_bytes()
     except (OSError, MemoryError) as error:
-        raise UserError(f"cannot read {shown(path)}: {_reason(error)}. Check the file and its permissions.") from None
+        raise UserError(f"cannot read {shown(path)}: {reason_of(error)}. Check the file and its permissions.") from None
 
 
-def _write_failed(path, error):
+def write_failed(path: PathLike, error: BaseException) -> UserError:
+    """Return the error that says that a file cannot be written."""
     return UserError(
-        f"cannot write {shown(path)}: {_reason(error)}. Free some space or choose a place that you may write to."
+        f"cannot write {shown(path)}: {reason_of(error)}. Free some space or choose a place that you may write to."
     )
 
 
@@ -132,7 +132,7 @@ def _destination(path):
 
 
 @contextlib.contextmanager
-def open_output(path):
+def open_output(path: PathLike) -> Iterator[IO[bytes]]:
     """Open a file to write bytes to; it stands at `path` when all is written, and on failure nothing is left.
 
     What stands there keeps its permissions, and a symbolic link stays one: its
@@ -171,7 +171,7 @@ def _stream(path):
     except UserError:
         raise
     except (OSError, ValueError) as error:
-        raise _write_failed(path, error) from None
+        raise write_failed(path, error) from None
     if file is None:
         yield None
         return
@@ -181,11 +181,11 @@ def _stream(path):
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise _write_failed(path, error) from error
+        raise write_failed(path, error) from error
 
 
 @contextlib.contextmanager
-def atomic_path(path):
+def atomic_path(path: PathLike) -> Iterator[Path]:
     """Give a path to write to; on success it becomes `path`, on failure nothing is left.
 
     The body may write a file or make a folder there. A folder that stands at
@@ -220,7 +220,7 @@ def atomic_path(path):
         yield aside
         _put(aside, real)
     except OSError as error:
-        raise _write_failed(path, error) from error
+        raise write_failed(path, error) from error
     finally:
         _remove(aside)
 
@@ -252,12 +252,12 @@ def _remove(path):
             path.unlink(missing_ok=True)
 
 
-def is_partial(name):
+def is_partial(name: str) -> bool:
     """Whether a file of this name is what a killed process has left: see `remove_partials`."""
     return _PARTIAL.fullmatch(name) is not None
 
 
-def remove_partials(folder):
+def remove_partials(folder: PathLike) -> None:
     """Remove what killed processes have left in a folder; call it where no other process writes.
 
     A folder that was being replaced when its process was killed is put back.
@@ -277,13 +277,13 @@ def remove_partials(folder):
             _remove(path)
 
 
-def write_text(path, text):
+def write_text(path: PathLike, text: str) -> None:
     """Write a UTF-8 text file, whole or not at all."""
     with open_output(path) as file:
         file.write(text.encode("utf-8"))
 
 
-def write_json(path, value):
+def write_json(path: PathLike, value: Any) -> None:
     """Write `value` as indented JSON, whole or not at all."""
     text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
     # A file name that is not UTF-8 has lone surrogates: JSON can write those with a backslash alone.
@@ -291,7 +291,7 @@ def write_json(path, value):
         file.write(text.encode("utf-8", "backslashreplace"))
 
 
-def read_json(path):
+def read_json(path: PathLike) -> Any:
     """Read a JSON file.
 
     Raises:
@@ -300,7 +300,7 @@ def read_json(path):
     return parse_json(read_bytes(path, _LARGEST_JSON), shown(path))
 
 
-def parse_json(text, name):
+def parse_json(text: str | bytes, name: str) -> Any:
     """Read JSON from bytes or text.
 
     Args:
@@ -323,153 +323,3 @@ def parse_json(text, name):
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else error
         raise UserError(f"{name} is damaged: it is not JSON ({reason}). Restore or remove it.") from None
-
-
-# Checksums.
-
-CHECKSUMS = "checksums.json"
-
-
-def sha256(path):
-    """Return the SHA-256 of a file in hexadecimal digits; it takes about a second a gigabyte.
-
-    Raises:
-        UserError: it is not a file, or cannot be read.
-    """
-    check_file(path)
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise UserError(f"cannot read {shown(path)}: {_reason(error)}. Check the file and its permissions.") from None
-
-
-def write_checksums(folder, names):
-    """Write the SHA-256 of files of a folder into its `checksums.json`.
-
-    Args:
-        folder: the folder.
-        names: paths within it, with slashes.
-    """
-    write_json(Path(folder) / CHECKSUMS, {"sha256": {name: sha256(Path(folder) / name) for name in sorted(names)}})
-
-
-def read_checksums(path):
-    """Return what `write_checksums` wrote: `{name: digits}`.
-
-    Raises:
-        UserError: the file is damaged, or names what is outside its folder.
-    """
-    sums = read_json(path)
-    sums = sums.get("sha256") if isinstance(sums, dict) else None
-    if not isinstance(sums, dict) or not all(isinstance(one, str) for one in sums.values()):
-        raise UserError(f"{shown(path)} is damaged: it holds no checksums. Restore it.")
-    for name in sums:
-        if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
-            raise UserError(f"{shown(path)} names {name!r}, which is outside its folder: do not use it.")
-    return sums
-
-
-def check_sum(path, expected):
-    """Raise where a file is not the one that a checksum was taken of.
-
-    Raises:
-        UserError: it has another SHA-256, or cannot be read.
-    """
-    found = sha256(path)
-    if found != expected:
-        raise UserError(
-            f"{shown(path)} is damaged or was changed: its SHA-256 is {found[:12]}..., not {expected[:12]}... as in "
-            f"{CHECKSUMS}. Restore it, or fetch it again."
-        )
-
-
-# Locks.
-
-
-@contextlib.contextmanager
-def locked(folder, name=".lock", wait=False):
-    """Keep other processes out of a folder, by a file in it that holds the number of the process and its host.
-
-    The lock of a process that was killed is taken over. That of another host
-    cannot be judged from here: the message says which file to remove.
-
-    Args:
-        folder: the folder; made where there is none, and removed again if it stays empty.
-        name: of the lock's file.
-        wait: whether to wait where another process holds the lock, and not to refuse.
-
-    Raises:
-        UserError: another process holds the lock, or one of another host has left it.
-
-    Example:
-        >>> with locked("runs/bahdanau"):
-        ...     pass
-    """
-    import fcntl
-
-    folder = Path(folder)
-    path = folder / name
-    said = False
-    while True:
-        made = kind_of(folder) is None
-        try:
-            # Whoever made the folder for a lock has removed it again, if nothing else was put there.
-            folder.mkdir(parents=True, exist_ok=True)
-            # A link would have what it names, wherever it stands, overwritten.
-            file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+b")
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            if path.is_symlink():
-                raise UserError(f"{shown(path)} is a link, which a lock never is: remove it.") from None
-            raise _write_failed(path, error) from None
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = _holder(file)
-            file.close()
-            process = f"process {holder[0]} on {holder[1]}" if holder else "another process"
-            if not wait:
-                raise UserError(f"{shown(folder)} is in use by {process}: wait until it is done, or stop it.") from None
-            if not said:
-                _LOG.info("waiting for %s, which is at work in %s", process, shown(folder))
-            said = True
-            time.sleep(0.2)
-            continue
-        except OSError as error:
-            file.close()
-            raise UserError(f"cannot lock {shown(path)}: {_reason(error)}. Take a folder on another disk.") from None
-        # Whoever held it may have removed the file in the meantime, and a third may have made it anew.
-        with contextlib.suppress(OSError):
-            if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
-                break
-        file.close()
-    with file:
-        holder = _holder(file)
-        if holder and holder[1] != socket.gethostname():
-            raise UserError(
-                f"{shown(folder)} was in use by process {holder[0]} on {holder[1]}, another host than this one: if it "
-                f"no longer runs there, remove {shown(path)}."
-            )
-        file.seek(0)
-        file.truncate()
-        file.write(json.dumps({"process": os.getpid(), "host": socket.gethostname()}).encode())
-        file.flush()
-        try:
-            yield
-        finally:
-            path.unlink(missing_ok=True)
-            if made:
-                with contextlib.suppress(OSError):
-                    folder.rmdir()
-
-
-def _holder(file):
-    """Number and host of the process that a lock's file names, or None."""
-    file.seek(0)
-    try:
-        holder = json.loads(file.read(4096))
-        return int(holder["process"]), shown(holder["host"])
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        return None

@@ -10,25 +10,15 @@ import threading
 import keras
 import pytest
 
+from keras_attn_zoo.checksums import check_sum, read_checksums, write_checksums
 from keras_attn_zoo.data import corpus as corpus_module
 from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile, read_lines
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import read_alignments
 from keras_attn_zoo.experiments.corpora import corpus_from_files
-from keras_attn_zoo.files import (
-    atomic_path,
-    check_sum,
-    kind_of,
-    locked,
-    open_output,
-    read_checksums,
-    read_json,
-    remove_partials,
-    write_checksums,
-    write_json,
-    write_text,
-)
+from keras_attn_zoo.files import atomic_path, kind_of, open_output, read_json, remove_partials, write_json, write_text
+from keras_attn_zoo.locks import locked
 
 pytestmark = pytest.mark.skipif(keras.config.backend() != "jax", reason="files know no backend: once is enough")
 
@@ -270,7 +260,7 @@ def test_a_folder_in_use_is_refused_with_process_and_host(tmp_path, caplog):
 
 def test_the_lock_of_a_killed_process_is_taken_over_and_that_of_another_host_is_not(tmp_path):
     script = (
-        "import os, sys; from keras_attn_zoo.files import locked\nwith locked(sys.argv[1]): os.kill(os.getpid(), 9)"
+        "import os, sys; from keras_attn_zoo.locks import locked\nwith locked(sys.argv[1]): os.kill(os.getpid(), 9)"
     )
     assert subprocess.run([sys.executable, "-c", script, tmp_path / "run"], check=False).returncode == -9
     holder = json.loads((tmp_path / "run" / ".lock").read_text())

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from keras_attn_zoo.checksums import sha256
 from keras_attn_zoo.data.filters import Filter, FilterReport, filter_numbered_pairs
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import atomic_path, read_json, sha256, write_json
+from keras_attn_zoo.files import atomic_path, read_json, write_json
 
 # Part of every fingerprint: raise it whenever the same input would give other files.
 FORMAT = 1

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import keras
 
+from keras_attn_zoo.checksums import CHECKSUMS, check_sum, read_checksums, write_checksums
 from keras_attn_zoo.data.cache import EncodedCorpus, build_cache, fingerprint
 from keras_attn_zoo.data.filters import Filter, filter_pairs
 from keras_attn_zoo.data.subwords import Subwords, train_subword_pair
@@ -15,7 +16,8 @@ from keras_attn_zoo.experiments.bodies import BODIES, longest_translation
 from keras_attn_zoo.experiments.memory import check_memory
 from keras_attn_zoo.experiments.outline import body_arguments, outline
 from keras_attn_zoo.experiments.settings import SMALLEST_VOCABULARY
-from keras_attn_zoo.files import CHECKSUMS, check_sum, kind_of, locked, read_checksums, remove_partials, write_checksums
+from keras_attn_zoo.files import kind_of, remove_partials
+from keras_attn_zoo.locks import locked
 from keras_attn_zoo.models import TranslationPreprocessor, TranslationTokenizer, Translator
 from keras_attn_zoo.training.schedules import HalvingSchedule, InverseSquareRoot
 

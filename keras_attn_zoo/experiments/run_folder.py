@@ -10,7 +10,8 @@ from pathlib import Path
 from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.system import System
-from keras_attn_zoo.files import is_partial, kind_of, locked, read_json, remove_partials, shown, write_json, write_text
+from keras_attn_zoo.files import is_partial, kind_of, read_json, remove_partials, shown, write_json, write_text
+from keras_attn_zoo.locks import locked
 
 # Folders of files by the name of a test set or a picture.
 _PARTS = ("hypotheses", "references", "alignments", "pictures")

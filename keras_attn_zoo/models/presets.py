@@ -12,17 +12,9 @@ import numpy as np
 from keras import ops
 from keras_hub.src.utils.preset_utils import get_file
 
+from keras_attn_zoo.checksums import CHECKSUMS, check_sum, read_checksums, write_checksums
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import (
-    CHECKSUMS,
-    check_file,
-    check_sum,
-    open_output,
-    read_checksums,
-    read_json,
-    shown,
-    write_checksums,
-)
+from keras_attn_zoo.files import check_file, open_output, read_json, shown
 from keras_attn_zoo.models.downloads import downloading
 from keras_attn_zoo.types import FilePath
 

@@ -21,7 +21,8 @@ from keras_attn_zoo.experiments.preparation import build_translator, prepare_dat
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.table import results_table
 from keras_attn_zoo.experiments.training import train_system
-from keras_attn_zoo.files import locked, read_json, write_json
+from keras_attn_zoo.files import read_json, write_json
+from keras_attn_zoo.locks import locked
 from keras_attn_zoo.training.callbacks import ResumableState, RunLog, read_log
 from tests.experiments.test_run import numbers
 from tests.tiny_run import TINY

@@ -13,9 +13,10 @@ import keras_hub
 import numpy as np
 import pytest
 
+from keras_attn_zoo.checksums import CHECKSUMS
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.loading import load_translator
-from keras_attn_zoo.files import CHECKSUMS, read_json, write_json
+from keras_attn_zoo.files import read_json, write_json
 from keras_attn_zoo.models import RNNBackbone, TranslationPreprocessor, TranslationTokenizer, Translator
 from tests import tiny
 

@@ -1,0 +1,64 @@
+"""Checksums of the files of a folder: what is damaged, or was changed, is found before it is used."""
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.files import PathLike, check_file, read_json, reason_of, shown, write_json
+
+CHECKSUMS = "checksums.json"
+
+
+def sha256(path: PathLike) -> str:
+    """Return the SHA-256 of a file in hexadecimal digits; it takes about a second a gigabyte.
+
+    Raises:
+        UserError: it is not a file, or cannot be read.
+    """
+    check_file(path)
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(f"cannot read {shown(path)}: {reason_of(error)}. Check the file and its permissions.") from None
+
+
+def write_checksums(folder: PathLike, names: Iterable[str]) -> None:
+    """Write the SHA-256 of files of a folder into its `checksums.json`.
+
+    Args:
+        folder: the folder.
+        names: paths within it, with slashes.
+    """
+    write_json(Path(folder) / CHECKSUMS, {"sha256": {name: sha256(Path(folder) / name) for name in sorted(names)}})
+
+
+def read_checksums(path: PathLike) -> dict[str, str]:
+    """Return what `write_checksums` wrote: `{name: digits}`.
+
+    Raises:
+        UserError: the file is damaged, or names what is outside its folder.
+    """
+    sums = read_json(path)
+    sums = sums.get("sha256") if isinstance(sums, dict) else None
+    if not isinstance(sums, dict) or not all(isinstance(one, str) for one in sums.values()):
+        raise UserError(f"{shown(path)} is damaged: it holds no checksums. Restore it.")
+    for name in sums:
+        if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
+            raise UserError(f"{shown(path)} names {name!r}, which is outside its folder: do not use it.")
+    return sums
+
+
+def check_sum(path: PathLike, expected: str) -> None:
+    """Raise where a file is not the one that a checksum was taken of.
+
+    Raises:
+        UserError: it has another SHA-256, or cannot be read.
+    """
+    found = sha256(path)
+    if found != expected:
+        raise UserError(
+            f"{shown(path)} is damaged or was changed: its SHA-256 is {found[:12]}..., not {expected[:12]}... as in "
+            f"{CHECKSUMS}. Restore it, or fetch it again."
+        )

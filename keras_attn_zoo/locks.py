@@ -1,0 +1,103 @@
+"""Locks: folders that one process uses at a time."""
+
+import contextlib
+import json
+import logging
+import os
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.files import PathLike, kind_of, reason_of, shown, write_failed
+
+_LOG = logging.getLogger(__name__)
+
+
+@contextlib.contextmanager
+def locked(folder: PathLike, name: str = ".lock", wait: bool = False) -> Iterator[None]:
+    """Keep other processes out of a folder, by a file in it that holds the number of the process and its host.
+
+    The lock of a process that was killed is taken over. That of another host
+    cannot be judged from here: the message says which file to remove.
+
+    Args:
+        folder: the folder; made where there is none, and removed again if it stays empty.
+        name: of the lock's file.
+        wait: whether to wait where another process holds the lock, and not to refuse.
+
+    Raises:
+        UserError: another process holds the lock, or one of another host has left it.
+
+    Example:
+        >>> with locked("runs/bahdanau"):
+        ...     pass
+    """
+    import fcntl
+
+    folder = Path(folder)
+    path = folder / name
+    said = False
+    while True:
+        made = kind_of(folder) is None
+        try:
+            # Whoever made the folder for a lock has removed it again, if nothing else was put there.
+            folder.mkdir(parents=True, exist_ok=True)
+            # A link would have what it names, wherever it stands, overwritten.
+            file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+b")
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            if path.is_symlink():
+                raise UserError(f"{shown(path)} is a link, which a lock never is: remove it.") from None
+            raise write_failed(path, error) from None
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = _holder(file)
+            file.close()
+            process = f"process {holder[0]} on {holder[1]}" if holder else "another process"
+            if not wait:
+                raise UserError(f"{shown(folder)} is in use by {process}: wait until it is done, or stop it.") from None
+            if not said:
+                _LOG.info("waiting for %s, which is at work in %s", process, shown(folder))
+            said = True
+            time.sleep(0.2)
+            continue
+        except OSError as error:
+            file.close()
+            raise UserError(f"cannot lock {shown(path)}: {reason_of(error)}. Take a folder on another disk.") from None
+        # Whoever held it may have removed the file in the meantime, and a third may have made it anew.
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+                break
+        file.close()
+    with file:
+        holder = _holder(file)
+        if holder and holder[1] != socket.gethostname():
+            raise UserError(
+                f"{shown(folder)} was in use by process {holder[0]} on {holder[1]}, another host than this one: if it "
+                f"no longer runs there, remove {shown(path)}."
+            )
+        file.seek(0)
+        file.truncate()
+        file.write(json.dumps({"process": os.getpid(), "host": socket.gethostname()}).encode())
+        file.flush()
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+            if made:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+
+
+def _holder(file):
+    """Number and host of the process that a lock's file names, or None."""
+    file.seek(0)
+    try:
+        holder = json.loads(file.read(4096))
+        return int(holder["process"]), shown(holder["host"])
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return None
