@@ -188,7 +188,7 @@ def read_bitext(bitext=None, source=None, target=None, reverse=False):
     for number, pair in enumerate(pairs, start=1):
         words = [side.split() for side in pair]
         if len(words) != 2 or not all(words):
-            raise UserError(f"{place} line {number} is no pair of sentences: give SOURCE ||| TARGET, neither empty.")
+            raise UserError(f"{place} line {number} is not a pair of sentences: give SOURCE ||| TARGET, neither empty.")
         found.append(tuple(reversed(words)) if reverse else tuple(words))
     return found
 

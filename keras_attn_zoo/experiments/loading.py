@@ -30,7 +30,7 @@ def load_translator(path, beams=None, length_penalty=None, search_top_k=None, ma
             raise UserError(f"{shown(path)} has no trained model yet: train it, or resume it with --resume.")
         preset = str(run.best)
     elif "://" not in preset and kind_of(preset) != "folder":
-        raise UserError(f"there is no run folder or preset {shown(path)}: check the path.")
+        raise UserError(f"there is not a run folder or preset {shown(path)}: check the path.")
     translator = _from_preset(preset)
     given = {"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k}
     # Made anew, the settings are checked.
@@ -52,4 +52,4 @@ def _from_preset(preset):
     except Exception as error:
         # A damaged or hostile file makes Keras, HDF5 and SentencePiece raise all there is.
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-    raise UserError(f"{shown(preset)} is no preset of a translator, or is damaged: {reason}") from None
+    raise UserError(f"{shown(preset)} is not a translator preset, or is damaged: {reason}") from None

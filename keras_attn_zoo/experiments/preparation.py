@@ -81,7 +81,7 @@ class PreparedData:
 
 
 def prepare_data(corpus, settings, folder):
-    """Train subwords and encode training and validation text, or open what stands there already.
+    """Train subwords and encode training and validation text, or open what is there already.
 
     Args:
         corpus: a `Corpus`.

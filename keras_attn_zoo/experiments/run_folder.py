@@ -128,11 +128,11 @@ class RunFolder:
         """Raise where a run cannot begin here, before anything is written.
 
         Args:
-            resume: whether to go on with a run that stands there.
-            beside: names in the folder that may stand there before the run begins.
+            resume: whether to resume the run in this folder.
+            beside: names that may be in the folder before the run begins.
 
         Raises:
-            UserError: a run stands there and is not to be resumed; the folder holds something else.
+            UserError: the folder holds a run that is not to be resumed, or something else.
         """
         if self.holds_run:
             if not resume:
@@ -145,7 +145,7 @@ class RunFolder:
                 raise UserError(f"{shown(self.path)} is not empty and holds no run: take another folder.")
 
     def create(self, system, corpus, test=()):
-        """Begin a run, unless one stands there.
+        """Begin a run, unless the folder holds one.
 
         Args:
             system: the `System` to train.
@@ -160,7 +160,7 @@ class RunFolder:
         write_json(self.config, {"system": system.to_dict(), "corpus": corpus})
 
     def check_settings(self, system, corpus):
-        """Check that a run that stands there has the same settings and text.
+        """Check that the run in the folder has the same settings and text.
 
         Args:
             system, corpus: see `create`.
@@ -181,7 +181,7 @@ class RunFolder:
         """Return the `System` of the run.
 
         Raises:
-            UserError: this is no run folder.
+            UserError: this is not a run folder.
         """
         value = self._read_config()["system"]
         try:
@@ -195,13 +195,13 @@ class RunFolder:
         """Return the description of the text of the run.
 
         Raises:
-            UserError: this is no run folder.
+            UserError: this is not a run folder.
         """
         return self._read_config()["corpus"]
 
     def _read_config(self):
         if not self.holds_run:
-            raise UserError(f"{shown(self.path)} is no run folder: it has no config.json of a run. Check the path.")
+            raise UserError(f"{shown(self.path)} is not a run folder: it has no config.json of a run. Check the path.")
         self.check_links()
         config = read_json(self.config)
         if not isinstance(config, dict) or not all(isinstance(config.get(key), dict) for key in ("system", "corpus")):

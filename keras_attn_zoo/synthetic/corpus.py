@@ -117,7 +117,7 @@ def write_corpus(folder, splits):
     """
     folder = Path(folder)
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise UserError(f"{folder} exists and is no empty folder: choose another one, or remove it first.")
+        raise UserError(f"{folder} exists and is not an empty folder: choose another one, or remove it first.")
     with atomic_path(folder) as aside:
         aside.mkdir()
         for name, pairs in splits.items():

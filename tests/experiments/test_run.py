@@ -153,7 +153,7 @@ def test_a_preset_stands_for_itself(trained, tmp_path):
     # A preset has no settings of a search: they are given.
     found, wanted = (load_translator(path, 3, 0.5).translate(sentences, n_best=3) for path in (preset, trained))
     assert [[(h.text, h.score) for h in one] for one in found] == [[(h.text, h.score) for h in one] for one in wanted]
-    with pytest.raises(UserError, match="is no run folder"):
+    with pytest.raises(UserError, match="is not a run folder"):
         RunFolder(preset).system()
     with pytest.raises(UserError, match="holds no run"):
         RunFolder(preset).check_free()
@@ -163,8 +163,8 @@ def test_a_preset_stands_for_itself(trained, tmp_path):
     ("name", "content", "message"),
     [
         ("config.json", b"{", "/config.json is damaged: it is not JSON"),
-        ("model.weights.h5", b"nothing", " is no preset of a translator, or is damaged: "),
-        ("task.json", None, " is no preset of a translator, or is damaged: "),
+        ("model.weights.h5", b"nothing", " is not a translator preset, or is damaged: "),
+        ("task.json", None, " is not a translator preset, or is damaged: "),
     ],
 )
 def test_a_damaged_preset_is_one_line(trained, tmp_path, name, content, message):
@@ -185,7 +185,7 @@ def test_a_damaged_preset_is_one_line(trained, tmp_path, name, content, message)
 def test_what_is_no_run_is_said(tmp_path):
     with pytest.raises(UserError, match="no run folder or preset"):
         load_translator(tmp_path / "nowhere")
-    with pytest.raises(UserError, match="is no run folder"):
+    with pytest.raises(UserError, match="is not a run folder"):
         RunFolder(tmp_path).system()
     with pytest.raises(UserError, match="no run is scored on 'test'"):
         results_table([tmp_path])
