@@ -85,12 +85,20 @@ def test_every_room_has_its_arrows():
         assert not any(room in ARROWS[other] for other in known), f"{room} and one below it know each other"
 
 
+def rooms_of(path):
+    """Names of the rooms of the package that a file imports from."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        assert not (isinstance(node, ast.ImportFrom) and node.level), f"{path} has a relative import"
+        if isinstance(node, ast.ImportFrom) and node.module == "keras_attn_zoo":
+            yield from (alias.name for alias in node.names)
+    yield from (module.split(".")[1] for module in imports(path) if module.startswith("keras_attn_zoo."))
+
+
 @pytest.mark.parametrize("room", ARROWS)
 def test_arrows_of_import_point_downward(room):
     files = [PACKAGE / f"{room}.py"] if (PACKAGE / f"{room}.py").exists() else (PACKAGE / room).rglob("*.py")
     for path in files:
-        rooms = {module.split(".")[1] for module in imports(path) if module.startswith("keras_attn_zoo.")}
-        assert rooms <= ARROWS[room] | {room}, path
+        assert set(rooms_of(path)) <= ARROWS[room] | {room}, path
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
