@@ -16,7 +16,7 @@ BACKENDS = ("jax", "tensorflow", "torch")
 READ_CONFIGURATION = ("keras.src.backend.config", "tensorflow.python.keras.backend")
 
 
-def choose_backend(name=None):
+def choose_backend(name: str | None = None) -> str:
     """Set Keras' backend: the named one, else the configured one, else the fastest that is installed.
 
     Call it before anything imports keras.
@@ -59,7 +59,7 @@ def choose_backend(name=None):
     return name
 
 
-def configuration_file():
+def configuration_file() -> Path:
     """Return the path of Keras' configuration file."""
     return Path(os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras")) / "keras.json"
 
@@ -71,7 +71,7 @@ def _configured():
         return None
 
 
-def is_out_of_memory(error):
+def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an error of a backend says that memory is exhausted."""
     words = ("RESOURCE_EXHAUSTED", "ResourceExhausted", "can't allocate memory", "out of memory")
     return any(word in f"{type(error).__name__}: {error}" for word in words)

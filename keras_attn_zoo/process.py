@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Sequence
 
 from keras_attn_zoo.backends import READ_CONFIGURATION, configuration_file, is_out_of_memory
 from keras_attn_zoo.errors import UserError
@@ -36,7 +37,7 @@ class Stoppable:
         signal: the number of the signal that came; None so far.
     """
 
-    def __init__(self, farewell, last=False):
+    def __init__(self, farewell: str, last: bool = False):
         self.farewell, self.last = farewell, last
         self.signal = None
         self._said = False
@@ -74,7 +75,7 @@ class Stoppable:
             os.close(self._read)
             os.close(self._standard_error)
 
-    def finish(self):
+    def finish(self) -> int:
         """Say that the process was stopped; return its status, or end it where nothing is left to run.
 
         Libraries that were interrupted cannot be relied on to survive what Python does when it exits.
@@ -121,7 +122,7 @@ class Stoppable:
         os._exit(128 + number)
 
 
-def prepare_streams():
+def prepare_streams() -> None:
     """Have text written in UTF-8, whatever the locale, and open what is closed, so that no file takes its number.
 
     Raises:
@@ -148,13 +149,13 @@ def _fill_descriptors():
                 os.close(opened)
 
 
-def drop_output():
+def drop_output() -> None:
     """Leave nothing that Python would try to write once more when it exits."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def check_arguments(arguments):
+def check_arguments(arguments: Sequence[str]) -> None:
     """Raise where an argument is not text.
 
     Raises:
@@ -173,7 +174,7 @@ def check_arguments(arguments):
             raise UserError(f"{place} contains a NUL character: {argument!r}.")
 
 
-def one_line(text):
+def one_line(text: str) -> str:
     """Return a message as one line that a terminal shows as it is.
 
     Example:
@@ -188,7 +189,7 @@ def one_line(text):
     return f"{text[:half]}...{text[-half:]}"
 
 
-def reason(error):
+def reason(error: BaseException) -> str | None:
     """Return the line that tells a user of an error, or None where it is an error of the program.
 
     Args:

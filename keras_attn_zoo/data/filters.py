@@ -1,6 +1,7 @@
 """Which sentence pairs to keep, and a count of those that are dropped."""
 
 import hashlib
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 from keras_attn_zoo.data.words import word_count
@@ -29,11 +30,11 @@ class FilterReport:
     duplicate: int = 0
     over_limit: int = 0
 
-    def count(self, reason):
+    def count(self, reason: str) -> None:
         """Count one pair under `reason`, the name of an attribute."""
         setattr(self, reason, getattr(self, reason) + 1)
 
-    def check_kept(self, pairs):
+    def check_kept(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Raise a UserError with the counts if no pair was kept of `pairs`, which may be read from files."""
         if self.kept:
             return
@@ -84,7 +85,7 @@ class Filter:
         if self.max_length_ratio is not None and self.max_length_ratio < 1:
             raise UserError(f"max_length_ratio={self.max_length_ratio} is below 1: give at least 1.")
 
-    def reason_to_drop(self, source, target):
+    def reason_to_drop(self, source: str, target: str) -> str | None:
         """Name the FilterReport attribute for which a pair is dropped, or None."""
         shorter, longer = sorted((word_count(source), word_count(target)))
         if shorter == 0:
@@ -103,7 +104,9 @@ def _digest(source, target):
     return hashlib.blake2b(f"{len(source)}:{source}{target}".encode(), digest_size=16).digest()
 
 
-def filter_numbered_pairs(pairs, pair_filter, report):
+def filter_numbered_pairs(
+    pairs: Iterable[tuple[str, str]], pair_filter: Filter, report: FilterReport
+) -> Iterator[tuple[int, str, str]]:
     """Yield (number, source, target) of the pairs kept, numbered from 0 before filtering.
 
     For callers that must say which line a kept pair stood on; the others use
@@ -122,7 +125,9 @@ def filter_numbered_pairs(pairs, pair_filter, report):
     report.check_kept(pairs)
 
 
-def filter_pairs(pairs, pair_filter, report=None):
+def filter_pairs(
+    pairs: Iterable[tuple[str, str]], pair_filter: Filter, report: FilterReport | None = None
+) -> Iterator[tuple[str, str]]:
     """Keep the sentence pairs that pass a filter, as a stream.
 
     Args:

@@ -1,11 +1,15 @@
 """The three parts of a corpus."""
 
 import itertools
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from keras_attn_zoo.errors import UserError
+
+# A source sentence and its translation.
+Pair: TypeAlias = tuple[str, str]
 
 
 class Splits(NamedTuple):
@@ -18,12 +22,12 @@ class Splits(NamedTuple):
         >>> train, valid, test = splits
     """
 
-    train: object
-    valid: object
-    test: object
+    train: Iterable[Pair]
+    valid: Iterable[Pair]
+    test: Iterable[Pair]
 
 
-def random_split(pairs, ratios=(8, 1, 1), seed=0):
+def random_split(pairs: Iterable[Pair], ratios: Sequence[float] = (8, 1, 1), seed: int = 0) -> Splits:
     """Divide sentence pairs at random into training, validation and test parts.
 
     Use it where a corpus comes without parts of its own. Every pair goes to

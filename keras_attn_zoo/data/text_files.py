@@ -7,11 +7,12 @@ import itertools
 import select
 import sys
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import check_file, kind_of, shown
+from keras_attn_zoo.files import PathLike, check_file, kind_of, shown
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _STANDARD_INPUT = "-"
@@ -109,7 +110,7 @@ def _decoded_lines(path, pauses=False):
         raise UserError(f"{name} is empty: give a file with one sentence a line.")
 
 
-def read_lines(path):
+def read_lines(path: PathLike) -> Iterator[str]:
     """Read a monolingual text, one sentence a line.
 
     Use it for text to translate and for references.
@@ -133,7 +134,7 @@ def read_lines(path):
     return map(normalise, _decoded_lines(path))
 
 
-def read_windows(path, size):
+def read_windows(path: PathLike, size: int) -> Iterator[list[str]]:
     """Read a monolingual text as it comes, a list of lines at a time.
 
     Use it to translate a stream: a file gives windows of `size` lines, and a
@@ -214,10 +215,10 @@ class ParallelFiles(_Files):
         [('ein Haus', 'a house')]
     """
 
-    def __init__(self, source, target):
+    def __init__(self, source: PathLike, target: PathLike):
         super().__init__(source, target)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[tuple[str, str]]:
         """Yield (source, target) sentences."""
         self._begin()
         sides = [read_lines(path) for path in self.paths]
@@ -259,13 +260,13 @@ class TSVFile(_Files):
         [('ein Haus', 'a house')]
     """
 
-    def __init__(self, path, source_column=0, target_column=1):
+    def __init__(self, path: PathLike, source_column: int = 0, target_column: int = 1):
         super().__init__(path)
         self.columns = (source_column, target_column)
         if min(self.columns) < 0:
             raise UserError(f"columns {self.columns} are counted from 0: give none below.")
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[tuple[str, str]]:
         """Yield (source, target) sentences."""
         self._begin()
         (path,) = self.paths

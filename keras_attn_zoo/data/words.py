@@ -4,7 +4,7 @@ import re
 import unicodedata
 
 
-def normalise(text):
+def normalise(text: str) -> str:
     """Give a sentence its one spelling: NFC, words parted by single spaces.
 
     Every reader and every subword model applies it, so that one word has one
@@ -23,12 +23,12 @@ def normalise(text):
     return unicodedata.normalize("NFC", " ".join(text.split()))
 
 
-def word_count(text):
+def word_count(text: str) -> int:
     """Count the whitespace-separated words of a sentence."""
     return len(text.split())
 
 
-def split_words(text):
+def split_words(text: str) -> list[str]:
     """Split a sentence into words, with the marks that end a word or a sentence separate.
 
     Args:

@@ -2,12 +2,23 @@
 
 import dataclasses
 import shlex
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from keras_attn_zoo.data.splits import Splits, random_split
+from keras_attn_zoo.data.splits import Pair, Splits, random_split
 from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile, read_lines
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import check_file, kind_of, shown
+from keras_attn_zoo.evaluation.alignments import Alignment
+from keras_attn_zoo.files import PathLike, check_file, kind_of, shown
+
+if TYPE_CHECKING:
+    from keras_attn_zoo.experiments.run_folder import RunFolder
+
+# Source and target, or one TSV file.
+TextFiles: TypeAlias = "PathLike | tuple[PathLike, PathLike]"
+# For each test pair its words and their links.
+Gold: TypeAlias = list[tuple[list[str], list[str], Alignment]]
 
 # Of a corpus that a run folder asks for; our own has 12,900, and a thousand take about a second.
 _MOST_GENERATED = 100_000
@@ -24,11 +35,17 @@ class Corpus:
     """
 
     splits: Splits
-    description: dict
-    gold: list | None = None
+    description: dict[str, Any]
+    gold: Gold | None = None
 
 
-def corpus_from_files(train, valid=None, test=None, seed=0, reverse=False):
+def corpus_from_files(
+    train: TextFiles,
+    valid: TextFiles | None = None,
+    test: TextFiles | None = None,
+    seed: int = 0,
+    reverse: bool = False,
+) -> Corpus:
     """Read a corpus from files.
 
     Args:
@@ -57,7 +74,7 @@ def corpus_from_files(train, valid=None, test=None, seed=0, reverse=False):
     return Corpus(splits, description)
 
 
-def corpus_from_description(description):
+def corpus_from_description(description: dict[str, Any]) -> Corpus:
     """Read the corpus again that the description in a run folder tells of.
 
     Raises:
@@ -76,7 +93,7 @@ def corpus_from_description(description):
     return corpus_from_files(**parts, seed=description.get("split_seed", 0), reverse=description["reverse"])
 
 
-def own_test_text(run, ask=None):
+def own_test_text(run: "RunFolder", ask: Callable[[str], bool] | None = None) -> tuple[list[Pair], Gold | None]:
     """Return the test text of a run: sentence pairs, and for each its gold alignment, or None.
 
     A run folder keeps its test text. One from before it did names files
@@ -115,14 +132,15 @@ def _is_description(description):
     return lists and "train" in description and isinstance(description.get("reverse"), bool)
 
 
-def embedded_corpus(train=12000, valid=400, test=500, seed=0, max_words=25):
+def embedded_corpus(
+    train: int = 12000, valid: int = 400, test: int = 500, seed: int = 0, max_words: int = 25
+) -> Corpus:
     """Return the corpus that the package makes itself, with gold word alignments.
 
     Example:
         >>> embedded_corpus(100, 10, 10).description["generated"]["train"]
         100
     """
-    from keras_attn_zoo.evaluation.alignments import Alignment
     from keras_attn_zoo.synthetic import generate_splits
 
     parts = generate_splits(train, valid, test, seed=seed, max_words=max_words)
@@ -135,7 +153,7 @@ def embedded_corpus(train=12000, valid=400, test=500, seed=0, max_words=25):
     return Corpus(Splits(pairs["train"], pairs["valid"], pairs["test"]), {"generated": sizes}, gold)
 
 
-def open_pairs(files, reverse=False):
+def open_pairs(files: TextFiles, reverse: bool = False) -> Iterable[Pair]:
     """Return sentence pairs of two files or of one TSV file, to be iterated as often as one likes.
 
     Args:
@@ -147,7 +165,7 @@ def open_pairs(files, reverse=False):
     return ParallelFiles(*reversed(files)) if reverse else ParallelFiles(*files)
 
 
-def read_pairs(files, reverse=False):
+def read_pairs(files: TextFiles, reverse: bool = False) -> list[Pair]:
     """Read the sentence pairs of `open_pairs` into a list.
 
     Raises:
@@ -164,7 +182,12 @@ def read_pairs(files, reverse=False):
     return pairs
 
 
-def read_bitext(bitext=None, source=None, target=None, reverse=False):
+def read_bitext(
+    bitext: PathLike | None = None,
+    source: PathLike | None = None,
+    target: PathLike | None = None,
+    reverse: bool = False,
+) -> list[tuple[list[str], list[str]]]:
     """Read tokenised sentence pairs: words apart by spaces.
 
     Args:

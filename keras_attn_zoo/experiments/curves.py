@@ -1,16 +1,21 @@
 """Curves of runs over steps, and of their scores over source positions."""
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.files import shown
+from keras_attn_zoo.files import PathLike, shown
 from keras_attn_zoo.training.callbacks import read_log
 
+# The steps and the values of each curve, by its name.
+Curves: TypeAlias = dict[str, tuple[list[int], list[float]]]
 
-def titles(folders):
+
+def titles(folders: Sequence[PathLike]) -> list[str]:
     """Names of folders for a picture: the last parts of the paths, or all of them where two of those are alike.
 
     Example:
@@ -21,7 +26,7 @@ def titles(folders):
     return names if len(set(names)) == len(names) else [str(folder) for folder in folders]
 
 
-def curves(folders, key="val_loss"):
+def curves(folders: Iterable[PathLike], key: str = "val_loss") -> Curves:
     """Return the curves of runs, for `plot_curves`: `{name: (steps, values)}`.
 
     Args:
@@ -45,7 +50,9 @@ def curves(folders, key="val_loss"):
     return found
 
 
-def curves_over_top_k(folders, name, value):
+def curves_over_top_k(
+    folders: Iterable[PathLike], name: str, value: Callable[[dict[str, Any]], float]
+) -> tuple[Curves, dict[int, int | str]]:
     """Return a score of runs over the number of source positions in search, for `plot_curves`.
 
     Args:
@@ -68,7 +75,9 @@ def curves_over_top_k(folders, name, value):
     return _over_counts(found)
 
 
-def curves_over_trained_top_k(folders, name, value):
+def curves_over_trained_top_k(
+    folders: Iterable[PathLike], name: str, value: Callable[[dict[str, Any]], float]
+) -> tuple[Curves, dict[int, int | str]]:
     """Return a score of runs over the number of source positions that each was trained with, for `plot_curves`.
 
     Args:

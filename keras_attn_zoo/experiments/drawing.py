@@ -1,15 +1,28 @@
 """Draw a run: the attention of a few sentences, and the curve of its validation loss."""
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from keras_attn_zoo.analysis.pictures import plot_attention, plot_curves
+from keras_attn_zoo.data.splits import Pair
+from keras_attn_zoo.experiments.corpora import Gold
 from keras_attn_zoo.experiments.curves import curves
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.word_alignment import sentence_picture
+from keras_attn_zoo.files import PathLike
+from keras_attn_zoo.models import Translator
 
 # How many sentences a run folder shows, and about how long they are.
 PICTURES, WORDS_OF_A_PICTURE = 3, 14
 
 
-def draw_run(folder, translator, pairs, gold=None, count=PICTURES):
+def draw_run(
+    folder: PathLike,
+    translator: Translator,
+    pairs: Sequence[Pair],
+    gold: Gold | None = None,
+    count: int = PICTURES,
+) -> list[Path]:
     """Draw the attention of a few test sentences, and the curve of the validation loss, into the run folder.
 
     Sentences of a length that shows reordering and still reads well are taken; the given translation is

@@ -6,11 +6,17 @@ from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.settings import SearchSettings
-from keras_attn_zoo.files import kind_of, shown
+from keras_attn_zoo.files import PathLike, kind_of, shown
 from keras_attn_zoo.models import Translator
 
 
-def load_translator(path, beams=None, length_penalty=None, search_top_k=None, max_tokens=None):
+def load_translator(
+    path: PathLike,
+    beams: int | None = None,
+    length_penalty: float | None = None,
+    search_top_k: int | None = None,
+    max_tokens: int | None = None,
+) -> Translator:
     """Load the translator of a run folder or of a preset.
 
     Args:

@@ -1,6 +1,7 @@
 """The systems that the command line knows by name."""
 
 import dataclasses
+from typing import Any
 
 from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, TrainingSettings
 from keras_attn_zoo.experiments.system import System
@@ -31,7 +32,15 @@ _TRANSFORMER = {"width": 512, "num_heads": 8, "ffn_dim": 2048, "encoder_layers":
 _RAN = {"attention": "recurrent", "dropout": 0.2}
 
 
-def transformer(name, source, dropout=0.1, data=None, training=None, search=None, **backbone):
+def transformer(
+    name: str,
+    source: str,
+    dropout: float = 0.1,
+    data: DataSettings | None = None,
+    training: TrainingSettings | None = None,
+    search: SearchSettings | None = None,
+    **backbone: Any,
+) -> System:
     """Return a Transformer system in the size of the base model; `backbone` says which attention stands where."""
     return System(
         name,
@@ -142,7 +151,7 @@ _SMALL_TRAINING = {
 }
 
 
-def small(system):
+def small(system: System) -> System:
     """Return a system in the size of the demonstration: minutes on two CPU cores; all layers train from the start.
 
     Example:

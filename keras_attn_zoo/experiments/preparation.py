@@ -2,6 +2,7 @@
 
 import dataclasses
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 
 import keras
@@ -9,14 +10,17 @@ import keras
 from keras_attn_zoo.checksums import CHECKSUMS, check_sum, read_checksums, write_checksums
 from keras_attn_zoo.data.cache import EncodedCorpus, build_cache, fingerprint
 from keras_attn_zoo.data.filters import Filter, filter_pairs
+from keras_attn_zoo.data.splits import Pair
 from keras_attn_zoo.data.subwords import Subwords, train_subword_pair
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.bodies import BODIES, longest_translation
+from keras_attn_zoo.experiments.corpora import Corpus
 from keras_attn_zoo.experiments.memory import check_memory
 from keras_attn_zoo.experiments.outline import body_arguments, outline
-from keras_attn_zoo.experiments.settings import SMALLEST_VOCABULARY
-from keras_attn_zoo.files import kind_of, remove_partials
+from keras_attn_zoo.experiments.settings import SMALLEST_VOCABULARY, DataSettings
+from keras_attn_zoo.experiments.system import System
+from keras_attn_zoo.files import PathLike, kind_of, remove_partials
 from keras_attn_zoo.locks import locked
 from keras_attn_zoo.models import TranslationPreprocessor, TranslationTokenizer, Translator
 from keras_attn_zoo.training.schedules import HalvingSchedule, InverseSquareRoot
@@ -24,7 +28,7 @@ from keras_attn_zoo.training.schedules import HalvingSchedule, InverseSquareRoot
 _LOG = logging.getLogger(__name__)
 
 
-def check_system(system, max_tokens=None):
+def check_system(system: System, max_tokens: int | None = None) -> None:
     """Raise where a system cannot be trained on this machine, or cannot translate as long as it has to.
 
     It takes a fraction of a second, makes no weights and reads no text; `train_system` begins with it.
@@ -75,12 +79,12 @@ class PreparedData:
     """Subword models and encoded splits of a corpus, and a fingerprint of the training text."""
 
     key: str
-    subword_paths: tuple
+    subword_paths: tuple[Path, Path]
     train: EncodedCorpus
     valid: EncodedCorpus
 
 
-def prepare_data(corpus, settings, folder):
+def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike) -> PreparedData:
     """Train subwords and encode training and validation text, or open what is there already.
 
     Args:
@@ -134,7 +138,7 @@ class _Filtered:
         return iter(filter_pairs(self.pairs, self.pair_filter))
 
 
-def check_test_text(pairs, subword_paths, room):
+def check_test_text(pairs: Iterable[Pair], subword_paths: Iterable[Path], room: int) -> None:
     """Raise where a test sentence has more tokens than a translator takes, which is known before it is trained."""
     needed = []
     for path, sentences in zip(subword_paths, zip(*pairs, strict=True), strict=True):
@@ -149,7 +153,7 @@ def check_test_text(pairs, subword_paths, room):
         )
 
 
-def build_translator(system, subword_paths, max_tokens):
+def build_translator(system: System, subword_paths: Iterable[Path], max_tokens: int) -> Translator:
     """Build a system's translator, with fresh weights drawn from the system's seed."""
     keras.utils.set_random_seed(system.seed)
     source, target = (Path(path).read_bytes() for path in subword_paths)
@@ -168,7 +172,7 @@ def build_translator(system, subword_paths, max_tokens):
     return Translator(backbone, preprocessor)
 
 
-def compile_translator(translator, system):
+def compile_translator(translator: Translator, system: System) -> None:
     """Compile as the system's training and search settings say."""
     training, search = system.training, system.search
     schedules = {

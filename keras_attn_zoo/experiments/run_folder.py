@@ -5,12 +5,24 @@ import math
 import os
 import platform
 import sys
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.system import System
-from keras_attn_zoo.files import is_partial, kind_of, read_json, remove_partials, shown, write_json, write_text
+from keras_attn_zoo.files import (
+    PathLike,
+    is_partial,
+    kind_of,
+    read_json,
+    remove_partials,
+    shown,
+    write_json,
+    write_text,
+)
 from keras_attn_zoo.locks import locked
 
 # Folders of files by the name of a test set or a picture.
@@ -58,7 +70,7 @@ class RunFolder:
         PosixPath('runs/bahdanau/log.jsonl')
     """
 
-    def __init__(self, path):
+    def __init__(self, path: PathLike):
         self.path = Path(path)
         self.config = self.path / "config.json"
         self.test = self.path / "test.tsv"
@@ -69,20 +81,20 @@ class RunFolder:
         self.scores = self.path / "scores.json"
 
     @property
-    def holds_run(self):
+    def holds_run(self) -> bool:
         """Whether a run was begun here: a preset has a `config.json` too, and beside it files that no run has."""
         of_preset = ("metadata.json", "task.json", "model.weights.h5")
         return kind_of(self.config) is not None and not any(kind_of(self.path / name) for name in of_preset)
 
-    def lock(self):
+    def lock(self) -> AbstractContextManager[None]:
         """Keep other processes from training here; see `locked`."""
         return locked(self.path)
 
-    def lock_scores(self):
+    def lock_scores(self) -> AbstractContextManager[None]:
         """Keep other processes from writing scores, and wait until they have; see `locked`."""
         return locked(self.path, ".scores.lock", wait=True)
 
-    def check_links(self):
+    def check_links(self) -> None:
         """Raise where a file of the folder is a link out of it: nothing is read or written there.
 
         The data may stand elsewhere.
@@ -98,33 +110,33 @@ class RunFolder:
                 if os.path.islink(path) and os.path.commonpath([inside, os.path.realpath(path)]) != inside:
                     raise UserError(f"{shown(path)} is a link out of the run folder: put the file in its place.")
 
-    def remove_partials(self):
+    def remove_partials(self) -> None:
         """Remove what killed processes have left; call it with the lock."""
         remove_partials(self.path)
         with self.lock_scores():
             for part in _PARTS:
                 remove_partials(self.path / part)
 
-    def hypotheses(self, name):
+    def hypotheses(self, name: str) -> Path:
         """File of the translations of a test set."""
         return self._file("hypotheses", name, ".txt")
 
-    def references(self, name):
+    def references(self, name: str) -> Path:
         """File of the given translations of a test set."""
         return self._file("references", name, ".txt")
 
-    def alignment(self, name):
+    def alignment(self, name: str) -> Path:
         """File of the word alignments of a test set."""
         return self._file("alignments", name, ".align")
 
-    def picture(self, name):
+    def picture(self, name: str) -> Path:
         """File of a picture."""
         return self._file("pictures", name, ".png")
 
     def _file(self, part, name, suffix):
         return self.path / part / f"{check_name(name)}{suffix}"
 
-    def check_free(self, resume=False, beside=()):
+    def check_free(self, resume: bool = False, beside: Iterable[str] = ()) -> None:
         """Raise where a run cannot begin here, before anything is written.
 
         Args:
@@ -144,7 +156,7 @@ class RunFolder:
             if not all(map(is_partial, names)):
                 raise UserError(f"{shown(self.path)} is not empty and holds no run: take another folder.")
 
-    def create(self, system, corpus, test=()):
+    def create(self, system: System, corpus: dict[str, Any], test: Iterable[tuple[str, str]] = ()) -> None:
         """Begin a run, unless the folder holds one.
 
         Args:
@@ -159,7 +171,7 @@ class RunFolder:
         # Last: with it the folder holds a run.
         write_json(self.config, {"system": system.to_dict(), "corpus": corpus})
 
-    def check_settings(self, system, corpus):
+    def check_settings(self, system: System, corpus: dict[str, Any]) -> None:
         """Check that the run in the folder has the same settings and text.
 
         Args:
@@ -177,7 +189,7 @@ class RunFolder:
                 "resume with the same ones, or take another folder."
             )
 
-    def system(self):
+    def system(self) -> System:
         """Return the `System` of the run.
 
         Raises:
@@ -191,7 +203,7 @@ class RunFolder:
         except (TypeError, ValueError, AttributeError, KeyError):
             raise self._damaged_config() from None
 
-    def corpus(self):
+    def corpus(self) -> dict[str, Any]:
         """Return the description of the text of the run.
 
         Raises:
@@ -211,7 +223,7 @@ class RunFolder:
     def _damaged_config(self):
         return UserError(f"{shown(self.config)} is damaged: it has no settings. Restore or remove it.")
 
-    def backend(self):
+    def backend(self) -> str:
         """Return the name of the backend that the run was begun with.
 
         Raises:
@@ -222,7 +234,7 @@ class RunFolder:
             raise UserError(f"{shown(self.environment)} is damaged: it names no backend. Restore it.")
         return found["backend"]
 
-    def read_scores(self):
+    def read_scores(self) -> dict[str, dict[str, Any]]:
         """Return the scores so far; none for a run that was not scored.
 
         Raises:
@@ -236,7 +248,7 @@ class RunFolder:
             raise UserError(f"{shown(self.scores)} is damaged: it holds other things than scores. Remove it.")
         return scores
 
-    def add_scores(self, name, scores):
+    def add_scores(self, name: str, scores: dict[str, Any]) -> None:
         """Add the scores of a test set, in place of earlier ones of that name.
 
         Raises:
@@ -292,7 +304,7 @@ def _finite(value):
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def check_name(name):
+def check_name(name: str) -> str:
     """Return the name of a test set; raise where no file of a run folder can have it.
 
     Raises:
@@ -311,7 +323,7 @@ def check_name(name):
     return name
 
 
-def environment():
+def environment() -> dict[str, Any]:
     """Return versions, backend and machine, plain data."""
     import keras
 

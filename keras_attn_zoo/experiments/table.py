@@ -1,13 +1,15 @@
 """Tables from run folders: one row a system, never typed by hand."""
 
 import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from keras_attn_zoo.data.text_files import read_lines
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.text_scores import compare_systems
 from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.files import check_file
+from keras_attn_zoo.files import PathLike, check_file
 from keras_attn_zoo.training.progress import clock_time
 
 METRICS = {"BLEU": "bleu", "chrF": "chrf", "TER": "ter"}
@@ -17,7 +19,7 @@ def _metric(metric):
     return lambda s: f"{s['text']['metrics'][metric]['score']:.1f}"
 
 
-def steady_translation_seconds(scores):
+def steady_translation_seconds(scores: dict[str, Any]) -> float:
     """Wall time of translating a test set, compilation apart."""
     return scores["translation_seconds"] - scores["translation_compilation_seconds"]
 
@@ -40,7 +42,13 @@ COLUMNS = {
 }
 
 
-def results_table(folders, name="test", paper=None, baseline=None, rank_by=None):
+def results_table(
+    folders: Iterable[PathLike],
+    name: str | Sequence[str] = "test",
+    paper: Mapping[str, Mapping[str, str]] | None = None,
+    baseline: PathLike | Mapping[Path, PathLike] | None = None,
+    rank_by: Callable[[dict[str, Any]], float] | None = None,
+) -> str:
     """Return a Markdown table of scored runs.
 
     Times are wall time without compilation, which has a column of its own. K
@@ -168,7 +176,7 @@ def _cell(get, scores, mark, figure):
     return cell if figure is None else f"{cell} (paper: {figure})"
 
 
-def markdown_table(headings, rows):
+def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a Markdown table whose columns stand straight in plain text too.
 
     Example:

@@ -8,6 +8,7 @@ from keras_attn_zoo.data.batches import TranslationBatches, as_fit_input, evalua
 from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.bodies import longest_translation
+from keras_attn_zoo.experiments.corpora import Corpus
 from keras_attn_zoo.experiments.memory import check_memory
 from keras_attn_zoo.experiments.outline import outline
 from keras_attn_zoo.experiments.preparation import (
@@ -18,7 +19,8 @@ from keras_attn_zoo.experiments.preparation import (
     prepare_data,
 )
 from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.files import kind_of, shown
+from keras_attn_zoo.experiments.system import System
+from keras_attn_zoo.files import PathLike, kind_of, shown
 from keras_attn_zoo.messages import progress_bar
 from keras_attn_zoo.models.word_vectors import load_word_vectors
 from keras_attn_zoo.training.callbacks import BestPreset, ResumableState, RunLog, ValidationBLEU, read_log
@@ -31,7 +33,14 @@ VALIDATION_ROWS = 64
 _LOG = logging.getLogger(__name__)
 
 
-def train_system(system, corpus, folder, data_folder=None, resume=False, max_tokens=None):
+def train_system(
+    system: System,
+    corpus: Corpus,
+    folder: PathLike,
+    data_folder: PathLike | None = None,
+    resume: bool = False,
+    max_tokens: int | None = None,
+) -> RunFolder:
     """Train a system on a corpus into a run folder.
 
     A run that was stopped, by Ctrl-C or by a kill, goes on with `resume=True`

@@ -2,18 +2,31 @@
 
 import dataclasses
 import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
 from keras_attn_zoo.data.words import normalise, split_words
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.evaluation.alignments import Alignment, alignment_scores, extract_alignment, merge_subwords
+from keras_attn_zoo.evaluation.alignments import (
+    Alignment,
+    AlignmentScores,
+    alignment_scores,
+    extract_alignment,
+    merge_subwords,
+)
+from keras_attn_zoo.models import Translator
 
+# Source words and target words; links between them; what `Translator.force` takes for layers.
+WordPair: TypeAlias = tuple[Sequence[str], Sequence[str]]
+Links: TypeAlias = set[tuple[int, int]]
+Layers: TypeAlias = "str | Sequence[int] | None"
 LEAVE_OUT = ("end", "full_stop")
 _SPACE_BEFORE_PUNCTUATION = re.compile(r" ([,.;:?!])")
 
 
-def as_sentence(words):
+def as_sentence(words: Iterable[str]) -> str:
     """Join tokenised words to a sentence as text writes it: punctuation stands without a space before it.
 
     Example:
@@ -23,7 +36,7 @@ def as_sentence(words):
     return _SPACE_BEFORE_PUNCTUATION.sub(r"\1", normalise(" ".join(words)))
 
 
-def group_pieces(pieces, words):
+def group_pieces(pieces: Iterable[str], words: Iterable[str]) -> list[int]:
     """Give for each piece of a sentence the word in which it begins.
 
     Args:
@@ -50,7 +63,14 @@ def group_pieces(pieces, words):
     return groups
 
 
-def word_attention(attention, source_pieces, target_pieces, source_words, target_words, source_reduction="mean"):
+def word_attention(
+    attention: np.ndarray,
+    source_pieces: Sequence[str],
+    target_pieces: Sequence[str],
+    source_words: Sequence[str],
+    target_words: Sequence[str],
+    source_reduction: str = "mean",
+) -> np.ndarray:
     """Merge subword attention `(target pieces, source pieces)` to `(target words, source words)`."""
     source_groups = group_pieces(source_pieces, source_words)
     target_groups = group_pieces(target_pieces, target_words)
@@ -61,7 +81,9 @@ def word_attention(attention, source_pieces, target_pieces, source_words, target
     return full
 
 
-def mean_of_heads(translator, attention, layers=None, heads=None):
+def mean_of_heads(
+    translator: Translator, attention: np.ndarray, layers: Layers = None, heads: Sequence[int] | None = None
+) -> np.ndarray:
     """Average the heads of an attention that `Translator.force` gave for these layers.
 
     Args:
@@ -98,7 +120,15 @@ def _rows_of_heads(translator, layers, heads):
     return [first + head for first in firsts for head in heads]
 
 
-def align_words(translator, pairs, layers=None, heads=None, leave_out=("end",), batch_size=32, progress=None):
+def align_words(
+    translator: Translator,
+    pairs: Sequence[WordPair],
+    layers: Layers = None,
+    heads: Sequence[int] | None = None,
+    leave_out: Sequence[str] = ("end",),
+    batch_size: int = 32,
+    progress: Callable[[int], None] | None = None,
+) -> tuple[list[Links], list[np.ndarray]]:
     """Align given translations word by word: forced decoding, mean over heads, argmax over source words.
 
     Args:
@@ -124,7 +154,9 @@ def align_words(translator, pairs, layers=None, heads=None, leave_out=("end",), 
     return _links(translator, decoded, pairs, layers, heads, leave_out)
 
 
-def score_links(links, pairs, gold, leave_out=("end",)):
+def score_links(
+    links: Iterable[Links], pairs: Sequence[WordPair], gold: Sequence[Alignment], leave_out: Sequence[str] = ("end",)
+) -> AlignmentScores:
     """Score links against gold ones, of which those of a full stop are left out too, if `leave_out` says so.
 
     Args:
@@ -143,7 +175,15 @@ def score_links(links, pairs, gold, leave_out=("end",)):
     return alignment_scores([Alignment(sure=frozenset(one)) for one in links], kept)
 
 
-def align_by_layer(translator, pairs, gold, heads=None, leave_out=("end",), batch_size=32, progress=None):
+def align_by_layer(
+    translator: Translator,
+    pairs: Sequence[WordPair],
+    gold: Sequence[Alignment],
+    heads: Sequence[int] | None = None,
+    leave_out: Sequence[str] = ("end",),
+    batch_size: int = 32,
+    progress: Callable[[int], None] | None = None,
+) -> dict[int | str, tuple[list[Links], AlignmentScores]]:
     """Align given translations by every layer, and by all of them: which one aligns best?
 
     Args:
@@ -217,7 +257,14 @@ def _links(translator, decoded, pairs, layers, heads, leave_out):
     return links, matrices
 
 
-def sentence_picture(translator, sentence, target=None, subwords=False, layers=None, heads=None):
+def sentence_picture(
+    translator: Translator,
+    sentence: str,
+    target: str | None = None,
+    subwords: bool = False,
+    layers: Layers = None,
+    heads: Sequence[int] | None = None,
+) -> tuple[np.ndarray, list[str], list[str]]:
     """Attention of one sentence, ready to draw.
 
     Args:

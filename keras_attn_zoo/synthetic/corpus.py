@@ -1,10 +1,12 @@
 """The corpus: sentence pairs without end, splits, and files."""
 
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import atomic_path
+from keras_attn_zoo.files import PathLike, atomic_path
+from keras_attn_zoo.synthetic.grammar import SyntheticPair
 from keras_attn_zoo.synthetic.sentences import SentenceSampler
 
 # Sentences of a wrong length in a row before a request is called impossible.
@@ -35,7 +37,7 @@ def _stream(seed, min_words, max_words):
             )
 
 
-def generate_corpus(size, seed=0, min_words=4, max_words=25):
+def generate_corpus(size: int, seed: int = 0, min_words: int = 4, max_words: int = 25) -> list[SyntheticPair]:
     """Make German-English sentence pairs with gold alignments.
 
     Use it where no corpus is at hand: for examples, tests, and comparisons of
@@ -66,7 +68,9 @@ def generate_corpus(size, seed=0, min_words=4, max_words=25):
     return list(islice(_stream(seed, min_words, max_words), size))
 
 
-def generate_splits(train, valid, test, seed=0, min_words=4, max_words=25):
+def generate_splits(
+    train: int, valid: int, test: int, seed: int = 0, min_words: int = 4, max_words: int = 25
+) -> dict[str, list[SyntheticPair]]:
     """Make a corpus in three splits that share words but no German sentence.
 
     The test set is drawn first and the training set last, so that systems
@@ -97,7 +101,7 @@ def _pharaoh(pair):
     return " ".join(f"{j}{mark}{i}" for (j, i), mark in sorted(links))
 
 
-def write_corpus(folder, splits):
+def write_corpus(folder: PathLike, splits: Mapping[str, Iterable[SyntheticPair]]) -> None:
     """Write a corpus as text files with its alignments.
 
     Every split becomes three files of equal length: `train.de` and `train.en`

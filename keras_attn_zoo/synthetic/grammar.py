@@ -33,10 +33,10 @@ class SyntheticPair:
 
     source: str
     target: str
-    source_words: tuple
-    target_words: tuple
-    alignment: frozenset
-    possible: frozenset = frozenset()
+    source_words: tuple[str, ...]
+    target_words: tuple[str, ...]
+    alignment: frozenset[tuple[int, int]]
+    possible: frozenset[tuple[int, int]] = frozenset()
     construction: str = ""
 
 
