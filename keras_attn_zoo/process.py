@@ -11,6 +11,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Sequence
+from typing import Any
 
 from keras_attn_zoo.backends import READ_CONFIGURATION, configuration_file, is_out_of_memory
 from keras_attn_zoo.errors import UserError
@@ -39,9 +40,9 @@ class Stoppable:
 
     def __init__(self, farewell: str, last: bool = False):
         self.farewell, self.last = farewell, last
-        self.signal = None
+        self.signal: int | None = None
         self._said = False
-        self._former = {}
+        self._former: dict[int, Any] = {}
         self._standard_error = None
 
     def __enter__(self):
@@ -80,10 +81,11 @@ class Stoppable:
 
         Libraries that were interrupted cannot be relied on to survive what Python does when it exits.
         """
+        number = self.signal or signal.SIGINT
         if self.last:
-            self._leave(self.signal)
+            self._leave(number)
         self._say_farewell()
-        return 128 + self.signal
+        return 128 + number
 
     def _say_farewell(self):
         if not self._said:

@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> None:
     out = options.out
     _LOG.info("making the corpus")
     corpus = embedded_corpus(train=7000, valid=250, test=250, max_words=16)
-    translators, test = {}, corpus.splits.test
+    translators, test = {}, list(corpus.splits.test)
     for name in NAMES:
         folder = train_system(small(SYSTEMS[name]), corpus, out / name, out / "data", resume=True)
         translators[folder.path] = load_translator(folder.path)

@@ -4,13 +4,18 @@ import argparse
 import dataclasses
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from keras_attn_zoo.backends import BACKENDS
 from keras_attn_zoo.commands.parser import Parser, checked, typed
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.bodies import MOST_HEADS, MOST_LAYERS
 from keras_attn_zoo.experiments.run_folder import check_name
 from keras_attn_zoo.experiments.setting_types import Whole
 from keras_attn_zoo.experiments.system import SETTINGS
+
+if TYPE_CHECKING:
+    from keras_attn_zoo.experiments.corpora import Corpus, TextFiles
 
 MODEL = "a run folder, a preset folder, or hf://user/preset"
 
@@ -87,7 +92,8 @@ def add_search_arguments(parser: Parser, several: bool = False) -> None:
         "--top-k",
         type=typed(dataclasses.replace(search["search_top_k"], optional=False)),
         metavar="K",
-        **({"nargs": "+", "default": [None]} if several else {}),
+        nargs="+" if several else None,
+        default=[None] if several else None,
         help="source positions that a latent alignment sums over; 0 for all (default: the run's)"
         + ("; of several, each is scored, as NAME-kK" if several else ""),
     )
@@ -120,40 +126,37 @@ def add_picture_argument(parser: Parser) -> None:
 
 def add_attention_arguments(parser: Parser, more: tuple[str, ...] = (), text: str = "") -> None:
     """Add `--layer` and `--heads`; `more` are words that name a layer, and `text` explains them."""
-    sizes = SETTINGS["Transformer"]
     parser.add_argument(
         "--layer",
-        type=typed(Whole(least=1, most=sizes["decoder_layers"].most, words=("all", "posterior", *more))),
+        type=typed(Whole(least=1, most=MOST_LAYERS, words=("all", "posterior", *more))),
         metavar="N",
         help="decoder layer to read attention from, counted from 1, or all; posterior: of a latent alignment, once "
         f"the token is known{text} (default: what the model aligns by, the last)",
     )
     parser.add_argument(
         "--heads",
-        type=typed(Whole(least=0, most=sizes["num_heads"].most - 1)),
+        type=typed(Whole(least=0, most=MOST_HEADS - 1)),
         nargs="+",
         metavar="N",
         help="heads to average, counted from 0 (default: all)",
     )
 
 
-def layers_of(translator, layer: int | str | None):
+def layers_of(translator: Any, layer: int | str | None) -> Any:
     """Return the layers of `--layer`, counted from 0, or "posterior"; None for the one that the model names.
 
     Raises:
         UserError: the model has no such layer.
     """
     count = len(translator.backbone.cross_attention_heads)
-    if layer in (None, "posterior"):
-        return layer
-    if layer == "all":
-        return range(count)
+    if not isinstance(layer, int):
+        return range(count) if layer == "all" else layer
     if layer > count:
         raise UserError(f"--layer {layer}: the decoder has {count} layers of cross-attention, counted from 1.")
     return [layer - 1]
 
 
-def corpus_from_options(options: argparse.Namespace):
+def corpus_from_options(options: argparse.Namespace) -> "Corpus":
     """Read the corpus that the options of `add_corpus_arguments` name.
 
     Raises:
@@ -170,11 +173,11 @@ def corpus_from_options(options: argparse.Namespace):
         raise UserError("no training text: give --train SOURCE TARGET, --train FILE.tsv, or --embedded.")
     if options.valid and options.test:
         refuse(options, "--valid and --test are given, so nothing is split", split_seed=0)
-    return corpus_from_files(
-        *(one_or_two_files(name, getattr(options, name)) for name in ("train", "valid", "test")),
-        seed=options.split_seed,
-        reverse=options.reverse,
+    valid, test = (
+        files and one_or_two_files(name, files) for name, files in (("valid", options.valid), ("test", options.test))
     )
+    train = one_or_two_files("train", options.train)
+    return corpus_from_files(train, valid, test, options.split_seed, options.reverse)
 
 
 def refuse(options: argparse.Namespace, why: str, **without: object) -> None:
@@ -188,17 +191,15 @@ def refuse(options: argparse.Namespace, why: str, **without: object) -> None:
         raise UserError(f"{why}: leave out {' and '.join(given)}.")
 
 
-def one_or_two_files(name: str, files: list[str] | None) -> tuple[str, ...] | str | None:
+def one_or_two_files(name: str, files: list[str]) -> "TextFiles":
     """Return the text of an option: source and target, or one TSV file.
 
     Raises:
         UserError: there are more.
     """
-    if files is None:
-        return None
     if len(files) > 2:
         raise UserError(f"--{name} takes SOURCE TARGET or one TSV file; received {len(files)} files.")
-    return tuple(files) if len(files) == 2 else files[0]
+    return (files[0], files[1]) if len(files) == 2 else files[0]
 
 
 def ask(question: str) -> bool:

@@ -39,24 +39,27 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.experiments.word_alignment import sentence_picture
 
-    panels, axes, target = [], None, options.target
-    if target is not None and any(x is not None for x in (options.beams, options.length_penalty, options.top_k)):
+    panels, target = [], options.target
+    words: list[list[str]] = []
+    search = (options.beams, options.length_penalty, options.top_k)
+    if target is not None and any(x is not None for x in search):
         raise UserError("--target is given, so nothing is searched: leave out --beams, --length-penalty and --top-k.")
     models = [options.model, *options.beside]
     for model, title in zip(models, titles(models), strict=True):
         # Only the first one searches, and that without a given translation.
-        search = (options.beams, options.length_penalty, options.top_k) if target is None else ()
-        translator = load_translator(model, *search, max_tokens=options.max_tokens)
+        beams, penalty, top_k = search if target is None else (None, None, None)
+        translator = load_translator(model, beams, penalty, top_k, options.max_tokens)
         if options.beside and target is None:
             # All models decode along the translation of the first.
             target = translator.generate(options.sentence)
         layers = layers_of(translator, options.layer)
-        matrix, *words = sentence_picture(translator, options.sentence, target, options.subwords, layers, options.heads)
-        if axes not in (None, words):
+        matrix, *found = sentence_picture(translator, options.sentence, target, options.subwords, layers, options.heads)
+        if words and words != found:
             raise UserError(f"{model} cuts the sentences into other subwords than {options.model}: draw words.")
-        axes = words
+        words = found
         panels.append((title if options.beside else None, matrix))
-    plot_attentions(panels, *axes, options.output)
+    source_words, target_words = words
+    plot_attentions(panels, source_words, target_words, options.output)
     _LOG.info("wrote %s", options.output)
 
 

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from keras_attn_zoo.commands.options import MODEL, add_batch_argument, add_length_argument, add_search_arguments
@@ -38,6 +39,7 @@ def run(options: argparse.Namespace) -> None:
         raise UserError("sentences and --input: give one of them.")
     if options.n_best > 1 and options.scores:
         raise UserError("--n-best writes the scores by itself: leave --scores out.")
+    windows: Iterable[list[str]]
     if options.sentences:
         windows = [options.sentences]
     else:

@@ -223,9 +223,10 @@ class ParallelFiles(_Files):
         self._begin()
         sides = [read_lines(path) for path in self.paths]
         for before, pair in enumerate(itertools.zip_longest(*sides)):
-            if None in pair:
+            source, target = pair
+            if source is None or target is None:
                 self._raise_unequal(before, pair, sides)
-            yield pair
+            yield source, target
 
     def _raise_unequal(self, before, pair, sides):
         lines = [

@@ -19,7 +19,8 @@ from keras_attn_zoo.experiments.setting_types import (
     rate,
 )
 
-_WIDEST, _MOST_LAYERS, _MOST_HEADS = 65_536, 100, 1024
+# The most of what a mistyped number must not make.
+_WIDEST, MOST_LAYERS, MOST_HEADS = 65_536, 100, 1024
 # A translation may be this much longer than the longest training sentence.
 ROOM_FOR_TRANSLATIONS = 1.25
 # The settings that all bodies have of their output.
@@ -96,7 +97,7 @@ def longest_translation(max_tokens: int) -> int:
 
 
 def _layers_of(side):
-    return Whole(help=f"layers of the {side}", least=1, most=_MOST_LAYERS)
+    return Whole(help=f"layers of the {side}", least=1, most=MOST_LAYERS)
 
 
 def _width(help, most=_WIDEST, optional=False):
@@ -104,7 +105,7 @@ def _width(help, most=_WIDEST, optional=False):
 
 
 def _mechanism(help):
-    return Mechanism(help=f"mechanism of the {help}", layers=_MOST_LAYERS)
+    return Mechanism(help=f"mechanism of the {help}", layers=MOST_LAYERS)
 
 
 def _positions(side):
@@ -147,7 +148,7 @@ _RNN = {
 _TRANSFORMER = {
     **_SHARED,
     "width": _width("width of the model"),
-    "num_heads": _width("heads of an attention", _MOST_HEADS),
+    "num_heads": _width("heads of an attention", MOST_HEADS),
     "ffn_dim": _width("hidden width of the feed-forward networks", 4 * _WIDEST),
     "encoder_attention": _mechanism("encoder's self-attention"),
     "decoder_attention": _mechanism("decoder's self-attention"),
@@ -168,8 +169,8 @@ _TRANSFORMER = {
     "activation_dropout": rate("dropout on the networks' hidden layers"),
     "attention_layer": Whole(
         help="decoder layer whose attention stands for the alignment, from 0, or from -1 back; all for the mean",
-        least=-_MOST_LAYERS,
-        most=_MOST_LAYERS - 1,
+        least=-MOST_LAYERS,
+        most=MOST_LAYERS - 1,
         words=("all",),
     ),
 }

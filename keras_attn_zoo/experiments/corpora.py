@@ -1,8 +1,9 @@
 """The text of an experiment: three splits, gold alignments where there are any, and where it all came from."""
 
 import dataclasses
+import os
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 # Source and target, or one TSV file.
 TextFiles: TypeAlias = "PathLike | tuple[PathLike, PathLike]"
 # For each test pair its words and their links.
-Gold: TypeAlias = list[tuple[list[str], list[str], Alignment]]
+Gold: TypeAlias = list[tuple[Sequence[str], Sequence[str], Alignment]]
 
 # Of a corpus that a run folder asks for; our own has 12,900, and a thousand take about a second.
 _MOST_GENERATED = 100_000
@@ -65,8 +66,8 @@ def corpus_from_files(
     # A run reads its text more than once, and again when it resumes: no pipes.
     for file in (file for part in (train, valid, test) if part is not None for file in _as_list(part)):
         check_file(file)
-    description = {"train": _names(train), "reverse": reverse}
-    if valid is None:
+    description: dict[str, Any] = {"train": _names(train), "reverse": reverse}
+    if valid is None or test is None:
         description["split_seed"] = seed
         return Corpus(random_split(read_pairs(train, reverse), seed=seed), description)
     description.update(valid=_names(valid), test=_names(test))
@@ -145,7 +146,7 @@ def embedded_corpus(
 
     parts = generate_splits(train, valid, test, seed=seed, max_words=max_words)
     pairs = {name: [(pair.source, pair.target) for pair in part] for name, part in parts.items()}
-    gold = [
+    gold: Gold = [
         (pair.source_words, pair.target_words, Alignment(sure=pair.alignment, possible=pair.possible))
         for pair in parts["test"]
     ]
@@ -160,9 +161,10 @@ def open_pairs(files: TextFiles, reverse: bool = False) -> Iterable[Pair]:
         files: `(source, target)`, or the path of a TSV file.
         reverse: whether the second file or column is the source.
     """
-    if isinstance(files, (str, Path)):
+    if isinstance(files, (str, os.PathLike)):
         return TSVFile(files, 1, 0) if reverse else TSVFile(files)
-    return ParallelFiles(*reversed(files)) if reverse else ParallelFiles(*files)
+    source, target = reversed(files) if reverse else files
+    return ParallelFiles(source, target)
 
 
 def read_pairs(files: TextFiles, reverse: bool = False) -> list[Pair]:
@@ -177,7 +179,7 @@ def read_pairs(files: TextFiles, reverse: bool = False) -> list[Pair]:
     """
     pairs = list(open_pairs(files, reverse))
     if not any(source and target for source, target in pairs):
-        names = " and ".join(map(shown, [files] if isinstance(files, (str, Path)) else files))
+        names = " and ".join(map(shown, _as_list(files)))
         raise UserError(f"there is no sentence pair in {names}: give text and its translation.")
     return pairs
 
@@ -201,18 +203,19 @@ def read_bitext(
     Raises:
         UserError: no file or too many; a line without a bar, or with an empty side.
     """
-    if (bitext is None) == (source is None and target is None) or (source is None) != (target is None):
-        raise UserError("give --bitext, or --source and --target.")
-    if bitext is not None:
-        pairs, place = [line.split("|||") for line in read_lines(bitext)], bitext
+    lines: Iterable[Sequence[str]]
+    if bitext is not None and source is None and target is None:
+        lines, place = [line.split("|||") for line in read_lines(bitext)], bitext
+    elif bitext is None and source is not None and target is not None:
+        lines, place = list(ParallelFiles(source, target)), source
     else:
-        pairs, place = list(ParallelFiles(source, target)), source
+        raise UserError("give --bitext, or --source and --target.")
     found = []
-    for number, pair in enumerate(pairs, start=1):
-        words = [side.split() for side in pair]
+    for number, sides in enumerate(lines, start=1):
+        words = [side.split() for side in sides]
         if len(words) != 2 or not all(words):
             raise UserError(f"{place} line {number} is not a pair of sentences: give SOURCE ||| TARGET, neither empty.")
-        found.append(tuple(reversed(words)) if reverse else tuple(words))
+        found.append((words[1], words[0]) if reverse else (words[0], words[1]))
     return found
 
 
@@ -221,7 +224,7 @@ def _one_or_two(files):
 
 
 def _as_list(files):
-    return [files] if isinstance(files, (str, Path)) else list(files)
+    return [files] if isinstance(files, (str, os.PathLike)) else list(files)
 
 
 def _names(files):

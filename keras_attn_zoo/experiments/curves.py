@@ -1,7 +1,7 @@
 """Curves of runs over steps, and of their scores over source positions."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,7 +15,7 @@ from keras_attn_zoo.training.callbacks import read_log
 Curves: TypeAlias = dict[str, tuple[list[int], list[float]]]
 
 
-def titles(folders: Sequence[PathLike]) -> list[str]:
+def titles(folders: Collection[PathLike]) -> list[str]:
     """Names of folders for a picture: the last parts of the paths, or all of them where two of those are alike.
 
     Example:
@@ -26,7 +26,7 @@ def titles(folders: Sequence[PathLike]) -> list[str]:
     return names if len(set(names)) == len(names) else [str(folder) for folder in folders]
 
 
-def curves(folders: Iterable[PathLike], key: str = "val_loss") -> Curves:
+def curves(folders: Collection[PathLike], key: str = "val_loss") -> Curves:
     """Return the curves of runs, for `plot_curves`: `{name: (steps, values)}`.
 
     Args:
@@ -51,7 +51,7 @@ def curves(folders: Iterable[PathLike], key: str = "val_loss") -> Curves:
 
 
 def curves_over_top_k(
-    folders: Iterable[PathLike], name: str, value: Callable[[dict[str, Any]], float]
+    folders: Collection[PathLike], name: str, value: Callable[[dict[str, Any]], float]
 ) -> tuple[Curves, dict[int, int | str]]:
     """Return a score of runs over the number of source positions in search, for `plot_curves`.
 
@@ -76,7 +76,7 @@ def curves_over_top_k(
 
 
 def curves_over_trained_top_k(
-    folders: Iterable[PathLike], name: str, value: Callable[[dict[str, Any]], float]
+    folders: Collection[PathLike], name: str, value: Callable[[dict[str, Any]], float]
 ) -> tuple[Curves, dict[int, int | str]]:
     """Return a score of runs over the number of source positions that each was trained with, for `plot_curves`.
 

@@ -1,6 +1,6 @@
 """Draw a run: the attention of a few sentences, and the curve of its validation loss."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from keras_attn_zoo.analysis.pictures import plot_attention, plot_curves
@@ -19,7 +19,7 @@ PICTURES, WORDS_OF_A_PICTURE = 3, 14
 def draw_run(
     folder: PathLike,
     translator: Translator,
-    pairs: Sequence[Pair],
+    pairs: Iterable[Pair],
     gold: Gold | None = None,
     count: int = PICTURES,
 ) -> list[Path]:
@@ -36,7 +36,7 @@ def draw_run(
     Returns:
         the paths of the pictures.
     """
-    run = RunFolder(folder)
+    run, pairs = RunFolder(folder), list(pairs)
     full = [i for i, pair in enumerate(pairs) if all(side.strip() for side in pair)]
     chosen = sorted(full, key=lambda i: abs(len(pairs[i][0].split()) - WORDS_OF_A_PICTURE))[:count]
     paths = []

@@ -1,6 +1,7 @@
 """Load the translator of a run folder or of a preset, ready to search."""
 
 import dataclasses
+from typing import Any
 
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError
@@ -38,7 +39,7 @@ def load_translator(
     elif "://" not in preset and kind_of(preset) != "folder":
         raise UserError(f"there is not a run folder or preset {shown(path)}: check the path.")
     translator = _from_preset(preset)
-    given = {"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k}
+    given: dict[str, Any] = {"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k}
     # Made anew, the settings are checked.
     search = dataclasses.replace(search, **{name: value for name, value in given.items() if value is not None})
     translator.compile(sampler=BeamSearch(search.beams, search.length_penalty), search_top_k=search.search_top_k)

@@ -38,8 +38,9 @@ def activation_bytes(system: System, vocabulary_size: int) -> int:
     """
     body = BODIES[system.body]
     sizes, data, length = body.sizes(system.backbone), system.data, system.data.max_tokens
-    positions = data.tokens_per_batch or data.sentences_per_batch * length
-    positions = max(length, positions / system.training.accumulation_steps)
+    # One of the two is set.
+    of_batch = data.tokens_per_batch or (data.sentences_per_batch or 0) * length
+    positions = max(length, of_batch / system.training.accumulation_steps)
     numbers = body.kept_numbers(sizes, length)
     # A latent alignment has the logits of both sides, and of the pairs of positions what was looked up.
     numbers += 9 * vocabulary_size + 3 * length if sizes["output"] == "latent" else 3 * vocabulary_size

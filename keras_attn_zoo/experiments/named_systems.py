@@ -67,7 +67,7 @@ LATENT = {"output": "latent"}
 TOP_6 = {"marginalization": "top_k", "top_k": 6}
 
 # Which attention stands where in each of the papers' Transformers, in the words of `TransformerBackbone`.
-TRANSFORMER_ATTENTIONS = {
+TRANSFORMER_ATTENTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "transformer": ({}, "Zeng §2.1, Dang §2.7, Rosendahl §3.1"),
     "transformer-average": ({"decoder_attention": "average_without_ffn"}, "Dang §2.9"),
     "gaussian": ({"encoder_attention": "gaussian", "decoder_attention": "gaussian"}, "Zeng §3.1 (HC-SA)"),

@@ -104,25 +104,27 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike) -> Pr
     }
     kept = _Filtered(corpus.splits.train, pair_filter)
     key = fingerprint(corpus.splits.train, (), [options, dataclasses.asdict(pair_filter)])[:12]
-    folder = Path(folder) / key
+    place = Path(folder) / key
     names = ("joint.spm",) if settings.joint else ("source.spm", "target.spm")
     # Two runs that share their data wait for each other.
-    with locked(folder, wait=True):
-        remove_partials(folder)
-        if not all(kind_of(folder / name) for name in names):
+    with locked(place, wait=True):
+        remove_partials(place)
+        if not all(kind_of(place / name) for name in names):
             _LOG.info("training the subword models")
-            train_subword_pair(kept, folder, **options)
-            write_checksums(folder, names)
-        elif kind_of(folder / CHECKSUMS):
-            for name, expected in read_checksums(folder / CHECKSUMS).items():
-                check_sum(folder / name, expected)
-        paths = (folder / names[0], folder / names[-1])
+            train_subword_pair(kept, place, **options)
+            write_checksums(place, names)
+        elif kind_of(place / CHECKSUMS):
+            for name, expected in read_checksums(place / CHECKSUMS).items():
+                check_sum(place / name, expected)
+        paths = (place / names[0], place / names[-1])
         source, target = (Subwords(path) for path in paths)
 
         def cache(name, pairs, pair_filter):
             _LOG.info("encoding the %s text", name)
-            limit, place = settings.max_tokens - 2, folder / f"{name}-{settings.max_tokens}"
-            return build_cache(place, pairs, source, target, pair_filter, limit, limit)
+            limit = settings.max_tokens - 2
+            return build_cache(
+                place / f"{name}-{settings.max_tokens}", pairs, source, target, pair_filter, limit, limit
+            )
 
         train = cache("train", corpus.splits.train, pair_filter)
         return PreparedData(key, paths, train, cache("valid", corpus.splits.valid, Filter()))
@@ -140,10 +142,10 @@ class _Filtered:
 
 def check_test_text(pairs: Iterable[Pair], subword_paths: Iterable[Path], room: int) -> None:
     """Raise where a test sentence has more tokens than a translator takes, which is known before it is trained."""
-    needed = []
+    of_sides = []
     for path, sentences in zip(subword_paths, zip(*pairs, strict=True), strict=True):
-        needed.append([len(ids) + 1 for ids in Subwords(path).encode(list(sentences))])
-    needed = [max(both) for both in zip(*needed, strict=True)]
+        of_sides.append([len(ids) + 1 for ids in Subwords(path).encode(list(sentences))])
+    needed = [max(both) for both in zip(*of_sides, strict=True)]
     long = [count for count in needed if count > room]
     if long:
         number = needed.index(max(long)) + 1

@@ -58,7 +58,10 @@ class Setting:
     @property
     def values(self) -> str:
         """What values there are, in words."""
-        return f"{self._values} or None" if self.optional else self._values
+        return f"{self._values()} or None" if self.optional else self._values()
+
+    def _values(self) -> str:
+        raise NotImplementedError
 
     def check(self, value: Any, what: str = "the value") -> Any:
         """Return a value in its own type.
@@ -118,7 +121,6 @@ class Whole(Setting):
     most: int
     words: tuple = ()
 
-    @property
     def _values(self):
         words = "".join(f" or {word}" for word in self.words)
         return f"a whole number from {self.least:,} to {self.most:,}{words}"
@@ -146,7 +148,6 @@ class Number(Setting):
     above: bool = False
     below: bool = False
 
-    @property
     def _values(self):
         if not self.above and not self.below:
             return f"a number from {self.least:,} to {self.most:,}"
@@ -181,7 +182,8 @@ def rate(help: str, default: float = 0.0) -> Number:
 class Switch(Setting):
     """True or False; typed as true, false, yes, no, on, off, 1 or 0."""
 
-    _values = "True or False"
+    def _values(self):
+        return "True or False"
 
     def _read(self, text):
         return _SWITCHES.get(text.lower(), text)
@@ -196,7 +198,6 @@ class Choice(Setting):
 
     choices: tuple
 
-    @property
     def _values(self):
         return f"one of {', '.join(self.choices)}"
 
@@ -213,7 +214,6 @@ class Text(Setting):
 
     longest: int
 
-    @property
     def _values(self):
         return f"a text of 1 to {self.longest:,} printable characters"
 
@@ -235,7 +235,6 @@ class Mechanism(Setting):
 
     layers: int = 0
 
-    @property
     def _values(self):
         several = f", or a list of at most {self.layers} of these, one a layer" if self.layers else ""
         return "the name of a mechanism, or {'attention': NAME, 'ARGUMENT': VALUE}" + several

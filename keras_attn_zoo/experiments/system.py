@@ -164,7 +164,7 @@ class System:
             3.0
         """
         # All settings of a part at once: one may fit only beside another.
-        changed = {}
+        changed: dict[str, Any] = {}
         for key, value in settings.items():
             part = next((name for name, kind in _PARTS.items() if key in settings_of(kind)), None)
             if part is not None:

@@ -73,36 +73,38 @@ def results_table(
         >>> print(results_table(["runs/bahdanau", "runs/uniform"]))  # doctest: +SKIP
     """
     paper = paper or {}
-    rows, signatures = [], set()
-    folders, names = [Path(folder) for folder in folders], [name] if isinstance(name, str) else name
-    every = {folder: RunFolder(folder).read_scores() for folder in folders}
-    scored = [(folder, name) for folder in folders for name in names if name in every[folder]]
+    rows: list[list[str]] = []
+    signatures: set[str] = set()
+    paths, names = [Path(folder) for folder in folders], [name] if isinstance(name, str) else name
+    every = {path: RunFolder(path).read_scores() for path in paths}
+    scored = [(path, name) for path in paths for name in names if name in every[path]]
     if rank_by is not None:
         scored.sort(key=lambda one: _rank(rank_by, every[one[0]][one[1]]))
     if not scored:
         raise UserError(f"no run is scored on {' or '.join(map(repr, names))} yet: evaluate one first.")
-    if baseline is not None and not isinstance(baseline, dict):
+    if baseline is None or isinstance(baseline, Mapping):
+        baselines = {Path(path): Path(own) for path, own in (baseline or {}).items()}
+    else:
         for name in names:
             if (Path(baseline), name) not in scored:
                 raise UserError(
                     f"the baseline {baseline} is not among the runs that are scored on {name!r}: name one of them."
                 )
-        baseline = dict.fromkeys(folders, baseline)
-    baselines = {Path(folder): Path(own) for folder, own in (baseline or {}).items()}
+        baselines = dict.fromkeys(paths, Path(baseline))
     stars = {name: _stars(scored, name, baselines) for name in names}
-    for folder, name in scored:
-        scores = every[folder][name]
-        figures = paper.get(folder.name, {})
-        marks = stars.get(name, {}).get(folder, {})
+    for path, name in scored:
+        scores = every[path][name]
+        figures = paper.get(path.name, {})
+        marks = stars.get(name, {}).get(path, {})
         cells = [_cell(get, scores, marks.get(column, ""), figures.get(column)) for column, get in COLUMNS.items()]
-        rows.append([folder.name, *cells])
+        rows.append([path.name, *cells])
         signatures.update(f"{key}: {one['signature']}" for key, one in scores["text"]["metrics"].items())
         signatures.add(
             f"search: beams {scores['beams']}, length penalty {scores['length_penalty']}; "
             f"{scores['sentences']} sentences; trained under {scores['training']['environment']}"
         )
-    signatures.update(_about_baselines([folder for folder, _ in scored], baselines))
-    if any(every[folder][name]["search_top_k"] is not None for folder, name in scored):
+    signatures.update(_about_baselines([path for path, _ in scored], baselines))
+    if any(every[path][name]["search_top_k"] is not None for path, name in scored):
         signatures.add("K: of the search; perplexity, accuracy and AER are of the mixture that was trained")
     columns = ["system", *COLUMNS]
     used = [i for i in range(len(columns)) if any(row[i] != "–" for row in rows)]
