@@ -23,13 +23,13 @@ def add_arguments(parser: Parser) -> None:
         "model",
         help=f"{MODEL}; of a run on the embedded corpus, whose test text has gold links, no text need be given",
     )
-    parser.add_argument("--source", metavar="FILE", help="source sentences, words apart by spaces")
+    parser.add_argument("--source", metavar="FILE", help="source sentences, words separated by spaces")
     parser.add_argument("--target", metavar="FILE", help="their translations")
     parser.add_argument("--bitext", metavar="FILE", help="both in one file: SOURCE ||| TARGET")
     parser.add_argument("--reverse", action="store_true", help="the second side is the source of the model")
     parser.add_argument("--gold", metavar="FILE", help="gold links, i-j sure and ipj possible")
     parser.add_argument(
-        "--index-base", type=int, choices=(0, 1), default=0, help="what the gold counts from (default: 0)"
+        "--index-base", type=int, choices=(0, 1), default=0, help="what the gold links count from (default: 0)"
     )
     parser.add_argument("--gold-reverse", action="store_true", help="the gold links are target-source")
     parser.add_argument("--output", type=Path, metavar="FILE", help="links, source-target, counted from 0")

@@ -14,7 +14,10 @@ _LOG = logging.getLogger(__name__)
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
     parser.add_argument(
-        "--out", type=Path, default=Path("demo-run"), help="folder (default: %(default)s); resumes there"
+        "--out",
+        type=Path,
+        default=Path("demo-run"),
+        help="output folder (default: %(default)s); a demonstration in it is resumed",
     )
 
 

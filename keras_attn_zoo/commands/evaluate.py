@@ -28,7 +28,7 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_argument("--reverse", action="store_true", help="the second file or column is the source")
     add_name_argument(parser)
-    parser.add_argument("--stored", action="store_true", help="translate nothing: the table of the scores in the runs")
+    parser.add_argument("--stored", action="store_true", help="translate nothing; print the table of the stored scores")
     parser.add_argument(
         "--baseline", type=Path, metavar="RUN", help="one of the runs: mark what differs from it significantly"
     )

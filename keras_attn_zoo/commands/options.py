@@ -46,7 +46,7 @@ def add_corpus_arguments(parser: Parser) -> None:
         "--max-tokens",
         type=typed(SETTINGS["Data"]["max_tokens"]),
         metavar="N",
-        help="most subwords of a test sentence, where the model's weights know no limit (default: 1.25 times the "
+        help="most subwords of a test sentence, if the model's weights set no limit (default: 1.25 times the "
         "setting max_tokens)",
     )
 
@@ -76,7 +76,7 @@ def add_length_argument(parser: Parser) -> None:
         "--max-tokens",
         type=typed(SETTINGS["Data"]["max_tokens"]),
         metavar="N",
-        help="most subwords of a sentence, where the model's weights know no limit (default: what it was made for)",
+        help="most subwords of a sentence, if the model's weights set no limit (default: what it was made for)",
     )
 
 

@@ -14,7 +14,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--system", required=True, metavar="NAME", help="an unknown name lists the known ones")
     parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="the run folder")
     parser.add_argument("--resume", action="store_true", help="resume the run in this folder")
-    parser.add_argument("--small", action="store_true", help="take the system in the size of the demonstration")
+    parser.add_argument("--small", action="store_true", help="use the sizes of the demonstration")
     add_corpus_arguments(parser)
     add_override_argument(parser)
 

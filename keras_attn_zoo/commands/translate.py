@@ -19,13 +19,13 @@ WINDOW_BATCHES = 100
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
     parser.add_argument("model", help=MODEL)
-    parser.add_argument("sentences", nargs="*", metavar="SENTENCE", help="by default the standard input, a line each")
+    parser.add_argument("sentences", nargs="*", metavar="SENTENCE", help="by default the standard input, one per line")
     parser.add_argument("--input", metavar="FILE", help="file of sentences, plain or gzip")
     parser.add_argument("--output", type=Path, metavar="FILE", help="by default the standard output")
     parser.add_argument(
         "--n-best", type=typed(SETTINGS["Search"]["beams"]), default=1, help="write NUMBER ||| TEXT ||| SCORE lines"
     )
-    parser.add_argument("--scores", action="store_true", help="write the score behind each translation")
+    parser.add_argument("--scores", action="store_true", help="write the score after each translation")
     add_batch_argument(parser, "searched")
     add_search_arguments(parser)
     add_length_argument(parser)
