@@ -24,7 +24,7 @@ from keras_attn_zoo.experiments.training import train_system
 from keras_attn_zoo.files import read_json, write_json
 from keras_attn_zoo.locks import locked
 from keras_attn_zoo.training.callbacks import ResumableState, RunLog, read_log
-from tests.experiments.test_run import numbers
+from tests.experiments.test_training import numbers
 from tests.tiny_run import TINY
 
 once = pytest.mark.skipif(keras.config.backend() != "jax", reason="it does not depend on the backend")

@@ -1,0 +1,208 @@
+"""Scores of a test set, tables and pictures."""
+
+import json
+import re
+import shutil
+
+import keras
+import numpy as np
+import pytest
+import sacrebleu
+from keras import ops
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.evaluation.alignments import alignment_scores, read_alignments
+from keras_attn_zoo.experiments.curves import curves
+from keras_attn_zoo.experiments.drawing import draw_run
+from keras_attn_zoo.experiments.loading import load_translator
+from keras_attn_zoo.experiments.preparation import build_translator, compile_translator
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.scoring import likelihood, score_run, training_summary
+from keras_attn_zoo.experiments.table import markdown_table, results_table
+from keras_attn_zoo.experiments.training import train_system
+from keras_attn_zoo.training.callbacks import ResumableState, RunLog, read_log
+from tests.tiny_run import TINY
+
+
+def test_scores_are_those_of_the_written_files(trained, corpus):
+    run = RunFolder(trained)
+    scores = run.read_scores()["test"]
+    hypotheses = run.hypotheses("test").read_text(encoding="utf-8").splitlines()
+    references = [target for _, target in corpus.splits.test]
+    assert len(hypotheses) == len(references)
+    bleu = sacrebleu.corpus_bleu(hypotheses, [references])
+    assert np.isclose(scores["text"]["metrics"]["bleu"]["score"], bleu.score)
+    links = read_alignments(run.alignment("test"))
+    assert np.isclose(scores["alignment"]["aer"], alignment_scores(links, [gold for *_, gold in corpus.gold]).aer)
+    assert np.isclose(scores["perplexity"], np.exp(scores["loss"]), rtol=1e-5)
+    assert scores["tokens"] == sum(len(reference.split()) + 1 for reference in references)
+
+
+def test_likelihood_of_a_text_of_many_lengths(trained):
+    """Like the one of all sentences padded to the longest, in one batch."""
+    translator = load_translator(trained, max_tokens=40)
+    pairs = [("rot haus " * n, "red house " * m) for n, m in ((1, 1), (2, 1), (1, 4), (9, 2), (2, 18))]
+    x, y, weights = translator.preprocessor.call(
+        {"encoder_text": [source for source, _ in pairs], "decoder_text": [target for _, target in pairs]}
+    )
+    wanted = translator.evaluate(x, y, sample_weight=weights, verbose=0, return_dict=True)
+    found = likelihood(translator, pairs)
+    assert found.keys() == {"loss", "perplexity", "accuracy", "tokens"}
+    assert found == pytest.approx({name: float(wanted[name]) for name in found}, rel=1e-5)
+    assert found["tokens"] == 57
+
+
+def test_free_running_likelihood_is_that_of_the_own_guesses(trained):
+    """Given tokens that are the model's own best guesses one by one, but scored on the references."""
+    translator = load_translator(trained)
+    pairs = [("rot haus", "house red"), ("der hund geht", "the dog goes")]
+    x, y, weights = translator.preprocessor.call(
+        {"encoder_text": [source for source, _ in pairs], "decoder_text": [target for _, target in pairs]}
+    )
+    given, losses = np.array(x["decoder_token_ids"]), []
+    for i in range(int(weights.sum(axis=1).max())):
+        logits = keras.Model.predict_on_batch(translator, {**x, "decoder_token_ids": given})["logits"][:, i]
+        log_probs = logits - np.log(np.sum(np.exp(logits), axis=-1, keepdims=True))
+        losses.append(-log_probs[range(len(pairs)), y[:, i]])
+        given[:, i + 1 : i + 2] = log_probs.argmax(axis=-1)[:, None]
+    wanted = np.sum(np.stack(losses, axis=1) * weights[:, : len(losses)]) / np.sum(weights)
+    found = likelihood(translator, pairs, free_running=True)
+    assert found["loss"] == pytest.approx(wanted, rel=1e-5)
+    assert found["perplexity"] == pytest.approx(np.exp(wanted), rel=1e-5)
+    assert abs(found["loss"] - likelihood(translator, pairs)["loss"]) > 1e-3
+
+
+def test_a_table_ranked_by_a_score(trained, tmp_path):
+    folders = [shutil.copytree(trained, tmp_path / name) for name in "abc"]
+    for folder, value in zip(folders, (9.0, None, 3.0), strict=True):
+        scores = {name: one for name, one in RunFolder(folder).read_scores()["test"].items() if name != "free_running"}
+        own = {} if value is None else {"free_running": {"perplexity": value}}
+        RunFolder(folder).add_scores("test", {**scores, **own})
+
+    def rows(**arguments):
+        return [line.split("|")[1].strip() for line in results_table(folders, **arguments).splitlines()[2:5]]
+
+    assert rows() == ["a", "b", "c"]
+    assert rows(rank_by=lambda scores: scores["free_running"]["perplexity"]) == ["c", "a", "b"]
+
+
+def test_curves_of_folders_of_one_name(trained, tmp_path):
+    other = tmp_path / "other" / trained.name
+    shutil.copytree(trained, other)
+    assert list(curves([trained, other])) == [str(trained), str(other)]
+    assert list(curves([trained])) == [trained.name]
+
+
+def test_pictures_stand_in_the_folder(trained, corpus, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(trained, folder)
+    paths = draw_run(folder, load_translator(folder), corpus.splits.test, corpus.gold, count=2)
+    assert [path.name for path in paths] == ["attention-1.png", "attention-2.png", "curves.png"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") and path.parent == folder / "pictures" for path in paths)
+
+
+def test_empty_sentences_are_not_drawn(trained, corpus, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(trained, folder)
+    blank = [("", ""), ("rot haus", ""), (" ", "house")]
+    paths = draw_run(folder, load_translator(folder), [*blank, corpus.splits.test[0]], count=2)
+    assert [path.name for path in paths] == ["attention-1.png", "curves.png"]
+
+
+def test_a_number_that_no_round_has_is_named_with_those_it_has(trained):
+    with pytest.raises(UserError, match=r"has no val_lossy: choose one of .*val_loss"):
+        curves([trained], "val_lossy")
+
+
+@pytest.mark.parametrize("name", ["environment.json", "log.jsonl", "scores.json"])
+def test_a_run_folder_that_is_damaged_is_scored_wholly_or_not_at_all(trained, corpus, tmp_path, name):
+    folder = tmp_path / "run"
+    shutil.copytree(trained, folder)
+    (folder / name).write_text("{}}\n")
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(UserError, match=re.escape(name)):
+        score_run(folder, load_translator(folder), corpus.splits.test, name="other")
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_table_and_curves_come_from_the_folder(trained):
+    table = results_table([trained], paper={"tiny": {"BLEU": "17.75"}})
+    scores = RunFolder(trained).read_scores()["test"]
+    assert f" {scores['free_running']['perplexity']:.2f} |" in table
+    row = next(line for line in table.splitlines() if line.startswith("| tiny"))
+    assert f"{scores['text']['metrics']['bleu']['score']:.1f} (paper: 17.75)" in row
+    assert f"{100 * scores['alignment']['aer']:.1f}" in row
+    assert scores["text"]["metrics"]["bleu"]["signature"] in table
+    ((name, (steps, values)),) = curves([trained]).items()
+    assert name == "tiny" and steps == [3, 6, 9, 12] and values[-1] == read_log(trained / "log.jsonl")[-1]["val_loss"]
+
+
+def test_training_summary_is_that_of_the_log(trained):
+    steps = [line for line in read_log(trained / "log.jsonl") if "shape" in line]
+    summary = training_summary(RunFolder(trained))
+    assert summary["steps"] == 12 and summary["rounds"] == 4
+    assert np.isclose(summary["seconds"], sum(line["seconds"] for line in steps))
+    first, *rest = (line["seconds"] for line in steps)
+    assert np.isclose(summary["compilation_seconds"], max(0, first - np.median(rest)))
+
+
+def test_markdown_table_has_one_width_a_column():
+    table = markdown_table(["system", "BLEU"], [["a", "1.0"], ["longer name", "10.0"]])
+    assert len({len(line) for line in table.splitlines()}) == 1
+    assert table.splitlines()[1].endswith(":|")
+
+
+def test_best_and_early_stopping_are_of_the_whole_encoder(corpus, tmp_path, monkeypatch):
+    """Every round is worse than the one before: the first of two layers is the best, and patience of one ends it."""
+    system = TINY.override(encoder_layers=2, pretraining_rounds=2, epochs=3, patience=1)
+    save = RunLog.on_epoch_end
+
+    def worse(self, epoch, logs=None):
+        logs["val_loss"] = float(epoch)
+        save(self, epoch, logs)
+
+    monkeypatch.setattr(RunLog, "on_epoch_end", worse)
+    run = train_system(system, corpus, tmp_path / "run")
+    assert [line["round"] for line in read_log(run.log) if "round" in line] == [1, 2, 3, 4]
+    assert load_translator(run.path).backbone.get_config()["encoder_layers"] == 2
+    too_short = TINY.override(encoder_layers=3, pretraining_rounds=2, epochs=2)
+    with pytest.raises(
+        UserError, match="4 rounds of validation end at 2 of 3 encoder layers with pretraining_rounds=2"
+    ):
+        train_system(too_short, corpus, tmp_path / "short")
+    assert not (tmp_path / "short" / "config.json").exists()
+
+
+def test_what_a_grown_model_takes_over(corpus, tmp_path):
+    """Weights and optimiser of the layers that were there; the new layer begins as it was built."""
+    system = TINY.override(encoder_layers=2)
+    run = train_system(TINY.override(epochs=0.5), corpus, tmp_path / "run")
+    with np.load(run.state) as arrays:
+        saved = json.loads(str(arrays["settings"]))["names"]
+        saved = {name: arrays[str(i)] for i, name in enumerate(saved)}
+    paths = sorted((run.path / "data").rglob("*.spm"))
+    translator = build_translator(system, paths, system.data.max_tokens)
+    compile_translator(translator, system)
+    before = {v.path: ops.convert_to_numpy(v) for v in translator.trainable_variables}
+
+    class Batches:
+        def set_round(self, number):
+            assert number == 1
+
+    state = ResumableState(run.state, Batches())
+    state.read()
+    with pytest.raises(UserError, match="belongs to another model"):
+        state.check(translator)
+    state.read()
+    state.check(translator, grown=True)
+    state.set_model(translator)
+    state.on_train_begin()
+    kept = {name.removeprefix("weight/"): value for name, value in saved.items() if name.startswith("weight/")}
+    for v in translator.trainable_variables:
+        np.testing.assert_array_equal(ops.convert_to_numpy(v), kept.get(v.path, before[v.path]), err_msg=v.path)
+        assert (v.path in kept) == ("encoder_1" not in v.path)
+    moments = [v for v in translator.optimizer.variables if "encoder_0" in v.path or "iteration" in v.path]
+    for v in moments:
+        np.testing.assert_array_equal(ops.convert_to_numpy(v), saved["optimizer/" + v.path.split("/", 1)[1]])
+        assert np.any(ops.convert_to_numpy(v))
+    assert len(moments) > 8

@@ -1,0 +1,175 @@
+"""A run from text to its last round; stopped, resumed, refused; what grows layer by layer."""
+
+import dataclasses
+import json
+import logging
+import shutil
+
+import numpy as np
+import pytest
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.system import System
+from keras_attn_zoo.experiments.training import train_system
+from keras_attn_zoo.training.callbacks import RunLog, read_log
+from tests.tiny_run import TINY
+
+NUMBERS = ("loss", "perplexity", "accuracy", "gradient_norm", "tokens", "learning_rate")
+
+
+def numbers(folder):
+    """The log without wall times."""
+    return [{k: v for k, v in line.items() if k not in ("seconds", "shape")} for line in read_log(folder / "log.jsonl")]
+
+
+def test_run_folder_holds_everything(trained, corpus):
+    run = RunFolder(trained)
+    assert run.system() == TINY
+    assert run.corpus().items() >= corpus.description.items()
+    lines = read_log(run.log)
+    steps = [line for line in lines if "shape" in line]
+    rounds = [line for line in lines if "round" in line]
+    assert [line["step"] for line in steps] == list(range(1, 13))
+    assert [line["round"] for line in rounds] == [1, 2, 3, 4]
+    assert all(set(NUMBERS) <= line.keys() for line in steps)
+    assert {"val_loss", "val_perplexity", "val_accuracy"} <= rounds[0].keys() and "val_gradient_norm" not in rounds[0]
+    assert json.loads(run.environment.read_text())["backend"]
+
+
+def test_a_round_reports_the_mean_over_its_tokens(trained):
+    lines = read_log(trained / "log.jsonl")
+    steps = [line for line in lines if "shape" in line][:3]
+    first_round = next(line for line in lines if "round" in line)
+    tokens = sum(line["tokens"] for line in steps)
+    assert first_round["tokens"] == tokens
+    assert np.isclose(first_round["loss"], sum(line["loss"] * line["tokens"] for line in steps) / tokens, rtol=1e-5)
+
+
+@pytest.mark.parametrize("stop_at", [1, 7])
+def test_a_stopped_run_resumes_to_the_numbers_of_an_uninterrupted_one(trained, corpus, tmp_path, monkeypatch, stop_at):
+    folder = tmp_path / "run"
+    taken = []
+    write = RunLog.on_train_batch_end
+
+    def stop(self, batch, logs=None):
+        write(self, batch, logs)
+        taken.append(batch)
+        if len(taken) == stop_at:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunLog, "on_train_batch_end", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train_system(TINY, corpus, folder)
+    train_system(TINY, corpus, folder, resume=True)
+    assert numbers(folder) == numbers(trained)
+    with np.load(folder / "state.npz") as ours, np.load(trained / "state.npz") as theirs:
+        assert len(ours.files) == len(theirs.files)
+        assert all(np.array_equal(ours[name], theirs[name]) for name in ours.files)
+
+
+def test_resuming_an_ended_run_changes_nothing(trained, corpus, tmp_path, caplog):
+    folder = tmp_path / "run"
+    shutil.copytree(trained, folder)
+    caplog.set_level(logging.INFO, "keras_attn_zoo")
+    train_system(TINY, corpus, folder, resume=True)
+    assert caplog.messages[-1] == "training has ended already"
+    assert numbers(folder) == numbers(trained)
+
+
+def test_a_folder_that_is_taken_is_refused_before_anything_is_written(trained, corpus, tmp_path):
+
+    def written():
+        """When each file was; a lock that comes and goes changes the time of its folder."""
+        return {path: path.stat().st_mtime_ns for path in trained.rglob("*") if path.is_file()}
+
+    before = written()
+    with pytest.raises(UserError, match="holds a run already: resume it with --resume"):
+        train_system(TINY, corpus, trained)
+    with pytest.raises(UserError, match=r"other settings \(system.seed\)"):
+        train_system(TINY.override(seed=4), corpus, trained, resume=True)
+    with pytest.raises(UserError, match=r"other settings \(system.backbone.hidden_dim\)"):
+        train_system(TINY.override(hidden_dim=13), corpus, trained, resume=True)
+    assert before == written()
+    other = dataclasses.replace(corpus, splits=corpus.splits._replace(train=corpus.splits.train[1:]))
+    with pytest.raises(UserError, match=r"other settings \(corpus.fingerprint\)"):
+        train_system(TINY, other, trained, data_folder=tmp_path / "data", resume=True)
+    shutil.rmtree(tmp_path / "data")
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match="not empty and holds no run"):
+        train_system(TINY, corpus, tmp_path)
+
+
+def test_a_damaged_or_foreign_state_is_refused(trained, corpus, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(trained, folder)
+    whole = (folder / "state.npz").read_bytes()
+    (folder / "state.npz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(UserError, match="is damaged"):
+        train_system(TINY, corpus, folder, resume=True)
+    config = json.loads((folder / "config.json").read_text())
+    config["system"]["backbone"]["hidden_dim"] = 14
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "state.npz").write_bytes(whole)
+    with pytest.raises(UserError, match="belongs to another model"):
+        train_system(TINY.override(hidden_dim=14), corpus, folder, resume=True)
+    with np.load(folder / "state.npz") as arrays:
+        arrays = dict(arrays)
+    settings = {**json.loads(str(arrays["settings"])), "backend": "theano"}
+    np.savez(folder / "state.npz", **{**arrays, "settings": np.array(json.dumps(settings))})
+    with pytest.raises(UserError, match="begun under theano"):
+        train_system(TINY.override(hidden_dim=14), corpus, folder, resume=True)
+
+
+def test_no_run_begins_that_could_not_translate_as_long_as_it_may(corpus, tmp_path):
+    system = System("short", {"width": 8, "num_heads": 2, "max_length": 24}, body="transformer").override(max_tokens=20)
+    with pytest.raises(UserError, match=r"max_length=24 is less than the 25 tokens .* with max_tokens=20"):
+        train_system(system, corpus, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("wrong", [{"cross_attention": "bahdanow"}, {"encoder_attention": ["multi_head"]}])
+def test_no_run_begins_with_an_attention_that_cannot_be_made(corpus, tmp_path, wrong):
+    system = TINY
+    if "encoder_attention" in wrong:
+        system = System("plain", {"width": 8, "num_heads": 2, "encoder_layers": 2}, body="transformer")
+    with pytest.raises(UserError, match=r"is no cross attention|1 mechanisms for 2 layers"):
+        train_system(system.override(**wrong), corpus, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_best_by_bleu_and_early_stopping(corpus, tmp_path, caplog):
+    system = TINY.override(
+        best_by="bleu", bleu_sentences=4, patience=1, learning_rate=1e-9, epochs=5, schedule="constant"
+    )
+    run = train_system(system, corpus, tmp_path / "run")
+    rounds = [line for line in read_log(run.log) if "round" in line]
+    assert all("val_bleu" in line for line in rounds)
+    assert len(rounds) < 10, "no gain, so it stopped early"
+    caplog.set_level(logging.INFO, "keras_attn_zoo")
+    train_system(system, corpus, tmp_path / "run", resume=True)
+    assert caplog.messages[-1] == "training has ended already"
+
+
+def test_layer_by_layer_pretraining(corpus, tmp_path, monkeypatch):
+    """A round of one layer and one of two; to the same numbers where the run is stopped after it has grown."""
+    system = TINY.override(encoder_layers=2, pretraining_rounds=1, epochs=1)
+    write, layers, stop_at = RunLog.on_train_batch_end, [], None
+
+    def count(self, batch, logs=None):
+        write(self, batch, logs)
+        layers.append(len({v.path.split("/")[0] for v in self.model.trainable_variables if "encoder_" in v.path}))
+        if len(layers) == stop_at:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(RunLog, "on_train_batch_end", count)
+    train_system(system, corpus, tmp_path / "whole")
+    steps = len(layers) // 2
+    assert layers == [1] * steps + [2] * steps
+    layers.clear()
+    stop_at = steps + 1
+    with pytest.raises(KeyboardInterrupt):
+        train_system(system, corpus, tmp_path / "stopped")
+    train_system(system, corpus, tmp_path / "stopped", resume=True)
+    assert numbers(tmp_path / "stopped") == numbers(tmp_path / "whole")
