@@ -22,7 +22,7 @@ _MOST_LINKS = 40
 _LONGEST_NAME_SHOWN = 200
 # The largest JSON file that is read: ours have kilobytes, a log megabytes.
 _LARGEST_JSON = 2**28
-PathLike: TypeAlias = "str | os.PathLike[str]"
+PathLike: TypeAlias = str | os.PathLike[str]
 
 
 def shown(path: object) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from keras_attn_zoo.experiments.run_folder import RunFolder
 
 # Source and target, or one TSV file.
-TextFiles: TypeAlias = "PathLike | tuple[PathLike, PathLike]"
+TextFiles: TypeAlias = PathLike | tuple[PathLike, PathLike]
 # For each test pair its words and their links.
 Gold: TypeAlias = list[tuple[Sequence[str], Sequence[str], Alignment]]
 

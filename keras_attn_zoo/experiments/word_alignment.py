@@ -21,7 +21,7 @@ from keras_attn_zoo.models import Translator
 # Source words and target words; links between them; what `Translator.force` takes for layers.
 WordPair: TypeAlias = tuple[Sequence[str], Sequence[str]]
 Links: TypeAlias = set[tuple[int, int]]
-Layers: TypeAlias = "str | Sequence[int] | None"
+Layers: TypeAlias = str | Sequence[int] | None
 LEAVE_OUT = ("end", "full_stop")
 _SPACE_BEFORE_PUNCTUATION = re.compile(r" ([,.;:?!])")
 
