@@ -52,7 +52,7 @@ def curves(folders: Collection[PathLike], key: str = "val_loss") -> Curves:
 
 def curves_over_top_k(
     folders: Collection[PathLike], name: str, value: Callable[[dict[str, Any]], float]
-) -> tuple[Curves, dict[int, int | str]]:
+) -> tuple[Curves, dict[float, int | str]]:
     """Return a score of runs over the number of source positions in search, for `plot_curves`.
 
     Args:
@@ -77,7 +77,7 @@ def curves_over_top_k(
 
 def curves_over_trained_top_k(
     folders: Collection[PathLike], name: str, value: Callable[[dict[str, Any]], float]
-) -> tuple[Curves, dict[int, int | str]]:
+) -> tuple[Curves, dict[float, int | str]]:
     """Return a score of runs over the number of source positions that each was trained with, for `plot_curves`.
 
     Args:

@@ -43,7 +43,7 @@ def draw_run(
     for number, i in enumerate(chosen, start=1):
         matrix, source_words, target_words = sentence_picture(translator, *pairs[i])
         paths.append(run.picture(f"attention-{number}"))
-        plot_attention(matrix, source_words, target_words, paths[-1], gold=gold and gold[i][2])
+        plot_attention(matrix, source_words, target_words, paths[-1], gold=gold[i][2] if gold else None)
     paths.append(run.picture("curves"))
     plot_curves(curves([folder]), paths[-1], ylabel="validation loss")
     return paths
