@@ -9,8 +9,11 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 PACKAGE = logging.getLogger(__package__)
+# The bars that are drawn.
+_BARS: list[Any] = []
 
 
 class _Lines(logging.Handler):
@@ -19,8 +22,8 @@ class _Lines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Write a message; a stream that cannot be written to raises, as with `print`."""
         text = self.format(record)
-        if "tqdm" in sys.modules:
-            sys.modules["tqdm"].tqdm.write(text, file=sys.stderr)
+        if _BARS:
+            _BARS[-1].write(text, file=sys.stderr)
         else:
             print(text, file=sys.stderr)
         sys.stderr.flush()
@@ -83,4 +86,8 @@ def progress_bar(
             bar.set_postfix_str(text, refresh=False)
             bar.update(done - bar.n)
 
-        yield show
+        _BARS.append(bar)
+        try:
+            yield show
+        finally:
+            _BARS.remove(bar)
