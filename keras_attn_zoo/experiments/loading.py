@@ -37,7 +37,7 @@ def load_translator(
             raise UserError(f"{shown(path)} has no trained model yet: train it, or resume it with --resume.")
         preset = str(run.best)
     elif "://" not in preset and kind_of(preset) != "folder":
-        raise UserError(f"there is not a run folder or preset {shown(path)}: check the path.")
+        raise UserError(f"there is no run folder or preset {shown(path)}: check the path.")
     translator = _from_preset(preset)
     given: dict[str, Any] = {"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k}
     # Made anew, the settings are checked.
