@@ -30,7 +30,7 @@ def shown(path: object) -> str:
     text = str(path)
     if len(text) > _LONGEST_NAME_SHOWN:
         text = f"{text[: _LONGEST_NAME_SHOWN // 2]}...{text[-_LONGEST_NAME_SHOWN // 4 :]}"
-    return text if text and text.isprintable() else repr(text)
+    return text if text.strip() and text.isprintable() else repr(text)
 
 
 def reason_of(error: BaseException) -> str:

@@ -17,7 +17,16 @@ from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile, read_lines
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import read_alignments
 from keras_attn_zoo.experiments.corpora import corpus_from_files
-from keras_attn_zoo.files import atomic_path, kind_of, open_output, read_json, remove_partials, write_json, write_text
+from keras_attn_zoo.files import (
+    atomic_path,
+    kind_of,
+    open_output,
+    read_json,
+    remove_partials,
+    shown,
+    write_json,
+    write_text,
+)
 from keras_attn_zoo.locks import locked
 
 pytestmark = pytest.mark.skipif(keras.config.backend() != "jax", reason="files know no backend: once is enough")
@@ -296,3 +305,11 @@ def test_nothing_is_left_of_what_failed(tmp_path):
         file.write(b"half")
         raise ZeroDivisionError
     assert os.listdir(tmp_path) == ["kept"] and (tmp_path / "kept").read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [("a b", "a b"), ("", "''"), (" ", "' '"), ("a\nb", r"'a\nb'"), ("x" * 300, f"{'x' * 100}...{'x' * 50}")],
+)
+def test_a_path_in_a_message_is_seen_on_one_line(path, text):
+    assert shown(path) == text
