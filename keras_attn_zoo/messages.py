@@ -55,7 +55,7 @@ def shown(level: int = logging.INFO) -> Iterator[None]:
 
 @contextlib.contextmanager
 def progress_bar(
-    what: str, total: int | None = None, unit: str = " sentences", done: int = 0
+    what: str, total: int | None = None, unit: str = "sentence", done: int = 0
 ) -> Iterator[Callable[..., None] | None]:
     """Show a bar of progress with the time that is left, where messages are shown and a terminal shows them.
 

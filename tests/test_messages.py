@@ -57,7 +57,7 @@ def test_a_command_writes_plain_lines_and_no_bar_into_a_file(capsys):
 
 def test_a_terminal_has_a_bar_with_the_time_that_is_left():
     with terminal() as read, shown():
-        with progress_bar("working", 4, " steps", done=1) as show:
+        with progress_bar("working", 4, "step", done=1) as show:
             for done in (2, 3):
                 time.sleep(0.11)
                 show(done, f"step {done}")

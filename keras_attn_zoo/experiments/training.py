@@ -122,7 +122,7 @@ def _train(system, corpus, run, data, max_tokens):
         sources, references = zip(*list(corpus.splits.valid)[: training.bleu_sentences], strict=True)
         callbacks.append(ValidationBLEU(list(sources), list(references), system.search.batch_size))
     steps = len(batches)
-    with progress_bar(system.name, rounds * steps, " steps", batches.round * steps) as show:
+    with progress_bar(system.name, rounds * steps, "step", batches.round * steps) as show:
         callbacks += [Progress(batches, rounds, system.name, show), RunLog(run.log, batches), *watched]
         while True:
             later = range(batches.round + 1, rounds)
