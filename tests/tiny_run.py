@@ -1,5 +1,7 @@
 """A tiny corpus and a tiny system, which the fixtures `corpus` and `trained` stand on."""
 
+import gzip
+
 from keras_attn_zoo.data.splits import Splits
 from keras_attn_zoo.evaluation.alignments import Alignment
 from keras_attn_zoo.experiments.corpora import Corpus
@@ -25,6 +27,27 @@ def make_corpus():
         links = {(j, len(words) - 1 - j) for j in range(len(words))}
         gold.append((words, target.split(), Alignment(sure=links)))
     return Corpus(Splits(make_pairs(96), make_pairs(16, 200), test), {"train": ["a", "b"], "reverse": False}, gold)
+
+
+def make_text(folder):
+    """Text in every format that is read."""
+    folder.mkdir(parents=True)
+    parts = {"train": make_pairs(96), "valid": make_pairs(16, 200), "test": make_pairs(6, 400)}
+    for name, pairs in parts.items():
+        for side, language in enumerate(("de", "en")):
+            text = "".join(f"{pair[side]}\n" for pair in pairs).encode()
+            (folder / f"{name}.{language}").write_bytes(text)
+            (folder / f"{name}.{language}.gz").write_bytes(gzip.compress(text, mtime=0))
+        tsv = "".join(f"{source}\t{target}\n" for source, target in pairs).encode()
+        (folder / f"{name}.tsv").write_bytes(tsv)
+        (folder / f"{name}.tsv.gz").write_bytes(gzip.compress(tsv, mtime=0))
+    test = parts["test"]
+    (folder / "test.bitext").write_text("".join(f"{s} ||| {t}\n" for s, t in test), encoding="utf-8")
+    links = [" ".join(f"{j}-{len(s.split()) - 1 - j}" for j in range(len(s.split()))) for s, _ in test]
+    (folder / "test.gold").write_text("".join(f"{line}\n" for line in links))
+    words = sorted({word for pair in parts["train"] for word in pair[0].split()})
+    vectors = [" ".join([word, *(f"{(i + k) / 10:.1f}" for k in range(8))]) for i, word in enumerate(words)]
+    (folder / "vectors.txt").write_text("".join(f"{line}\n" for line in vectors), encoding="utf-8")
 
 
 TINY = System(

@@ -3,9 +3,9 @@
 import random
 
 from tests.hostile.folders import run_folder
+from tests.hostile.judging import Case
 from tests.hostile.options import good_lines, options, settings
 from tests.hostile.presets import preset, strangers_preset
-from tests.hostile.sandbox import Case
 from tests.hostile.streams import streams
 from tests.hostile.texts import text
 

@@ -6,7 +6,8 @@ import shutil
 from pathlib import Path
 
 from tests.hostile import damage
-from tests.hostile.sandbox import RECIPES, Case, read_json, recipe
+from tests.hostile.judging import Case
+from tests.hostile.sandbox import RECIPES, read_json, recipe
 
 # Run folders.
 

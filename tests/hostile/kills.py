@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.hostile.sandbox import make_text
+from tests.tiny_run import make_text
 
 ROOT = Path(__file__).resolve().parents[2]
 BACKENDS = ("jax", "tensorflow", "torch")

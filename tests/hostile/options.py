@@ -4,7 +4,8 @@ import argparse
 import inspect
 from pathlib import Path
 
-from tests.hostile.sandbox import RECIPES, Case, recipe
+from tests.hostile.judging import Case
+from tests.hostile.sandbox import RECIPES, recipe
 
 # Base command lines: what is good, before one thing in it is not. A command that is missing here is a failing test.
 SMALL = ["vocabulary_size=None", "model_type=word", "max_tokens=12"]

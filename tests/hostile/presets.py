@@ -8,7 +8,8 @@ from pathlib import Path
 from keras_attn_zoo.checksums import CHECKSUMS, read_checksums, write_checksums
 from tests.hostile import damage
 from tests.hostile.folders import preset_files
-from tests.hostile.sandbox import Case, read_json
+from tests.hostile.judging import Case
+from tests.hostile.sandbox import read_json
 
 # Presets.
 

@@ -2,8 +2,6 @@
 
 import argparse
 import contextlib
-import dataclasses
-import gzip
 import hashlib
 import importlib.util
 import io
@@ -17,70 +15,16 @@ import sys
 import tempfile
 import threading
 import time
-import traceback
 from pathlib import Path
 
-from tests.tiny_run import TINY, make_pairs
+from tests.hostile.judging import Hang, Outcome, judge
+from tests.tiny_run import TINY, make_pairs, make_text
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.py"))
 SECONDS = 20
-STATUSES = (0, 2, 130, 143)
 # Of whoever owns nothing: what root would read in spite of its rights, such a user does not.
 NOBODY = 65534
-# Characters of a line that one still reads; argparse quotes what it refuses as it came.
-LONGEST = 4200
-_NOISE = re.compile(r"Traceback|Warning:|Exception|^\s+File |WARNING|^[WEI]\d{4} |Segmentation|core dumped")
 _PARTIAL = re.compile(r"\.partial($|/)")
-
-
-@dataclasses.dataclass
-class Case:
-    """One hostile input.
-
-    Attributes:
-        category: row of the table.
-        text: what is done, for a reader.
-        arguments: command line, without the program.
-        program: "attn-zoo", or the name of a recipe.
-        expect: "refuse" for input that must not be taken in silence, "accept", or "either".
-        names: one of these must stand in the line of a refusal.
-        damage: function of the working folder that prepares it; it may return a function that undoes.
-        may_change: paths that may be new or changed after a refusal too.
-        stdin: bytes, or None for a closed one.
-        stdout: "file", "closed", "ascii" or "full".
-        nobody: whether it runs as a user who owns nothing.
-        check: function of the working folder, for what was accepted: what is wrong with what was made.
-        says: what must stand in the error output of what was accepted.
-    """
-
-    category: str
-    text: str
-    arguments: list
-    program: str = "attn-zoo"
-    expect: str = "either"
-    names: tuple = ()
-    damage: object = None
-    may_change: tuple = ()
-    stdin: bytes | None = b""
-    stdout: str = "file"
-    nobody: bool = False
-    check: object = None
-    says: str = ""
-
-
-@dataclasses.dataclass
-class Outcome:
-    """What became of a case: "refused", "accepted", or "failed" with the reasons."""
-
-    verdict: str
-    reasons: list
-    status: object
-    seconds: float
-    error: str
-
-
-class Hang(BaseException):
-    """A case took too long."""
 
 
 class Accepted(BaseException):
@@ -280,38 +224,6 @@ class Sandbox:
         return status, *texts, raised
 
 
-def judge(case, status, output, error, raised, seconds):
-    """What is wrong with how a case ended, as far as its streams tell."""
-    reasons = []
-    if isinstance(raised, Hang):
-        return [f"hung for {seconds:.0f} s"]
-    if raised is not None:
-        frames = traceback.extract_tb(raised.__traceback__)
-        place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-        return [f"traceback: {type(raised).__name__}: {str(raised)[:200]}{place}"]
-    if status not in STATUSES:
-        reasons.append(f"status {status!r}")
-    noise = [line for line in error.splitlines() if _NOISE.search(line)]
-    if noise:
-        reasons.append(f"noise: {noise[0][:200]}")
-    lines = [line for line in error.split("\n") if line]
-    if status == 2:
-        wrong = [i for i, line in enumerate(lines) if ": error: " in line]
-        if wrong != [len(lines) - 1]:
-            reasons.append(f"no single last line of error: {lines[-3:]}")
-        elif case.names and not any(name and name in lines[-1] for name in case.names):
-            reasons.append(f"names none of {[name[:40] for name in case.names]}: {lines[-1][:300]}")
-        elif len(lines[-1]) > LONGEST and not lines[0].startswith("usage: "):
-            reasons.append(f"an error line of {len(lines[-1])} characters")
-        if case.expect == "accept":
-            reasons.append(f"refused what is good: {lines[-1:]}")
-    elif status == 0 and case.says not in error:
-        reasons.append(f"says nothing of {case.says}: {error[-160:]!r}")
-    elif status == 0 and case.expect == "refuse":
-        reasons.append(f"taken in silence; output: {output[:80]!r}, error output: {error[-160:]!r}")
-    return reasons
-
-
 def call(case):
     """Run a case's program in this process; return its status."""
     from keras_attn_zoo import cli
@@ -404,27 +316,6 @@ def recipe(name):
         _modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(_modules[name])
     return _modules[name]
-
-
-def make_text(folder):
-    """Text in every format that is read."""
-    folder.mkdir(parents=True)
-    parts = {"train": make_pairs(96), "valid": make_pairs(16, 200), "test": make_pairs(6, 400)}
-    for name, pairs in parts.items():
-        for side, language in enumerate(("de", "en")):
-            text = "".join(f"{pair[side]}\n" for pair in pairs).encode()
-            (folder / f"{name}.{language}").write_bytes(text)
-            (folder / f"{name}.{language}.gz").write_bytes(gzip.compress(text, mtime=0))
-        tsv = "".join(f"{source}\t{target}\n" for source, target in pairs).encode()
-        (folder / f"{name}.tsv").write_bytes(tsv)
-        (folder / f"{name}.tsv.gz").write_bytes(gzip.compress(tsv, mtime=0))
-    test = parts["test"]
-    (folder / "test.bitext").write_text("".join(f"{s} ||| {t}\n" for s, t in test), encoding="utf-8")
-    links = [" ".join(f"{j}-{len(s.split()) - 1 - j}" for j in range(len(s.split()))) for s, _ in test]
-    (folder / "test.gold").write_text("".join(f"{line}\n" for line in links))
-    words = sorted({word for pair in parts["train"] for word in pair[0].split()})
-    vectors = [" ".join([word, *(f"{(i + k) / 10:.1f}" for k in range(8))]) for i, word in enumerate(words)]
-    (folder / "vectors.txt").write_text("".join(f"{line}\n" for line in vectors), encoding="utf-8")
 
 
 def listing(root):

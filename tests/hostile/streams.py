@@ -8,7 +8,7 @@ import threading
 
 from tests.hostile import damage
 from tests.hostile.folders import READERS
-from tests.hostile.sandbox import Case
+from tests.hostile.judging import Case
 
 # Streams and places to write.
 

@@ -8,8 +8,8 @@ import keras
 import pytest
 
 from tests.hostile.cases import make_case
+from tests.hostile.judging import Case, Hang, judge
 from tests.hostile.options import COMMANDS, RECIPE, good_lines, known_parsers
-from tests.hostile.sandbox import Case, Hang, judge
 
 pytestmark = pytest.mark.skipif(keras.config.backend() != "jax", reason="what is read depends on no backend")
 CASES = 300

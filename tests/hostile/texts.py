@@ -3,10 +3,8 @@
 from pathlib import Path
 
 from tests.hostile import damage
+from tests.hostile.judging import Case
 from tests.hostile.options import SMALL, TRAIN, may_change
-from tests.hostile.sandbox import Case
-
-# Text.
 
 
 def text(rng):

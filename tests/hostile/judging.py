@@ -1,0 +1,93 @@
+"""A hostile case, and how its end is judged."""
+
+import dataclasses
+import re
+import traceback
+from pathlib import Path
+
+STATUSES = (0, 2, 130, 143)
+# Characters of a line that one still reads; argparse quotes what it refuses as it came.
+LONGEST = 4200
+_NOISE = re.compile(r"Traceback|Warning:|Exception|^\s+File |WARNING|^[WEI]\d{4} |Segmentation|core dumped")
+
+
+@dataclasses.dataclass
+class Case:
+    """One hostile input.
+
+    Attributes:
+        category: row of the table.
+        text: what is done, for a reader.
+        arguments: command line, without the program.
+        program: "attn-zoo", or the name of a recipe.
+        expect: "refuse" for input that must not be taken in silence, "accept", or "either".
+        names: one of these must stand in the line of a refusal.
+        damage: function of the working folder that prepares it; it may return a function that undoes.
+        may_change: paths that may be new or changed after a refusal too.
+        stdin: bytes, or None for a closed one.
+        stdout: "file", "closed", "ascii" or "full".
+        nobody: whether it runs as a user who owns nothing.
+        check: function of the working folder, for what was accepted: what is wrong with what was made.
+        says: what must stand in the error output of what was accepted.
+    """
+
+    category: str
+    text: str
+    arguments: list
+    program: str = "attn-zoo"
+    expect: str = "either"
+    names: tuple = ()
+    damage: object = None
+    may_change: tuple = ()
+    stdin: bytes | None = b""
+    stdout: str = "file"
+    nobody: bool = False
+    check: object = None
+    says: str = ""
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What became of a case: "refused", "accepted", or "failed" with the reasons."""
+
+    verdict: str
+    reasons: list
+    status: object
+    seconds: float
+    error: str
+
+
+class Hang(BaseException):
+    """A case took too long."""
+
+
+def judge(case, status, output, error, raised, seconds):
+    """What is wrong with how a case ended, as far as its streams tell."""
+    reasons = []
+    if isinstance(raised, Hang):
+        return [f"hung for {seconds:.0f} s"]
+    if raised is not None:
+        frames = traceback.extract_tb(raised.__traceback__)
+        place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+        return [f"traceback: {type(raised).__name__}: {str(raised)[:200]}{place}"]
+    if status not in STATUSES:
+        reasons.append(f"status {status!r}")
+    noise = [line for line in error.splitlines() if _NOISE.search(line)]
+    if noise:
+        reasons.append(f"noise: {noise[0][:200]}")
+    lines = [line for line in error.split("\n") if line]
+    if status == 2:
+        wrong = [i for i, line in enumerate(lines) if ": error: " in line]
+        if wrong != [len(lines) - 1]:
+            reasons.append(f"no single last line of error: {lines[-3:]}")
+        elif case.names and not any(name and name in lines[-1] for name in case.names):
+            reasons.append(f"names none of {[name[:40] for name in case.names]}: {lines[-1][:300]}")
+        elif len(lines[-1]) > LONGEST and not lines[0].startswith("usage: "):
+            reasons.append(f"an error line of {len(lines[-1])} characters")
+        if case.expect == "accept":
+            reasons.append(f"refused what is good: {lines[-1:]}")
+    elif status == 0 and case.says not in error:
+        reasons.append(f"says nothing of {case.says}: {error[-160:]!r}")
+    elif status == 0 and case.expect == "refuse":
+        reasons.append(f"taken in silence; output: {output[:80]!r}, error output: {error[-160:]!r}")
+    return reasons
