@@ -2,8 +2,8 @@
 
 import dataclasses
 import re
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
 
 import keras
 
@@ -11,6 +11,7 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 
 PLACES = ("encoder", "decoder", "cross")
+AnyAttention = TypeVar("AnyAttention", bound=type[AttentionLayer])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Sizes:
     dropout: float = 0.0
 
     @property
-    def heads(self):
+    def heads(self) -> dict[str, Any]:
         """Arguments of a layer with heads."""
         if self.width % self.num_heads:
             raise UserError(
@@ -72,7 +73,7 @@ class AttentionEntry:
     """
 
     layer: type[AttentionLayer]
-    arguments: Callable[[Sizes], dict]
+    arguments: Callable[[Sizes], dict[str, Any]]
     source: str
     places: tuple[str, ...]
     year: int
@@ -83,7 +84,15 @@ class AttentionEntry:
 ATTENTIONS: dict[str, AttentionEntry] = {}
 
 
-def attention(name, *, source, places, year, arguments=None, cost=None):
+def attention(
+    name: str,
+    *,
+    source: str,
+    places: Iterable[str],
+    year: int,
+    arguments: Callable[[Sizes], dict[str, Any]] | None = None,
+    cost: tuple[str, str, str, str] | None = None,
+) -> Callable[[AnyAttention], AnyAttention]:
     """Register the attention layer below under a name, and its class with Keras.
 
     Everything that lists mechanisms reads the registry: `get_attention`, the public names of
@@ -99,7 +108,7 @@ def attention(name, *, source, places, year, arguments=None, cost=None):
         cost: the four strings of a `Cost`.
 
     Raises:
-        ValueError: something that is no `AttentionLayer`, an unknown place, a name that another class has.
+        ValueError: something that is not an `AttentionLayer`, an unknown place, a name that another class has.
 
     Example:
         >>> @attention("mine", source="Nobody 2026", places=("cross",), year=2026)
@@ -110,7 +119,7 @@ def attention(name, *, source, places, year, arguments=None, cost=None):
     """
     places = tuple(places)
 
-    def register(layer):
+    def register(layer: AnyAttention) -> AnyAttention:
         if not (isinstance(layer, type) and issubclass(layer, AttentionLayer)):
             raise ValueError(f"The attention {name!r} must be a subclass of AttentionLayer. Received: {layer!r}.")
         if not places or not set(places) <= set(PLACES):
@@ -122,7 +131,7 @@ def attention(name, *, source, places, year, arguments=None, cost=None):
                 f"The attention {name!r} of {layer.__name__} has the name of {taken.layer.__name__}; take another."
             )
         keras.saving.register_keras_serializable(package=layer.__module__.partition(".")[0])(layer)
-        entry = AttentionEntry(layer, arguments or _no_arguments, source, places, year, cost and Cost(*cost))
+        entry = AttentionEntry(layer, arguments or _no_arguments, source, places, year, Cost(*cost) if cost else None)
         # The decorators of a class run from the last to the first.
         _order({name: entry, **{key: one for key, one in ATTENTIONS.items() if key != name}})
         return layer
@@ -153,7 +162,15 @@ def _order(entries):
     ATTENTIONS.update(sorted(entries.items(), key=lambda item: first[item[1].layer]))
 
 
-def get_attention(identifier, width, num_heads=8, max_length=256, place="cross", dropout=0.0, **kwargs):
+def get_attention(
+    identifier: str | dict[str, Any] | AttentionLayer,
+    width: int,
+    num_heads: int = 8,
+    max_length: int = 256,
+    place: str = "cross",
+    dropout: float = 0.0,
+    **kwargs: Any,
+) -> AttentionLayer:
     """Make an attention layer from a name, a configuration or a layer.
 
     Args:
@@ -163,9 +180,9 @@ def get_attention(identifier, width, num_heads=8, max_length=256, place="cross",
         **kwargs: further arguments of a layer that is made from a name, such as `name` and `dtype`.
 
     Raises:
-        UserError: an unknown place or name, or a name that does not stand in this place (the valid ones are
-            listed); an argument that the mechanism has not; a width that the heads do not divide; something
-            that is no attention layer; a layer that does not stand in this place.
+        UserError: an unknown place or name, or a mechanism that cannot be used in this place (the valid ones are
+            listed); an argument that the mechanism does not have; a width that is not divisible by the heads;
+            something that is not an attention layer.
 
     Example:
         >>> get_attention("luong_dot", width=512).score
@@ -174,7 +191,7 @@ def get_attention(identifier, width, num_heads=8, max_length=256, place="cross",
         2.0
     """
     if place not in PLACES:
-        raise UserError(f"{place!r} is no place of an attention: choose one of {', '.join(PLACES)}.")
+        raise UserError(f"{place!r} is not a place for an attention: choose one of {', '.join(PLACES)}.")
     if isinstance(identifier, dict) and "attention" in identifier:
         kwargs |= {key: value for key, value in identifier.items() if key != "attention"}
         identifier = identifier["attention"]
@@ -183,7 +200,7 @@ def get_attention(identifier, width, num_heads=8, max_length=256, place="cross",
     if isinstance(identifier, str):
         valid = sorted(name for name, entry in ATTENTIONS.items() if place in entry.places)
         if identifier not in valid:
-            raise UserError(f"{identifier!r} is no {place} attention: choose one of {', '.join(valid)}.")
+            raise UserError(f"{identifier!r} is not {_article(place)} attention: choose one of {', '.join(valid)}.")
         entry = ATTENTIONS[identifier]
         arguments = entry.arguments(Sizes(width, num_heads, max_length, place, dropout))
         try:
@@ -212,6 +229,13 @@ def _check_place(layer, place):
     of_entries = {p for entry in ATTENTIONS.values() if entry.layer is type(layer) for p in entry.places}
     fitting = of_entries or {"value": {"cross"}, "itself": {"encoder", "decoder"}}.get(layer.attends_to, set(PLACES))
     if place not in fitting:
-        raise UserError(f"{type(layer).__name__} is no {place} attention: it stands in {', '.join(sorted(fitting))}.")
+        raise UserError(
+            f"{type(layer).__name__} is not {_article(place)} attention: "
+            f"use it as {' or '.join(sorted(fitting))} attention."
+        )
     if place == "decoder" and layer.looks_ahead:
         raise UserError(f"{type(layer).__name__} looks ahead, which a decoder cannot: take offsets of at most 0.")
+
+
+def _article(place):
+    return f"an {place}" if place == "encoder" else f"a {place}"

@@ -62,7 +62,7 @@ def test_a_setting_goes_to_the_systems_that_know_it(recipe):
         (("--systems", "plain", "--set", "hidden_dim=6"), "none of the systems plain has a setting 'hidden_dim'"),
         (("--set", "search_top_k=3"), "none of the systems rnn, plain has a setting 'search_top_k'"),
         (("--set", "num_heads=3"), "plain: .*width of 8 is not divisible by 3 heads"),
-        (("--set", "decoder_attention=bahdanow"), "plain: 'bahdanow' is no decoder attention"),
+        (("--set", "decoder_attention=bahdanow"), "plain: 'bahdanow' is not a decoder attention"),
         (("--set", "max_length=3"), "plain: max_length=3 is less than the 15 tokens"),
         (("--set", "encoder_positions=learned", "--max-tokens", 40), "plain has weights for 15 tokens, .* may have 40"),
         (

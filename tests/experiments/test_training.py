@@ -134,7 +134,7 @@ def test_no_run_begins_with_an_attention_that_cannot_be_made(corpus, tmp_path, w
     system = TINY
     if "encoder_attention" in wrong:
         system = System("plain", {"width": 8, "num_heads": 2, "encoder_layers": 2}, body="transformer")
-    with pytest.raises(UserError, match=r"is no cross attention|1 mechanisms for 2 layers"):
+    with pytest.raises(UserError, match=r"is not a cross attention|1 mechanisms for 2 layers"):
         train_system(system.override(**wrong), corpus, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

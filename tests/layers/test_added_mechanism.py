@@ -2,8 +2,10 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import keras
@@ -24,6 +26,31 @@ LAWS_OF_CROSS_ATTENTIONS = {
 }
 
 
+def run(command, *path, **environment):
+    """The output of a process that imports from the folders of a path, and that is expected to succeed."""
+    environment |= {"PYTHONPATH": os.pathsep.join(map(str, path))}
+    process = subprocess.run(command, env={**os.environ, **environment}, cwd=ROOT, capture_output=True, text=True)
+    assert process.returncode == 0, process.stdout[-3000:] + process.stderr[-1000:]
+    return process.stdout
+
+
+def test_what_follows_from_the_file_of_a_layer(tmp_path):
+    """The public name, the name in the registry, and all tables: in a copy of the package with one file more."""
+    shutil.copytree(ROOT / "keras_attn_zoo", tmp_path / "keras_attn_zoo", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "keras_attn_zoo" / "layers" / "diagonal_attention.py").write_text(BLOCKS[0], encoding="utf-8")
+    code = """
+        import runpy
+        from keras_attn_zoo import get_attention, layers
+        assert "DiagonalAttention" in layers.__all__
+        assert type(get_attention("diagonal", width=4)) is layers.DiagonalAttention
+        written = runpy.run_path("docs/write_tables.py")
+        assert "from keras_attn_zoo.layers.diagonal_attention import DiagonalAttention" in written["stub"]()
+        for page in written["PAGES"]:
+            assert "| `DiagonalAttention` | " in written["with_tables"](page.read_text(encoding="utf-8")), page
+    """
+    run([sys.executable, "-P", "-c", textwrap.dedent(code)], tmp_path)
+
+
 def test_two_files_add_a_mechanism(tmp_path):
     diagonal, diagonal_reference, penalised, penalised_reference = BLOCKS
     imports = diagonal.partition("@attention")[0]
@@ -36,14 +63,7 @@ def test_two_files_add_a_mechanism(tmp_path):
         (folder / f"{name}.py").write_text(layer, encoding="utf-8")
         (folder / "references" / f"{name}.py").write_text(reference, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-vv", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    run = subprocess.run(
-        [*command, test_attention_laws.__file__],
-        env={**os.environ, "MECHANISMS_OF": "outside", "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-1000:]
+    output = run([*command, test_attention_laws.__file__], tmp_path, ROOT, MECHANISMS_OF="outside")
     for name in ("diagonal", "penalised"):
-        held = set(re.findall(rf"::(\w+)\[.*{name}_cross.*\] (?:PASSED|SKIPPED)", run.stdout))
+        held = set(re.findall(rf"::(\w+)\[.*{name}_cross.*\] (?:PASSED|SKIPPED)", output))
         assert held == LAWS_OF_CROSS_ATTENTIONS

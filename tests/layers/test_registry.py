@@ -5,7 +5,14 @@ import pytest
 
 from keras_attn_zoo import layers
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.layers import ATTENTIONS, BahdanauAttention, LuongAttention, get_attention
+from keras_attn_zoo.layers import (
+    ATTENTIONS,
+    AttentionLayer,
+    BahdanauAttention,
+    LuongAttention,
+    attention,
+    get_attention,
+)
 from keras_attn_zoo.layers.registry import PLACES
 
 
@@ -72,8 +79,8 @@ def test_a_layer_is_returned_as_it_is():
 @pytest.mark.parametrize(
     ("identifier", "message"),
     [
-        ("bahdanow", r"'bahdanow' is no cross attention: choose one of accumulated_weight, .*bahdanau, .*\.$"),
-        ("average", r"'average' is no cross attention: choose one of"),
+        ("bahdanow", r"'bahdanow' is not a cross attention: choose one of accumulated_weight, .*bahdanau, .*\.$"),
+        ("average", r"'average' is not a cross attention: choose one of"),
         (keras.layers.Dense(3), "an attention is a name or an AttentionLayer; received Dense"),
         (3, "received int"),
         (BahdanauAttention, "received type"),
@@ -90,5 +97,66 @@ def test_a_width_that_the_heads_do_not_divide():
 
 
 def test_an_unknown_place():
-    with pytest.raises(UserError, match="'middle' is no place of an attention: choose one of encoder, decoder, cross"):
+    with pytest.raises(UserError, match="'middle' is not a place for an attention: choose one of encoder, "):
         get_attention("multi_head", width=8, place="middle")
+
+
+@pytest.fixture
+def registry():
+    """The registry, as it was before once the test is over."""
+    before = dict(ATTENTIONS)
+    yield ATTENTIONS
+    ATTENTIONS.clear()
+    ATTENTIONS.update(before)
+
+
+def define(number):
+    """The cell of a notebook, run for the numbered time: one class, two names."""
+
+    @attention("mine_b", source="Someone 10", places=["cross"], year=2016, arguments=lambda sizes: {"name": "b"})
+    @attention("mine_a", source="Someone 9", places=("cross",), year=2015)
+    class Mine(AttentionLayer):
+        serial = number
+
+    return Mine
+
+
+def test_a_decorator_registers_a_class_under_its_names(registry):
+    first = define(1)
+    assert first.__name__ == "Mine" and registry["mine_a"].layer is registry["mine_b"].layer is first
+    assert get_attention("mine_b", width=3).name == "b"
+    assert keras.saving.get_registered_name(first) == "tests>Mine"
+    names = list(registry)
+    at = names.index("mine_b")
+    # Names of a class stand as they are written, where the first of them was published: 2015, and S after L.
+    assert names[at + 1] == "mine_a" and names[at - 1] == "local_p" and names[at + 2] == "coverage"
+    again = define(2)
+    assert registry["mine_a"].layer is again and registry["mine_b"].layer is again and again is not first
+    assert list(registry) == names
+
+
+def test_registry_is_in_order():
+    """By the year of a class, then by the number of the equation: 10 after 9."""
+    names = [name for name in ATTENTIONS if ATTENTIONS[name].source.startswith("Rosendahl")]
+    assert [ATTENTIONS[name].source for name in names] == [f"Rosendahl {number}" for number in range(2, 11)]
+    years = {}
+    for entry in ATTENTIONS.values():
+        years[entry.layer] = min(entry.year, years.get(entry.layer, entry.year))
+    assert list(years.values()) == sorted(years.values())
+
+
+@pytest.mark.parametrize(
+    ("layer", "arguments", "message"),
+    [
+        (LuongAttention, {"name": "bahdanau"}, "'bahdanau' of LuongAttention has the name of BahdanauAttention"),
+        (LuongAttention, {"places": ("middle",)}, "choose places from encoder, decoder, cross. Received: .'middle',."),
+        (LuongAttention, {"places": ()}, "choose places from"),
+        (keras.layers.Dense, {}, "must be a subclass of AttentionLayer. Received: <class"),
+        (LuongAttention(), {}, "must be a subclass of AttentionLayer. Received: <LuongAttention"),
+    ],
+)
+def test_what_cannot_be_registered(registry, layer, arguments, message):
+    before = dict(registry)
+    with pytest.raises(ValueError, match=message):
+        attention(**{"name": "mine", "source": "Someone", "places": ("cross",), "year": 2026, **arguments})(layer)
+    assert registry == before

@@ -346,7 +346,10 @@ def test_every_attention_of_the_registry_builds():
         ({"tie_embeddings": "target", "readout_dim": 9}, "embedding_dim = 6; received 9"),
         ({"hidden_dim": 0}, "hidden_dim must be a whole number, 1 or more; received 0"),
         ({"dropout": 1}, "dropout must be at least 0 and below 1; received 1"),
-        ({"cross_attention": AverageAttention()}, "AverageAttention is no cross attention: it stands in decoder"),
+        (
+            {"cross_attention": AverageAttention()},
+            "AverageAttention is not a cross attention: use it as decoder",
+        ),
     ],
 )
 def test_errors_say_what_is_valid(arguments, message):
