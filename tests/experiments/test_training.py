@@ -7,12 +7,15 @@ import shutil
 
 import numpy as np
 import pytest
+from keras import ops
 
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.loading import load_translator
+from keras_attn_zoo.experiments.preparation import build_translator, compile_translator
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.experiments.training import train_system
-from keras_attn_zoo.training.callbacks import RunLog, read_log
+from keras_attn_zoo.training.callbacks import ResumableState, RunLog, read_log
 from tests.tiny_run import TINY
 
 NUMBERS = ("loss", "perplexity", "accuracy", "gradient_norm", "tokens", "learning_rate")
@@ -173,3 +176,59 @@ def test_layer_by_layer_pretraining(corpus, tmp_path, monkeypatch):
         train_system(system, corpus, tmp_path / "stopped")
     train_system(system, corpus, tmp_path / "stopped", resume=True)
     assert numbers(tmp_path / "stopped") == numbers(tmp_path / "whole")
+
+
+def test_best_and_early_stopping_are_of_the_whole_encoder(corpus, tmp_path, monkeypatch):
+    """Every round is worse than the one before: the first of two layers is the best, and patience of one ends it."""
+    system = TINY.override(encoder_layers=2, pretraining_rounds=2, epochs=3, patience=1)
+    save = RunLog.on_epoch_end
+
+    def worse(self, epoch, logs=None):
+        logs["val_loss"] = float(epoch)
+        save(self, epoch, logs)
+
+    monkeypatch.setattr(RunLog, "on_epoch_end", worse)
+    run = train_system(system, corpus, tmp_path / "run")
+    assert [line["round"] for line in read_log(run.log) if "round" in line] == [1, 2, 3, 4]
+    assert load_translator(run.path).backbone.get_config()["encoder_layers"] == 2
+    too_short = TINY.override(encoder_layers=3, pretraining_rounds=2, epochs=2)
+    with pytest.raises(
+        UserError, match="4 rounds of validation end at 2 of 3 encoder layers with pretraining_rounds=2"
+    ):
+        train_system(too_short, corpus, tmp_path / "short")
+    assert not (tmp_path / "short" / "config.json").exists()
+
+
+def test_what_a_grown_model_takes_over(corpus, tmp_path):
+    """Weights and optimiser of the layers that were there; the new layer begins as it was built."""
+    system = TINY.override(encoder_layers=2)
+    run = train_system(TINY.override(epochs=0.5), corpus, tmp_path / "run")
+    with np.load(run.state) as arrays:
+        saved = json.loads(str(arrays["settings"]))["names"]
+        saved = {name: arrays[str(i)] for i, name in enumerate(saved)}
+    paths = sorted((run.path / "data").rglob("*.spm"))
+    translator = build_translator(system, paths, system.data.max_tokens)
+    compile_translator(translator, system)
+    before = {v.path: ops.convert_to_numpy(v) for v in translator.trainable_variables}
+
+    class Batches:
+        def set_round(self, number):
+            assert number == 1
+
+    state = ResumableState(run.state, Batches())
+    state.read()
+    with pytest.raises(UserError, match="belongs to another model"):
+        state.check(translator)
+    state.read()
+    state.check(translator, grown=True)
+    state.set_model(translator)
+    state.on_train_begin()
+    kept = {name.removeprefix("weight/"): value for name, value in saved.items() if name.startswith("weight/")}
+    for v in translator.trainable_variables:
+        np.testing.assert_array_equal(ops.convert_to_numpy(v), kept.get(v.path, before[v.path]), err_msg=v.path)
+        assert (v.path in kept) == ("encoder_1" not in v.path)
+    moments = [v for v in translator.optimizer.variables if "encoder_0" in v.path or "iteration" in v.path]
+    for v in moments:
+        np.testing.assert_array_equal(ops.convert_to_numpy(v), saved["optimizer/" + v.path.split("/", 1)[1]])
+        assert np.any(ops.convert_to_numpy(v))
+    assert len(moments) > 8
