@@ -1,9 +1,13 @@
-"""Run all tests: `python -m tests`. Style once, then every backend in a process of its own; one summary, one status.
+"""Run the tests: style once, then every backend in a process of its own; one summary, one status.
 
-`python -m tests --nightly` adds tests marked `nightly`, 3,000 hostile inputs and twelve trainings that are killed: see
-docs/reliability.md.
+    python -m tests             before every commit
+    python -m tests --quick     the inner loop: one backend, without the tests that take longest
+    python -m tests --all       every night: tests marked `slow` too, 3,000 hostile inputs, 12 trainings that are killed
+
+Tests marked `one_backend` run under PyTorch alone, which compiles nothing. Other arguments go to pytest.
 """
 
+import argparse
 import os
 import re
 import subprocess
@@ -13,15 +17,20 @@ import time
 from pathlib import Path
 
 BACKENDS = ("jax", "tensorflow", "torch")
+# Under which tests run that say the same under all.
+ONE_BACKEND = "torch"
 ROOT = Path(__file__).resolve().parent.parent
 OUTCOMES = ("passed", "failed", "error", "skipped")
 # Two processes a backend, one thread each: compilation, which takes most of the time, uses no more.
 WORKERS = ("-n", "2", "--dist", "loadgroup")
-NIGHTLY = {
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1"}
+STYLE = (("ruff", "check", "."), ("ruff", "format", "--check", "."))
+LEFT_OUT_BY_QUICK = ("tests/hostile", "tests/strangers", "tests/models/test_transformer_search.py")
+AT_NIGHT = {
     "hostile input": ("tests.hostile", "--cases", "3000", "--jobs", "2"),
     "kills": ("tests.hostile.kills", "--kills", "12"),
 }
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1"}
+SLOWEST = 10
 
 
 def run(command, environment):
@@ -42,24 +51,50 @@ def outcomes(lines):
     return {name: sum(map(int, re.findall(rf"(\d+) {name}", last))) for name in OUTCOMES}
 
 
+def durations(lines):
+    """Seconds, and which test took them in which of its phases, as a pytest run lists them."""
+    found = (re.match(r"([\d.]+)s ((?:call|setup|teardown) +\S.*)", line) for line in lines)
+    return [(float(one[1]), re.sub(r" +", " ", one[2])) for one in found if one]
+
+
+def selection(backend, options):
+    """Which tests run under a backend, as arguments of pytest."""
+    marks = [] if options.all else ["not slow"]
+    if backend != ONE_BACKEND:
+        marks.append("not one_backend")
+    return ["-m", " and ".join(marks), *(f"--ignore={path}" for path in LEFT_OUT_BY_QUICK if options.quick)]
+
+
+def parse(arguments):
+    """Options of this program, and arguments of pytest."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--backends", nargs="+", choices=BACKENDS, help="default: all; torch with --quick")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--quick", action="store_true", help="one backend, without the tests that take longest")
+    which.add_argument("--all", action="store_true", help="all tests, slow ones too, and long searches for faults")
+    options, rest = parser.parse_known_args(arguments)
+    options.backends = options.backends or ([ONE_BACKEND] if options.quick else BACKENDS)
+    return options, rest
+
+
 def main(arguments):
-    """Run style checks and the tests under each backend; arguments go to pytest, but for `--nightly`."""
-    nightly = "--nightly" in arguments
-    arguments = [argument for argument in arguments if argument != "--nightly"]
-    if nightly:
-        arguments += ["-m", ""]
-    rows, total = [], dict.fromkeys(OUTCOMES, 0)
+    """Run style checks and the tests under each backend."""
+    options, arguments = parse(arguments)
+    rows, slowest, total = [], [], dict.fromkeys(OUTCOMES, 0)
     began = time.monotonic()
-    for command in (["ruff", "check", "."], ["ruff", "format", "--check", "."]):
+    for command in STYLE:
         status, _ = run([sys.executable, "-m", *command], os.environ)
         rows.append((" ".join(command), "passed" if status == 0 else "FAILED", status))
     with tempfile.TemporaryDirectory() as cache:
-        for backend in BACKENDS:
+        for backend in options.backends:
             print(f"\n=== {backend} ===", flush=True)
             # Compiled programs are shared between the processes that the tests start, and thrown away.
             environment = {**os.environ, **ONE_THREAD, "KERAS_BACKEND": backend, "JAX_COMPILATION_CACHE_DIR": cache}
+            command = [sys.executable, "-m", "pytest", *WORKERS, f"--durations={SLOWEST}"]
             started = time.monotonic()
-            status, lines = run([sys.executable, "-m", "pytest", *WORKERS, *arguments], environment)
+            status, lines = run([*command, *selection(backend, options), *arguments], environment)
             counts = outcomes(lines)
             for name in OUTCOMES:
                 total[name] += counts[name]
@@ -67,11 +102,15 @@ def main(arguments):
             if counts["passed"] == 0:
                 status = status or 1
             rows.append((backend, f"{text} in {time.monotonic() - started:.0f} s", status))
-        for name, command in NIGHTLY.items() if nightly else ():
+            slowest += [(seconds, backend, test) for seconds, test in durations(lines)]
+        for name, command in AT_NIGHT.items() if options.all else ():
             print(f"\n=== {name} ===", flush=True)
             environment = {**os.environ, **ONE_THREAD, "KERAS_BACKEND": "jax", "JAX_COMPILATION_CACHE_DIR": cache}
             status, lines = run([sys.executable, "-m", *command], environment)
             rows.append((name, lines[-1].strip() if lines else "no output", status))
+    print("\n=== slowest tests ===")
+    for seconds, backend, test in sorted(slowest, reverse=True)[:SLOWEST]:
+        print(f"{seconds:6.1f} s  {backend:<10} {test}")
     print("\n=== summary ===")
     for name, text, _ in rows:
         print(f"{name:<22} {text}")

@@ -43,13 +43,19 @@ def trained(tmp_path_factory, corpus):
     return folder
 
 
+# Folders whose tests say the same under every backend: what stands above models and search is text, files and numbers.
+ALIKE = {"tests", "analysis", "commands", "data", "evaluation", "experiments", "hostile", "synthetic"}
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Keep tests that share a fixture or cached results in one worker; those of the laws share nothing.
+    """Mark what runs under one backend alone; keep tests that share a fixture or cached results in one worker.
 
-    They come last: a worker that is done with its groups takes of them.
+    Those of the laws share nothing. They come last: a worker that is done with its groups takes of them.
     """
     for item in items:
+        if item.path.parent.name in ALIKE and not item.get_closest_marker("every_backend"):
+            item.add_marker(pytest.mark.one_backend)
         if item.path.name != "test_attention_laws.py":
             group = "trained" if "trained" in item.fixturenames else item.path.name
             item.add_marker(pytest.mark.xdist_group(group))

@@ -4,10 +4,7 @@ import runpy
 import sys
 from pathlib import Path
 
-import keras
 import pytest
-
-pytestmark = pytest.mark.skipif(keras.config.backend() != "torch", reason="alike on all; nothing is compiled on torch")
 
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 SMALL = "--set width=16 num_heads=2 ffn_dim=8 encoder_layers=1 decoder_layers=1"

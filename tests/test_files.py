@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 
-import keras
 import pytest
 
 from keras_attn_zoo.checksums import check_sum, read_checksums, write_checksums
@@ -28,8 +27,6 @@ from keras_attn_zoo.files import (
     write_text,
 )
 from keras_attn_zoo.locks import locked
-
-pytestmark = pytest.mark.skipif(keras.config.backend() != "jax", reason="files know no backend: once is enough")
 
 
 @pytest.fixture

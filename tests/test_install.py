@@ -8,12 +8,9 @@ import sys
 import tomllib
 from pathlib import Path
 
-import keras
 import pytest
 
 from keras_attn_zoo.extras import TRANSLATE
-
-pytestmark = pytest.mark.skipif(keras.config.backend() != "jax", reason="alike on all; the fastest to start")
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -54,7 +51,7 @@ print(len(expected))
 def run(code, *arguments, **environment):
     """Run Python in a process of its own."""
     command = [sys.executable, "-c", code, *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "KERAS_BACKEND": "jax", **environment}
     return subprocess.run(command, capture_output=True, text=True, env=environment)
 
 

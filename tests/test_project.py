@@ -3,12 +3,9 @@
 import re
 from pathlib import Path
 
-import keras
 import pytest
 
 import keras_attn_zoo
-
-pytestmark = pytest.mark.skipif(keras.config.backend() != "jax", reason="text alone")
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -4,12 +4,9 @@ import ast
 import re
 from pathlib import Path
 
-import keras
 import pytest
 
 import keras_attn_zoo
-
-pytestmark = pytest.mark.skipif(keras.config.backend() != "jax", reason="text alone")
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 LISTED = {

@@ -3,13 +3,10 @@
 import re
 from pathlib import Path
 
-import keras
 import numpy as np
 import pytest
 
 from keras_attn_zoo.layers import MultiHeadAttention
-
-pytestmark = pytest.mark.skipif(keras.config.backend() != "torch", reason="alike on all; nothing is compiled on torch")
 
 ROOT = Path(__file__).resolve().parent.parent
 # Both train for minutes; what they call has tests of its own.

@@ -13,6 +13,7 @@ from keras_attn_zoo.commands import translate
 from tests.commands.conftest import SENTENCES
 
 
+@pytest.mark.every_backend
 def test_translate_argument_file_and_pipe_agree(attn_zoo, trained, translations, tmp_path, monkeypatch):
     assert attn_zoo("translate", trained, *SENTENCES) == (0, "".join(f"{t}\n" for t in translations), "")
     # An option between model and sentences, and an empty line, which stays one.

@@ -27,8 +27,6 @@ from keras_attn_zoo.training.callbacks import ResumableState, RunLog, read_log
 from tests.experiments.test_training import numbers
 from tests.tiny_run import TINY
 
-once = pytest.mark.skipif(keras.config.backend() != "jax", reason="it does not depend on the backend")
-
 
 @pytest.fixture
 def run(trained, tmp_path):
@@ -108,7 +106,6 @@ def test_a_run_that_was_stopped_in_its_first_round_begins_again(trained, corpus,
     assert numbers(folder) == numbers(trained)
 
 
-@once
 def test_a_run_that_was_killed_while_its_folder_was_made_begins(tmp_path):
     run = RunFolder(tmp_path)
     for name in (".lock", "test.tsv", "environment.json", ".config.json.0123abcd.partial", "data"):
@@ -119,7 +116,6 @@ def test_a_run_that_was_killed_while_its_folder_was_made_begins(tmp_path):
         run.check_free(beside=("data",))
 
 
-@once
 def test_two_processes_in_one_run_folder(run, corpus):
     with run.lock(), pytest.raises(UserError, match=f"in use by process {os.getpid()} on {os.uname().nodename}"):
         train_system(TINY, corpus, run.path, resume=True)
@@ -127,7 +123,6 @@ def test_two_processes_in_one_run_folder(run, corpus):
     assert not (run.path / ".lock").exists()
 
 
-@once
 def test_what_kills_have_left_is_removed_on_resume(run, corpus):
     for folder in (run.path, run.path / "hypotheses", *(run.path / "data").iterdir()):
         (folder / ".some.0123abcd.partial").mkdir()
@@ -136,7 +131,6 @@ def test_what_kills_have_left_is_removed_on_resume(run, corpus):
     assert not list(run.path.rglob(".*")) and run.best.exists()
 
 
-@once
 def test_damaged_data_is_found(run, corpus):
     (model,) = (run.path / "data").rglob("source.spm")
     whole = model.read_bytes()
@@ -149,7 +143,6 @@ def test_damaged_data_is_found(run, corpus):
     prepare_data(corpus, TINY.data, run.path / "data")
 
 
-@once
 def test_two_that_share_their_data_wait_for_each_other(run, corpus, monkeypatch, caplog):
     (folder,) = (run.path / "data").iterdir()
     said = []
@@ -196,7 +189,6 @@ COMMANDS = {
 }
 
 
-@once
 @pytest.mark.parametrize("name", COMMANDS)
 def test_damaged_files_of_a_run_are_one_line_in_every_command(run, capsys, name, monkeypatch):
     monkeypatch.chdir(run.path.parent)
@@ -216,7 +208,6 @@ def test_damaged_files_of_a_run_are_one_line_in_every_command(run, capsys, name,
     assert not list(run.path.parent.glob("*.png"))
 
 
-@once
 @pytest.mark.parametrize(("name", "value"), [("seconds", "1e999"), ("seconds", "-1"), ("tokens", "NaN")])
 def test_times_and_counts_of_a_log_are_finite(tmp_path, name, value):
     line = {"step": 1, "seconds": 0.5, "tokens": 7, "shape": [8, 16]}
@@ -225,7 +216,6 @@ def test_times_and_counts_of_a_log_are_finite(tmp_path, name, value):
         read_log(tmp_path / "log.jsonl")
 
 
-@once
 def test_scores_that_are_not_finite_are_not_written(run):
     scores = run.read_scores()["test"]
     run.add_scores("bad", {**scores, "perplexity": math.inf, "alignment": {"aer": math.nan}})
@@ -241,7 +231,6 @@ def _changed(state, **changes):
     return {**arrays, "settings": np.array(json.dumps({**settings, **changes}))}
 
 
-@once
 def test_a_state_of_another_shape_is_one_line(run):
     class Batches:
         def set_round(self, number):
@@ -289,12 +278,10 @@ def test_a_state_of_another_shape_is_one_line(run):
 # What a stranger's folder names, and what it must not reach.
 
 
-@once
 def test_a_run_keeps_its_test_text(run, corpus):
     assert own_test_text(run) == (corpus.splits.test, None)
 
 
-@once
 def test_a_folder_that_names_files_outside_is_asked_about(run, capsys):
     secret = run.path.parent / "secret"
     secret.write_text("a\tb\n" * 4)
@@ -309,7 +296,6 @@ def test_a_folder_that_names_files_outside_is_asked_about(run, capsys):
     assert len(asked) == 1 and str(secret) in asked[0]
 
 
-@once
 @pytest.mark.parametrize("name", ["scores.json", "hypotheses", "test.tsv", "log.jsonl", "pictures/other.png"])
 def test_links_out_of_the_folder_are_refused(run, capsys, name):
     (run.path.parent / "mine").write_text("mine")
@@ -325,7 +311,6 @@ def test_links_out_of_the_folder_are_refused(run, capsys, name):
     assert (run.path.parent / "mine").read_text() == "mine"
 
 
-@once
 @pytest.mark.parametrize("name", ["hypotheses", "references"])
 def test_a_pipe_in_a_run_folder_is_not_waited_for(run, tmp_path, name):
     folder = shutil.copytree(run.path, tmp_path / "copy")
@@ -336,7 +321,6 @@ def test_a_pipe_in_a_run_folder_is_not_waited_for(run, tmp_path, name):
         results_table([run.path, folder], baseline=run.path)
 
 
-@once
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
@@ -356,7 +340,6 @@ def test_no_command_follows_a_link_out_of_the_folder(run, capsys, monkeypatch, n
     assert error.count("\n") == 1 and f"{name} is a link out of the run folder" in error
 
 
-@once
 def test_what_is_generated_is_bounded(monkeypatch):
     monkeypatch.setattr(corpora, "embedded_corpus", lambda **sizes: sizes)
     for sizes in ({"train": 10**12}, {"train": 90_000, "valid": 20_000}):

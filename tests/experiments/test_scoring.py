@@ -19,6 +19,7 @@ from keras_attn_zoo.experiments.table import markdown_table, results_table
 from keras_attn_zoo.training.callbacks import read_log
 
 
+@pytest.mark.every_backend
 def test_scores_are_those_of_the_written_files(trained, corpus):
     run = RunFolder(trained)
     scores = run.read_scores()["test"]

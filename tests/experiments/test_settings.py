@@ -5,7 +5,6 @@ import json
 import runpy
 from pathlib import Path
 
-import keras
 import pytest
 
 from keras_attn_zoo import cli
@@ -15,8 +14,6 @@ from keras_attn_zoo.experiments.setting_types import Choice, Number, Switch, Who
 from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, TrainingSettings
 from keras_attn_zoo.experiments.system import SETTINGS, System, parse_settings
 from tests.tiny_run import TINY
-
-pytestmark = pytest.mark.skipif(keras.config.backend() != "torch", reason="alike on all; nothing is compiled on torch")
 
 EVERY = [(part, name) for part, settings in SETTINGS.items() for name in settings]
 HUGE = ("1e12", "1000000000000", "-1", "nan", "inf", "-inf", "", " ", "x" * 5000, "maybe", "[" * 3000, "\x1b[31m")

@@ -26,6 +26,7 @@ def numbers(folder):
     return [{k: v for k, v in line.items() if k not in ("seconds", "shape")} for line in read_log(folder / "log.jsonl")]
 
 
+@pytest.mark.every_backend
 def test_run_folder_holds_everything(trained, corpus):
     run = RunFolder(trained)
     assert run.system() == TINY
@@ -49,7 +50,7 @@ def test_a_round_reports_the_mean_over_its_tokens(trained):
     assert np.isclose(first_round["loss"], sum(line["loss"] * line["tokens"] for line in steps) / tokens, rtol=1e-5)
 
 
-@pytest.mark.parametrize("stop_at", [1, 7])
+@pytest.mark.parametrize("stop_at", [1, pytest.param(7, marks=pytest.mark.every_backend)])
 def test_a_stopped_run_resumes_to_the_numbers_of_an_uninterrupted_one(trained, corpus, tmp_path, monkeypatch, stop_at):
     folder = tmp_path / "run"
     taken = []

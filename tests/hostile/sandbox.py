@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import hashlib
 import importlib.util
 import io
 import json
@@ -10,7 +9,6 @@ import os
 import re
 import shutil
 import signal
-import stat
 import sys
 import tempfile
 import threading
@@ -18,6 +16,7 @@ import time
 from pathlib import Path
 
 from tests.hostile.judging import Hang, Outcome, judge
+from tests.hostile.tree import Tree
 from tests.tiny_run import TINY, make_pairs, make_text
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.py"))
@@ -44,7 +43,7 @@ class Sandbox:
 
     def __init__(self, root):
         self.root = Path(root).resolve()
-        self.work, self.pristine = self.root / "work", self.root / "pristine"
+        self.work = self.root / "work"
         self._writes = []
         self._watching, self._category = False, None
         self._make()
@@ -76,7 +75,7 @@ class Sandbox:
             with stop_after_rounds(2), contextlib.suppress(KeyboardInterrupt):
                 train_system(TINY, corpus, self.work / "stopped")
         self._check_known()
-        shutil.copytree(self.work, self.pristine, symlinks=True)
+        self._tree = Tree(self.root, self.work, self.root / "pristine")
 
     def _check_known(self):
         """Raise where a run folder has files that no case damages."""
@@ -89,13 +88,6 @@ class Sandbox:
             raise RuntimeError(
                 f"tests/hostile/folders.py knows nothing of these files of a run folder: {sorted(unknown)}"
             )
-
-    def restore(self):
-        """Make the working folder as new."""
-        os.chdir(self.root)
-        shutil.rmtree(self.work)
-        shutil.copytree(self.pristine, self.work, symlinks=True)
-        os.chdir(self.work)
 
     # Nothing is written elsewhere, and nothing is fetched.
 
@@ -146,9 +138,10 @@ class Sandbox:
 
     def run(self, case):
         """Run a case, and judge it."""
-        self.restore()
+        self._tree.restore()
+        os.chdir(self.work)
         undo = case.damage(self.work) if case.damage else None
-        before = listing(self.root)
+        before = self._tree.listing()
         self._writes, self._category = [], case.category
         began = time.perf_counter()
         try:
@@ -157,7 +150,7 @@ class Sandbox:
             seconds = time.perf_counter() - began
             if undo:
                 undo()
-        after = listing(self.root)
+        after = self._tree.listing()
         reasons = judge(case, status, output, error, raised, seconds)
         reasons += [f"reached outside: {one}" for one in self._writes]
         changed = [path for path in before.keys() | after.keys() if before.get(path) != after.get(path)]
@@ -316,25 +309,6 @@ def recipe(name):
         _modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(_modules[name])
     return _modules[name]
-
-
-def listing(root):
-    """What stands in a folder: kind, and a digest of the content of every path."""
-    found = {}
-    for folder, folders, files in os.walk(root):
-        for name in (*folders, *files):
-            path = os.path.join(folder, name)
-            about = os.lstat(path)
-            kind = stat.S_IFMT(about.st_mode)
-            if stat.S_ISLNK(about.st_mode):
-                content = os.readlink(path)
-            elif stat.S_ISREG(about.st_mode) and "pristine" not in path:
-                with open(path, "rb") as file:
-                    content = hashlib.file_digest(file, "sha256").digest()
-            else:
-                content = about.st_mtime_ns if stat.S_ISREG(about.st_mode) else None
-            found[os.path.relpath(path, root)] = (kind, content)
-    return found
 
 
 def _copied(file):

@@ -8,12 +8,11 @@ import sys
 import textwrap
 from pathlib import Path
 
-import keras
 import pytest
 
 from tests.layers import test_attention_laws
 
-pytestmark = pytest.mark.skipif(keras.config.backend() != "torch", reason="alike on all; nothing is compiled on torch")
+pytestmark = pytest.mark.one_backend
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "add-a-mechanism.md"

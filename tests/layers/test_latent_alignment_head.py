@@ -351,6 +351,7 @@ def test_normalizer_and_mixture_of_one_pair():
     np.testing.assert_allclose(found, [[[2 - wanted, 1 - wanted]]], rtol=1e-6)
 
 
+@pytest.mark.one_backend
 def test_config_round_trip():
     head = LatentAlignmentHead(9, 4, marginalization="top_k", top_k=3, dtype="mixed_bfloat16")
     config = json.loads(json.dumps(head.get_config()))
@@ -358,6 +359,7 @@ def test_config_round_trip():
     assert keras.saving.get_registered_name(LatentAlignmentHead) == "keras_attn_zoo>LatentAlignmentHead"
 
 
+@pytest.mark.one_backend
 def test_a_shared_matrix_is_saved_and_loaded(tmp_path):
     inputs = inputs_of()
     embedding = TokenEmbedding(VOCABULARY, 5, name="embedding")
@@ -376,6 +378,7 @@ def test_a_shared_matrix_is_saved_and_loaded(tmp_path):
     assert again(**inputs).shape == (BATCH, TARGET, VOCABULARY)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -390,6 +393,7 @@ def test_arguments_that_do_not_fit(arguments, message):
         LatentAlignmentHead(**{"vocabulary_size": 9, "width": 4, **arguments})
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("built", [False, True])
 @pytest.mark.parametrize(
     ("changed", "message"),
@@ -416,6 +420,7 @@ def test_shapes_that_do_not_fit(changed, message, built):
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.one_backend
 def test_another_width_than_built_for():
     head, inputs = head_of(inputs_of()), inputs_of()
     with pytest.raises(ValueError, match=r"`states` must .* = \(2, 3, 7\). Received: shape \(2, 3, 8\)"):
@@ -432,6 +437,7 @@ def test_targets_that_are_not_ids(wrong):
         head(**inputs, targets=targets)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("name", ["prior", "states", "targets"])
 def test_inputs_that_are_no_tensors(name):
     given = {**inputs_of(), "targets": TARGETS, name: "words"}
@@ -455,6 +461,7 @@ def test_targets_that_are_not_in_the_vocabulary(wrong):
         np.testing.assert_array_equal(*(x[name].reshape(BATCH * TARGET, -1)[kept] for x in (found, clean)))
 
 
+@pytest.mark.one_backend
 def test_steps_that_do_not_fit():
     head, inputs = head_of(inputs_of()), inputs_of()
     rows = {name: ops.convert_to_tensor(inputs[name][:, 0]) for name in ("prior", "embedded", "states")}
@@ -465,6 +472,7 @@ def test_steps_that_do_not_fit():
         LatentAlignmentHead(VOCABULARY, width=5).prepare(inputs["encoded"])
 
 
+@pytest.mark.one_backend
 def test_sizes_of_numpy_and_an_initialiser_that_is_a_function():
     def ones(shape, dtype=None):
         return ops.ones(shape, dtype)

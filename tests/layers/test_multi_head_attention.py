@@ -50,6 +50,7 @@ def test_equal_to_keras_with_its_weights(arguments, dtype, tmp_path):
         np.testing.assert_allclose(found, wanted, atol=tolerance)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("name", HEADED)
 def test_weights_of_a_mechanism_come_after_those_of_keras(name):
     layer, theirs = get_attention(name, 6, num_heads=2), keras.layers.MultiHeadAttention(2, 3)
@@ -59,6 +60,7 @@ def test_weights_of_a_mechanism_come_after_those_of_keras(name):
     assert [w.path.split("/", 1)[1] for w in layer.weights][: len(shared)] == shared
 
 
+@pytest.mark.one_backend
 def test_configuration_of_keras():
     """What Keras' layer writes of itself makes ours, built or not."""
     theirs = keras.layers.MultiHeadAttention(2, 3, output_shape=(5,), flash_attention=False)
@@ -91,6 +93,7 @@ def model_of(name):
     return model, [numbers("lora", 2, 3, 6), numbers("source", 2, 5, 6)]
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("name", [*PROJECTING, "average"])
 def test_lora(name, tmp_path):
     """LoRA on every projection: nothing changes at first, its weights alone are trained, and a file has them merged."""
@@ -117,6 +120,7 @@ def test_lora(name, tmp_path):
     np.testing.assert_allclose(again.predict(inputs, verbose=0), after, atol=2e-6)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("name", [*PROJECTING, "average"])
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method")
 def test_int8(name, tmp_path):
@@ -161,6 +165,7 @@ def test_weight_files_of_keras(tmp_path):
         np.testing.assert_allclose(found, wanted, atol=2e-6)
 
 
+@pytest.mark.one_backend
 def test_options_of_keras():
     layer = MultiHeadAttention(
         num_heads=2,
@@ -240,6 +245,7 @@ def test_a_remat_scope_changes_nothing():
         np.testing.assert_allclose(actual, desired, atol=1e-6)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -262,6 +268,7 @@ def test_arguments_that_do_not_fit(arguments, message):
         MultiHeadAttention(**arguments)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("name", [name for name, entry in ATTENTIONS.items() if "decoder" in entry.places])
 def test_steps_of_self_attention_need_a_length_and_a_batch(name):
     layer = get_attention(name, 6, num_heads=2, place="decoder")

@@ -108,7 +108,7 @@ def test_bfloat16_and_unknown_sizes(name):
         np.testing.assert_allclose(call({"e": e, "mask": mask}), wanted, atol=TOLERANCE)
 
 
-@pytest.mark.skipif(keras.config.backend() != "torch", reason="alike on all; nothing is compiled on torch")
+@pytest.mark.one_backend
 @pytest.mark.parametrize("case", [case for case in CASES if case.normalizer == "softmax"], ids=str)
 def test_every_mechanism_takes_it_or_says_why_not(case):
     """The call and the steps equal the reference whose weights are found by bisection."""

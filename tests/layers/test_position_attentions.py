@@ -204,6 +204,7 @@ def test_offsets_in_an_array():
     assert GaussianAttention(**SIZES, offsets=np.array([-1, 1])).get_config()["offsets"] == [-1, 1]
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -63,6 +63,7 @@ def test_expanded_key_value_survives_extreme_energies(variant):
         assert np.all((scores >= 0) & (scores <= 1))
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     ("layer", "arguments", "message"),
     [

@@ -15,6 +15,8 @@ from keras_attn_zoo.layers import (
 )
 from keras_attn_zoo.layers.registry import PLACES
 
+pytestmark = pytest.mark.one_backend
+
 
 @pytest.mark.parametrize("name", ATTENTIONS)
 def test_entries(name):

@@ -14,6 +14,8 @@ from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.models import downloads
 from keras_attn_zoo.models.downloads import downloading
 
+pytestmark = pytest.mark.one_backend
+
 constants = pytest.importorskip("huggingface_hub.constants")
 
 

@@ -98,6 +98,7 @@ def test_evaluation_counts_the_mixture(task):
     assert logs["accuracy"] == pytest.approx([np.mean(right)])
 
 
+@pytest.mark.one_backend
 def test_a_transformer_of_all_layers_keeps_its_preset(tmp_path):
     body = tiny.transformer(output="latent", attention_layer="all", marginalization="top_k", top_k=3)
     task = Translator(body, tiny.preprocessor())
@@ -113,6 +114,7 @@ def test_a_transformer_of_all_layers_keeps_its_preset(tmp_path):
         assert len(one.attention) == sum(body.cross_attention_heads)
 
 
+@pytest.mark.one_backend
 def test_what_does_not_fit_is_said(task):
     with pytest.raises(UserError, match="the model has no latent alignment, so there is no posterior"):
         tiny.translator().force(TEXTS, TARGETS, layers="posterior")

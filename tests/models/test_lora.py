@@ -1,6 +1,5 @@
 """LoRA and int8 on a translator's body: they reach the attentions, or are refused."""
 
-import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -10,7 +9,7 @@ from keras_attn_zoo.models import RNNBackbone, TransformerBackbone
 from tests.tiny import BACKBONE, PIECES, TRANSFORMER
 from tests.weights import fill_weights
 
-pytestmark = pytest.mark.skipif(keras.config.backend() != "torch", reason="alike on all; nothing is compiled on torch")
+pytestmark = pytest.mark.one_backend
 
 
 def transformer():

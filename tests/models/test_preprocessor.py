@@ -9,6 +9,8 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.models import TranslationPreprocessor
 from tests import tiny
 
+pytestmark = pytest.mark.one_backend
+
 PAD, START, END = 0, 2, 3
 
 

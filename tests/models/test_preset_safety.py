@@ -20,6 +20,8 @@ from keras_attn_zoo.files import read_json, write_json
 from keras_attn_zoo.models import RNNBackbone, TranslationPreprocessor, TranslationTokenizer, Translator
 from tests import tiny
 
+pytestmark = pytest.mark.one_backend
+
 TEXTS = tiny.sentences("source")[:2]
 
 

@@ -26,6 +26,7 @@ def assert_same_weights(first, second):
         np.testing.assert_array_equal(keras.ops.convert_to_numpy(a.value), keras.ops.convert_to_numpy(b.value))
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     "joint, arguments",
     [
@@ -60,6 +61,7 @@ def test_preset_round_trip(tmp_path, joint, arguments):
         assert two.tokenizer.tokenize(TEXTS) != two.source_tokenizer.tokenize(TEXTS)
 
 
+@pytest.mark.one_backend
 def test_parts_of_a_preset(tmp_path):
     folder = str(tmp_path / "preset")
     task = tiny.translator(dtype="mixed_bfloat16")

@@ -286,6 +286,7 @@ def test_a_context_may_be_of_another_width_than_the_encoder():
 # Tied embeddings, configuration, errors.
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("tie, tables", [("none", 3), ("target", 2), ("all", 1)])
 def test_tied_embeddings_share_their_weights(tie, tables):
     backbone = RNNBackbone(40, 40, embedding_dim=6, hidden_dim=5, readout="tanh", readout_dim=6, tie_embeddings=tie)
@@ -298,12 +299,14 @@ def test_tied_embeddings_share_their_weights(tie, tables):
     assert backbone.count_params() == (tables * 40 * 6 + bias + encoder + decoder + attention + bridge + readout)
 
 
+@pytest.mark.one_backend
 def test_tied_readout_is_as_wide_as_an_embedding():
     assert tiny.backbone(tie_embeddings="target").readout_dim == 6
     assert tiny.backbone(readout="tanh").readout_dim == 5
     assert tiny.backbone().readout_dim is None
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("attention", ["luong_general", BahdanauAttention(3), LuongAttention("concat", 4)])
 def test_config_round_trip_keeps_arguments_and_function(attention):
     arguments = {
@@ -326,12 +329,14 @@ def test_config_round_trip_keeps_arguments_and_function(attention):
     assert [tuple(v.shape) for v in second.weights] == [tuple(v.shape) for v in first.weights]
 
 
+@pytest.mark.one_backend
 def test_every_attention_of_the_registry_builds():
     for name, entry in ATTENTIONS.items():
         if "cross" in entry.places:
             tiny.backbone(cross_attention=name, bidirectional=False, hidden_dim=8)
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     "arguments, message",
     [

@@ -20,6 +20,8 @@ from keras_attn_zoo.models.backbone import OPTIONAL_INPUTS, Posterior
 from keras_attn_zoo.models.output_projection import OutputProjection
 from tests import tiny
 
+pytestmark = pytest.mark.one_backend
+
 LATENT = {"output": "latent", "tie_embeddings": "all"}
 MODELS = {
     "rnn": lambda: tiny.backbone(

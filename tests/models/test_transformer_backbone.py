@@ -154,6 +154,7 @@ def test_steps_equal_numpy(name):
             assert not found[:, len(source) :].any()
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(("place", "name"), EVERY_MECHANISM)
 def test_search_by_steps_equals_recomputation(place, name):
     """For every mechanism, on a padded batch of unequal lengths: the call knows no cache."""
@@ -171,6 +172,7 @@ def test_search_by_steps_equals_recomputation(place, name):
     np.testing.assert_allclose(scores, outputs["attention_scores"], rtol=0, atol=5e-6)
 
 
+@pytest.mark.one_backend
 def test_shared_matrices_count_once():
     """The layers of a side share one set of matrices and one transition, frozen or not."""
     n, d = SIZES["max_length"], SIZES["width"]
@@ -181,6 +183,7 @@ def test_shared_matrices_count_once():
     assert sum(np.prod(w.shape) for w in frozen.non_trainable_weights if w.dtype == "float32") == 2 * n * n
 
 
+@pytest.mark.one_backend
 def test_instances_and_lists_of_attentions():
     """An instance stands for the weights of its own that each layer gets; in a list each layer has its mechanism."""
     attention = MultiHeadAttention(num_heads=4, key_dim=3, name="mine")
@@ -198,6 +201,7 @@ def test_instances_and_lists_of_attentions():
     assert [w.path for w in again.weights] == paths
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("name", ["plain", "pre_norm_learned_tied", "recurrent_ablated"])
 def test_config_round_trip(name):
     first = build(**CONFIGS[name], dropout=0.2, attention_dropout=0.3, activation_dropout=0.1, attention_layer=0)
@@ -228,6 +232,7 @@ def test_mixed_precision_stays_close():
         np.testing.assert_allclose(found[key], value, rtol=0, atol=0.1 * np.abs(value).max())
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -271,6 +276,7 @@ def test_errors_say_what_is_valid(arguments, message):
         TransformerBackbone(**{**sizes, **arguments})
 
 
+@pytest.mark.one_backend
 def test_weights_of_attention_are_float32_whatever_the_policy_of_all_layers():
     policy = keras.config.dtype_policy()
     x, labels, _ = tiny.batch()
@@ -291,6 +297,7 @@ def test_weights_of_attention_are_float32_whatever_the_policy_of_all_layers():
         np.testing.assert_allclose(sums, 1, atol=1e-6)
 
 
+@pytest.mark.one_backend
 def test_sentences_longer_than_the_positions():
     x, _, _ = tiny.batch(source=14)
     with pytest.raises(UserError, match="a sentence of 14 tokens is longer than max_length=13"):
@@ -301,6 +308,7 @@ def test_sentences_longer_than_the_positions():
     assert build()(x)["attention_scores"].shape == (3, 2, 6, 14)
 
 
+@pytest.mark.one_backend
 def test_no_free_running_training():
     x, _, _ = tiny.batch()
     with pytest.raises(UserError, match="leave teacher_forcing_mask out"):

@@ -67,6 +67,7 @@ def test_hypotheses_equal_numpy(task, found):
             np.testing.assert_allclose(hypothesis.attention[0], weights, **TOLERANCE)
 
 
+@pytest.mark.one_backend
 def test_hypotheses_are_ordered_and_readable(task, found):
     for text, best in zip(TEXTS, found, strict=True):
         assert len(best) == 3
@@ -105,6 +106,7 @@ def changing(task):
         variable.assign(value)
 
 
+@pytest.mark.one_backend
 def test_an_emitted_padding_token_ends_nothing(changing):
     bias = np.zeros(tiny.PIECES, "float32")
     bias[[0, END]] = 40.0, 41.5
@@ -185,6 +187,7 @@ def test_a_shorter_limit_cuts(task):
         assert len(hypothesis.tokens) <= 3
 
 
+@pytest.mark.one_backend
 def test_room_for_longer_sentences_is_that_of_a_model_made_for_them():
     texts = [TEXTS[0], " ".join(["kalomi"] * 8)]
     task, made = tiny.translator(sampler="greedy"), tiny.translator(sampler="greedy", length=30)
@@ -195,6 +198,7 @@ def test_room_for_longer_sentences_is_that_of_a_model_made_for_them():
     assert min(found.shape[1:]) > tiny.LENGTH
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("arguments", [{"encoder_positions": "learned"}, {"decoder_attention": "recurrent"}])
 def test_no_room_beyond_the_weights(arguments):
     with pytest.raises(UserError, match="at most 16 tokens, and was asked for 24"):
@@ -219,6 +223,7 @@ def test_generate_continues_a_given_beginning(task):
     assert free == task.generate(TEXTS[1])
 
 
+@pytest.mark.one_backend
 def test_sampler_names():
     task = tiny.translator(sampler="greedy")
     assert isinstance(task.sampler, BeamSearch) and task.sampler.num_beams == 1
@@ -268,6 +273,7 @@ def test_fit_and_evaluate_take_text():
     assert "gradient_norm" not in scores
 
 
+@pytest.mark.one_backend
 def test_one_string_gives_one_result(task, found):
     [best] = task.translate(TEXTS[:1], n_best=3)
     assert plain([task.translate(TEXTS[0], n_best=3)]) == plain([best]) == plain(found[:1])
@@ -293,6 +299,7 @@ NO_SENTENCES = {
 }
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize("wrong, message", NO_SENTENCES.values(), ids=NO_SENTENCES)
 def test_what_is_no_sentence_is_said(task, wrong, message):
     calls = {

@@ -8,6 +8,8 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.models.token_embedding import TokenEmbedding
 from keras_attn_zoo.models.word_vectors import load_word_vectors
 
+pytestmark = pytest.mark.one_backend
+
 WORDS = ["<pad>", "▁rot", "▁haus", "es"]
 
 

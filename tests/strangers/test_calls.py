@@ -8,6 +8,8 @@ from tests.layers.calls import to_numpy
 from tests.strangers.models import STRANGERS, WIDTH, real_positions, sentences
 from tests.weights import fill_weights
 
+pytestmark = pytest.mark.one_backend
+
 SELF = {
     "layer(x)": lambda layer, x, **kwargs: layer(x, **kwargs),
     "layer(query=x)": lambda layer, x, **kwargs: layer(query=x, **kwargs),

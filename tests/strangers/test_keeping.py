@@ -29,12 +29,12 @@ from tests.strangers.models import (
 from tests.weights import fill_weights
 
 # By day under PyTorch, which compiles nothing; at night under all.
-pytestmark = [] if BACKEND == "torch" else pytest.mark.nightly
+pytestmark = [] if BACKEND == "torch" else pytest.mark.slow
 
 KEPT = [("functional", "float32"), ("sequential", "mixed_bfloat16"), ("subclassed", "layers_in_bfloat16")]
 NIGHTLY = [(family, name) for family in FAMILIES for name in PRECISIONS if (family, name) not in KEPT]
 every_model = pytest.mark.parametrize(
-    ("family", "name"), [*KEPT, *(pytest.param(*which, marks=pytest.mark.nightly) for which in NIGHTLY)]
+    ("family", "name"), [*KEPT, *(pytest.param(*which, marks=pytest.mark.slow) for which in NIGHTLY)]
 )
 
 
@@ -144,7 +144,7 @@ def test_saved_and_loaded_in_a_fresh_process(report, family, name):
     assert report[f"{family}-{name}.weights.h5"] == {}
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 def test_saved_and_loaded_in_a_fresh_process_in_all_precisions(tmp_path):
     keep_with_weights(tmp_path, NIGHTLY)
     found = fresh_process(tmp_path)
@@ -261,7 +261,7 @@ def export(model, path):
         model.export(path, format="tf_saved_model", verbose=False)
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 @pytest.mark.skipif(BACKEND not in EXPORTS, reason="JAX exports by TensorFlow, which is hidden here")
 def test_exported(tmp_path):
     """Without this package, an exported model gives the same; what cannot be exported is declared."""

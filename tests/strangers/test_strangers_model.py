@@ -67,7 +67,7 @@ def world(name):
     return World(name)
 
 
-at_night = [pytest.param(name, marks=pytest.mark.nightly) for name in PRECISIONS]
+at_night = [pytest.param(name, marks=pytest.mark.slow) for name in PRECISIONS]
 by_day = 1 if BACKEND == "tensorflow" else 2
 every_precision = pytest.mark.parametrize("name", [*PRECISIONS[:by_day], *at_night[by_day:]])
 # What needs another program, which is what costs time here, runs in one precision, and at night in all.
@@ -193,7 +193,7 @@ def test_declared_shapes_and_types(name):
     assert not failures
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 @pytest.mark.skipif(
     BACKEND == "jax",
     reason="Keras 3.15 has jax.checkpoint trace the booleans of a call: its own Dropout fails, and ours in training",

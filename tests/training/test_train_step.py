@@ -249,6 +249,7 @@ def test_without_sample_weights_every_token_counts():
     assert logs["tokens"] == y.size
 
 
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     "arguments, message",
     [
@@ -351,6 +352,7 @@ def test_a_regularizer_of_the_attention_enters_the_loss_of_a_translator(output):
     assert logs["loss"][0] - np.log(logs["perplexity"][0]) == pytest.approx(penalty, rel=1e-4)
 
 
+@pytest.mark.one_backend
 def test_mixed_float16_is_refused():
     with pytest.raises(ValueError, match="take mixed_bfloat16"):
         translator("sgd", dtype="mixed_float16")
