@@ -1,5 +1,6 @@
 """Set-up of all tests: quiet libraries, and no TensorFlow where it is not the backend."""
 
+import gc
 import os
 import sys
 
@@ -60,3 +61,8 @@ def pytest_collection_modifyitems(items):
             group = "trained" if "trained" in item.fixturenames else item.path.name
             item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=lambda item: item.path.name == "test_attention_laws.py")
+
+
+def pytest_collection_finish():
+    """What is imported stays: Keras collects garbage whenever int8 takes the place of a kernel, a quarter second each."""
+    gc.freeze()

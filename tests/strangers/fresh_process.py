@@ -3,6 +3,7 @@
 It knows what a stranger knows who was given the files: the code of his own model, and that the layers are imported.
 """
 
+import gc
 import json
 import sys
 from pathlib import Path
@@ -66,4 +67,6 @@ def serve(path, inputs):
 
 
 if __name__ == "__main__":
+    # As in tests/conftest.py.
+    gc.freeze()
     print(json.dumps(dict(report(Path(sys.argv[1])))))
