@@ -8,12 +8,8 @@ import select
 import termios
 import time
 
-import keras
-import pytest
-
 from keras_attn_zoo.messages import PACKAGE, progress_bar, shown
 
-pytestmark = pytest.mark.skipif(keras.config.backend() != "jax", reason="alike on all")
 LOG = logging.getLogger("keras_attn_zoo.some.module")
 
 
