@@ -64,5 +64,5 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """What is imported stays: Keras collects garbage, for a quarter second, whenever int8 takes the place of a kernel."""
+    """What is imported stays. Keras collects garbage whenever int8 takes the place of a kernel, which takes a while."""
     gc.freeze()
