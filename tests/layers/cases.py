@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import inspect
 import zlib
 from pathlib import Path
 
@@ -122,7 +123,7 @@ class Case:
         value = inputs.get("value", query)
         if not self.cross and value_mask is None:
             value_mask = query_mask
-        mask = np.ones((BATCH, query.shape[1], value.shape[1]), dtype=bool)
+        mask = np.ones((len(query), query.shape[1], value.shape[1]), dtype=bool)
         if query_mask is not None:
             mask &= query_mask[:, :, None]
         if value_mask is not None:
@@ -176,6 +177,24 @@ CASES += [Case(*key, normalizer) for key, normalizer in SPARSE.items() if key[0]
 CROSS = [case for case in CASES if case.cross]
 
 
+def first_of_each(key, cases=CASES):
+    """The first case of each value of a function of a case and its class."""
+    return list({key(case, ATTENTIONS[case.name].layer): case for case in reversed(cases)}.values())[::-1]
+
+
+ONE_OF_EACH_BASE = first_of_each(lambda case, layer: (case.place, layer.__bases__))
+
+
+def casts(case):
+    """Whether a mechanism has casts of its own; for the others its base class casts."""
+    return "ops.cast(" in inspect.getsource(inspect.getmodule(ATTENTIONS[case.name].layer))
+
+
+WITH_CASTS = first_of_each(
+    lambda case, layer: (case.place, layer), [case for case in CASES if case in ONE_OF_EACH_BASE or casts(case)]
+)
+
+
 def weights_of(layer):
     """Weights of a layer by their name inside it, those of a model by their path, in float64."""
     start = "" if isinstance(layer, keras.Model) else f"{layer.name}/"
@@ -190,23 +209,26 @@ def expected_loss_and_gradients(case, difference=1e-5):
     inputs = {part: x.astype("float64") for part, x in case.inputs(with_key=True).items()}
     masks = case.masks
 
-    def loss():
-        context, scores = case.expected(weights, inputs, **masks, **case.causal)
-        return np.sum(of_context * context) + np.sum(of_scores * scores)
+    def loss(rows=slice(None)):
+        of_rows, masks_of_rows = ({part: x[rows] for part, x in xs.items()} for xs in (inputs, masks))
+        context, scores = case.expected(weights, of_rows, **masks_of_rows, **case.causal)
+        return np.sum(of_context[rows] * context) + np.sum(of_scores[rows] * scores)
 
-    def differentiate(x):
+    def differentiate(x, by_row=False):
         gradient = np.zeros_like(x)
         for index in np.ndindex(x.shape):
+            # No sentence has to do with another one.
+            rows = slice(index[0], index[0] + 1) if by_row else slice(None)
             at = x[index]
             x[index] = at + difference
-            above = loss()
+            above = loss(rows)
             x[index] = at - difference
-            gradient[index] = (above - loss()) / (2 * difference)
+            gradient[index] = (above - loss(rows)) / (2 * difference)
             x[index] = at
         return gradient
 
     by_weight = {name: differentiate(x) for name, x in weights.items()}
-    return loss(), by_weight, {part: differentiate(x) for part, x in inputs.items()}
+    return loss(), by_weight, {part: differentiate(x, by_row=True) for part, x in inputs.items()}
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo_tests")

@@ -198,14 +198,13 @@ def test_dropout_on_weights(name):
         layer.build(query.shape, value.shape)
         fill_weights(layer)
 
-    def call(layer, training):
-        run = compiled(lambda q, v: layer(q, v, return_attention_scores=True, training=training))
-        return run(query, value)
+    def everything(q, v):
+        calls = ((plain, False), (plain, True), (dropped, False), (dropped, True))
+        return [layer(q, v, return_attention_scores=True, training=training) for layer, training in calls]
 
-    context, scores = call(plain, False)
-    np.testing.assert_array_equal(call(plain, True)[0], context)
-    np.testing.assert_array_equal(call(dropped, False)[0], context)
-    one, shown = call(dropped, True)
+    (context, scores), (trained, _), (used, _), (one, shown) = compiled(everything)(query, value)
+    np.testing.assert_array_equal(trained, context)
+    np.testing.assert_array_equal(used, context)
     assert np.abs(one - context).max() > 0.01
     # The first position has no past in which anything was dropped.
     np.testing.assert_allclose(shown[:, :, 0], scores[:, :, 0], atol=1e-6)

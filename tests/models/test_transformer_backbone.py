@@ -65,7 +65,12 @@ CONFIGS = {
     },
     "single_head": {"cross_attention": ["bahdanau_feedback", "luong_general"]},
 }
-every_config = pytest.mark.parametrize("name", CONFIGS)
+# Between them these have every path through the body; each mechanism under every backend has the laws.
+ON_EVERY_BACKEND = ("plain", "recurrent", "by_position", "latent")
+every_config = pytest.mark.parametrize(
+    "name",
+    [name if name in ON_EVERY_BACKEND else pytest.param(name, marks=pytest.mark.one_backend) for name in CONFIGS],
+)
 EVERY_MECHANISM = [
     (place, name) for place in ("decoder", "cross") for name in ATTENTIONS if place in ATTENTIONS[name].places
 ]

@@ -67,11 +67,19 @@ def world(name):
     return World(name)
 
 
-at_night = [pytest.param(name, marks=pytest.mark.slow) for name in PRECISIONS]
-by_day = 1 if BACKEND == "tensorflow" else 2
-every_precision = pytest.mark.parametrize("name", [*PRECISIONS[:by_day], *at_night[by_day:]])
-# What needs another program, which is what costs time here, runs in one precision, and at night in all.
-mostly_float32 = pytest.mark.parametrize("name", [*PRECISIONS[:1], *at_night[1:]])
+def by_day(count):
+    """So many of the precisions by day, all of them at night."""
+    return pytest.mark.parametrize(
+        "name", [*PRECISIONS[:count], *(pytest.param(name, marks=pytest.mark.slow) for name in PRECISIONS[count:])]
+    )
+
+
+# Each precision and each length is a program of its own, which takes a minute where it is compiled. The laws have each
+# mechanism by itself in all of them.
+COMPILED = BACKEND != "torch"
+every_precision = by_day(1 if COMPILED else 2)
+mostly_float32 = by_day(1)
+other_lengths = by_day(0 if COMPILED else 1)
 
 
 def test_every_public_layer_is_tried():
@@ -159,7 +167,7 @@ def cut(tree, wanted):
     return keras.tree.map_structure(lambda x, y: x[tuple(map(slice, y.shape))], tree, wanted)
 
 
-@mostly_float32
+@other_lengths
 def test_more_padding_changes_nothing(name):
     """Neither what a mechanism gives, nor what its neighbours make of it: they get its mask."""
     wanted, found = world(name).predict(), world(name).predict(more=2)
@@ -168,7 +176,7 @@ def test_more_padding_changes_nothing(name):
     assert not different
 
 
-@mostly_float32
+@other_lengths
 def test_a_sentence_alone(name):
     """Padded in a batch or alone and without any padding, a sentence gives the same."""
     rows = slice(1, 2)
