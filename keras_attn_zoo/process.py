@@ -203,7 +203,7 @@ def reason(error: BaseException) -> str | None:
     if (package := _failed_import(error)) is not None:
         if any(name in READ_CONFIGURATION for name, _ in _frames(error)):
             return f"Keras cannot use its configuration {configuration_file()} ({summary}): correct or remove it."
-        return f"cannot import {package} ({summary}): install it anew, or choose another backend with --backend."
+        return f"cannot import {package} ({summary}): reinstall it, or choose another backend with --backend."
     if isinstance(error, MemoryError) or is_out_of_memory(error):
         return f"out of memory ({summary}): take smaller batches, fewer beams, a smaller model, or shorter sentences."
     if isinstance(error, OSError) and error.errno is not None:

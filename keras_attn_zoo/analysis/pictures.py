@@ -97,7 +97,7 @@ def _checked_weights(weights, source_tokens, target_tokens):
             f"source words: give weights of shape {expected}."
         )
     if 0 in expected:
-        raise UserError(f"attention weights of shape {weights.shape} are empty: give at least one word a side.")
+        raise UserError(f"attention weights of shape {weights.shape} are empty: give at least one word per side.")
     if not np.isfinite(weights).all():
         raise UserError(f"attention weights of shape {weights.shape} hold NaN or infinite values: check the model.")
     low, high = weights.min(), weights.max()
@@ -227,8 +227,8 @@ def plot_attentions(
 
     Args:
         matrices: list of `(title, weights)`, weights `(target, source)` from 0 to 1.
-        source_tokens: the words on top, one a column.
-        target_tokens: the words on the left, one a row.
+        source_tokens: the words on top, one per column.
+        target_tokens: the words on the left, one per row.
         path: where the picture shall stand; its suffix, .png, .pdf or .svg, is its type.
         gold: `Alignment`, its sure links outlined, the merely possible ones dashed; or a set
             of links (j, i), source position first, counted from 0, all outlined.

@@ -94,7 +94,7 @@ def _run(recipe: Recipe, options: argparse.Namespace) -> None:
 
     for name in options.systems:
         if name not in recipe.entries:
-            raise UserError(f"unknown system {shown_value(name)}: choose of {', '.join(recipe.entries)}.")
+            raise UserError(f"unknown system {shown_value(name)}: choose from {', '.join(recipe.entries)}.")
     names = list(dict.fromkeys(options.systems))
     entries, folders = {name: recipe.entries[name] for name in names}, [options.out / name for name in names]
     systems = _systems([entry.system for entry in entries.values()], parse_settings(options.set))

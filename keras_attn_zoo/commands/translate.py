@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> None:
     if options.sentences and options.input is not None:
         raise UserError("sentences and --input: give one of them.")
     if options.n_best > 1 and options.scores:
-        raise UserError("--n-best writes the scores by itself: leave --scores out.")
+        raise UserError("--n-best already writes the scores: leave --scores out.")
     windows: Iterable[list[str]]
     if options.sentences:
         windows = [options.sentences]

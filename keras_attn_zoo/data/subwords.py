@@ -42,7 +42,7 @@ class _TextStream:
 
 def _check_options(vocabulary_size, model_type, byte_fallback):
     if model_type not in MODEL_TYPES:
-        raise UserError(f"there is no model_type {model_type!r}: choose one of {', '.join(MODEL_TYPES)}.")
+        raise UserError(f"unknown model_type {model_type!r}: choose one of {', '.join(MODEL_TYPES)}.")
     if vocabulary_size is None:
         if model_type not in ("word", "char"):
             raise UserError(f"vocabulary_size=None means all words or characters: give a size for {model_type}.")
@@ -73,7 +73,7 @@ def _explain(error, vocabulary_size, model_type):
             f"ask for at least {found[1]}, or lower character_coverage."
         )
     if "!sentences_.empty()" in message:
-        return UserError("there is no text to train subwords on: every sentence is empty.")
+        return UserError("no text to train subwords on: every sentence is empty.")
     return UserError(f"subword training failed: {' '.join(message.split())}. Check the text and the options.")
 
 
@@ -220,7 +220,7 @@ class Subwords:
 
         name = "the subword model" if isinstance(model, bytes) else shown(model)
         self.model_bytes = model if isinstance(model, bytes) else read_bytes(model, _LARGEST_MODEL)
-        damaged = UserError(f"{name} is no SentencePiece model or is damaged: restore it or train it again.")
+        damaged = UserError(f"{name} is not a SentencePiece model, or is damaged: restore it or train it again.")
         if not self.model_bytes:
             raise damaged
         try:

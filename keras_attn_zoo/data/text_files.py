@@ -95,7 +95,7 @@ def _decoded_lines(path, pauses=False):
                 number += 1
                 if len(line) > _LONGEST_LINE:
                     raise UserError(
-                        f"{name} line {number} has more than {_LONGEST_LINE:,} bytes: give one sentence a line."
+                        f"{name} line {number} has more than {_LONGEST_LINE:,} bytes: give one sentence per line."
                     )
                 if b"\0" in line:
                     raise UserError(f"{name} line {number} contains a NUL character: convert the file to UTF-8.")
@@ -107,11 +107,11 @@ def _decoded_lines(path, pauses=False):
     except OSError as error:
         raise _cannot_read(name, error) from error
     if number == 0:
-        raise UserError(f"{name} is empty: give a file with one sentence a line.")
+        raise UserError(f"{name} is empty: give a file with one sentence per line.")
 
 
 def read_lines(path: PathLike) -> Iterator[str]:
-    """Read a monolingual text, one sentence a line.
+    """Read a monolingual text, one sentence per line.
 
     Use it for text to translate and for references.
 
@@ -196,7 +196,7 @@ class _Files:
 
 
 class ParallelFiles(_Files):
-    """Parallel text in two files, one sentence a line; iterate as often as you like.
+    """Parallel text in two files, one sentence per line; iterate as often as you like.
 
     Args:
         source: file of the source sentences, plain or gzip.
@@ -279,7 +279,7 @@ class TSVFile(_Files):
             if len(fields) <= max(self.columns):
                 raise UserError(
                     f"{path} line {number} has {len(fields)} tab-separated columns, "
-                    f"{max(self.columns) + 1} are needed: mend the line or name other columns."
+                    f"{max(self.columns) + 1} are needed: fix the line or name other columns."
                 )
             source, target = (normalise(fields[column]) for column in self.columns)
             yield source, target

@@ -31,7 +31,7 @@ class Corpus:
 
     Attributes:
         splits: iterables of sentence pairs.
-        description: where they come from, plain data; stands in the run folder.
+        description: where they come from, plain data; is kept in the run folder.
         gold: for each test pair `(source words, target words, Alignment)`, or None.
     """
 
@@ -50,7 +50,7 @@ def corpus_from_files(
     """Read a corpus from files.
 
     Args:
-        train, valid, test: each a `(source, target)` pair of files with one sentence a line, or one TSV
+        train, valid, test: each a `(source, target)` pair of files with one sentence per line, or one TSV
             file, plain or gzip. Without `valid` and `test`, the text is split 8:1:1 at random.
         seed: of the random split.
         reverse: whether the second file or column is the source.
@@ -136,7 +136,7 @@ def _is_description(description):
 def embedded_corpus(
     train: int = 12000, valid: int = 400, test: int = 500, seed: int = 0, max_words: int = 25
 ) -> Corpus:
-    """Return the corpus that the package makes itself, with gold word alignments.
+    """Return the built-in synthetic corpus, with gold word alignments.
 
     Example:
         >>> embedded_corpus(100, 10, 10).description["generated"]["train"]

@@ -40,7 +40,7 @@ def load_translator(
         raise UserError(f"there is no run folder or preset {shown(path)}: check the path.")
     translator = _from_preset(preset)
     given: dict[str, Any] = {"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k}
-    # Made anew, the settings are checked.
+    # Made again, the settings are checked.
     search = dataclasses.replace(search, **{name: value for name, value in given.items() if value is not None})
     translator.compile(sampler=BeamSearch(search.beams, search.length_penalty), search_top_k=search.search_top_k)
     if max_tokens is not None:

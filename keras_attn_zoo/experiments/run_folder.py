@@ -178,14 +178,14 @@ class RunFolder:
             system, corpus: see `create`.
 
         Raises:
-            UserError: the run was begun with other settings or other text: says which.
+            UserError: the run was started with other settings or other text: says which.
         """
         if not self.holds_run:
             return
         changed = sorted(_differences(self._read_config(), {"system": system.to_dict(), "corpus": corpus}))
         if changed:
             raise UserError(
-                f"{shown(self.path)} was begun with other settings ({', '.join(changed)}): "
+                f"{shown(self.path)} was started with other settings ({', '.join(changed)}): "
                 "resume with the same ones, or take another folder."
             )
 
@@ -224,7 +224,7 @@ class RunFolder:
         return UserError(f"{shown(self.config)} is damaged: it has no settings. Restore or remove it.")
 
     def backend(self) -> str:
-        """Return the name of the backend that the run was begun with.
+        """Return the name of the backend that the run was started with.
 
         Raises:
             UserError: `environment.json` is damaged.

@@ -83,7 +83,7 @@ class Setting:
         """Read and check a value that was typed.
 
         Raises:
-            UserError: it is no such value.
+            UserError: it is not such a value.
 
         Example:
             >>> Switch().parse("no"), Whole(least=1, most=9, optional=True).parse("none")
@@ -123,7 +123,7 @@ class Whole(Setting):
 
     def _values(self):
         words = "".join(f" or {word}" for word in self.words)
-        return f"a whole number from {self.least:,} to {self.most:,}{words}"
+        return f"an integer from {self.least:,} to {self.most:,}{words}"
 
     def _read(self, text):
         try:
@@ -236,7 +236,7 @@ class Mechanism(Setting):
     layers: int = 0
 
     def _values(self):
-        several = f", or a list of at most {self.layers} of these, one a layer" if self.layers else ""
+        several = f", or a list of at most {self.layers} of these, one per layer" if self.layers else ""
         return "the name of a mechanism, or {'attention': NAME, 'ARGUMENT': VALUE}" + several
 
     def _read(self, text):

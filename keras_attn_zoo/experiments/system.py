@@ -151,7 +151,7 @@ class System:
         try:
             return cls(**{key: _PARTS[key](**part) if key in _PARTS else part for key, part in value.items()})
         except TypeError as error:
-            raise UserError(f"the settings do not fit this version: {error}. Train the system anew.") from None
+            raise UserError(f"the settings do not fit this version: {error}. Train the system again.") from None
 
     def override(self, **settings: Any) -> "System":
         """Return a copy with settings changed; each is named as in its part, `backbone` entries too.

@@ -143,7 +143,7 @@ def _stars(scored, name, baselines):
         for folder in group:
             run = RunFolder(folder)
             if not run.references(name).exists():
-                raise UserError(f"{folder} holds no references of {name!r}: evaluate it anew to compare it.")
+                raise UserError(f"{folder} holds no references of {name!r}: evaluate it again to compare it.")
             for path in (run.hypotheses(name), run.references(name)):
                 # A pipe will do where a user names it, not in a folder that may be a stranger's.
                 check_file(path)

@@ -56,7 +56,7 @@ def downloading(preset: str) -> Iterator[None]:
     package = PACKAGES[scheme]
     if importlib.util.find_spec(package) is None:
         advice = "run with that backend" if scheme == "gs" else f"pip install {package}"
-        raise UserError(f"{preset} needs the package {package}, which is not there: {advice}.")
+        raise UserError(f"{preset} needs the package {package}, which is not installed: {advice}.")
     with _cache_where_nobody_answers(preset, address) if scheme == "hf" else contextlib.nullcontext():
         try:
             yield

@@ -142,13 +142,13 @@ def check_preset(preset: str) -> None:
     try:
         config = get_file(preset, "config.json")
     except FileNotFoundError:
-        # It is no preset: KerasHub says so.
+        # It is not a preset: KerasHub says so.
         return
     try:
         sums = read_checksums(get_file(preset, CHECKSUMS))
     except FileNotFoundError:
         logging.getLogger(__name__).warning(
-            "%s has no %s, so nothing tells whether its files are whole: save_to_preset writes one.",
+            "%s has no %s, so damage cannot be detected: save_to_preset writes one.",
             shown(preset),
             CHECKSUMS,
         )
@@ -177,7 +177,9 @@ def check_finite(model: keras.Model, consequence: str) -> None:
     for weight in model.weights:
         values = ops.convert_to_numpy(ops.cast(weight, "float32") if weight.dtype == "bfloat16" else weight)
         if not np.isfinite(values).all():
-            raise UserError(f"the weight {weight.path} is not finite, so no output would mean anything: {consequence}.")
+            raise UserError(
+                f"the weight {weight.path} is not finite, so its output would be meaningless: {consequence}."
+            )
 
 
 def check_vocabulary_sizes(backbone: Any, preprocessor: Any) -> None:

@@ -21,13 +21,13 @@ def load_word_vectors(embedding: TokenEmbedding, vocabulary: Sequence[str], path
     Args:
         embedding: a built `TokenEmbedding`.
         vocabulary: its pieces, in the order of their ids.
-        path: text file, plain or gzip: a word and its numbers a line, with or without the header line of word2vec.
+        path: text file, plain or gzip: a word and its numbers per line, with or without the header line of word2vec.
 
     Returns:
         how many pieces were found.
 
     Raises:
-        UserError: vectors of another width; a line that is no vector; not a single piece found.
+        UserError: vectors of another width; a line that is not a vector; not a single piece found.
 
     Example:
         >>> load_word_vectors(backbone.source_embedding, tokenizer.get_vocabulary(), "vectors.de.txt")
@@ -51,7 +51,9 @@ def load_word_vectors(embedding: TokenEmbedding, vocabulary: Sequence[str], path
             table[rows[word]] = _vector(numbers, line, f"{path} line {number}")
             found += 1
     if not found:
-        raise UserError(f"{path} has a vector for none of the {len(rows)} words of the vocabulary: is it the language?")
+        raise UserError(
+            f"{path} has a vector for none of the {len(rows)} words of the vocabulary: is it the right language?"
+        )
     embedding.embeddings.assign(table)
     return found
 
@@ -64,5 +66,5 @@ def _vector(numbers, line, place):
         vector = np.array([np.nan])
     # A comparison with NaN is false.
     if not (np.abs(vector) <= np.finfo("float32").max).all():
-        raise UserError(f"{place} is not a vector of finite numbers: {line[:40]!r}. Mend or remove the line.")
+        raise UserError(f"{place} is not a vector of finite numbers: {line[:40]!r}. Fix or remove the line.")
     return vector

@@ -15,7 +15,7 @@ _NO_SENTENCE = 2000
 
 def _check_count(name, value, least):
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise UserError(f"{name} is {value!r}: give a whole number of at least {least}.")
+        raise UserError(f"{name} is {value!r}: give an integer of at least {least}.")
 
 
 def _stream(seed, min_words, max_words):

@@ -158,8 +158,8 @@ def test_too_small_a_vocabulary_names_the_smallest(tmp_path, model_type):
     [
         (LITTLE, 30, {"model_type": "wordpiece"}, "'wordpiece': choose one of bpe, unigram, word, char"),
         (LITTLE, 4, {}, "vocabulary_size=4 leaves no room"),
-        ([], 30, {}, "there is no text"),
-        (["", " "], 30, {}, "there is no text"),
+        ([], 30, {}, "no text"),
+        (["", " "], 30, {}, "no text"),
         (LITTLE, 12, {"model_type": "word", "byte_fallback": True}, "byte_fallback"),
     ],
 )
@@ -233,7 +233,7 @@ def test_damaged_and_missing_models(tmp_path):
     whole = trained(tmp_path, "bpe").model_bytes
     for name, data in (("empty", b""), ("text", b"no model"), ("cut", whole[: len(whole) // 2])):
         (tmp_path / name).write_bytes(data)
-        with pytest.raises(UserError, match=f"{name} is no SentencePiece model or is damaged"):
+        with pytest.raises(UserError, match=f"{name} is not a SentencePiece model, or is damaged"):
             Subwords(tmp_path / name)
     with pytest.raises(UserError, match=r"there is no file .*nowhere"):
         Subwords(tmp_path / "nowhere")

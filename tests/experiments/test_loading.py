@@ -55,7 +55,7 @@ def test_what_is_no_run_is_said(tmp_path):
 
 
 def test_settings_of_a_search_are_checked(trained):
-    with pytest.raises(UserError, match="search_top_k must be a whole number from 0 to 10,000 or None; received -1"):
+    with pytest.raises(UserError, match="search_top_k must be an integer from 0 to 10,000 or None; received -1"):
         load_translator(trained, search_top_k=-1)
-    with pytest.raises(UserError, match="beams must be a whole number from 1 to 1,000; received 0"):
+    with pytest.raises(UserError, match="beams must be an integer from 1 to 1,000; received 0"):
         load_translator(trained, beams=0)

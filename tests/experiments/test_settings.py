@@ -108,7 +108,7 @@ def test_bounds_are_inclusive_or_not_as_they_say():
     count = Whole(least=1, most=9)
     assert [count.check(x) for x in (1, 9)] == [1, 9]
     for x in (0, 10, 1.0, "3"):
-        with pytest.raises(UserError, match=r"must be a whole number from 1 to 9; received"):
+        with pytest.raises(UserError, match=r"must be an integer from 1 to 9; received"):
             count.check(x)
     with pytest.raises(UserError, match=r"must be one of a, b; received 'c'"):
         Choice(choices=("a", "b")).check("c")
@@ -142,7 +142,7 @@ def test_what_is_no_setting(typed, text):
         (DataSettings, {"model_type": "word", "byte_fallback": True}, "has no byte_fallback"),
         (DataSettings, {"min_words": 5, "max_words": 4}, "max_words=4 is less than min_words=5"),
         (TrainingSettings, {"teacher_forcing_end": 0.5}, "say in how many steps"),
-        (SearchSettings, {"beams": 100_000}, "a whole number from 1 to 1,000; received 100000"),
+        (SearchSettings, {"beams": 100_000}, "an integer from 1 to 1,000; received 100000"),
     ],
 )
 def test_settings_of_one_part_that_do_not_fit(part, settings, text):

@@ -28,7 +28,7 @@ def test_settings_that_do_not_fit_together_are_refused():
         (plain, {"pretraining_rounds": 1}, "adds encoder layers of an RNN"),
         (TINY, {"search_top_k": 0}, "search_top_k=0"),
         (plain, {"tie_embeddings": "all"}, "needs joint=True; received joint=False"),
-        (plain, {"num_heads": 0}, "num_heads must be a whole number from 1 to 1,024; received 0"),
+        (plain, {"num_heads": 0}, "num_heads must be an integer from 1 to 1,024; received 0"),
         (TINY, {"dropout": 1.5}, "dropout must be a number of at least 0 and below 1; received 1.5"),
     ):
         with pytest.raises(UserError, match=text):
