@@ -67,7 +67,7 @@ def locked(folder: PathLike, name: str = ".lock", wait: bool = False) -> Iterato
             continue
         except OSError as error:
             file.close()
-            raise UserError(f"cannot lock {shown(path)}: {reason_of(error)}. Take a folder on another disk.") from None
+            raise UserError(f"cannot lock {shown(path)}: {reason_of(error)}. Use a folder on another disk.") from None
         # Whoever held it may have removed the file in the meantime, and a third may have made a new one.
         with contextlib.suppress(OSError):
             if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):

@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> None:
         layers = layers_of(translator, options.layer)
         matrix, *found = sentence_picture(translator, options.sentence, target, options.subwords, layers, options.heads)
         if words and words != found:
-            raise UserError(f"{model} cuts the sentences into other subwords than {options.model}: draw words.")
+            raise UserError(f"{model} splits the sentences into different subwords from {options.model}: draw words.")
         words = found
         panels.append((title if options.beside else None, matrix))
     source_words, target_words = words

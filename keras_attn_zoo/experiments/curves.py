@@ -103,7 +103,7 @@ def curves_over_trained_top_k(
         sizes = BODIES[system.body].sizes(system.backbone)
         count = sizes["top_k"] if sizes["marginalization"] == "top_k" else 0
         if count in latent:
-            raise UserError(f"{folder} was trained with as many positions as a run before it: draw one for each count.")
+            raise UserError(f"{folder} was trained with as many positions as an earlier run: draw one run per count.")
         latent[count] = value(scores[name])
     if not latent:
         raise UserError("no run has a latent alignment: there is nothing to draw over source positions.")

@@ -148,13 +148,13 @@ class RunFolder:
         """
         if self.holds_run:
             if not resume:
-                raise UserError(f"{self.path} holds a run already: resume it with --resume, or take another folder.")
+                raise UserError(f"{self.path} already holds a run: resume it with --resume, or choose another folder.")
         elif kind_of(self.path) is not None:
             # What a process that was killed before the run had begun has left.
             own = {*beside, ".lock", self.test.name, self.environment.name}
             names = {one.name for one in self.path.iterdir()} - own if self.path.is_dir() else {self.path.name}
             if not all(map(is_partial, names)):
-                raise UserError(f"{shown(self.path)} is not empty and holds no run: take another folder.")
+                raise UserError(f"{shown(self.path)} is not empty and is not a run folder: choose another one.")
 
     def create(self, system: System, corpus: dict[str, Any], test: Iterable[tuple[str, str]] = ()) -> None:
         """Begin a run, unless the folder holds one.
@@ -245,7 +245,7 @@ class RunFolder:
         self.check_links()
         scores = read_json(self.scores)
         if not isinstance(scores, dict) or not all(_fits(one, _SCORES) for one in scores.values()):
-            raise UserError(f"{shown(self.scores)} is damaged: it holds other things than scores. Remove it.")
+            raise UserError(f"{shown(self.scores)} is damaged: it holds something other than scores. Remove it.")
         return scores
 
     def add_scores(self, name: str, scores: dict[str, Any]) -> None:

@@ -116,7 +116,7 @@ class System:
         latent = self.backbone.get("output") == "latent"
         if self.training.samples_tokens and (latent or not body.feeds_itself):
             raise UserError(
-                "only an RNN without a latent alignment is trained on tokens of its own: leave teacher_forcing and "
+                "only an RNN without a latent alignment can be trained on tokens of its own: leave teacher_forcing and "
                 f"teacher_forcing_end at 1; received body={self.body!r}, output={self.backbone.get('output')!r}."
             )
         if self.search.search_top_k is not None and not latent:

@@ -57,7 +57,7 @@ def test_options_that_would_mean_nothing_are_refused(attn_zoo, trained, tmp_path
         ((*train, "--valid", "a", "--test", "a", "--train", "a", "--split-seed", 3), "leave out --split-seed"),
         (("align", trained, "--bitext", "a", "--index-base", 1), "there is no --gold: leave out --index-base"),
         (("translate", trained, "--input", ""), "there is no file ''"),
-        (("translate", trained, "--n-best", 2, "--scores", "rot haus"), "--n-best writes the scores by itself"),
+        (("translate", trained, "--n-best", 2, "--scores", "rot haus"), "--n-best already writes the scores"),
         (
             ("plot", "attention", trained, "rot haus", "--target", "house", "--beams", 3, "--output", picture),
             "nothing is searched",

@@ -18,7 +18,7 @@ def test_a_preset_stands_for_itself(trained, tmp_path):
     assert [[(h.text, h.score) for h in one] for one in found] == [[(h.text, h.score) for h in one] for one in wanted]
     with pytest.raises(UserError, match="is not a run folder"):
         RunFolder(preset).system()
-    with pytest.raises(UserError, match="holds no run"):
+    with pytest.raises(UserError, match="is not a run folder"):
         RunFolder(preset).check_free()
 
 

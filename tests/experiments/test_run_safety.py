@@ -112,7 +112,7 @@ def test_a_run_that_was_killed_while_its_folder_was_made_begins(tmp_path):
         (tmp_path / name).write_text("")
     run.check_free(beside=("data",))
     (tmp_path / ".bashrc").write_text("")
-    with pytest.raises(UserError, match="not empty and holds no run"):
+    with pytest.raises(UserError, match="not empty and is not a run folder"):
         run.check_free(beside=("data",))
 
 

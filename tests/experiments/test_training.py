@@ -89,7 +89,7 @@ def test_a_folder_that_is_taken_is_refused_before_anything_is_written(trained, c
         return {path: path.stat().st_mtime_ns for path in trained.rglob("*") if path.is_file()}
 
     before = written()
-    with pytest.raises(UserError, match="holds a run already: resume it with --resume"):
+    with pytest.raises(UserError, match="already holds a run: resume it with --resume"):
         train_system(TINY, corpus, trained)
     with pytest.raises(UserError, match=r"other settings \(system.seed\)"):
         train_system(TINY.override(seed=4), corpus, trained, resume=True)
@@ -101,7 +101,7 @@ def test_a_folder_that_is_taken_is_refused_before_anything_is_written(trained, c
         train_system(TINY, other, trained, data_folder=tmp_path / "data", resume=True)
     shutil.rmtree(tmp_path / "data")
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match="not empty and holds no run"):
+    with pytest.raises(UserError, match="not empty and is not a run folder"):
         train_system(TINY, corpus, tmp_path)
 
 
