@@ -15,7 +15,7 @@ import time
 import keras
 import numpy as np
 
-from keras_attn_zoo.cli import add_override_argument
+from keras_attn_zoo.commands.options import add_override_argument
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.named_systems import SYSTEMS

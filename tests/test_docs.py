@@ -2,6 +2,7 @@
 
 import argparse
 import ast
+import importlib
 import importlib.util
 import re
 import runpy
@@ -99,6 +100,17 @@ def test_arrows_of_import_point_downward(room):
     files = [PACKAGE / f"{room}.py"] if (PACKAGE / f"{room}.py").exists() else (PACKAGE / room).rglob("*.py")
     for path in files:
         assert set(rooms_of(path)) <= ARROWS[room] | {room}, path
+
+
+@pytest.mark.parametrize(
+    "path", [*(ROOT / "benchmarks").glob("*.py"), *(ROOT / "docs").glob("*.py")], ids=lambda path: path.name
+)
+def test_scripts_import_what_there_is(path):
+    """No other test runs them."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("keras_attn_zoo"):
+            module = importlib.import_module(node.module)
+            assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
