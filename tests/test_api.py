@@ -36,6 +36,7 @@ PUBLIC = {
         "RNNBackbone",
         "RNNDecoder",
         "Readout",
+        "ScoredTranslation",
         "TokenEmbedding",
         "TransformerBackbone",
         "TransformerDecoderLayer",

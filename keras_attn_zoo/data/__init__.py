@@ -19,10 +19,10 @@ _HOMES = {
     "batches": (
         "TranslationBatches",
         "as_fit_input",
-        "choose_bounds",
         "evaluation_batches",
         "fit_arguments",
     ),
+    "shapes": ("choose_bounds",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -1,95 +1,21 @@
 """Batches of a few fixed shapes, in an order that a seed fixes."""
 
 import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import keras
 import numpy as np
 
 from keras_attn_zoo.data import END, PAD, START
+from keras_attn_zoo.data.cache import EncodedCorpus
+from keras_attn_zoo.data.shapes import assign_buckets, check_bounds, choose_bounds, rows_of_bucket
 from keras_attn_zoo.errors import UserError
 
+# Inputs by name, labels, and their weights.
+Batch: TypeAlias = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]
 # One seed gives independent random streams, told apart by these.
 _ORDER, _COINS = range(2)
-
-
-def choose_bounds(source_lengths, target_lengths, bucket_count=6, multiple=2):
-    """Choose the shapes that sentence pairs are padded to, so that least is padded.
-
-    Compiled backends compile once a shape, so there should be few. Pairs are
-    sorted by their longer side and cut into buckets; each bucket is as wide,
-    on either side, as its longest sentence with its end token, rounded up.
-    Of all cuts the one of fewest cells is taken,
-
-        sum over buckets b of  n_b (S_b + T_b),
-
-    n_b pairs in a bucket of bounds S_b and T_b.
-
-    Args:
-        source_lengths: tokens of each source sentence, without the end token.
-        target_lengths: tokens of each target sentence.
-        bucket_count: most buckets.
-        multiple: bounds are rounded up to multiples of it.
-
-    Returns:
-        A list of (S, T), shortest first.
-
-    Example:
-        >>> choose_bounds([3, 3, 9], [3, 4, 7], bucket_count=2)
-        [(4, 6), (10, 8)]
-    """
-    source, target = np.asarray(source_lengths) + 1, np.asarray(target_lengths) + 1
-    keys, group = np.unique(np.maximum(source, target), return_inverse=True)
-    pairs_before = np.concatenate([[0], np.cumsum(np.bincount(group))])
-    widest = np.zeros((2, len(keys)), dtype=np.int64)
-    np.maximum.at(widest[0], group, source)
-    np.maximum.at(widest[1], group, target)
-    widest = -(-widest // multiple) * multiple
-    # cells[b, k]: fewest cells of the first k keys in exactly b buckets; the last begins at key cut[b, k].
-    cells = np.full((bucket_count + 1, len(keys) + 1), np.inf)
-    cells[0, 0] = 0
-    cut = np.zeros(cells.shape, dtype=np.int64)
-    for end in range(1, len(keys) + 1):
-        width = np.maximum.accumulate(widest[:, :end][:, ::-1], axis=1)[:, ::-1].sum(axis=0)
-        total = cells[:-1, :end] + (pairs_before[end] - pairs_before[:end]) * width
-        cut[1:, end] = total.argmin(axis=1)
-        cells[1:, end] = total.min(axis=1)
-    bounds, end = [], len(keys)
-    for bucket in range(int(cells[:, end].argmin()), 0, -1):
-        begin = cut[bucket, end]
-        bounds.append(tuple(int(side.max()) for side in widest[:, begin:end]))
-        end = begin
-    return bounds[::-1]
-
-
-def _checked_bounds(bounds):
-    bounds = [tuple(bound) for bound in bounds]
-    if not bounds or any(len(bound) != 2 or min(bound) < 2 for bound in bounds):
-        raise UserError(f"bounds={bounds} are not pairs of lengths from 2 up: give (source, target) pairs.")
-    # The narrowest bucket that takes a sentence pair comes first.
-    return sorted(set(bounds), key=lambda bound: (sum(bound), bound))
-
-
-def _assign(bounds, corpus):
-    """Give each sentence pair the first bucket that takes it."""
-    source, target = corpus.source_lengths + 1, corpus.target_lengths + 1
-    bucket = np.full(len(corpus), -1)
-    for index in reversed(range(len(bounds))):
-        bucket[(source <= bounds[index][0]) & (target <= bounds[index][1])] = index
-    if bucket.min() < 0:
-        worst = int(bucket.argmin())
-        raise UserError(
-            f"line {corpus.lines[worst] + 1} of the corpus has {source[worst]} source and {target[worst]} "
-            f"target tokens, the end token included, above the bounds {bounds}: give larger bounds, "
-            "or limit the tokens of the cache."
-        )
-    return bucket
-
-
-def _rows_of_bucket(bound, tokens_per_batch, sentences_per_batch):
-    if sentences_per_batch is not None:
-        return sentences_per_batch
-    rows = max(1, tokens_per_batch // max(bound))
-    return rows if rows < 8 else rows // 8 * 8
 
 
 def _permutation(rng, count):
@@ -172,18 +98,18 @@ class TranslationBatches(keras.utils.PyDataset):
 
     def __init__(
         self,
-        corpus,
-        bounds=None,
-        tokens_per_batch=None,
-        sentences_per_batch=None,
-        seed=0,
-        shuffle=True,
-        repeat=True,
-        bucket_count=6,
-        teacher_forcing=None,
-        rounds_per_epoch=1,
-        steps_per_round=None,
-    ):
+        corpus: EncodedCorpus,
+        bounds: Sequence[tuple[int, int]] | None = None,
+        tokens_per_batch: int | None = None,
+        sentences_per_batch: int | None = None,
+        seed: int = 0,
+        shuffle: bool = True,
+        repeat: bool = True,
+        bucket_count: int = 6,
+        teacher_forcing: Callable[[int], float] | None = None,
+        rounds_per_epoch: float = 1,
+        steps_per_round: int | None = None,
+    ) -> None:
         # Keras' worker threads lose and repeat batches from one epoch to the next; building one is fast.
         super().__init__(workers=1)
         if (tokens_per_batch is None) == (sentences_per_batch is None):
@@ -205,9 +131,9 @@ class TranslationBatches(keras.utils.PyDataset):
         self.teacher_forcing = teacher_forcing
         if bounds is None:
             bounds = choose_bounds(corpus.source_lengths, corpus.target_lengths, bucket_count)
-        self.bounds = _checked_bounds(bounds)
-        self.rows = [_rows_of_bucket(bound, tokens_per_batch, sentences_per_batch) for bound in self.bounds]
-        bucket = _assign(self.bounds, corpus)
+        self.bounds = check_bounds(bounds)
+        self.rows = [rows_of_bucket(bound, tokens_per_batch, sentences_per_batch) for bound in self.bounds]
+        bucket = assign_buckets(self.bounds, corpus)
         self._members = [np.flatnonzero(bucket == index) for index in range(len(self.bounds))]
         self._batch_counts = [-(-len(m) // rows) for m, rows in zip(self._members, self.rows, strict=True)]
         self.batches_per_epoch = sum(self._batch_counts)
@@ -218,26 +144,26 @@ class TranslationBatches(keras.utils.PyDataset):
         self.round = 0
         self._plan = (None, None)
 
-    def __len__(self):
+    def __len__(self) -> int:
         """Count the batches of a round."""
         return self._round_length
 
     @property
-    def num_batches(self):
+    def num_batches(self) -> int | None:
         """What Keras asks for: `None` for an endless stream."""
         return None if self.repeat else len(self)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Batch]:
         """Yield the batches of the round."""
         return (self[index] for index in range(len(self)))
 
-    def set_round(self, number):
+    def set_round(self, number: int) -> None:
         """Let batch 0 be the first of round `number`, counted from 0."""
         if number < 0 or (number > 0 and not self.repeat):
             raise UserError(f"there is no round {number}: give one from 0 up, and only 0 for one pass.")
         self.round = number
 
-    def epoch_of_round(self, number):
+    def epoch_of_round(self, number: int) -> float:
         """Give how often the corpus has been read when a round begins, as a float."""
         return number * len(self) / self.batches_per_epoch
 
@@ -272,11 +198,11 @@ class TranslationBatches(keras.utils.PyDataset):
             self._plan = (epoch, plan)
         return plan[position]
 
-    def bound(self, index):
+    def bound(self, index: int) -> tuple[int, int]:
         """Give the shape (S, T) that a batch is padded to."""
         return self.bounds[self._bucket_and_rows(index)[0]]
 
-    def sentences(self, index):
+    def sentences(self, index: int) -> np.ndarray:
         """Give the corpus index of each row of a batch, shape `(B,)`; -1 is padding."""
         return self._bucket_and_rows(index)[1]
 
@@ -289,7 +215,7 @@ class TranslationBatches(keras.utils.PyDataset):
         mask[:, 0] = True
         return mask
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> Batch:
         """Build a batch; see the class for its parts."""
         bucket, rows = self._bucket_and_rows(index)
         source_width, target_width = self.bounds[bucket]
@@ -312,7 +238,7 @@ class TranslationBatches(keras.utils.PyDataset):
             x["teacher_forcing_mask"] = self._teacher_forcing_mask(index, labels.shape)
         return x, labels, (target_mask & (rows >= 0)[:, None]).astype(np.float32)
 
-    def padding_report(self):
+    def padding_report(self) -> dict[str, float]:
         """Tell how much of the batches of an epoch is padding.
 
         Returns:
@@ -333,7 +259,13 @@ class TranslationBatches(keras.utils.PyDataset):
         }
 
 
-def evaluation_batches(corpus, bounds=None, tokens_per_batch=None, sentences_per_batch=None, bucket_count=6):
+def evaluation_batches(
+    corpus: EncodedCorpus,
+    bounds: Sequence[tuple[int, int]] | None = None,
+    tokens_per_batch: int | None = None,
+    sentences_per_batch: int | None = None,
+    bucket_count: int = 6,
+) -> TranslationBatches:
     """Make batches for one pass in a fixed order, as validation and scoring need them.
 
     Args:
@@ -362,7 +294,7 @@ def evaluation_batches(corpus, bounds=None, tokens_per_batch=None, sentences_per
     )
 
 
-def as_fit_input(batches):
+def as_fit_input(batches: TranslationBatches) -> Any:
     """Give what `fit`, `evaluate` and `validation_data` read batches from.
 
     TensorFlow gets a `tf.data.Dataset` whose shapes are unknown, because Keras
@@ -393,7 +325,7 @@ def as_fit_input(batches):
     return dataset.prefetch(tf.data.AUTOTUNE)
 
 
-def fit_arguments(batches):
+def fit_arguments(batches: TranslationBatches) -> dict[str, Any]:
     """Give the arguments with which `fit` reads training batches, round by round.
 
     To resume, call `batches.set_round` first: `fit` begins at that round and

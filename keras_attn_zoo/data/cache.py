@@ -4,9 +4,10 @@ import contextlib
 import hashlib
 import itertools
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from keras_attn_zoo.checksums import sha256
 from keras_attn_zoo.data.filters import Filter, FilterReport, filter_numbered_pairs
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import atomic_path, read_json, write_json
+
+if TYPE_CHECKING:
+    from keras_attn_zoo.data.subwords import Subwords
 
 # Part of every fingerprint: raise it whenever the same input would give other files.
 FORMAT = 1
@@ -63,7 +67,7 @@ class EncodedCorpus:
         >>> corpus.source(0), corpus.target(0)  # doctest: +SKIP
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self.reused = True
         self.meta = self._read_meta()
@@ -117,15 +121,15 @@ class EncodedCorpus:
             raise self._damaged(f"{_offsets_file(side)} does not fit")
         return ids, offsets, lengths
 
-    def __len__(self):
+    def __len__(self) -> int:
         """Count the sentence pairs."""
         return len(self.lines)
 
-    def source(self, index):
+    def source(self, index: int) -> np.ndarray:
         """Give the source ids of a sentence pair, shape `(length,)`."""
         return self.source_ids[self.source_offsets[index] : self.source_offsets[index + 1]]
 
-    def target(self, index):
+    def target(self, index: int) -> np.ndarray:
         """Give the target ids of a sentence pair, shape `(length,)`."""
         return self.target_ids[self.target_offsets[index] : self.target_offsets[index + 1]]
 
@@ -142,7 +146,7 @@ def _hash_pairs(digest, pairs):
         digest.update(f"{len(source)} {len(target)} {source}{target}".encode())
 
 
-def fingerprint(pairs, subwords, settings):
+def fingerprint(pairs: Iterable[tuple[str, str]], subwords: "Iterable[Subwords]", settings: Any) -> str:
     """Return a number that changes with the text, the subword models or the settings.
 
     Args:
@@ -282,16 +286,16 @@ def _standing(folder, fingerprint):
 
 
 def build_cache(
-    folder,
-    pairs,
-    source_subwords,
-    target_subwords,
-    pair_filter=None,
-    max_source_tokens=None,
-    max_target_tokens=None,
-    too_long="drop",
-    progress=None,
-):
+    folder: str | Path,
+    pairs: Iterable[tuple[str, str]],
+    source_subwords: "Subwords",
+    target_subwords: "Subwords",
+    pair_filter: Filter | None = None,
+    max_source_tokens: int | None = None,
+    max_target_tokens: int | None = None,
+    too_long: str = "drop",
+    progress: Callable[[int], None] | None = None,
+) -> EncodedCorpus:
     """Encode a parallel corpus, or open the cache of it that stands already.
 
     A cache is used again if the text, the subword models, the filter and the

@@ -1,14 +1,18 @@
 """Beam search over the step contract: frozen finished hypotheses, length penalty, n-best, attention."""
 
+from collections.abc import Callable, Sequence
+
 import keras
 import keras_hub
 from keras import ops, tree
+
+from keras_attn_zoo.types import Config, Tensor, TensorTree
 
 # The log-probability of what cannot be; finite, so that sums and quotients stay free of NaN.
 IMPOSSIBLE = -1e9
 
 
-def length_penalty(length, alpha):
+def length_penalty(length: float | Tensor, alpha: float) -> float | Tensor:
     """Return ((5 + length) / 6) ** alpha, by which a log-probability is divided; 1 for `alpha=0`.
 
     Example:
@@ -50,7 +54,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
     the length penalty is named by Zeng, section 3.1, its form that of Wu et al. 2016.
     """
 
-    def __init__(self, num_beams=5, length_penalty=0.0, **kwargs):
+    def __init__(self, num_beams: int = 5, length_penalty: float = 0.0, **kwargs) -> None:
         super().__init__(**kwargs)
         if not isinstance(num_beams, int) or num_beams < 1:
             raise ValueError(f"BeamSearch: `num_beams` must be a positive integer. Received: {num_beams}.")
@@ -63,7 +67,16 @@ class BeamSearch(keras_hub.samplers.Sampler):
         """Return the best token ids `(batch, length)`; the call of every KerasHub sampler."""
         return self.search(next, prompt, cache, index, mask, stop_token_ids, model)["token_ids"][:, 0]
 
-    def search(self, next, prompt, cache, index=0, mask=None, stop_token_ids=None, model=None):
+    def search(
+        self,
+        next: Callable,
+        prompt: Tensor,
+        cache: dict[str, TensorTree],
+        index: int | Tensor = 0,
+        mask: Tensor | None = None,
+        stop_token_ids: Sequence[int] | None = None,
+        model: keras.Model | None = None,
+    ) -> dict[str, TensorTree]:
         """Search, and return all hypotheses, the best first.
 
         Args:
@@ -166,6 +179,6 @@ class BeamSearch(keras_hub.samplers.Sampler):
             "state": state,
         }
 
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {**super().get_config(), "num_beams": self.num_beams, "length_penalty": self.length_penalty}

@@ -1,4 +1,4 @@
-"""Word alignments: reading, writing, scoring, and reading them off attention weights.
+"""Word alignments: reading, writing and scoring them.
 
 A link is a pair (j, i): source position j, target position i, both counted from
 0. Files may count from 1 and may put the target first; that is said at reading
@@ -6,14 +6,16 @@ and writing (`index_base`, `reverse`) and nowhere else.
 """
 
 import re
+from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import numpy as np
+from typing import TypeAlias
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import check_file, shown, write_text
 
+# Source and target position.
+Link: TypeAlias = tuple[int, int]
 _LINK = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})")
 
 
@@ -32,15 +34,15 @@ class Alignment:
         [(0, 0), (1, 0)]
     """
 
-    sure: frozenset = field(default_factory=frozenset)
-    possible: frozenset = field(default_factory=frozenset)
+    sure: Set[Link] = field(default_factory=frozenset)
+    possible: Set[Link] = field(default_factory=frozenset)
 
     def __post_init__(self):
         """Take any collections, and make sure links possible ones."""
         object.__setattr__(self, "sure", frozenset(self.sure))
         object.__setattr__(self, "possible", frozenset(self.possible) | self.sure)
 
-    def without(self, ignore_source=(), ignore_target=()):
+    def without(self, ignore_source: Iterable[int] = (), ignore_target: Iterable[int] = ()) -> "Alignment":
         """A copy without the links of some words, such as the final full stop.
 
         Args:
@@ -77,7 +79,7 @@ class AlignmentScores:
     possible: int
     sentences: int
 
-    def __str__(self):
+    def __str__(self) -> str:
         """All figures in one line, with what was compared."""
         return (
             f"AER {100 * self.aer:.1f} %, precision {100 * self.precision:.1f} %, "
@@ -102,7 +104,7 @@ def _parse_link(token, index_base, reverse, place):
     return ((right, left) if reverse else (left, right)), match[2] == "-"
 
 
-def parse_alignment(line, index_base=0, reverse=False, place=""):
+def parse_alignment(line: str, index_base: int = 0, reverse: bool = False, place: str = "") -> Alignment:
     """Read the links of one sentence pair: "0-0 1-2" sure, "2p3" possible.
 
     Args:
@@ -127,7 +129,7 @@ def parse_alignment(line, index_base=0, reverse=False, place=""):
     return Alignment({link for link, is_sure in links if is_sure}, {link for link, _ in links})
 
 
-def format_alignment(alignment, index_base=0, reverse=False):
+def format_alignment(alignment: Alignment | Collection[Link], index_base: int = 0, reverse: bool = False) -> str:
     """Write the links of one sentence pair as text, sorted by the source position.
 
     The counterpart of `parse_alignment`, with the same `index_base` and
@@ -146,11 +148,11 @@ def format_alignment(alignment, index_base=0, reverse=False):
         '1-2 3p3'
     """
     _check_index_base(index_base)
-    alignment = _as_alignment(alignment)
+    links = _as_alignment(alignment)
     tokens = []
-    for j, i in sorted(alignment.possible):
+    for j, i in sorted(links.possible):
         left, right = (i, j) if reverse else (j, i)
-        mark = "-" if (j, i) in alignment.sure else "p"
+        mark = "-" if (j, i) in links.sure else "p"
         tokens.append(f"{left + index_base}{mark}{right + index_base}")
     return " ".join(tokens)
 
@@ -170,8 +172,13 @@ def _read_lines(path):
         raise UserError(f"{shown(path)} is not UTF-8 text: give a file of alignments such as '0-0 1-2'.") from None
 
 
-def read_alignments(path, index_base=0, reverse=False, lengths=None):
-    """Read a file of alignments, one sentence pair a line.
+def read_alignments(
+    path: str | Path,
+    index_base: int = 0,
+    reverse: bool = False,
+    lengths: Sequence[tuple[int, int]] | None = None,
+) -> list[Alignment]:
+    """Read a file of alignments, one sentence pair per line.
 
     A file that counts from 1 but is read with `index_base=0` looks like any
     other; give `lengths`, and links that point behind the last word are found.
@@ -179,11 +186,11 @@ def read_alignments(path, index_base=0, reverse=False, lengths=None):
     Args:
         path: the file.
         index_base, reverse: as for `parse_alignment`.
-        lengths: numbers of words `[(source, target), ...]`, one pair a line, to check the
+        lengths: numbers of words `[(source, target), ...]`, one pair per line, to check the
             positions against; None checks nothing.
 
     Returns:
-        List of `Alignment`, one a line; an empty line gives one without links.
+        List of `Alignment`, one per line; an empty line gives one without links.
 
     Raises:
         UserError: the file cannot be read; a token is no link or points outside
@@ -220,8 +227,13 @@ def _check_lengths(alignments, lengths, path, index_base, reverse):
             )
 
 
-def write_alignments(path, alignments, index_base=0, reverse=False):
-    """Write alignments to a file, one sentence pair a line.
+def write_alignments(
+    path: str | Path,
+    alignments: Iterable[Alignment | Collection[Link]],
+    index_base: int = 0,
+    reverse: bool = False,
+) -> None:
+    """Write alignments to a file, one sentence pair per line.
 
     Args:
         path: the file; it is whole or absent.
@@ -237,7 +249,9 @@ def write_alignments(path, alignments, index_base=0, reverse=False):
     write_text(path, "".join(format_alignment(a, index_base, reverse) + "\n" for a in alignments))
 
 
-def alignment_scores(predicted, gold):
+def alignment_scores(
+    predicted: Sequence[Alignment | Collection[Link]], gold: Sequence[Alignment | Collection[Link]]
+) -> AlignmentScores:
     """Score predicted alignments against gold ones, over the whole corpus.
 
     With A the predicted links, S the sure and P the possible gold links (S ⊆ P),
@@ -291,127 +305,3 @@ def alignment_scores(predicted, gold):
         possible=possible,
         sentences=len(gold),
     )
-
-
-def _checked_matrix(weights):
-    weights = np.asarray(weights, "float64")
-    if weights.ndim != 2:
-        raise UserError(
-            f"attention weights of shape {weights.shape}: give those of one sentence pair, (target, source)."
-        )
-    if not np.isfinite(weights).all():
-        raise UserError(f"attention weights of shape {weights.shape} hold NaN or infinite values: check the model.")
-    return weights
-
-
-def _membership(groups, pieces, side):
-    """0/1 matrix `(pieces, words)` of which piece belongs to which word."""
-    groups = np.asarray(groups)
-    if groups.shape != (pieces,) or (pieces and not np.issubdtype(groups.dtype, np.integer)):
-        raise UserError(
-            f"{side} groups of shape {groups.shape} and type {groups.dtype} for {pieces} {side} pieces: "
-            "give the word index of each piece as an integer."
-        )
-    if (groups < -1).any():
-        raise UserError(f"{side} groups hold {groups.min()}: give word indices from 0, or -1 to drop a piece.")
-    words = groups.max(initial=-1) + 1
-    return (groups[:, None] == np.arange(words)).astype("float64")
-
-
-def merge_subwords(attention, source_groups, target_groups, source_reduction="mean"):
-    """Merge attention between pieces of words into attention between words.
-
-    By default each word pair gets the average over all its pairs of pieces, as
-    Bahar averages over all tokens of a word (section 7.3). A word in n pieces
-    then counts as one n-th of what it received together, and rows no longer
-    sum to one. `source_reduction="sum"` adds up the source pieces instead and
-    averages over target pieces only: rows keep their sum, as a picture wants.
-
-        mean: β_wv = 1/(|w| |v|) Σ_{i in w} Σ_{j in v} α_ij
-        sum:  β_wv = 1/|w|       Σ_{i in w} Σ_{j in v} α_ij
-
-    with w a target word, v a source word and their pieces.
-
-    Args:
-        attention: `(target pieces, source pieces)`.
-        source_groups: for each source piece the index of its word, from 0; -1 drops the
-            piece (end of sentence, padding).
-        target_groups: the same for the target pieces.
-        source_reduction: "mean" or "sum" over the pieces of a source word.
-
-    Returns:
-        float64 array `(target words, source words)`; as many words as the largest index
-        says. A word without pieces has zeros.
-
-    Raises:
-        UserError: shapes do not agree, a group is below -1, a weight is not finite.
-
-    Example:
-        >>> merge_subwords([[0.6, 0.2, 0.2], [0.2, 0.4, 0.4]], [0, 0, 1], [0, 0]).round(2).tolist()
-        [[0.35, 0.3]]
-    """
-    attention = _checked_matrix(attention)
-    if source_reduction not in ("mean", "sum"):
-        raise UserError(f"source_reduction is {source_reduction!r}: choose 'mean' or 'sum'.")
-    source = _membership(source_groups, attention.shape[1], "source")
-    target = _membership(target_groups, attention.shape[0], "target")
-    # A word without pieces divides 0 by 1.
-    target_sizes = np.maximum(target.sum(0), 1)
-    source_sizes = np.maximum(source.sum(0), 1) if source_reduction == "mean" else 1
-    return target.T @ attention @ source / target_sizes[:, None] / source_sizes
-
-
-def _kept(length, ignored, side):
-    kept = np.ones(length, bool)
-    for position in ignored:
-        if not 0 <= position < length:
-            raise UserError(f"ignored {side} position {position} is outside the {length} {side} words: count from 0.")
-        kept[position] = False
-    return kept
-
-
-def extract_alignment(weights, method="argmax", threshold=None, ignore_source=(), ignore_target=()):
-    """Read an alignment off word-level attention weights.
-
-    "argmax" links every target word to the source word with the largest weight
-    (the first of equals); "threshold" makes a link of every weight that is at
-    least `threshold`, so that a target word may have several links or none.
-
-    Positions that are ignored get no link. Under "argmax" a target word that
-    attends most to an ignored source word takes the best one of the others, so
-    that weight parked on the end of sentence or the full stop does not hide
-    the alignment. Leave the same positions out of the gold links with
-    `Alignment.without`.
-
-    Args:
-        weights: `(target, source)`, as from `merge_subwords`.
-        method: "argmax" or "threshold".
-        threshold: smallest weight of a link, for "threshold" only.
-        ignore_source: source positions j to leave out.
-        ignore_target: target positions i to leave out.
-
-    Returns:
-        Set of links (j, i), source position first. A target word without positive weight has none.
-
-    Raises:
-        UserError: the weights are not a finite matrix, an ignored position is outside the
-            sentence, the method is unknown or its threshold missing.
-
-    Example:
-        >>> sorted(extract_alignment([[0.1, 0.9], [0.8, 0.2]]))
-        [(0, 1), (1, 0)]
-    """
-    weights = _checked_matrix(weights)
-    if method not in ("argmax", "threshold"):
-        raise UserError(f"method is {method!r}: choose 'argmax' or 'threshold'.")
-    if (method == "threshold") != (threshold is not None):
-        raise UserError(f"method={method!r} with threshold={threshold}: 'threshold' needs one, 'argmax' takes none.")
-    targets, sources = weights.shape
-    kept = np.outer(_kept(targets, ignore_target, "target"), _kept(sources, ignore_source, "source"))
-    weights = np.where(kept, weights, 0.0)
-    chosen = weights > 0
-    if method == "threshold":
-        chosen &= weights >= threshold
-    elif sources:
-        chosen &= np.arange(sources) == weights.argmax(axis=1)[:, None]
-    return {(int(j), int(i)) for i, j in np.argwhere(chosen)}

@@ -1,13 +1,15 @@
 """Perplexity and token accuracy."""
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.types import Tensor
 
 
-def perplexity(total_nll, tokens):
+def perplexity(total_nll: float, tokens: int) -> float:
     """Perplexity of a corpus: how many equally likely tokens the model chose from.
 
     Use it on sums over the whole corpus, so that long and short sentences count
@@ -37,7 +39,34 @@ def perplexity(total_nll, tokens):
         return math.inf
 
 
-def token_accuracy(predicted, target, mask=None):
+def corpus_likelihood(translations: Iterable) -> dict[str, float]:
+    """Likelihood of a corpus, from the log-probabilities of its tokens.
+
+    Use it on what `Translator.score` returned. All numbers are per real target token, so that long and short sentences
+    count by their tokens.
+
+    Args:
+        translations: objects with "log_probs" and "correct", arrays of as many numbers as a translation has tokens.
+
+    Returns:
+        "loss", the mean negative log-likelihood in nats, "perplexity", "accuracy", the share of tokens than which the
+        model held none more likely, and "tokens", their number.
+
+    Raises:
+        UserError: there is no token.
+
+    Example:
+        >>> corpus_likelihood(translator.score(sources, references))["perplexity"]  # doctest: +SKIP
+    """
+    translations = list(translations)
+    tokens = sum(len(one.log_probs) for one in translations)
+    nll = -math.fsum(log_prob for one in translations for log_prob in one.log_probs.tolist())
+    found = perplexity(nll, tokens)
+    correct = sum(int(one.correct.sum()) for one in translations)
+    return {"loss": nll / tokens, "perplexity": found, "accuracy": correct / tokens, "tokens": float(tokens)}
+
+
+def token_accuracy(predicted: Tensor, target: Tensor, mask: Tensor | None = None) -> float:
     """Share of positions at which the most likely token is the right one.
 
     Args:

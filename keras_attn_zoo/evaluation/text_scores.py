@@ -3,7 +3,9 @@
 import contextlib
 import json
 import os
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.extras import require
@@ -36,7 +38,7 @@ class MetricScore:
     signature: str
     verbose: str
 
-    def __str__(self):
+    def __str__(self) -> str:
         """One line in the manner of sacrebleu."""
         return f"{self.name}|{self.signature} = {self.score:.2f} {self.verbose}".rstrip()
 
@@ -50,18 +52,18 @@ class TextScores:
         segments: number of sentences.
     """
 
-    metrics: dict
+    metrics: dict[str, MetricScore]
     segments: int
 
-    def __getitem__(self, metric):
+    def __getitem__(self, metric: str) -> MetricScore:
         """The `MetricScore` of a metric."""
         return self.metrics[metric]
 
-    def __str__(self):
-        """One line a metric."""
+    def __str__(self) -> str:
+        """One line per metric."""
         return "\n".join(str(score) for score in self.metrics.values())
 
-    def as_dict(self):
+    def as_dict(self) -> dict[str, Any]:
         """Everything as plain dicts, ready for JSON."""
         return asdict(self)
 
@@ -95,14 +97,14 @@ class SystemComparison:
     """
 
     baseline: str
-    systems: dict
-    signatures: dict
+    systems: dict[str, dict[str, SystemScore]]
+    signatures: dict[str, str]
 
-    def __getitem__(self, system):
+    def __getitem__(self, system: str) -> dict[str, SystemScore]:
         """The scores of a system, by metric."""
         return self.systems[system]
 
-    def as_dict(self):
+    def as_dict(self) -> dict[str, Any]:
         """Everything as plain dicts, ready for JSON."""
         return asdict(self)
 
@@ -152,7 +154,13 @@ def _check_counts(hypotheses, references, what="hypotheses"):
         )
 
 
-def score_text(hypotheses, references, metrics=METRICS, lowercase=False, tokenize="13a"):
+def score_text(
+    hypotheses: Iterable[str],
+    references: Iterable[str],
+    metrics: str | Iterable[str] = METRICS,
+    lowercase: bool = False,
+    tokenize: str = "13a",
+) -> TextScores:
     """Score translations against one reference each with BLEU, chrF and TER.
 
     Give plain detokenised text: sacrebleu tokenises by itself. All metrics
@@ -160,7 +168,7 @@ def score_text(hypotheses, references, metrics=METRICS, lowercase=False, tokeniz
     so its `--ter-case-sensitive` gives the number that stands here.
 
     Args:
-        hypotheses: list of strings, one a sentence; may hold empty strings.
+        hypotheses: list of strings, one per sentence; may hold empty strings.
         references: list of strings, as many.
         metrics: any of "bleu", "chrf" and "ter".
         lowercase: whether case is left out of account.
@@ -178,18 +186,18 @@ def score_text(hypotheses, references, metrics=METRICS, lowercase=False, tokeniz
         100.0
     """
     computed = _build_metrics(metrics, lowercase, tokenize)
-    hypotheses = _checked_lines(hypotheses, "the hypotheses")
-    references = _checked_lines(references, "the references")
-    _check_counts(hypotheses, references)
-    if not any(line.strip() for line in references):
+    translations = _checked_lines(hypotheses, "the hypotheses")
+    wanted = _checked_lines(references, "the references")
+    _check_counts(translations, wanted)
+    if not any(line.strip() for line in wanted):
         raise UserError("the references are all empty lines: give translations to compare with.")
     scores = {}
     for name, metric in computed.items():
-        result = metric.corpus_score(hypotheses, [references])
+        result = metric.corpus_score(translations, [wanted])
         signature = str(metric.get_signature())
         verbose = json.loads(result.format(signature=signature, is_json=True)).get("verbose_score", "")
         scores[name] = MetricScore(result.name, float(result.score), signature, verbose.strip())
-    return TextScores(scores, len(hypotheses))
+    return TextScores(scores, len(translations))
 
 
 @contextlib.contextmanager
@@ -207,8 +215,15 @@ def _sacrebleu_seed(seed):
 
 
 def compare_systems(
-    baseline, systems, references, metrics=METRICS, lowercase=False, tokenize="13a", samples=1000, seed=12345
-):
+    baseline: str,
+    systems: Mapping[str, Iterable[str]],
+    references: Iterable[str],
+    metrics: str | Iterable[str] = METRICS,
+    lowercase: bool = False,
+    tokenize: str = "13a",
+    samples: int = 1000,
+    seed: int = 12345,
+) -> SystemComparison:
     """Test by paired bootstrap whether systems differ from a baseline.
 
     Sentences are drawn with replacement into `samples` corpora as large as the
@@ -219,7 +234,7 @@ def compare_systems(
     Args:
         baseline: name of one of `systems`.
         systems: `{name: hypotheses}`, the baseline among them.
-        references: list of strings, one a sentence.
+        references: list of strings, one per sentence.
         metrics, lowercase, tokenize: as for `score_text`.
         samples: number of resampled corpora.
         seed: positive integer; one seed gives the same numbers each time.
@@ -247,14 +262,14 @@ def compare_systems(
         raise UserError(f"samples is {samples}: give a positive number of resampled corpora.")
     if seed < 1:  # sacrebleu takes 0 for "no seed"
         raise UserError(f"seed is {seed}: give a positive integer.")
-    references = _checked_lines(references, "the references")
+    wanted = _checked_lines(references, "the references")
     named_systems = []
     for name in [baseline, *(name for name in systems if name != baseline)]:
         hypotheses = _checked_lines(systems[name], f"the hypotheses of {name!r}")
-        _check_counts(hypotheses, references, f"hypotheses of {name!r}")
+        _check_counts(hypotheses, wanted, f"hypotheses of {name!r}")
         named_systems.append((name, hypotheses))
     with _sacrebleu_seed(seed):
-        signatures, results = PairedTest(named_systems, computed, [references], test_type="bs", n_samples=samples)()
+        signatures, results = PairedTest(named_systems, computed, [wanted], test_type="bs", n_samples=samples)()
     # sacrebleu keeps the order of the metrics but has names of its own for them.
     names = dict(zip(computed, signatures, strict=True))
     return SystemComparison(

@@ -1,6 +1,7 @@
 """Wall time, with compilation kept apart from running."""
 
 import statistics
+from collections.abc import Hashable
 
 from keras_attn_zoo.errors import UserError
 
@@ -25,10 +26,10 @@ class CompilationClock:
         (7.0, 4.0, 3.0)
     """
 
-    def __init__(self):
-        self._calls = {}
+    def __init__(self) -> None:
+        self._calls: dict[Hashable, list[float]] = {}
 
-    def record(self, key, seconds):
+    def record(self, key: Hashable, seconds: float) -> None:
         """Add one call.
 
         Args:
@@ -43,22 +44,22 @@ class CompilationClock:
         self._calls.setdefault(key, []).append(seconds)
 
     @property
-    def total(self):
+    def total(self) -> float:
         """Seconds of all calls."""
         return sum(map(sum, self._calls.values()))
 
     @property
-    def compilation(self):
+    def compilation(self) -> float:
         """Estimated seconds spent on compilation."""
         repeated = (calls for calls in self._calls.values() if len(calls) > 1)
         return sum(max(0.0, first - statistics.median(later)) for first, *later in repeated)
 
     @property
-    def steady(self):
+    def steady(self) -> float:
         """Estimated seconds without compilation."""
         return self.total - self.compilation
 
     @property
-    def unresolved(self):
+    def unresolved(self) -> list[Hashable]:
         """The keys that were recorded once only."""
         return [key for key, calls in self._calls.items() if len(calls) == 1]

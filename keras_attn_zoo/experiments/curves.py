@@ -9,7 +9,7 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.files import PathLike, shown
-from keras_attn_zoo.training.callbacks import read_log
+from keras_attn_zoo.training.run_log import read_log
 
 # The steps and the values of each curve, by its name.
 Curves: TypeAlias = dict[str, tuple[list[int], list[float]]]

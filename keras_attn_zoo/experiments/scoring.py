@@ -1,19 +1,18 @@
 """Translate and score a test set with the translator of a run."""
 
-import math
 import time
 
 import keras
-import numpy as np
 
 from keras_attn_zoo.evaluation.alignments import Alignment, write_alignments
+from keras_attn_zoo.evaluation.likelihood import corpus_likelihood
 from keras_attn_zoo.evaluation.text_scores import score_text
 from keras_attn_zoo.evaluation.timing import CompilationClock
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.word_alignment import align_words, score_links
 from keras_attn_zoo.files import write_text
 from keras_attn_zoo.messages import progress_bar
-from keras_attn_zoo.training.callbacks import read_log
+from keras_attn_zoo.training.run_log import read_log
 
 # Sentences of a test batch.
 EVALUATION_ROWS = 64
@@ -43,7 +42,7 @@ def score_run(folder, translator, pairs, gold=None, name="test", known=None):
     training, _ = training_summary(run), run.read_scores()
     pairs = list(pairs)
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
-    known = known or _scores_of_references(translator, system, pairs, gold, run.alignment(name))
+    known = known or _scores_of_references(translator, system, sources, references, gold, run.alignment(name))
     clock = CompilationClock()
     with progress_bar("translating", len(sources)) as progress:
         began = time.perf_counter()
@@ -100,57 +99,15 @@ def score_alignment(translator, gold, path, batch_size=32):
     return found
 
 
-def _scores_of_references(translator, system, pairs, gold, path):
+def _scores_of_references(translator, system, sources, references, gold, path):
     """What a test set's references score along the model, whatever the search."""
-    scores = likelihood(translator, pairs)
+    scores = corpus_likelihood(translator.score(sources, references, batch_size=EVALUATION_ROWS))
     if system.training.samples_tokens:
-        scores["free_running"] = likelihood(translator, pairs, free_running=True)
+        free = translator.score(sources, references, free_running=True, batch_size=EVALUATION_ROWS)
+        scores["free_running"] = corpus_likelihood(free)
     if gold is not None:
         scores["alignment"] = score_alignment(translator, gold, path, system.search.batch_size)
     return scores
-
-
-def likelihood(translator, pairs, free_running=False):
-    """Return loss, perplexity, accuracy and number of the real target tokens of a test set.
-
-    Args:
-        translator: a compiled `Translator`.
-        pairs: sentence pairs.
-        free_running: whether the decoder is fed its own best guesses and not the given tokens: an RNN without a
-            latent alignment can be.
-
-    Example:
-        >>> likelihood(translator, [("Guten Tag", "Hello")])["perplexity"]
-    """
-    x, y, weights = translator.preprocessor.call(
-        {"encoder_text": [source for source, _ in pairs], "decoder_text": [target for _, target in pairs]}
-    )
-    if free_running:
-        x["teacher_forcing_mask"] = np.zeros(y.shape, dtype="bool")
-    longest = np.maximum(x["encoder_padding_mask"].sum(axis=1), x["decoder_padding_mask"].sum(axis=1))
-    # Few lengths and one number of rows: a compiled backend compiles once a length.
-    lengths = np.minimum(2 ** np.ceil(np.log2(longest)).astype(int), y.shape[1])
-    sums = dict.fromkeys(_OF_REFERENCES, 0.0)
-    for length in np.unique(lengths):
-        rows = np.flatnonzero(lengths == length)
-        real = len(rows)
-        rows = np.pad(rows, (0, -real % EVALUATION_ROWS), mode="edge")
-        of_rows = weights[rows, :length] * (np.arange(len(rows)) < real)[:, None]
-        found = translator.evaluate(
-            {name: ids[rows, :length] for name, ids in x.items()},
-            y[rows, :length],
-            sample_weight=of_rows,
-            batch_size=EVALUATION_ROWS,
-            verbose=0,
-            return_dict=True,
-        )
-        tokens = float(found["tokens"])
-        sums["tokens"] += tokens
-        sums["perplexity"] += tokens * math.log(found["perplexity"])
-        for name in ("loss", "accuracy"):
-            sums[name] += tokens * float(found[name])
-    means = {name: sums[name] / sums["tokens"] for name in ("loss", "perplexity", "accuracy")}
-    return {**means, "perplexity": math.exp(means["perplexity"]), "tokens": sums["tokens"]}
 
 
 def training_summary(run):

@@ -23,9 +23,11 @@ from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.files import PathLike, kind_of, shown
 from keras_attn_zoo.messages import progress_bar
 from keras_attn_zoo.models.word_vectors import load_word_vectors
-from keras_attn_zoo.training.callbacks import BestPreset, ResumableState, RunLog, ValidationBLEU, read_log
+from keras_attn_zoo.training.callbacks import BestPreset, ValidationBLEU
 from keras_attn_zoo.training.progress import Progress
 from keras_attn_zoo.training.random_state import make_deterministic
+from keras_attn_zoo.training.resumable_state import ResumableState
+from keras_attn_zoo.training.run_log import RunLog, read_log
 from keras_attn_zoo.training.schedules import TeacherForcing
 
 # Sentences of a validation batch.

@@ -13,9 +13,8 @@ from keras_attn_zoo.evaluation.alignments import (
     Alignment,
     AlignmentScores,
     alignment_scores,
-    extract_alignment,
-    merge_subwords,
 )
+from keras_attn_zoo.evaluation.attention_links import extract_alignment, merge_subwords
 from keras_attn_zoo.models import Translator
 
 # Source words and target words; links between them; what `Translator.force` takes for layers.
@@ -81,45 +80,6 @@ def word_attention(
     return full
 
 
-def mean_of_heads(
-    translator: Translator, attention: np.ndarray, layers: Layers = None, heads: Sequence[int] | None = None
-) -> np.ndarray:
-    """Average the heads of an attention that `Translator.force` gave for these layers.
-
-    Args:
-        translator: a `Translator`.
-        attention: `(heads of all layers, target, source)`.
-        layers: what `force` was given.
-        heads: heads of each layer, counted from 0; by default all.
-
-    Raises:
-        UserError: a head that a layer has not.
-
-    Example:
-        >>> mean_of_heads(translator, forced.attention, layers=[0, 1], heads=[3])
-    """
-    rows = _rows_of_heads(translator, layers, heads)
-    return (attention if rows is None else attention[rows]).mean(axis=0)
-
-
-def _rows_of_heads(translator, layers, heads):
-    """Rows of an attention that belong to some heads of each layer; None for all."""
-    if heads is None:
-        return None
-    if layers == "posterior":
-        raise UserError("the posterior of an alignment has no heads: leave the heads out, or name a layer.")
-    sizes = translator.backbone.cross_attention_heads
-    if layers is None:
-        layer = translator.backbone.attention_layer
-        layers = range(len(sizes)) if layer == "all" else [layer]
-    sizes = [sizes[layer] for layer in layers]
-    for head in heads:
-        if not 0 <= head < min(sizes):
-            raise UserError(f"there is no head {head}: the layers have {min(sizes)}, counted from 0.")
-    firsts = np.cumsum([0, *sizes[:-1]])
-    return [first + head for first in firsts for head in heads]
-
-
 def align_words(
     translator: Translator,
     pairs: Sequence[WordPair],
@@ -134,8 +94,7 @@ def align_words(
     Args:
         translator: a `Translator`.
         pairs: `(source words, target words)` a sentence.
-        layers: see `Translator.force`; "posterior" too.
-        heads: see `mean_of_heads`.
+        layers, heads: see `Translator.force`; the mean is over all of them.
         leave_out: what no word may be aligned to: "end", the end of the source sentence, and "full_stop", which has
             no link on the target side either. A word that attends most to what is left out gets its next best; one
             that attends most to the end, where that is not left out, gets no link.
@@ -149,9 +108,8 @@ def align_words(
         UserError: a head that a layer has not; something else to leave out.
     """
     _check_leave_out(leave_out)
-    _rows_of_heads(translator, layers, heads)
-    decoded = _force_words(translator, pairs, layers, batch_size, progress)
-    return _links(translator, decoded, pairs, layers, heads, leave_out)
+    decoded = _force_words(translator, pairs, layers, heads, batch_size, progress)
+    return _links(decoded, pairs, leave_out)
 
 
 def score_links(
@@ -194,35 +152,37 @@ def align_by_layer(
         `{layer: (links, scores)}`, the layers counted from 0, under "all" the mean of all, and of a latent alignment
         its "prior" and "posterior"; scores as of `alignment_scores`.
     """
-    sizes = translator.backbone.cross_attention_heads
     _check_leave_out(leave_out)
-    _rows_of_heads(translator, range(len(sizes)), heads)
-    decoded = _force_words(translator, pairs, range(len(sizes)), batch_size, progress)
+    sizes = translator.backbone.cross_attention_heads
+    every = range(len(sizes))
+    translator.backbone.rows_of_heads(every, heads)
+    decoded = _force_words(translator, pairs, every, None, batch_size, progress)
     found = {}
 
-    def add(name, parts, layers, heads):
-        links, _ = _links(translator, parts, pairs, layers, heads, leave_out)
+    def add(name, decoded):
+        links, _ = _links(decoded, pairs, leave_out)
         found[name] = links, score_links(links, pairs, gold, leave_out)
 
-    def add_layer(name, layer, heads):
-        layers = range(len(sizes)) if layer == "all" else [range(len(sizes))[layer]]
-        first = sum(sizes[: layers[0]])
-        chosen = slice(first, first + sum(sizes[i] for i in layers))
-        add(name, [dataclasses.replace(one, attention=one.attention[chosen]) for one in decoded], layers, heads)
+    def add_layers(name, layers, heads):
+        rows = [sum(sizes[:i]) + head for i in layers for head in (range(sizes[i]) if heads is None else heads)]
+        add(name, [dataclasses.replace(one, attention=one.attention[rows]) for one in decoded])
 
-    for layer in (*range(len(sizes)), "all"):
-        add_layer(layer, layer, heads)
+    for layer in every:
+        add_layers(layer, [layer], heads)
+    add_layers("all", every, heads)
     if translator.backbone.latent_head is not None:
-        add_layer("prior", translator.backbone.attention_layer, None)
-        add("posterior", _force_words(translator, pairs, "posterior", batch_size, progress), "posterior", None)
+        layer = translator.backbone.attention_layer
+        add_layers("prior", every if layer == "all" else [every[layer]], None)
+        add("posterior", _force_words(translator, pairs, "posterior", None, batch_size, progress))
     return found
 
 
-def _force_words(translator, pairs, layers, batch_size, progress):
+def _force_words(translator, pairs, layers, heads, batch_size, progress):
     return translator.force(
         [as_sentence(source) for source, _ in pairs],
         [as_sentence(target) for _, target in pairs],
         layers=layers,
+        heads=heads,
         batch_size=batch_size,
         progress=progress,
     )
@@ -238,11 +198,11 @@ def _check_leave_out(leave_out):
         raise UserError(f"leave_out takes {', '.join(LEAVE_OUT)}; received {', '.join(sorted(unknown))}.")
 
 
-def _links(translator, decoded, pairs, layers, heads, leave_out):
+def _links(decoded, pairs, leave_out):
     """Links and word attentions of forced decodings."""
     links, matrices = [], []
     for one, (source, target) in zip(decoded, pairs, strict=True):
-        attention = mean_of_heads(translator, one.attention, layers, heads)
+        attention = one.attention.mean(axis=0)
         matrix = word_attention(attention, one.source_tokens, one.tokens, source, target)
         matrices.append(matrix)
         if "end" not in leave_out:
@@ -279,16 +239,16 @@ def sentence_picture(
     """
     if not sentence.strip():
         raise UserError(f"the sentence {sentence!r} is empty: there is nothing to draw.")
-    one = None
+    one, rows = None, None
     if target is None:
         one = translator.translate([sentence], attention=True)[0][0]
-        target = one.text
+        target, rows = one.text, translator.backbone.rows_of_heads(layers, heads)
     if not target.strip() and not subwords:
         raise UserError(f"the translation of {sentence!r} is empty: give one, or draw subwords.")
     if one is None or layers is not None:
         # A search keeps one layer's attention; along a given translation all layers can be seen.
-        one = translator.force([sentence], [target], layers)[0]
-    attention = mean_of_heads(translator, one.attention, layers, heads)
+        one, rows = translator.force(sentence, target, layers, heads=heads), None
+    attention = (one.attention if rows is None else one.attention[rows]).mean(axis=0)
     if subwords:
         return attention, one.source_tokens, one.tokens
     source_words, target_words = split_words(sentence), split_words(target)

@@ -19,7 +19,8 @@ from keras_attn_zoo.models.transformer_translator import (
     TransformerTokenizer,
     TransformerTranslator,
 )
-from keras_attn_zoo.models.translator import ForcedDecoding, Hypothesis, Translator
+from keras_attn_zoo.models.translations import ForcedDecoding, Hypothesis, ScoredTranslation
+from keras_attn_zoo.models.translator import Translator
 
 __all__ = [
     "ForcedDecoding",
@@ -27,6 +28,7 @@ __all__ = [
     "RNNBackbone",
     "RNNDecoder",
     "Readout",
+    "ScoredTranslation",
     "TokenEmbedding",
     "TransformerBackbone",
     "TransformerDecoderLayer",

@@ -1,18 +1,19 @@
 """From sentences to the padded ids of a translator, and back; plain Python and NumPy."""
 
 import reprlib
+from collections.abc import Sequence
+from typing import Any
 
 import keras
 import keras_hub
 import numpy as np
 
+from keras_attn_zoo.data.shapes import grid_length
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.models.presets import PresetFiles
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
 from keras_attn_zoo.models.tokenizer import TranslationTokenizer
-
-# Lengths are padded to a multiple of this, so that compiled backends see few shapes.
-LENGTH_STEP = 8
+from keras_attn_zoo.types import Config, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -39,10 +40,17 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
         >>> x, y, weight = preprocessor({"encoder_text": ["Guten Tag"], "decoder_text": ["Hello"]})
     """
 
-    backbone_cls = RNNBackbone
-    tokenizer_cls = TranslationTokenizer
+    backbone_cls: Any = RNNBackbone
+    tokenizer_cls: Any = TranslationTokenizer
 
-    def __init__(self, source_tokenizer, tokenizer, encoder_sequence_length=128, decoder_sequence_length=128, **kwargs):
+    def __init__(
+        self,
+        source_tokenizer: TranslationTokenizer,
+        tokenizer: TranslationTokenizer,
+        encoder_sequence_length: int = 128,
+        decoder_sequence_length: int = 128,
+        **kwargs,
+    ) -> None:
         super().__init__(
             tokenizer,
             encoder_sequence_length=encoder_sequence_length,
@@ -59,20 +67,17 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
         """Call without Keras in between, which would wrap an error of one line in several."""
         return self.call(*args, **kwargs)
 
-    def call(self, x, y=None, sample_weight=None):
+    def call(
+        self, x: dict[str, Sequence[str]], y: None = None, sample_weight: None = None
+    ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
         """Return inputs, labels and weights of sentence pairs."""
         sources, targets = _pairs(x)
-        sources = self._encode(self.source_tokenizer, sources, self.encoder_sequence_length - 1)
-        targets = self._encode(self.tokenizer, targets, self.decoder_sequence_length - 1)
-        end, start = self.tokenizer.end_token_id, self.tokenizer.start_token_id
-        inputs = self._pack_sources(sources, self.encoder_sequence_length)
-        inputs["decoder_token_ids"] = _pack([[start, *ids] for ids in targets], self.decoder_sequence_length)
-        inputs["decoder_padding_mask"] = inputs["decoder_token_ids"] != 0
-        labels = _pack([[*ids, end] for ids in targets], self.decoder_sequence_length)
-        weights = _padding_mask([[*ids, end] for ids in targets], self.decoder_sequence_length)
-        return inputs, labels, weights.astype("float32")
+        lengths = (self.encoder_sequence_length, self.decoder_sequence_length)
+        return self.pack_pairs(self.encode_sources(sources), self.encode_targets(targets), *lengths)
 
-    def generate_preprocess(self, x, sequence_length=None):
+    def generate_preprocess(
+        self, x: Sequence[str] | dict[str, Sequence[str]], sequence_length: int | None = None
+    ) -> dict[str, np.ndarray]:
         """Return the inputs of a search, from source sentences or a dict with "decoder_text" as forced beginnings."""
         if not isinstance(x, dict):
             x = check_texts(x, "what is to be translated")
@@ -80,38 +85,66 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
         sources, prompts = _pairs(x)
         if not sources:
             raise UserError("there is nothing to translate: give one sentence or more; received an empty list.")
-        sources = self._encode(self.source_tokenizer, sources, self.encoder_sequence_length - 1)
-        longest = max(len(ids) for ids in sources) + 1
-        inputs = self._pack_sources(sources, min(round_up(longest), self.encoder_sequence_length))
+        sources = self.encode_sources(sources)
         length = sequence_length or self.decoder_sequence_length
-        prompts = self._encode(self.tokenizer, prompts, length - 1)
-        prompts = [[self.tokenizer.start_token_id, *ids] for ids in prompts]
-        inputs["decoder_token_ids"] = _pack(prompts, length)
-        inputs["decoder_padding_mask"] = _padding_mask(prompts, length)
-        return inputs
+        prompts = check_lengths(self.tokenizer.tokenize(prompts), length - 1)
+        width = grid_length(max(map(len, sources)), self.encoder_sequence_length)
+        return self.pack_search(sources, width, length, prompts)
 
-    def generate_postprocess(self, x):
+    # Text is turned into ids once; how they are cut into batches is the caller's business.
+
+    def encode_sources(self, texts: list[str]) -> list[list[int]]:
+        """Return the ids of source sentences, the end token included."""
+        return _encode(self.source_tokenizer, texts, self.encoder_sequence_length)
+
+    def encode_targets(self, texts: list[str]) -> list[list[int]]:
+        """Return the ids of translations, the end token included."""
+        return _encode(self.tokenizer, texts, self.decoder_sequence_length)
+
+    def pack_pairs(
+        self, sources: list[list[int]], targets: list[list[int]], source_length: int, target_length: int
+    ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+        """Return inputs, labels and weights of encoded sentence pairs, padded to these lengths."""
+        inputs = _pack_sources(sources, source_length)
+        start = self.tokenizer.start_token_id
+        inputs["decoder_token_ids"] = _pack([[start, *ids[:-1]] for ids in targets], target_length)
+        inputs["decoder_padding_mask"] = inputs["decoder_token_ids"] != 0
+        return inputs, _pack(targets, target_length), _padding_mask(targets, target_length).astype("float32")
+
+    def pack_search(
+        self,
+        sources: list[list[int]],
+        source_length: int,
+        target_length: int | None = None,
+        prompts: list[list[int]] | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Return the inputs of a search for encoded sentences.
+
+        Args:
+            sources: ids of the sentences.
+            source_length: length that they are padded to.
+            target_length: most tokens of a translation, start and end token included; by default the preprocessor's.
+            prompts: ids of forced beginnings.
+        """
+        target_length = target_length or self.decoder_sequence_length
+        prompts = [[self.tokenizer.start_token_id, *ids] for ids in prompts or [[]] * len(sources)]
+        return {
+            **_pack_sources(sources, source_length),
+            "decoder_token_ids": _pack(prompts, target_length),
+            "decoder_padding_mask": _padding_mask(prompts, target_length),
+        }
+
+    def generate_postprocess(self, x: dict[str, Tensor]) -> list[str]:
         """Return strings from the ids of a search."""
         ids = np.asarray(keras.ops.convert_to_numpy(x["decoder_token_ids"]))
         mask = np.asarray(keras.ops.convert_to_numpy(x["decoder_padding_mask"]))
         return [self.detokenize(row[keep]) for row, keep in zip(ids, mask, strict=True)]
 
-    def detokenize(self, ids):
+    def detokenize(self, ids: Sequence[int]) -> str:
         """Return the text of target ids, special tokens left out."""
         return self.tokenizer.detokenize(ids)
 
-    def _pack_sources(self, sources, length):
-        sources = [[*ids, self.source_tokenizer.end_token_id] for ids in sources]
-        return {
-            "encoder_token_ids": _pack(sources, length),
-            "encoder_padding_mask": _padding_mask(sources, length),
-        }
-
-    def _encode(self, tokenizer, texts, limit):
-        """Tokenize; raise where a sentence is longer than the limit."""
-        return check_lengths(tokenizer.tokenize(texts), limit)
-
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {
             **super().get_config(),
@@ -121,7 +154,7 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
         }
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: Config) -> "TranslationPreprocessor":
         """Make a preprocessor from `get_config`; a tokenizer of both sides stays one."""
         config = dict(config)
         for key in ("source_tokenizer", "tokenizer"):
@@ -130,7 +163,7 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
         return cls(**config)
 
 
-def check_texts(texts, name):
+def check_texts(texts: Sequence[str], name: str) -> list[str]:
     """Return a list of strings, from a list, a tuple or an array; raise on anything else, such as one string."""
     if isinstance(texts, np.ndarray):
         texts = texts.tolist()
@@ -153,7 +186,7 @@ def _pairs(x):
     return sources, targets
 
 
-def check_lengths(encoded, limit):
+def check_lengths(encoded: list[list[int]], limit: int) -> list[list[int]]:
     """Return tokenized sentences as they are; raise where one is longer than the limit."""
     for number, ids in enumerate(encoded, start=1):
         if len(ids) > limit:
@@ -170,7 +203,7 @@ class SentenceTooLong(UserError):
         limit: how many it may have.
     """
 
-    def __init__(self, number, tokens, limit, what="sentence"):
+    def __init__(self, number: int, tokens: int, limit: int, what: str = "sentence") -> None:
         super().__init__(
             f"{what} {number} has {tokens} tokens, more than the {limit} that the model takes: "
             "split it, or make room for it (--max-tokens, Translator.make_room)."
@@ -178,9 +211,13 @@ class SentenceTooLong(UserError):
         self.number, self.tokens, self.limit = number, tokens, limit
 
 
-def round_up(length):
-    """Return the next length that compiled backends are shown."""
-    return -(-length // LENGTH_STEP) * LENGTH_STEP
+def _encode(tokenizer, texts, limit):
+    """Return the ids of texts with an end token each; raise where one is longer than the limit then."""
+    return [[*ids, tokenizer.end_token_id] for ids in check_lengths(tokenizer.tokenize(texts), limit - 1)]
+
+
+def _pack_sources(sources, length):
+    return {"encoder_token_ids": _pack(sources, length), "encoder_padding_mask": _padding_mask(sources, length)}
 
 
 def _pack(rows, length):

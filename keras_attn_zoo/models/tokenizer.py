@@ -1,5 +1,8 @@
 """Subword tokenizer of one side of a translator."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 import keras_hub
 import sentencepiece
@@ -13,7 +16,7 @@ from keras_attn_zoo.models.rnn_backbone import RNNBackbone
 class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokenizer):
     """SentencePiece tokenizer with the four special tokens that a translator needs.
 
-    Use one a side of a `TranslationPreprocessor`, or one for both.
+    Use one per side of a `TranslationPreprocessor`, or one for both.
 
     Args:
         proto: path or bytes of a SentencePiece model with the pieces `<pad>`,
@@ -25,25 +28,25 @@ class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokeni
         >>> TranslationTokenizer("source.spm").tokenize(["Guten Tag"])
     """
 
-    backbone_cls = RNNBackbone
+    backbone_cls: Any = RNNBackbone
 
-    def __init__(self, proto=None, **kwargs):
+    def __init__(self, proto: str | bytes | None = None, **kwargs) -> None:
         self._add_special_token("<s>", "start_token")
         self._add_special_token("</s>", "end_token")
         self._add_special_token("<pad>", "pad_token")
         super().__init__(proto=proto, **kwargs)
 
-    def set_proto(self, proto):
+    def set_proto(self, proto: str | bytes | None) -> None:
         """Take a SentencePiece model, as a path or bytes."""
         # Loading would tell on the terminal that the text is normalised elsewhere.
         sentencepiece.set_min_log_level(2)
         super().set_proto(proto)
-        self._subwords = None if proto is None else Subwords(self.proto)
+        self._subwords: Any = None if proto is None else Subwords(self.proto)
 
-    def tokenize(self, inputs):
+    def tokenize(self, inputs: Sequence[str]) -> list[list[int]]:
         """Turn a list of sentences into lists of ids, just as training text is turned into ids."""
         return self._subwords.encode(inputs)
 
-    def detokenize(self, inputs):
+    def detokenize(self, inputs: Sequence[int]) -> str:
         """Turn the ids of one sentence into text; special tokens are left out."""
         return self._subwords.decode(inputs)

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 
 
-def make_deterministic():
+def make_deterministic() -> None:
     """Let the same seed give the same numbers, to the last bit, on a CPU."""
     if keras.config.backend() != "tensorflow":
         return
@@ -18,7 +18,7 @@ def make_deterministic():
         tf.config.experimental.enable_op_determinism()
 
 
-def get_random_state():
+def get_random_state() -> dict[str, np.ndarray]:
     """Return the backend's global random state, arrays by name; empty where the model's seeds are all there is."""
     if keras.config.backend() != "torch":
         return {}
@@ -30,7 +30,7 @@ def get_random_state():
     return states
 
 
-def set_random_state(states):
+def set_random_state(states: dict[str, np.ndarray] | None) -> None:
     """Set what `get_random_state` returned."""
     if not states:
         return

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.types import Config, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -22,17 +23,17 @@ class InverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
         >>> InverseSquareRoot(1e-3, 4000)(3999)  # 1e-3
     """
 
-    def __init__(self, peak, warmup_steps):
+    def __init__(self, peak: float, warmup_steps: int) -> None:
         self.peak, self.warmup_steps = float(peak), int(warmup_steps)
         if self.peak <= 0 or self.warmup_steps < 1:
             raise UserError(f"peak={peak} and warmup_steps={warmup_steps} must be positive.")
 
-    def __call__(self, step):
+    def __call__(self, step: int | Tensor) -> Tensor:
         """Return the learning rate of a step, counted from 0."""
         t = ops.cast(step, "float32") + 1.0
         return self.peak * ops.minimum(t / self.warmup_steps, ops.sqrt(self.warmup_steps / t))
 
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {"peak": self.peak, "warmup_steps": self.warmup_steps}
 
@@ -56,18 +57,18 @@ class HalvingSchedule(keras.optimizers.schedules.LearningRateSchedule):
     Source: Dang, section 3.3 (start 16,000, every 4,000, rate 0.5).
     """
 
-    def __init__(self, initial, start, every, rate=0.5):
+    def __init__(self, initial: float, start: int, every: int, rate: float = 0.5) -> None:
         self.initial, self.start, self.every, self.rate = float(initial), int(start), int(every), float(rate)
         if self.initial <= 0 or self.every < 1 or not 0 < self.rate < 1:
             raise UserError(f"initial={initial} and every={every} must be positive, rate={rate} between 0 and 1.")
 
-    def __call__(self, step):
+    def __call__(self, step: int | Tensor) -> Tensor:
         """Return the learning rate of a step, counted from 0."""
         step = ops.cast(step, "float32")
         cuts = ops.maximum(0.0, 1.0 + ops.floor((step - self.start) / self.every))
         return self.initial * ops.power(self.rate, cuts)
 
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {"initial": self.initial, "start": self.start, "every": self.every, "rate": self.rate}
 
@@ -99,7 +100,7 @@ class TeacherForcing:
     the paper leaves open whether a batch shares them.
     """
 
-    def __init__(self, start, end=None, steps=None):
+    def __init__(self, start: float, end: float | None = None, steps: int | None = None) -> None:
         end = start if end is None else end
         if not (0 <= start <= 1 and 0 <= end <= 1):
             raise UserError(f"teacher forcing from {start} to {end}: give probabilities between 0 and 1.")
@@ -107,8 +108,8 @@ class TeacherForcing:
             raise UserError(f"teacher forcing decays from {start} to {end}: say in how many steps.")
         self.start, self.end, self.steps = float(start), float(end), steps
 
-    def __call__(self, step):
+    def __call__(self, step: int) -> float:
         """Return the probability at a step."""
         if self.start == self.end:
             return self.start
-        return self.start + (self.end - self.start) * min(step / self.steps, 1.0)
+        return self.start + (self.end - self.start) * min(step / (self.steps or 1), 1.0)

@@ -3,8 +3,10 @@
 import keras
 from keras import ops
 
+from keras_attn_zoo.types import Tensor
 
-def token_sums(logits, labels, weights, label_smoothing=0.0):
+
+def token_sums(logits: Tensor, labels: Tensor, weights: Tensor, label_smoothing: float = 0.0) -> dict[str, Tensor]:
     """Sum the loss of a batch over its real target tokens.
 
     Use the quotient of "loss" and "tokens" as the loss of a batch: sums of
@@ -29,14 +31,19 @@ def token_sums(logits, labels, weights, label_smoothing=0.0):
         >>> sums = token_sums(ops.zeros((1, 2, 4)), [[1, 2]], [[1.0, 1.0]])
         >>> sums["nll"] / sums["tokens"]  # log 4
     """
+    return weighted_sums(*token_losses(logits, labels, label_smoothing), weights)
+
+
+def token_losses(logits: Tensor, labels: Tensor, label_smoothing: float = 0.0) -> tuple[Tensor, Tensor, Tensor]:
+    """Return loss, nll and correctness of every token, each float32 `(batch, target)`; see `token_sums`."""
     logits, labels = ops.cast(logits, "float32"), ops.cast(labels, "int32")
     # PyTorch's own softmax and its gradient are faster than ours, one operation after the other; and there, Keras'
     # custom gradients are for functions with one output.
     of_tokens = losses if keras.config.backend() == "torch" else losses_with_gradient
-    return _sums(*of_tokens(logits, labels, label_smoothing), weights)
+    return of_tokens(logits, labels, label_smoothing)
 
 
-def losses(logits, labels, label_smoothing):
+def losses(logits: Tensor, labels: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
     """Loss, nll and correctness of every token, from the log-probabilities; the gradient is the backend's."""
     log_probs = ops.log_softmax(logits, axis=-1)
     gold = _of_labels(log_probs, labels)
@@ -44,7 +51,7 @@ def losses(logits, labels, label_smoothing):
     return _smoothed(-gold, uniform, label_smoothing), -gold, _is_largest(log_probs, gold)
 
 
-def losses_with_gradient(logits, labels, label_smoothing):
+def losses_with_gradient(logits: Tensor, labels: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
     """`losses`, with the gradient written out: softmax(z) - (1 - ε) [v = y] - ε/V, in one pass over the logits.
 
     Left to themselves, compilers scatter the gold part of the gradient into an array of zeros as large as the logits.
@@ -73,8 +80,10 @@ def losses_with_gradient(logits, labels, label_smoothing):
     return function(logits)
 
 
-def mixture_sums(scored, labels, weights, label_smoothing=0.0):
-    """`token_sums` of a mixture over source positions.
+def mixture_losses(
+    scored: dict[str, Tensor], labels: Tensor, label_smoothing: float = 0.0
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`token_losses` of a mixture over source positions.
 
         nll_i  = -log Σ_j p(j) p(y_i|j)
         loss_i = (1 - ε) nll_i - ε Σ_j p(j) 1/V Σ_v log p(v|j)
@@ -86,18 +95,18 @@ def mixture_sums(scored, labels, weights, label_smoothing=0.0):
     Args:
         scored: "log_probs" and "smoothing" `(batch, target)` and "logits" `(batch, target, vocabulary)`, as
             `LatentAlignmentHead` gives them for the labels; accuracy is counted by the last.
-        labels, weights, label_smoothing: see `token_sums`.
+        labels, label_smoothing: see `token_sums`.
 
     Returns:
-        see `token_sums`.
+        see `token_losses`.
 
     Example:
         >>> scored = {"log_probs": ops.zeros((1, 2)), "smoothing": ops.zeros((1, 2)), "logits": ops.zeros((1, 2, 4))}
-        >>> mixture_sums(scored, [[1, 2]], [[1.0, 1.0]])["nll"]  # 0
+        >>> mixture_losses(scored, [[1, 2]])[1]  # zeros
     """
     logits, labels = scored["logits"], ops.cast(labels, "int32")
     loss = _smoothed(-scored["log_probs"], -scored["smoothing"], label_smoothing)
-    return _sums(loss, -scored["log_probs"], _is_largest(logits, _of_labels(logits, labels)), weights)
+    return loss, -scored["log_probs"], _is_largest(logits, _of_labels(logits, labels))
 
 
 def _of_labels(values, labels):
@@ -113,8 +122,8 @@ def _smoothed(nll, uniform, label_smoothing):
     return (1.0 - label_smoothing) * nll + label_smoothing * uniform if label_smoothing else nll
 
 
-def _sums(loss, nll, correct, weights):
-    """Weighted sums of what was found for each token."""
+def weighted_sums(loss: Tensor, nll: Tensor, correct: Tensor, weights: Tensor) -> dict[str, Tensor]:
+    """Sum what was found for each token, as `token_sums` returns it."""
     weights = ops.cast(weights, "float32")
     return {
         "loss": ops.sum(loss * weights),

@@ -1,9 +1,13 @@
 """Training and validation steps whose numbers are per real target token: one mixin, three backends."""
 
+from collections.abc import Callable
+from typing import Any
+
 import keras
 from keras import ops
 
-from keras_attn_zoo.training.token_loss import token_sums
+from keras_attn_zoo.training.token_loss import token_losses, weighted_sums
+from keras_attn_zoo.types import Tensor
 
 
 class PerTokenTraining:
@@ -28,9 +32,10 @@ class PerTokenTraining:
     validation give the means over all tokens under the same names.
     """
 
-    _evaluating = False
+    dtype_policy: Any
+    __call__: Callable[..., Any]
 
-    def compile_training(self, label_smoothing=0.0, accumulation_steps=1):
+    def compile_training(self, label_smoothing: float = 0.0, accumulation_steps: int = 1) -> None:
         """Set what the step needs; `compile` of the model calls it."""
         if not 0 <= label_smoothing < 1:
             raise ValueError(f"`label_smoothing` must lie in [0, 1). Received: {label_smoothing}.")
@@ -49,15 +54,23 @@ class PerTokenTraining:
         self._tokens = keras.metrics.Sum(name="tokens")
 
     @property
-    def metrics(self):
+    def metrics(self) -> list[keras.metrics.Metric]:
         """The metrics that `fit` resets and reports."""
         if not hasattr(self, "_token_metrics"):
             return []
         return [*self._token_metrics.values(), self._gradient_norm, self._tokens]
 
-    def batch_sums(self, x, y, weights, label_smoothing, training):
+    def token_losses(
+        self, x: dict[str, Tensor], y: Tensor, label_smoothing: float, training: bool
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Run the model on one batch; return loss, negative log-likelihood and correctness of every token."""
+        return token_losses(self(x, training=training)["logits"], y, label_smoothing)
+
+    def batch_sums(
+        self, x: dict[str, Tensor], y: Tensor, weights: Tensor, label_smoothing: float, training: bool
+    ) -> dict[str, Tensor]:
         """Run the model on one batch; return sums in the manner of `token_sums`."""
-        return token_sums(self(x, training=training)["logits"], y, weights, label_smoothing)
+        return weighted_sums(*self.token_losses(x, y, label_smoothing, training), weights)
 
     def _sums(self, x, y, weights, training):
         weights = ops.ones_like(y, dtype="float32") if weights is None else weights
@@ -77,19 +90,11 @@ class PerTokenTraining:
         """Score one batch."""
         return _STEPS[keras.config.backend()][1](self, *args)
 
-    def evaluate(self, *args, **kwargs):
-        """Score data; see `keras.Model.evaluate`."""
-        self._evaluating = True
-        try:
-            return super().evaluate(*args, **kwargs)
-        finally:
-            self._evaluating = False
-
-    def get_metrics_result(self):
+    def get_metrics_result(self) -> dict[str, Tensor]:
         """Return what an epoch reports; a validation has no gradient."""
         # Copies: a sum is the metric's own variable, which a validation at the end of an epoch overwrites.
         results = {metric.name: ops.copy(metric.result()) for metric in self.metrics}
-        if self._evaluating:
+        if not ops.convert_to_numpy(self._gradient_norm.count):
             del results["gradient_norm"]
         return results
 
@@ -127,7 +132,7 @@ class PerTokenTraining:
 class Perplexity(keras.metrics.Mean):
     """Exponential of a mean negative log-likelihood, which it is fed."""
 
-    def result(self):
+    def result(self) -> Tensor:
         """Return exp of the mean."""
         return ops.exp(super().result())
 

@@ -7,9 +7,9 @@ import pytest
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.curves import curves_over_top_k, curves_over_trained_top_k
 from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.scoring import likelihood
 from keras_attn_zoo.experiments.training import train_system
 from keras_attn_zoo.files import read_json, write_json
+from keras_attn_zoo.models import Translator
 from tests.tiny_run import TINY
 
 
@@ -50,13 +50,13 @@ def test_names_of_test_sets_stay_in_the_run_folder(attn_zoo, trained, tmp_path, 
 
 
 def test_evaluate_counts_of_positions_one_row_each(attn_zoo, trained, corpus, tmp_path, monkeypatch):
-    measured = []
+    measured, score = [], Translator.score
 
-    def counted(*arguments):
-        measured.append(likelihood(*arguments))
+    def counted(*arguments, **options):
+        measured.append(score(*arguments, **options))
         return measured[-1]
 
-    monkeypatch.setattr("keras_attn_zoo.experiments.scoring.likelihood", counted)
+    monkeypatch.setattr(Translator, "score", counted)
     run = train_system(TINY.override(output="latent", epochs=1, teacher_forcing=1.0), corpus, tmp_path / "latent")
     (tmp_path / "t.tsv").write_text("rot haus\thouse red\nkatze\tcat\n")
     arguments = ("--test", tmp_path / "t.tsv", "--name", "new", "--top-k", 2, 0, 2)

@@ -9,7 +9,6 @@ import pytest
 from keras_attn_zoo.data.batches import (
     TranslationBatches,
     as_fit_input,
-    choose_bounds,
     evaluation_batches,
     fit_arguments,
 )
@@ -51,67 +50,6 @@ def one_line_error(match, action):
     with pytest.raises(UserError, match=match) as caught:
         action()
     assert "\n" not in str(caught.value)
-
-
-# Bounds
-
-
-def padded_cells(segments, multiple):
-    cells = 0
-    for segment in segments:
-        source, target = (-(-(max(side) + 1) // multiple) * multiple for side in zip(*segment, strict=True))
-        cells += len(segment) * (source + target)
-    return cells
-
-
-def best_of_all_cuts(lengths, bucket_count, multiple):
-    """Try every way to cut the pairs, sorted by their longer side, between different longer sides."""
-    groups = [list(group) for _, group in itertools.groupby(sorted(lengths, key=max), key=max)]
-    return min(
-        padded_cells([list(chain(*groups[a:b])) for a, b in itertools.pairwise((0, *cuts, len(groups)))], multiple)
-        for count in range(min(bucket_count, len(groups)))
-        for cuts in itertools.combinations(range(1, len(groups)), count)
-    )
-
-
-def cells_in_narrowest_bounds(lengths, bounds):
-    return sum(min(s + t for s, t in bounds if source < s and target < t) for source, target in lengths)
-
-
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("bucket_count", [1, 2, 3, 9])
-def test_bounds_are_the_best_of_all_cuts(seed, bucket_count):
-    rng = np.random.default_rng(seed)
-    multiple = int(rng.integers(1, 4))
-    lengths = rng.integers(1, 25, (12, 2))
-    bounds = choose_bounds(*lengths.T, bucket_count, multiple)
-    assert len(bounds) <= bucket_count
-    assert all(side % multiple == 0 for bound in bounds for side in bound)
-    # A pair may fit a narrower bucket than that of its cut.
-    best = best_of_all_cuts(lengths.tolist(), bucket_count, multiple)
-    assert cells_in_narrowest_bounds(lengths.tolist(), bounds) <= best
-    # With sides of one length it cannot.
-    square = np.repeat(lengths[:, :1], 2, axis=1)
-    bounds = choose_bounds(*square.T, bucket_count, multiple)
-    best = best_of_all_cuts(square.tolist(), bucket_count, multiple)
-    assert cells_in_narrowest_bounds(square.tolist(), bounds) == best
-
-
-def test_bounds_by_hand():
-    assert choose_bounds([3, 3, 9], [3, 4, 7], bucket_count=2) == [(4, 6), (10, 8)]
-    assert choose_bounds([3, 3, 9], [3, 4, 7], bucket_count=1, multiple=1) == [(10, 8)]
-    assert choose_bounds([5] * 4, [2] * 4, bucket_count=6) == [(6, 4)]
-
-
-def test_bounds_of_many_lengths_are_quick_and_cover():
-    rng = np.random.default_rng(0)
-    source, target = rng.geometric(0.01, (2, 20_000))
-    bounds = choose_bounds(source, target, 6)
-    assert len(bounds) == 6
-    covered = np.zeros(len(source), dtype=bool)
-    for s, t in bounds:
-        covered |= (source < s) & (target < t)
-    assert covered.all()
 
 
 # One batch

@@ -5,13 +5,12 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import (
     Alignment,
     alignment_scores,
-    extract_alignment,
     format_alignment,
-    merge_subwords,
     parse_alignment,
     read_alignments,
     write_alignments,
 )
+from keras_attn_zoo.evaluation.attention_links import extract_alignment, merge_subwords
 
 
 def test_scores_computed_by_hand():

@@ -23,7 +23,8 @@ from keras_attn_zoo.experiments.table import results_table
 from keras_attn_zoo.experiments.training import train_system
 from keras_attn_zoo.files import read_json, write_json
 from keras_attn_zoo.locks import locked
-from keras_attn_zoo.training.callbacks import ResumableState, RunLog, read_log
+from keras_attn_zoo.training.resumable_state import ResumableState
+from keras_attn_zoo.training.run_log import RunLog, read_log
 from tests.experiments.test_training import numbers
 from tests.tiny_run import TINY
 

@@ -3,7 +3,6 @@
 import re
 import shutil
 
-import keras
 import numpy as np
 import pytest
 import sacrebleu
@@ -14,9 +13,9 @@ from keras_attn_zoo.experiments.curves import curves
 from keras_attn_zoo.experiments.drawing import draw_run
 from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.scoring import likelihood, score_run, training_summary
+from keras_attn_zoo.experiments.scoring import score_run, training_summary
 from keras_attn_zoo.experiments.table import markdown_table, results_table
-from keras_attn_zoo.training.callbacks import read_log
+from keras_attn_zoo.training.run_log import read_log
 
 
 @pytest.mark.every_backend
@@ -32,40 +31,6 @@ def test_scores_are_those_of_the_written_files(trained, corpus):
     assert np.isclose(scores["alignment"]["aer"], alignment_scores(links, [gold for *_, gold in corpus.gold]).aer)
     assert np.isclose(scores["perplexity"], np.exp(scores["loss"]), rtol=1e-5)
     assert scores["tokens"] == sum(len(reference.split()) + 1 for reference in references)
-
-
-def test_likelihood_of_a_text_of_many_lengths(trained):
-    """Like the one of all sentences padded to the longest, in one batch."""
-    translator = load_translator(trained, max_tokens=40)
-    pairs = [("rot haus " * n, "red house " * m) for n, m in ((1, 1), (2, 1), (1, 4), (9, 2), (2, 18))]
-    x, y, weights = translator.preprocessor.call(
-        {"encoder_text": [source for source, _ in pairs], "decoder_text": [target for _, target in pairs]}
-    )
-    wanted = translator.evaluate(x, y, sample_weight=weights, verbose=0, return_dict=True)
-    found = likelihood(translator, pairs)
-    assert found.keys() == {"loss", "perplexity", "accuracy", "tokens"}
-    assert found == pytest.approx({name: float(wanted[name]) for name in found}, rel=1e-5)
-    assert found["tokens"] == 57
-
-
-def test_free_running_likelihood_is_that_of_the_own_guesses(trained):
-    """Given tokens that are the model's own best guesses one by one, but scored on the references."""
-    translator = load_translator(trained)
-    pairs = [("rot haus", "house red"), ("der hund geht", "the dog goes")]
-    x, y, weights = translator.preprocessor.call(
-        {"encoder_text": [source for source, _ in pairs], "decoder_text": [target for _, target in pairs]}
-    )
-    given, losses = np.array(x["decoder_token_ids"]), []
-    for i in range(int(weights.sum(axis=1).max())):
-        logits = keras.Model.predict_on_batch(translator, {**x, "decoder_token_ids": given})["logits"][:, i]
-        log_probs = logits - np.log(np.sum(np.exp(logits), axis=-1, keepdims=True))
-        losses.append(-log_probs[range(len(pairs)), y[:, i]])
-        given[:, i + 1 : i + 2] = log_probs.argmax(axis=-1)[:, None]
-    wanted = np.sum(np.stack(losses, axis=1) * weights[:, : len(losses)]) / np.sum(weights)
-    found = likelihood(translator, pairs, free_running=True)
-    assert found["loss"] == pytest.approx(wanted, rel=1e-5)
-    assert found["perplexity"] == pytest.approx(np.exp(wanted), rel=1e-5)
-    assert abs(found["loss"] - likelihood(translator, pairs)["loss"]) > 1e-3
 
 
 def test_a_table_ranked_by_a_score(trained, tmp_path):

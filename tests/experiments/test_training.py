@@ -15,7 +15,8 @@ from keras_attn_zoo.experiments.preparation import build_translator, compile_tra
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.experiments.training import train_system
-from keras_attn_zoo.training.callbacks import ResumableState, RunLog, read_log
+from keras_attn_zoo.training.resumable_state import ResumableState
+from keras_attn_zoo.training.run_log import RunLog, read_log
 from tests.tiny_run import TINY
 
 NUMBERS = ("loss", "perplexity", "accuracy", "gradient_norm", "tokens", "learning_rate")

@@ -285,7 +285,7 @@ def replaced(holder, name, value):
 @contextlib.contextmanager
 def stop_after_rounds(count):
     """Have a training stop as by Ctrl-C after some rounds."""
-    from keras_attn_zoo.training.callbacks import ResumableState
+    from keras_attn_zoo.training.resumable_state import ResumableState
 
     saved = ResumableState.on_epoch_end
 

@@ -236,6 +236,21 @@ def test_sampler_names():
         task.translate(TEXTS[:1])
 
 
+def test_a_sampler_may_be_set_and_changed_at_any_time():
+    changing = tiny.translator()
+    few = changing.translate(TEXTS, n_best=3)
+    assert changing.generate(TEXTS) == [best[0].text for best in few]
+    changing.sampler = BeamSearch(5, length_penalty=1.0)
+    many = changing.translate(TEXTS, n_best=5)
+    made = tiny.translator(sampler=BeamSearch(5, length_penalty=1.0))
+    assert plain(many) == plain(made.translate(TEXTS, n_best=5)) != plain(few)
+    assert changing.generate(TEXTS) == [best[0].text for best in many]
+    changing.sampler.num_beams, changing.sampler.length_penalty = 3, 0.6
+    assert plain(changing.translate(TEXTS, n_best=3)) == plain(few)
+    changing.sampler = keras_hub.samplers.TopKSampler(k=1, seed=0)
+    assert changing.generate(TEXTS[:2]) == tiny.translator(sampler="greedy").generate(TEXTS[:2])
+
+
 # Forced decoding, and training on text.
 
 

@@ -1,0 +1,159 @@
+"""Few shapes: what batches are padded to, so that a backend that compiles once per shape compiles few times.
+
+Training and validation know all lengths beforehand and choose their shapes by them. Sentences that come one call at a
+time, to be translated, aligned or scored, are padded to a fixed grid, so that the next call meets the same shapes.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keras_attn_zoo.errors import UserError
+
+# The grid: lengths are multiples of the step, and numbers of rows one of these or the batch size.
+LENGTH_STEP = 8
+ROWS = (1, 8, 32, 128)
+
+
+class GridBatch(NamedTuple):
+    """A batch of sentences on the grid of shapes.
+
+    Attributes:
+        members: index of each sentence.
+        rows: number of rows, padding included.
+        widths: padded length of each side.
+    """
+
+    members: list[int]
+    rows: int
+    widths: tuple[int, ...]
+
+
+def grid_batches(
+    lengths: Sequence[Sequence[int]],
+    limits: Sequence[int],
+    batch_size: int,
+    progress: Callable[[int], None] | None = None,
+) -> Iterator[GridBatch]:
+    """Cut sentences into batches of like length, whose shapes lie on a grid.
+
+    Sentences are sorted by their longest side, so that most batches are about as long on all sides.
+
+    Args:
+        lengths: for each side, the tokens of every sentence, special tokens included.
+        limits: for each side, the most tokens that a sentence may have.
+        batch_size: sentences of a batch.
+        progress: function called with the number of sentences done, after every batch.
+
+    Yields:
+        `GridBatch`.
+
+    Example:
+        >>> [batch] = grid_batches([[3, 9]], limits=[128], batch_size=32)
+        >>> batch.members, batch.rows, batch.widths
+        ([0, 1], 8, (16,))
+    """
+    order = sorted(range(len(lengths[0])), key=lambda i: max(side[i] for side in lengths))
+    for start in range(0, len(order), batch_size):
+        members = order[start : start + batch_size]
+        rows = min(n for n in (*ROWS, batch_size) if n >= len(members))
+        longest = [max(side[i] for i in members) for side in lengths]
+        yield GridBatch(members, rows, tuple(map(grid_length, longest, limits)))
+        if progress is not None:
+            progress(start + len(members))
+
+
+def grid_length(length: int, limit: int) -> int:
+    """Return the length of the grid that takes `length` tokens; the limit is on the grid too."""
+    return min(-(-length // LENGTH_STEP) * LENGTH_STEP, limit)
+
+
+def pad_rows(x: np.ndarray, rows: int) -> np.ndarray:
+    """Fill up a batch with copies of its last row."""
+    return np.concatenate([x, np.repeat(x[-1:], rows - len(x), axis=0)]) if len(x) < rows else x
+
+
+def choose_bounds(
+    source_lengths: Sequence[int], target_lengths: Sequence[int], bucket_count: int = 6, multiple: int = 2
+) -> list[tuple[int, int]]:
+    """Choose the shapes that the sentence pairs of a corpus are padded to, so that as little as possible is padding.
+
+    Compiled backends compile once per shape, so there should be few. Pairs are
+    sorted by their longer side and cut into buckets; each bucket is as wide,
+    on either side, as its longest sentence with its end token, rounded up.
+    Of all cuts, the one with the fewest cells is taken,
+
+        sum over buckets b of  n_b (S_b + T_b),
+
+    n_b pairs in a bucket of bounds S_b and T_b.
+
+    Args:
+        source_lengths: tokens of each source sentence, without the end token.
+        target_lengths: tokens of each target sentence.
+        bucket_count: most buckets.
+        multiple: bounds are rounded up to multiples of it.
+
+    Returns:
+        A list of (S, T), shortest first.
+
+    Example:
+        >>> choose_bounds([3, 3, 9], [3, 4, 7], bucket_count=2)
+        [(4, 6), (10, 8)]
+    """
+    source, target = np.asarray(source_lengths) + 1, np.asarray(target_lengths) + 1
+    keys, group = np.unique(np.maximum(source, target), return_inverse=True)
+    pairs_before = np.concatenate([[0], np.cumsum(np.bincount(group))])
+    widest = np.zeros((2, len(keys)), dtype=np.int64)
+    np.maximum.at(widest[0], group, source)
+    np.maximum.at(widest[1], group, target)
+    widest = -(-widest // multiple) * multiple
+    # cells[b, k]: fewest cells of the first k keys in exactly b buckets; the last begins at key cut[b, k].
+    cells = np.full((bucket_count + 1, len(keys) + 1), np.inf)
+    cells[0, 0] = 0
+    cut = np.zeros(cells.shape, dtype=np.int64)
+    for end in range(1, len(keys) + 1):
+        width = np.maximum.accumulate(widest[:, :end][:, ::-1], axis=1)[:, ::-1].sum(axis=0)
+        total = cells[:-1, :end] + (pairs_before[end] - pairs_before[:end]) * width
+        cut[1:, end] = total.argmin(axis=1)
+        cells[1:, end] = total.min(axis=1)
+    bounds, end = [], len(keys)
+    for bucket in range(int(cells[:, end].argmin()), 0, -1):
+        begin = cut[bucket, end]
+        source_bound, target_bound = widest[:, begin:end].max(axis=1)
+        bounds.append((int(source_bound), int(target_bound)))
+        end = begin
+    return bounds[::-1]
+
+
+def check_bounds(bounds: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+    """Return the bounds of buckets in order; raise where they are not pairs of lengths."""
+    pairs: list[Any] = [tuple(bound) for bound in bounds]
+    if not pairs or any(len(pair) != 2 or min(pair) < 2 for pair in pairs):
+        raise UserError(f"bounds={pairs} are not pairs of lengths from 2 up: give (source, target) pairs.")
+    # The narrowest bucket that takes a sentence pair comes first.
+    return sorted(set(pairs), key=lambda bound: (sum(bound), bound))
+
+
+def assign_buckets(bounds: Sequence[tuple[int, int]], corpus) -> np.ndarray:
+    """Return the first bucket that takes each sentence pair of an `EncodedCorpus`; raise where none does."""
+    source, target = corpus.source_lengths + 1, corpus.target_lengths + 1
+    bucket = np.full(len(corpus), -1)
+    for index in reversed(range(len(bounds))):
+        bucket[(source <= bounds[index][0]) & (target <= bounds[index][1])] = index
+    if bucket.min() < 0:
+        worst = int(bucket.argmin())
+        raise UserError(
+            f"line {corpus.lines[worst] + 1} of the corpus has {source[worst]} source and {target[worst]} "
+            f"target tokens, the end token included, above the bounds {bounds}: give larger bounds, "
+            "or limit the tokens of the cache."
+        )
+    return bucket
+
+
+def rows_of_bucket(bound: tuple[int, int], tokens_per_batch: int | None, sentences_per_batch: int | None) -> int:
+    """Return the rows of a bucket's batches: a multiple of 8 where there are as many."""
+    if sentences_per_batch is not None:
+        return sentences_per_batch
+    rows = max(1, (tokens_per_batch or 0) // max(bound))
+    return rows if rows < 8 else rows // 8 * 8

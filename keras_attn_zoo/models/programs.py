@@ -1,0 +1,87 @@
+"""Functions that read a model's variables, compiled once each in the way of the backend.
+
+Keras compiles one function each for `predict`, `evaluate` and KerasHub's `generate`, and keeps on the model what they
+need between their calls. These keep nothing, so that several threads may run them on one model.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+
+import keras
+import numpy as np
+from keras import ops, tree
+
+from keras_attn_zoo.types import TensorTree
+
+
+class Programs:
+    """The compiled functions of a model, each made when it is first asked for.
+
+    Example:
+        >>> programs = Programs(translator)
+        >>> found = programs.run("logits", lambda: lambda x: translator(x)["logits"], inputs)
+    """
+
+    def __init__(self, model: keras.Model) -> None:
+        self._model = model
+        self._compiled: dict[Hashable, Callable] = {}
+
+    def run(self, key: Hashable, make: Callable[[], Callable], *inputs: TensorTree) -> TensorTree:
+        """Run the function of a key on trees of arrays; return arrays.
+
+        Args:
+            key: what tells the function from the model's others.
+            make: returns the function; called where the key is new.
+            *inputs: arguments of the function.
+        """
+        if key not in self._compiled:
+            # Of two threads that are both the first, one's is kept.
+            self._compiled.setdefault(key, compiled(self._model, make()))
+        found = self._compiled[key](*inputs)
+        return tree.map_structure(lambda x: np.asarray(ops.convert_to_numpy(x)), found)
+
+
+def compiled(model: keras.Model, function: Callable, changing: Sequence[keras.Variable] = ()) -> Callable:
+    """Compile a function of tensors that reads the variables of a model, without gradients.
+
+    Args:
+        model: the model; where it runs eagerly, the function stays as it is.
+        function: function of trees of tensors.
+        changing: variables that the function changes, such as the random states of a sampler.
+    """
+    backend = keras.config.backend()
+    if backend == "torch":
+        import torch
+
+        return torch.no_grad()(function)
+    if model.run_eagerly:
+        return function
+    if backend == "tensorflow":
+        import tensorflow as tf
+
+        # Rewriting the function and all that it calls, which TensorFlow would do first, takes longer than tracing.
+        return tf.function(function, jit_compile=getattr(model, "jit_compile", True), autograph=False)
+    if backend == "jax":
+        return _compiled_by_jax(model, function, changing)
+    return function
+
+
+def _compiled_by_jax(model, function, changing):
+    import jax
+
+    def variables():
+        return [*changing, *model.trainable_variables, *model.non_trainable_variables]
+
+    @jax.jit
+    def stateless(values, *inputs):
+        with keras.StatelessScope(state_mapping=zip(variables(), values, strict=True)) as scope:
+            outputs = function(*inputs)
+        return outputs, [scope.get_current_value(variable) for variable in changing]
+
+    def call(*inputs):
+        inputs = tree.map_structure(ops.convert_to_tensor, inputs)
+        outputs, changed = stateless([variable.value for variable in variables()], *inputs)
+        for variable, value in zip(changing, changed, strict=True):
+            variable.assign(value)
+        return outputs
+
+    return call

@@ -1,0 +1,83 @@
+"""A search on ids: the steps of a body under a sampler."""
+
+from collections.abc import Sequence
+
+import keras
+import keras_hub
+from keras import ops
+
+from keras_attn_zoo.decoding import BeamSearch
+from keras_attn_zoo.types import Tensor
+
+
+def search(
+    model: keras.Model,
+    inputs: dict[str, Tensor],
+    sampler: keras_hub.samplers.Sampler,
+    stop_token_ids: Sequence[int] | None,
+    top_k: int | None = None,
+    attention: bool = False,
+) -> dict[str, Tensor]:
+    """Translate a batch.
+
+    Args:
+        model: a `Translator`; its body and its variables are read.
+        inputs: "encoder_token_ids" and "encoder_padding_mask" `(batch, source)`; "decoder_token_ids" and
+            "decoder_padding_mask" `(batch, target)`, the beginnings of the translations, with room for the rest.
+        sampler: a `BeamSearch`, or another sampler of KerasHub.
+        stop_token_ids: ids that end a translation; None for none.
+        top_k: source positions that a latent alignment sums over; see `TranslationBackbone.start_search`.
+        attention: whether the scores of every step follow the hypotheses; with a `BeamSearch` alone.
+
+    Returns:
+        What `BeamSearch.search` finds, without its state, and "attention" `(batch * beams, target, heads, source)` if
+        asked for. Of another sampler, "token_ids" `(batch, 1, target)`.
+    """
+    prompt = inputs["decoder_token_ids"]
+    constants, memory, state = model.backbone.start_search(
+        inputs["encoder_token_ids"], inputs["encoder_padding_mask"], prompt.shape[1], top_k
+    )
+    cache = {"memory": memory, "state": {"model": state}}
+    batch, length = ops.shape(prompt)[0], ops.shape(prompt)[1]
+    if attention:
+        heads = model.backbone.attention_heads
+        source = ops.shape(inputs["encoder_token_ids"])[1]
+        cache["state"]["attention"] = ops.zeros((batch, length, heads, source), dtype="float32")
+
+    def next(prompt, cache, index):
+        logits, scores, state = model.backbone.search_step(
+            prompt[:, index - 1], cache["memory"], cache["state"]["model"], constants
+        )
+        state = {"model": state}
+        if attention:
+            state["attention"] = ops.slice_update(
+                cache["state"]["attention"], (0, index, 0, 0), ops.cast(scores[:, None], "float32")
+            )
+        return logits, None, {"memory": cache["memory"], "state": state}
+
+    arguments = {
+        "next": next,
+        "prompt": prompt,
+        "cache": cache,
+        "index": 1,
+        "mask": inputs["decoder_padding_mask"],
+        "stop_token_ids": stop_token_ids,
+        "model": model,
+    }
+    if not isinstance(sampler, BeamSearch):
+        return {"token_ids": sampler(**arguments)[:, None]}
+    found = sampler.search(**arguments)
+    state = found.pop("state")
+    return {**found, "attention": state["attention"]} if attention else found
+
+
+def until_stop(token_ids: Tensor, prompt_mask: Tensor, stop_token_ids: Sequence[int] | None) -> Tensor:
+    """Mask that is true up to the first stop token outside the prompt, that token included."""
+    if not stop_token_ids:
+        return ops.ones_like(token_ids, dtype="bool")
+    stops = ops.zeros_like(token_ids, dtype="bool")
+    for stop in stop_token_ids:
+        stops = ops.logical_or(stops, token_ids == stop)
+    stops = ops.logical_and(stops, ops.logical_not(ops.cast(prompt_mask, "bool")))
+    before = ops.cumsum(ops.cast(stops, "int32"), axis=-1) - ops.cast(stops, "int32")
+    return before == 0

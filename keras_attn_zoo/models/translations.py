@@ -1,0 +1,114 @@
+"""What a translator says of a sentence: translations found, and given ones decoded along or scored."""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE
+
+
+@dataclasses.dataclass(frozen=True)
+class Hypothesis:
+    """One translation of a sentence.
+
+    Attributes:
+        text: the translation.
+        score: its log-probability divided by the length penalty.
+        log_prob: its log-probability, the end token included.
+        source_tokens: subwords of the source, the end token included.
+        tokens: subwords of the translation, the end token included.
+        attention: `(heads, len(tokens), len(source_tokens))`, or None where it was not asked for.
+    """
+
+    text: str
+    score: float
+    log_prob: float
+    source_tokens: list[str]
+    tokens: list[str]
+    attention: np.ndarray | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ForcedDecoding:
+    """A given translation as the model sees it.
+
+    Attributes:
+        source_tokens: subwords of the source, the end token included.
+        tokens: subwords of the translation, the end token included.
+        attention: `(heads, len(tokens), len(source_tokens))`.
+    """
+
+    source_tokens: list[str]
+    tokens: list[str]
+    attention: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class ScoredTranslation:
+    """How likely the model finds a given translation.
+
+    Attributes:
+        source_tokens: subwords of the source, the end token included.
+        tokens: subwords of the translation, the end token included.
+        log_probs: float32 `(len(tokens),)`, the log-probability of each, given the source and the tokens before it.
+        correct: bool `(len(tokens),)`, whether no other token was likelier.
+    """
+
+    source_tokens: list[str]
+    tokens: list[str]
+    log_probs: np.ndarray
+    correct: np.ndarray
+
+    @property
+    def log_prob(self) -> float:
+        """Log-probability of the translation, the end token included."""
+        return float(self.log_probs.sum(dtype="float64"))
+
+    @property
+    def perplexity(self) -> float:
+        """exp of the mean negative log-probability of its tokens."""
+        return math.exp(-self.log_prob / len(self.tokens))
+
+
+def read_hypotheses(
+    found: dict[str, np.ndarray], row: int, source: list[int], n_best: int, preprocessor
+) -> list[Hypothesis]:
+    """Read the hypotheses of one sentence from what a search found.
+
+    Args:
+        found: arrays that `search` returned for a batch.
+        row: the sentence in the batch.
+        source: ids of the sentence.
+        n_best: most hypotheses.
+        preprocessor: the `TranslationPreprocessor`.
+    """
+    end = preprocessor.tokenizer.end_token_id
+    hypotheses = []
+    for beam in range(n_best):
+        if found["log_probs"][row, beam] < IMPOSSIBLE / 2:
+            break
+        ids = found["token_ids"][row, beam][1:]
+        stops = np.flatnonzero(ids == end)
+        ids = ids[: stops[0] + 1] if len(stops) else ids
+        attention = None
+        if "attention" in found:
+            beams = found["token_ids"].shape[1]
+            scores = found["attention"][row * beams + beam][1 : len(ids) + 1, :, : len(source)]
+            attention = np.transpose(scores, (1, 0, 2))
+        hypotheses.append(
+            Hypothesis(
+                text=preprocessor.detokenize(ids),
+                score=float(found["scores"][row, beam]),
+                log_prob=float(found["log_probs"][row, beam]),
+                source_tokens=pieces(preprocessor.source_tokenizer, source),
+                tokens=pieces(preprocessor.tokenizer, ids),
+                attention=attention,
+            )
+        )
+    return hypotheses
+
+
+def pieces(tokenizer, ids) -> list[str]:
+    """Return the subwords of ids."""
+    return [tokenizer.id_to_token(int(i)) for i in ids]

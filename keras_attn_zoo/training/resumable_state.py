@@ -1,0 +1,175 @@
+"""The state of a training run: all that it needs to resume to the same numbers."""
+
+import io
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.files import check_file, kind_of, open_output, shown
+from keras_attn_zoo.training.random_state import get_random_state, set_random_state
+
+# What Keras' own callbacks count from round to round, and forget when training begins again.
+_COUNTERS = ("wait", "best", "cooldown_counter", "stopped_epoch")
+
+
+class ResumableState(keras.callbacks.Callback):
+    """Save after every round all that the next one depends on.
+
+    A run killed at any moment resumes at its last complete round, and gives
+    the numbers of an uninterrupted run on the same backend and device: weights,
+    optimiser, random states and the counters of other callbacks are kept, and the
+    order of batches is a function of seed and round. Put it last.
+
+    Keras' `BackupAndRestore` keeps neither random states nor counters.
+
+    Args:
+        path: file of the state, `.npz`; replaced as a whole.
+        batches: the `TranslationBatches` that are trained on.
+        watched: callbacks whose counters are kept, such as `EarlyStopping`.
+
+    Example:
+        >>> state = ResumableState("state.npz", batches, watched=[stopper])  # doctest: +SKIP
+        >>> state.read()  # doctest: +SKIP
+        >>> state.check(model)  # doctest: +SKIP
+        >>> model.fit(**fit_arguments(batches), callbacks=[stopper, state])  # doctest: +SKIP
+    """
+
+    def __init__(self, path: str | Path, batches: Any, watched: Iterable[keras.callbacks.Callback] = ()) -> None:
+        super().__init__()
+        self.path = Path(path)
+        self.batches = batches
+        self.watched = list(watched)
+        self._values: dict[str, np.ndarray] | None = None
+        self._random: dict[str, np.ndarray] | None = None
+        self._counters: list[dict[str, float | None]] = []
+
+    def read(self) -> bool:
+        """Read the saved state, if there is one, and set the round of the batches.
+
+        Returns:
+            whether training had ended early.
+
+        Raises:
+            UserError: the state is damaged, or of another backend.
+        """
+        if kind_of(self.path) is None:
+            return False
+        check_file(self.path)
+        try:
+            with np.load(self.path, allow_pickle=False) as arrays:
+                saved = _checked_settings(json.loads(str(arrays["settings"])))
+                values = {name: _numbers(arrays[str(i)]) for i, name in enumerate(saved["names"])}
+                random = {name: _numbers(arrays[f"random_{name}"]) for name in saved["random"]}
+        except Exception:
+            # An archive of other people's making has NumPy, zipfile and json raise all there is.
+            raise UserError(f"{shown(self.path)} is damaged: remove it to begin again, or restore a copy.") from None
+        if keras.config.backend() != saved["backend"]:
+            raise UserError(
+                f"this run was begun under {saved['backend']}, not {keras.config.backend()}: resume it there."
+            )
+        # What was saved before the first round has nothing in it yet.
+        self._values = values or None
+        self._random, self._counters = random, saved["counters"]
+        self.batches.set_round(saved["round"])
+        return saved["ended"]
+
+    def check(self, model: keras.Model, grown: bool = False) -> None:
+        """See that the state that was read fits a compiled model; `fit` takes it over when it begins.
+
+        Args:
+            model: a compiled model.
+            grown: whether the model has layers more than the saved one. What they have of their own stays as it is,
+                and so do the random states of the model; the counters of other callbacks begin again.
+
+        Raises:
+            UserError: it is the state of another model.
+        """
+        if self._values is None:
+            return
+        model.optimizer.build(model.trainable_variables)
+        if grown:
+            self._values = {name: value for name, value in self._values.items() if not name.startswith("other/")}
+            self._counters = []
+        variables = _state_variables(model)
+        fits = self._values.keys() <= variables.keys() if grown else self._values.keys() == variables.keys()
+        if not fits or any(value.shape != tuple(variables[name].shape) for name, value in self._values.items()):
+            raise UserError(f"{self.path} belongs to another model: take another run folder.")
+
+    def on_train_begin(self, logs=None):
+        """Set the model's state, and give the other callbacks their counters back, which they have just reset."""
+        if kind_of(self.path) is None:
+            # From now on a run without a state is one that has lost it.
+            self._save({}, {}, round=self.batches.round, ended=False, counters=[])
+        # Not before: `fit` may draw from the model's seeds while it builds.
+        variables = _state_variables(self.model)
+        for name, value in (self._values or {}).items():
+            variables[name].assign(value)
+        for callback, counters in zip(self.watched, self._counters, strict=False):
+            for name, value in counters.items():
+                setattr(callback, name, value)
+
+    def on_train_batch_begin(self, batch, logs=None):
+        """Set the random state before the first step, after all that `fit` draws while it begins."""
+        try:
+            set_random_state(self._random)
+        except (RuntimeError, TypeError, ValueError):
+            raise UserError(f"{self.path} holds no random state of this backend: it is damaged.") from None
+        self._random = None
+
+    def on_epoch_end(self, epoch, logs=None):
+        """Save the state."""
+        counters = [
+            {name: _plain(getattr(callback, name)) for name in _COUNTERS if hasattr(callback, name)}
+            for callback in self.watched
+        ]
+        variables = {name: ops.convert_to_numpy(value) for name, value in _state_variables(self.model).items()}
+        ended = bool(self.model.stop_training)
+        self._save(variables, get_random_state(), round=epoch + 1, ended=ended, counters=counters)
+
+    def _save(self, variables, random, **settings):
+        settings |= {"names": list(variables), "random": list(random), "backend": keras.config.backend()}
+        arrays = {str(i): variable for i, variable in enumerate(variables.values())}
+        arrays.update({f"random_{name}": state for name, state in random.items()})
+        # In memory first: where the disk is full, an archive complains once more when it is thrown away.
+        memory = io.BytesIO()
+        np.savez(memory, settings=np.array(json.dumps(settings)), **arrays)
+        # One file, so that a kill leaves either the last round's or this one's.
+        with open_output(self.path) as file:
+            file.write(memory.getbuffer())
+
+
+def _state_variables(model):
+    """Weights, random states and optimiser variables by name: the same names whenever the model is built."""
+    variables = {f"weight/{v.path}": v for v in model.trainable_variables}
+    # The paths of these count all layers of the process, and so does the optimiser's own name.
+    variables |= {f"other/{i}": v for i, v in enumerate(model.non_trainable_variables)}
+    return variables | {"optimizer/" + v.path.split("/", 1)[-1]: v for v in model.optimizer.variables}
+
+
+def _plain(value):
+    return value if value is None else float(value)
+
+
+def _numbers(array):
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{array.dtype} is no type of numbers")
+    return array
+
+
+def _checked_settings(settings):
+    """Raise where what a state says of itself is not what `_save` writes."""
+    lists = {"names": str, "random": str, "counters": dict}
+    fits = all(isinstance(one, kind) for name, kind in lists.items() for one in settings[name])
+    fits &= len(set(settings["names"])) == len(settings["names"])
+    counters = [pair for one in settings["counters"] for pair in one.items()]
+    fits &= all(name in _COUNTERS and (x is None or type(x) in (int, float)) for name, x in counters)
+    fits &= type(settings["round"]) is int and settings["round"] >= 0 and type(settings["ended"]) is bool
+    if not fits or not isinstance(settings["backend"], str):
+        raise ValueError("other settings than were written")
+    return settings

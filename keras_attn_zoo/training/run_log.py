@@ -1,0 +1,142 @@
+"""The log of a training run: a line of JSON per step and per round."""
+
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.files import check_file, open_output, shown
+
+# What training cannot go on from where it is NaN or infinite.
+_FINITE = ("loss", "gradient_norm", "val_loss")
+
+
+class RunLog(keras.callbacks.Callback):
+    """Write the numbers of every step and every round as lines of JSON.
+
+    Use it to draw curves and to time a run. A resumed run continues the file:
+    lines of steps that are taken again are removed first. A loss or gradient
+    that is not finite stops training before anything is made of it.
+
+    Lines: `{"step": n, "loss": ..., "gradient_norm": ..., "learning_rate": ..., "seconds": ...}` a step, the
+    numbers those of its own batch, and `{"round": r, "step": n, "val_loss": ..., ...}` a round.
+
+    Args:
+        path: file to write.
+        batches: the `TranslationBatches` that are trained on; their shapes tell compilation from running.
+
+    Raises:
+        UserError: training has reached NaN or infinity; the file cannot be written.
+
+    Example:
+        >>> model.fit(**fit_arguments(batches), callbacks=[RunLog("log.jsonl", batches)])  # doctest: +SKIP
+    """
+
+    def __init__(self, path: str | Path, batches: Any) -> None:
+        super().__init__()
+        self.path = Path(path)
+        self.batches = batches
+
+    def on_train_begin(self, logs=None):
+        """Open the file, and cut what will be written again."""
+        self.step = self._first = self.batches.round * len(self.batches)
+        kept = [line for line in read_log(self.path) if line["step"] <= self.step] if self.path.exists() else []
+        with open_output(self.path) as file:
+            file.write("".join(json.dumps(line) + "\n" for line in kept).encode())
+        self._file = self.path.open("a", encoding="utf-8")
+
+    def on_train_batch_begin(self, batch, logs=None):
+        """Start the clock of a step."""
+        self._began = time.perf_counter()
+
+    def on_train_batch_end(self, batch, logs=None):
+        """Write a step."""
+        numbers = {name: float(value) for name, value in logs.items()}
+        seconds = time.perf_counter() - self._began
+        self._check_finite(numbers, self.step + 1)
+        # Batches are counted from the round in which `fit` began.
+        shape = self.batches.bound(self.step - self._first)
+        self.step += 1
+        learning_rate = float(ops.convert_to_numpy(self.model.optimizer.learning_rate))
+        self._write({"step": self.step, **numbers, "learning_rate": learning_rate, "seconds": seconds, "shape": shape})
+
+    def on_epoch_end(self, epoch, logs=None):
+        """Write a round."""
+        numbers = {name: float(value) for name, value in logs.items()}
+        self._check_finite(numbers, self.step)
+        self._write({"round": epoch + 1, "step": self.step, **numbers})
+        self._file.flush()
+
+    def on_train_end(self, logs=None):
+        """Close the file."""
+        self._file.close()
+
+    def _check_finite(self, numbers, step):
+        """Raise where the weights are beyond help; what is on disk is from before."""
+        wrong = next((name for name in _FINITE if not math.isfinite(numbers.get(name, 0.0))), None)
+        if wrong is None:
+            return
+        self._file.close()
+        rounds = (step - 1) // len(self.batches)
+        kept = f"the state after round {rounds} is kept" if rounds else "no round was complete"
+        learning_rate = float(ops.convert_to_numpy(self.model.optimizer.learning_rate))
+        raise UserError(
+            f"training stopped at step {step}, where {wrong} is {numbers[wrong]}: {kept}. Try a lower learning_rate "
+            f"(now {learning_rate:g}), a smaller clip_norm or more warmup_steps, in another run folder."
+        )
+
+    def _write(self, line):
+        # JSON has no infinity, which a perplexity reaches where its loss is still a number.
+        line = {k: v if not isinstance(v, float) or math.isfinite(v) else None for k, v in line.items()}
+        try:
+            self._file.write(json.dumps(line) + "\n")
+        except OSError as error:
+            raise UserError(f"cannot write {self.path}: {error.strerror}. Free some space, then resume.") from None
+
+
+def read_log(path: str | Path) -> list[dict[str, Any]]:
+    """Read the lines of a `RunLog`; a last line cut by a kill is left out, and a number that is not finite is None.
+
+    Raises:
+        UserError: there is no such file, or it is no log.
+    """
+    check_file(path)
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines(keepends=True)
+    except OSError as error:
+        raise UserError(f"cannot read the log {shown(path)}: {error.strerror}. Is this a run folder?") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{shown(path)} is not UTF-8 ({error.reason}): the log is damaged.") from None
+    records = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            if number == len(lines) and not line.endswith("\n"):
+                break
+            raise UserError(f"{shown(path)} line {number} is no JSON: the log is damaged.") from None
+        if not _is_record(record):
+            raise UserError(f"{shown(path)} line {number} is not the line of a step or a round: the log is damaged.")
+        records.append({k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in record.items()})
+    return records
+
+
+def _is_record(record):
+    """Whether a value has what those who read a log ask of a line."""
+    if not isinstance(record, dict) or type(record.get("step")) is not int:
+        return False
+    numbers = {name: value for name, value in record.items() if name != "shape"}
+    if not all(value is None or type(value) in (int, float) for value in numbers.values()):
+        return False
+    if "round" in record:
+        return type(record["round"]) is int
+    shape = record.get("shape")
+    is_shape = isinstance(shape, list) and all(type(size) is int for size in shape)
+    return is_shape and all(
+        type(value) in (int, float) and 0 <= value < math.inf for value in map(record.get, ("seconds", "tokens"))
+    )
