@@ -50,15 +50,45 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
         attention_layer: index of the layer of cross-attention whose scores stand for the alignment, or "all".
         cross_attention_heads: number of heads of each layer of cross-attention.
         attention_outputs: scores of all layers by place: "cross", and for a Transformer "encoder" and "decoder".
+        can_run_free: whether the decoder can be fed its own best guesses, by "teacher_forcing_mask".
     """
 
     attention_layer: int | str = -1
+    can_run_free: bool = False
 
     @property
     def attention_heads(self) -> int:
         """Number of heads of "attention_scores"."""
         heads = self.cross_attention_heads
         return sum(heads) if self.attention_layer == "all" else heads[self.attention_layer]
+
+    def rows_of_heads(self, layers: Sequence[int] | str | None, heads: Sequence[int] | None) -> list[int] | None:
+        """Return where some heads stand among those of layers of cross-attention, one layer after the other.
+
+        Args:
+            layers: layers of cross-attention, or "posterior", or None for `attention_layer`.
+            heads: heads of each layer, counted from 0, or None for all.
+
+        Returns:
+            A list of rows; None for all.
+
+        Raises:
+            UserError: a head that a layer does not have.
+        """
+        if heads is None:
+            return None
+        if isinstance(layers, str):
+            raise UserError("the posterior of an alignment has no heads: leave the heads out, or name a layer.")
+        sizes = self.cross_attention_heads
+        if layers is None:
+            layer = self.attention_layer
+            layers = [layer] if isinstance(layer, int) else range(len(sizes))
+        sizes = [sizes[layer] for layer in layers]
+        for head in heads:
+            if not 0 <= head < min(sizes):
+                raise UserError(f"there is no head {head}: the layers have {min(sizes)}, counted from 0.")
+        firsts = [sum(sizes[:i]) for i in range(len(sizes))]
+        return [first + head for first in firsts for head in heads]
 
     @property
     def longest_sentence(self) -> int | None:

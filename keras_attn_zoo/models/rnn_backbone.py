@@ -265,6 +265,11 @@ class RNNBackbone(TranslationBackbone):
         self.cross_attention_heads = [decoder.attention.num_heads]
         self._encode = encode
 
+    @property
+    def can_run_free(self) -> bool:  # type: ignore[override]
+        """Whether the decoder can be fed its own best guesses, by "teacher_forcing_mask"."""
+        return self.latent_head is None
+
     def call(
         self, inputs: Mapping[str, Tensor], training: bool | None = None, mask: Tensor = None
     ) -> dict[str, Tensor]:
