@@ -49,20 +49,23 @@ def compiled(model: keras.Model, function: Callable, changing: Sequence[keras.Va
         changing: variables that the function changes, such as the random states of a sampler.
     """
     backend = keras.config.backend()
-    if backend == "torch":
-        import torch
-
-        return torch.no_grad()(function)
-    if model.run_eagerly:
-        return function
-    if backend == "tensorflow":
+    if backend == "tensorflow" and not model.run_eagerly:
         import tensorflow as tf
 
         # Rewriting the function and all that it calls, which TensorFlow would do first, takes longer than tracing.
         return tf.function(function, jit_compile=getattr(model, "jit_compile", True), autograph=False)
-    if backend == "jax":
-        return _compiled_by_jax(model, function, changing)
-    return function
+    if backend == "jax" and not model.run_eagerly:
+        return _on_tensors(_compiled_by_jax(model, function, changing))
+    if backend == "torch":
+        import torch
+
+        return torch.no_grad()(_on_tensors(function))
+    return _on_tensors(function)
+
+
+def _on_tensors(function):
+    """A function that is given tensors where it is called with arrays."""
+    return lambda *inputs: function(*tree.map_structure(ops.convert_to_tensor, inputs))
 
 
 def _compiled_by_jax(model, function, changing):
@@ -78,7 +81,6 @@ def _compiled_by_jax(model, function, changing):
         return outputs, [scope.get_current_value(variable) for variable in changing]
 
     def call(*inputs):
-        inputs = tree.map_structure(ops.convert_to_tensor, inputs)
         outputs, changed = stateless([variable.value for variable in variables()], *inputs)
         for variable, value in zip(changing, changed, strict=True):
             variable.assign(value)
