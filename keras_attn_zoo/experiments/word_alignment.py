@@ -171,8 +171,8 @@ def align_by_layer(
         add_layers(layer, [layer], heads)
     add_layers("all", every, heads)
     if translator.backbone.latent_head is not None:
-        layer = translator.backbone.attention_layer
-        add_layers("prior", every if layer == "all" else [every[layer]], None)
+        shown = translator.backbone.attention_layer
+        add_layers("prior", [every[shown]] if isinstance(shown, int) else every, None)
         add("posterior", _force_words(translator, pairs, "posterior", None, batch_size, progress))
     return found
 

@@ -7,7 +7,7 @@ import numbers
 import reprlib
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import keras
 from keras import ops
@@ -21,12 +21,14 @@ from keras_attn_zoo.models.programs import Programs
 from keras_attn_zoo.models.search import search
 from keras_attn_zoo.models.translations import (
     ForcedDecoding,
-    Hypothesis,
     ScoredTranslation,
     pieces,
     read_hypotheses,
 )
 from keras_attn_zoo.types import Tensor
+
+# The result of one string, and a list of results for a list of strings: a type checker takes it as any.
+OneOrMany: TypeAlias = Any
 
 
 class TextMethods:
@@ -85,7 +87,7 @@ class TextMethods:
         max_length: int | None = None,
         progress: Callable[[int], None] | None = None,
         clock: Any = None,
-    ) -> list[Hypothesis] | list[list[Hypothesis]]:
+    ) -> list[Any]:
         """Translate sentences; return hypotheses with scores and, if asked for, attention.
 
         Sentences are taken in batches of like length, whose shapes are few: a
@@ -152,7 +154,7 @@ class TextMethods:
         batch_size: int = 32,
         progress: Callable[[int], None] | None = None,
         heads: Sequence[int] | None = None,
-    ) -> ForcedDecoding | list[ForcedDecoding]:
+    ) -> OneOrMany:
         """Decode along given translations; return the attention, with which words are aligned.
 
         Args:
@@ -190,7 +192,7 @@ class TextMethods:
         free_running: bool = False,
         batch_size: int = 32,
         progress: Callable[[int], None] | None = None,
-    ) -> ScoredTranslation | list[ScoredTranslation]:
+    ) -> OneOrMany:
         """Return the log-probabilities of given translations, token by token.
 
         Use it to rescore the hypotheses of another system, or for the perplexity of a text, see
