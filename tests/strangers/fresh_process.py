@@ -63,7 +63,9 @@ def serve(path, inputs):
         return torch.export.load(path).module()({name: torch.from_numpy(x) for name, x in inputs.items()})
     import tensorflow as tf
 
-    return tf.saved_model.load(path).serve({name: tf.constant(x) for name, x in inputs.items()})
+    # Held while it is called: its variables go with it.
+    loaded = tf.saved_model.load(path)
+    return loaded.serve({name: tf.constant(x) for name, x in inputs.items()})
 
 
 if __name__ == "__main__":

@@ -203,8 +203,8 @@ def test_declared_shapes_and_types(name):
 
 @pytest.mark.slow
 @pytest.mark.skipif(
-    BACKEND == "jax",
-    reason="Keras 3.15 has jax.checkpoint trace the booleans of a call: its own Dropout fails, and ours in training",
+    BACKEND != "torch",
+    reason="Keras 3.15's own layers fail in a scope: its Dropout under JAX, and any `fit` under TensorFlow",
 )
 def test_rematerialisation():
     """What is computed again for the backward pass is what was computed before it."""
