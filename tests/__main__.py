@@ -25,7 +25,10 @@ OUTCOMES = ("passed", "failed", "error", "skipped")
 WORKERS = ("-n", "2", "--dist", "loadgroup")
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1"}
 STYLE = (("ruff", "check", "."), ("ruff", "format", "--check", "."))
-LEFT_OUT_BY_QUICK = ("tests/hostile", "tests/strangers", "tests/models/test_transformer_search.py")
+LEFT_OUT_BY_QUICK = (
+    *("tests/hostile", "tests/strangers", "tests/test_benchmarks.py", "tests/test_recipes.py"),
+    *(f"tests/models/test_{name}.py" for name in ("presets", "saved_models", "transformer_search")),
+)
 AT_NIGHT = {
     "hostile input": ("tests.hostile", "--cases", "3000", "--jobs", "2"),
     "kills": ("tests.hostile.kills", "--kills", "12"),

@@ -1,6 +1,8 @@
 """Every entry of every recipe is a system that can be built, with figures under columns that the table has."""
 
+import functools
 import importlib.util
+import json
 from pathlib import Path
 
 import pytest
@@ -17,8 +19,13 @@ SMALL = {
 
 
 def build(system):
-    """The body of a system, smaller."""
-    return BODIES[system.body].body_class(20, 20, **system.override(**SMALL[system.body]).backbone)
+    """Build the body of a system, smaller; systems that differ in training alone have one body."""
+    build_body(system.body, json.dumps(system.override(**SMALL[system.body]).backbone))
+
+
+@functools.cache
+def build_body(body, settings):
+    BODIES[body].body_class(20, 20, **json.loads(settings))
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)

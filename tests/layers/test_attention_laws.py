@@ -329,7 +329,7 @@ def test_masks_that_keras_carries(case):
     assert_close(explicit, context, "float32", "a mask that is given wins")
 
 
-@pytest.mark.parametrize("case", ONE_OF_EACH_BASE if BACKEND == "jax" else CASES, ids=str)
+@pytest.mark.parametrize("case", WITH_CASTS if BACKEND == "jax" else CASES, ids=str)
 def test_lengths_unknown_when_traced(case):
     """Law 9: one trace for all lengths; a single position on either side; a fully padded row.
 
