@@ -46,16 +46,16 @@ def test_gaussian_heads_take_offsets_in_turn():
 
 
 def test_gaussian_steps_far_beyond_the_window():
-    """At length 40 the window of a step has left most of the sentence behind."""
+    """At length 20 the window of a step has left most of the sentence behind."""
     layer = GaussianAttention(**SIZES, offsets=(-2, 0), sigma=0.7)
-    x = numbers("long", 2, 40, 6)
+    x = numbers("long", 2, 20, 6)
     layer.build(x.shape)
     assert layer.window < 10
 
     def steps(x):
-        memory = layer.prepare(max_length=40)
+        memory = layer.prepare(max_length=20)
         state, contexts, rows = layer.initial_state(memory, batch_size=2), [], []
-        for i in range(40):
+        for i in range(20):
             context, scores, state = layer.step(x[:, i], memory, state)
             contexts.append(context)
             rows.append(scores)
