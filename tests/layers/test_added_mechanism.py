@@ -8,6 +8,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import keras
 import pytest
 
 from tests.layers import test_attention_laws
@@ -70,6 +71,8 @@ def test_two_files_add_a_mechanism(tmp_path):
         (folder / "references" / f"{name}.py").write_text(reference, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-vv", "-p", "no:cacheprovider", "-p", "no:xdist"]
     output = run([*command, test_attention_laws.__file__], tmp_path, ROOT, MECHANISMS_OF="outside")
-    for name in ("diagonal", "penalised"):
-        held = set(re.findall(rf"::(\w+)\[.*{name}_cross.*\] (?:PASSED|SKIPPED)", output))
-        assert held == LAWS_OF_CROSS_ATTENTIONS
+    names = ("diagonal", "penalised")
+    held = [set(re.findall(rf"::(\w+)\[.*{name}_cross.*\] (?:PASSED|SKIPPED)", output)) for name in names]
+    assert set.union(*held) == LAWS_OF_CROSS_ATTENTIONS
+    # Where laws are compiled, some are left to one mechanism of each base class.
+    assert keras.config.backend() != "torch" or held[0] == held[1]
