@@ -1,9 +1,9 @@
 """Recurrent cross-attention with one more pair of key and value, made of the previous context."""
 
-import keras
 from keras import ops
 
 from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
+from keras_attn_zoo.layers.common.gradients import flat, merged_recurrence, pair_by_head, with_pair
 from keras_attn_zoo.layers.common.heads import fresh_initializer
 from keras_attn_zoo.layers.common.loops import scan
 from keras_attn_zoo.layers.registry import attention
@@ -130,7 +130,7 @@ class ExpandedKeyValueAttention(DotProductAttention):
         """The pair that c_0 = 0 makes."""
         batch = ops.shape(memory["mask"])[0]
         bias = self._pair_bias()
-        key, value = self._by_head(ops.broadcast_to(bias, (batch, bias.shape[0])))
+        key, value = pair_by_head(ops.broadcast_to(bias, (batch, bias.shape[0])), self.num_heads, self.key_dim)
         return {"key": key, "value": value}
 
     def draw_noise(self, memory, length):
@@ -143,8 +143,10 @@ class ExpandedKeyValueAttention(DotProductAttention):
     def step(self, query, memory, state, noise=None):
         """Attend from one target position."""
         mask = memory["mask"][:, None, None]
-        steps, scores = self._without_pair(ops.cast(query, self.compute_dtype)[:, None], memory, mask, noise=noise)
-        context, share = self._with_pair({name: x[0] for name, x in steps.items()}, **state)
+        steps, scores = self._without_pair(
+            ops.cast(query, self.compute_dtype)[:, None], memory, mask, training=False, noise=noise
+        )
+        context, share = with_pair({name: x[0] for name, x in steps.items()}, **state)
         merged = self.merge(context[:, :, None], mask)[:, 0]
         context = ops.where(steps["real"][0], context, 0.0)
         return merged, scores[:, :, 0] * (1.0 - share[..., None]), self._pair(context, merged)
@@ -154,7 +156,8 @@ class ExpandedKeyValueAttention(DotProductAttention):
         steps, scores = self._without_pair(ops.cast(query, self.compute_dtype), memory, mask, training)
         first = self.initial_state(memory)
         if self.variant < 3:
-            merged, shares = self._recur_through_merge(steps, first)
+            pair = ops.concatenate([flat(first["key"]), flat(first["value"])], axis=-1)
+            merged, shares = merged_recurrence(steps, pair, self._merge_map(), self._pair_map())
             merged = self.without_empty_rows(ops.transpose(merged, (1, 0, 2)), mask)
         else:
             contexts, shares = self._recur_by_heads(steps, first)
@@ -165,74 +168,11 @@ class ExpandedKeyValueAttention(DotProductAttention):
         """The loop of variants 3 and 4: contexts and shares by position."""
 
         def step(pair, at):
-            context, share = self._with_pair(at, **pair)
+            context, share = with_pair(at, **pair)
             pair = {name: ops.where(at["real"], x, first[name]) for name, x in self._pair(context).items()}
             return pair, (context, share)
 
         return scan(step, first, steps)[1]
-
-    def _recur_through_merge(self, steps, first):
-        """The loop of variants 1 and 2, with its gradient written out: merged contexts and shares by position.
-
-        Left to the backend, the gradients of the maps would grow inside the loop, by products of large matrices at
-        every position; here each is one product of all positions, after the loop.
-        """
-        closed = {name: steps[name] for name in ("real", "noise") if name in steps}
-        first = ops.concatenate([_flat(first["key"]), _flat(first["value"])], axis=-1)
-
-        @ops.custom_gradient
-        def recur(query, plain, normalizer, first, merge, merge_bias, kernel, bias):
-            given = {"query": query, "context": plain, "normalizer": normalizer, **closed}
-
-            def step(pair, at):
-                context, share = self._with_pair(at, *self._by_head(pair))
-                merged = ops.matmul(_flat(context), merge) + merge_bias
-                left = ops.where(at["real"][:, 0], ops.matmul(merged, kernel) + bias, first)
-                return left, (pair, context, merged, share)
-
-            _, (pairs, contexts, merged, shares) = scan(step, first, given)
-
-            def gradient(*inputs, upstream=None):
-                # PyTorch gives the inputs and names the gradient, the others give the gradient alone.
-                upstream = keras.tree.flatten(inputs if upstream is None else upstream)[0]
-                width = merged.shape[-1]
-                at = {**closed, "query": query, "context": contexts, "pair": pairs, "share": shares[..., None]}
-                at["to_merged"] = ops.cast(upstream[..., :width], query.dtype)
-                at["to_share"] = upstream[..., width:, None]
-
-                def back(to_pair, at):
-                    """From the gradient of the pair that a position leaves to that of the pair it finds."""
-                    value = self._by_head(at["pair"])[1]
-                    own, noise = ops.cast(at["share"], query.dtype), at.get("noise", 1)
-                    through = ops.where(at["real"][:, 0], to_pair, 0.0)
-                    to_merged = at["to_merged"] + ops.matmul(through, ops.transpose(kernel))
-                    to_context = ops.reshape(ops.matmul(to_merged, ops.transpose(merge)), ops.shape(value))
-                    # With the plain context x and the share p: (1 - p) (value - x) = value - context.
-                    of_value = ops.cast((noise * value - at["context"]) * to_context, "float32")
-                    to_share = (1.0 - at["share"]) * at["to_share"] + ops.sum(of_value, axis=-1, keepdims=True)
-                    to_energy = at["share"] * to_share
-                    found = [_flat(ops.cast(to_energy, query.dtype) * at["query"]), _flat(own * noise * to_context)]
-                    return ops.concatenate(found, axis=-1), (to_pair, to_merged, to_context, to_energy)
-
-                to_first, (to_pairs, to_merged, to_contexts, to_energies) = scan(
-                    back, ops.zeros_like(first), at, reverse=True
-                )
-                real = closed["real"][:, :, 0]
-                through = ops.where(real, to_pairs, 0.0)
-                to_first = to_first + ops.sum(ops.where(real, 0.0, to_pairs), axis=0)
-                keys = ops.reshape(pairs[..., : query.shape[-2] * query.shape[-1]], ops.shape(query))
-                to_query = ops.cast(to_energies, query.dtype) * keys
-                to_plain = (1 - ops.cast(at["share"], query.dtype)) * to_contexts
-                of_merge = _gradients_of_map(_flat(contexts), to_merged)
-                of_kernel = _gradients_of_map(merged, through)
-                return to_query, to_plain, -to_energies, to_first, *of_merge, *of_kernel
-
-            return ops.concatenate([ops.cast(merged, "float32"), shares], axis=-1), gradient
-
-        given = steps["query"], steps["context"], steps["normalizer"]
-        found = recur(*given, first, *self._merge_map(), *self._pair_map())
-        width = self.output_dense.width
-        return ops.cast(found[..., :width], self.compute_dtype), found[..., width:]
 
     def _without_pair(self, query, memory, mask, training=None, noise=None):
         """What the source alone gives: scores, and by position query, context and log Σ_j exp ê_ij of every head."""
@@ -258,19 +198,11 @@ class ExpandedKeyValueAttention(DotProductAttention):
             steps["noise"] = noise["pair"][:, :, None]
         return {name: ops.transpose(x, (2, 0, 1, 3)) for name, x in steps.items()}, scores
 
-    def _with_pair(self, at, key, value):
-        """Context of the heads at one position, and the share of the pair of key and value."""
-        energy = ops.sum(ops.cast(at["query"] * key, "float32"), axis=-1, keepdims=True)
-        share = ops.where(at["real"], ops.sigmoid(energy - at["normalizer"]), 0.0)
-        own = ops.cast(share, self.compute_dtype)
-        context = (1 - own) * at["context"] + own * at.get("noise", 1) * value
-        return context, share[..., 0]
-
     def _pair(self, contexts, merged=None):
         """Key and value made of the heads' contexts or, in variants 1 and 2, of what they are merged to."""
         if self.variant < 3:
             kernel, bias = self._pair_map()
-            key, value = self._by_head(ops.matmul(merged, kernel) + bias)
+            key, value = pair_by_head(ops.matmul(merged, kernel) + bias, self.num_heads, self.key_dim)
             return {"key": key, "value": value}
 
         def of_heads(kernel):
@@ -301,23 +233,6 @@ class ExpandedKeyValueAttention(DotProductAttention):
         bias = self.weight(self.output_dense.bias) if self.use_bias else ops.zeros((width,), dtype=self.compute_dtype)
         return self.weight(self.output_dense.matrix(-1)), bias
 
-    def _by_head(self, pair):
-        """Take key and value apart, and each by head."""
-        keys = self.num_heads * self.key_dim
-        parts = (pair[:, :keys], self.key_dim), (pair[:, keys:], self.value_dim)
-        return [ops.reshape(x, (-1, self.num_heads, size)) for x, size in parts]
-
     def get_config(self):
         """Return the arguments of the constructor."""
         return {**super().get_config(), "variant": self.variant}
-
-
-def _flat(x):
-    """Join the last two axes."""
-    return ops.reshape(x, (*ops.shape(x)[:-2], x.shape[-2] * x.shape[-1]))
-
-
-def _gradients_of_map(inputs, upstream):
-    """Gradients of kernel and bias of `inputs @ kernel + bias`, over all positions and sentences."""
-    inputs, upstream = (ops.reshape(x, (-1, x.shape[-1])) for x in (inputs, upstream))
-    return ops.matmul(ops.transpose(inputs), upstream), ops.sum(upstream, axis=0)

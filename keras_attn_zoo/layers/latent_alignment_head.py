@@ -5,8 +5,9 @@ import numpy as np
 from keras import ops
 
 from keras_attn_zoo.layers.common.checks import check_choice, check_positive, check_shape
+from keras_attn_zoo.layers.common.gradients import log_normalizer
 from keras_attn_zoo.layers.common.heads import fresh_initializer
-from keras_attn_zoo.layers.common.log_normalizer import SMALLEST_WEIGHT, exponentials, log_mixture, log_normalizer
+from keras_attn_zoo.layers.common.log_mixture import SMALLEST_WEIGHT, exponentials, log_mixture
 from keras_attn_zoo.layers.common.products import product, with_quantized_policies
 
 MARGINALIZATIONS = ("exact", "top_k")

@@ -91,5 +91,5 @@ class MultiHeadAttention(SelfAttentionSteps, DotProductAttention):
             "position": position + 1,
         }
         mask = (memory["positions"][None] <= position[:, None])[:, None, None]
-        context, scores = self.attend(query, state, mask)
+        context, scores = self.attend(query, state, mask, training=False)
         return self.within(context[:, 0], index, length), scores[:, :, 0], state

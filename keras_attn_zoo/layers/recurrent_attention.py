@@ -6,6 +6,7 @@ from keras import ops
 from keras_attn_zoo.layers.common.checks import check_positive
 from keras_attn_zoo.layers.common.loops import first
 from keras_attn_zoo.layers.common.position_attention import PositionAttention, check_length
+from keras_attn_zoo.layers.common.shared_by_side import SharedBySide
 from keras_attn_zoo.layers.registry import attention
 
 
@@ -143,6 +144,46 @@ class RecurrentTransition(keras.layers.Layer):
         return {**super().get_config(), "normalize": self.normalize, "residual": self.residual}
 
 
+class SharedMatrices(SharedBySide):
+    """The matrices of one side: initial ones, which a transition refines before each layer.
+
+    A description of a layer may say "max_length", "initializer" and "trainable" (False freezes them) of the initial
+    matrices, "normalize" and "residual" of the transition.
+    """
+
+    what = "matrices"
+    of_initial = ("max_length", "initializer", "trainable")
+    arguments = (*of_initial, "normalize", "residual")
+    of_each = {"max_length": None, "causal": False}
+
+    def __init__(self, place, max_length, num_heads, **arguments):
+        of_initial = {key: arguments.pop(key) for key in self.of_initial if key in arguments}
+        self.initial = InitialAttention(
+            num_heads, max_length, causal=place == "decoder", name=f"{place}_initial_attention", **of_initial
+        )
+        self.transition = RecurrentTransition(name=f"{place}_transition", **arguments)
+
+    @classmethod
+    def asked_by(cls, layer):
+        """One matrix per head, unless a layer has its own."""
+        return {"num_heads": layer.num_heads} if layer.max_length is None else None
+
+    @classmethod
+    def split(cls, arguments):
+        """The matrices know their place."""
+        if "causal" in arguments:
+            raise ValueError("the place says whether it is causal: leave causal out.")
+        return super().split(arguments)
+
+    def first(self, x):
+        """A_1."""
+        return {"energies": self.transition(self.initial(x))}
+
+    def next(self, given):
+        """A_l from A_{l-1}."""
+        return {"energies": self.transition(given["energies"])}
+
+
 @attention(
     "recurrent",
     source="Zeng 3-4 (RAN)",
@@ -197,6 +238,8 @@ class RecurrentAttention(PositionAttention):
     Differences from the paper: none known. The first layer already uses A_1; W
     acts on the attended position; the decoder's A_0 is a lower triangle.
     """
+
+    shared_by_side = SharedMatrices
 
     def __init__(self, num_heads, key_dim, max_length=None, causal=False, **kwargs):
         super().__init__(num_heads, key_dim, **kwargs)

@@ -192,9 +192,9 @@ class TransformerBackbone(TranslationBackbone):
         def encode(token_ids, padding_mask):
             """Return encoder outputs, and the scores of every layer."""
             x = embed(source_embedding(token_ids) * width**0.5, encoder_position, source_dropout)
-            energies, scores = encoder_stack.energies(lambda initial: initial(x)), []
-            for layer, matrices in zip(encoders, energies, strict=True):
-                x, one = layer(x, padding_mask, **_given(matrices))
+            given, scores = encoder_stack.given(x), []
+            for layer, shared in zip(encoders, given, strict=True):
+                x, one = layer(x, padding_mask, shared=shared or None)
                 scores.append(one)
             return (last_norms["encoder"](x) if last_norms else x), scores
 
@@ -205,11 +205,9 @@ class TransformerBackbone(TranslationBackbone):
         embedded = target_embedding(inputs["decoder_token_ids"]) * width**0.5
         x = embed(embedded, decoder_position, target_dropout)
         decoder_scores, cross_scores = [], []
-        start = x
-        decoder_energies = decoder_stack.energies(lambda initial: initial(start))
         real = TargetMask(dtype="float32", name="target_mask")
-        for layer, matrices in zip(decoders, decoder_energies, strict=True):
-            x, self_scores, scores = layer(x, encoded, encoder_mask, **_given(matrices))
+        for layer, shared in zip(decoders, decoder_stack.given(x), strict=True):
+            x, self_scores, scores = layer(x, encoded, encoder_mask, shared=shared or None)
             decoder_scores.append(real(self_scores, inputs["decoder_padding_mask"]))
             cross_scores.append(real(scores, inputs["decoder_padding_mask"]))
         if last_norms:
@@ -362,10 +360,6 @@ class TargetMask(keras.layers.Layer):
     def compute_output_spec(self, scores: Tensor, padding_mask: Tensor = None) -> Any:
         """Return the shape and type, which stay."""
         return keras.KerasTensor(scores.shape, scores.dtype)
-
-
-def _given(energies):
-    return {} if energies is None else {"energies": energies}
 
 
 def _position_layer(kind, max_length, name):

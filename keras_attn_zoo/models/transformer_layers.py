@@ -102,8 +102,8 @@ class TransformerEncoderLayer(TransformerLayer):
         attention: an `AttentionLayer` for self-attention.
         **kwargs: see `TransformerLayer`.
 
-    Shapes: x `(batch, source, width)`, padding_mask `(batch, source)`, energies of shared recurrent attention or
-    None; out: x, scores `(batch, heads, source, source)`.
+    Shapes: x `(batch, source, width)`, padding_mask `(batch, source)`, shared: what the attention takes besides, by
+    name, see `SharedBySide`; out: x, scores `(batch, heads, source, source)`.
     """
 
     parts = ("attention",)
@@ -112,22 +112,22 @@ class TransformerEncoderLayer(TransformerLayer):
         super().__init__(**kwargs)
         self.attention = attention
 
-    def build(self, x_shape, padding_mask_shape=None, energies_shape=None):
+    def build(self, x_shape, padding_mask_shape=None, shared_shape=None):
         """Build attention, norms and network."""
         build_once(self.attention, (None, None, self.width))
         self.build_shared()
 
-    def call(self, x, padding_mask, energies=None, training=None):
+    def call(self, x, padding_mask, shared=None, training=None):
         """Encode."""
-        given = {} if energies is None else {"energies": energies}
+        options = {"return_attention_scores": True, "training": training, **(shared or {})}
 
         def attend(x):
-            return self.attention(x, query_mask=padding_mask, return_attention_scores=True, training=training, **given)
+            return self.attention(x, query_mask=padding_mask, **options)
 
         x, scores = self.around("attention", x, attend, training)
         return self.feed_forward(x, training), scores
 
-    def compute_output_spec(self, x, padding_mask, energies=None, training=None):
+    def compute_output_spec(self, x, padding_mask, shared=None, training=None):
         """Return shapes and types."""
         scores = (x.shape[0], self.attention.num_heads, x.shape[1], x.shape[1])
         return keras.KerasTensor(x.shape, self.compute_dtype), keras.KerasTensor(scores, "float32")
@@ -141,8 +141,9 @@ class TransformerDecoderLayer(TransformerLayer):
         self_attention, cross_attention: `AttentionLayer`s.
         **kwargs: see `TransformerLayer`.
 
-    Shapes: x `(batch, target, width)`, encoded `(batch, source, width)`, encoder_mask `(batch, source)`; out: x,
-    scores of self-attention `(batch, heads, target, target)`, and of cross-attention `(batch, heads, target, source)`.
+    Shapes: x `(batch, target, width)`, encoded `(batch, source, width)`, encoder_mask `(batch, source)`, shared: what
+    self-attention takes besides, by name, see `SharedBySide`; out: x, scores of self-attention
+    `(batch, heads, target, target)`, and of cross-attention `(batch, heads, target, source)`.
 
     State of a step: `{"self": ..., "cross": ...}`, those of the attentions.
     """
@@ -154,20 +155,19 @@ class TransformerDecoderLayer(TransformerLayer):
         self.self_attention = self_attention
         self.cross_attention = cross_attention
 
-    def build(self, x_shape, encoded_shape=None, encoder_mask_shape=None, energies_shape=None):
+    def build(self, x_shape, encoded_shape=None, encoder_mask_shape=None, shared_shape=None):
         """Build attentions, norms and network."""
         shape = (None, None, self.width)
         build_once(self.self_attention, shape)
         build_once(self.cross_attention, shape, shape)
         self.build_shared()
 
-    def call(self, x, encoded, encoder_mask, energies=None, training=None):
+    def call(self, x, encoded, encoder_mask, shared=None, training=None):
         """Decode along given tokens."""
-        given = {} if energies is None else {"energies": energies}
         options = {"return_attention_scores": True, "training": training}
 
         def attend_to_target(x):
-            return self.self_attention(x, use_causal_mask=True, **options, **given)
+            return self.self_attention(x, use_causal_mask=True, **options, **(shared or {}))
 
         def attend_to_source(x):
             return self.cross_attention(x, encoded, value_mask=encoder_mask, **options)
@@ -191,7 +191,7 @@ class TransformerDecoderLayer(TransformerLayer):
         x, scores = self.around("cross_attention", x, attend("cross", self.cross_attention))
         return self.feed_forward(x), scores, new
 
-    def compute_output_spec(self, x, encoded, encoder_mask, energies=None, training=None):
+    def compute_output_spec(self, x, encoded, encoder_mask, shared=None, training=None):
         """Return shapes and types."""
         batch, target, source = x.shape[0], x.shape[1], encoded.shape[1]
         return (

@@ -82,6 +82,8 @@ class AttentionLayer(keras.layers.Layer):
     looks_ahead = False
     # Why a mechanism takes no other normaliser than softmax; None where it does.
     softmax_alone = None
+    # A subclass of `SharedBySide`, where the layers of one side of a model share something.
+    shared_by_side = None
 
     def __init__(self, normalizer="softmax", **kwargs):
         super().__init__(**kwargs)

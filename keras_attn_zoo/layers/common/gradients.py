@@ -1,0 +1,235 @@
+"""Backward passes written by hand, each beside the plain form whose gradient by the backend a test compares it with."""
+
+from keras import ops, tree
+
+from keras_attn_zoo.layers.common.loops import scan
+
+# A sum below this, of products of two numbers of at most 1, may have lost what float32 cannot hold.
+SMALLEST_TOTAL = 1e-25
+EXCLUDED = -1e30
+# Vocabulary entries that the guard holds for all pairs at once.
+_SLICE = 32
+
+
+def _upstream(inputs, upstream):
+    """The upstream gradient: PyTorch gives the inputs and names it, the others give it alone."""
+    return tree.flatten(inputs if upstream is None else upstream)[0]
+
+
+# The normaliser of a mixture of softmaxes.
+
+
+def plain_log_normalizer(left, right):
+    """Return what `log_normalizer` does, by an array of pairs times vocabulary."""
+    return ops.logsumexp(_pairs(left, right), axis=-1)
+
+
+def log_normalizer(left, right):
+    """Return log Σ_v exp(left_iv + right_jv) for all pairs i, j, without an array of pairs times vocabulary.
+
+        Z_ij = Σ_v exp(left_iv - max left_i) · exp(right_jv - max right_j)
+
+    is one product of two matrices. Every factor is at most 1, so nothing overflows;
+    where the largest entries of left_i and right_j stand far apart, by some 57 in
+    the exponent, Z_ij is too small to be trusted, and the whole is computed again,
+    in slices of the vocabulary with a maximum for each pair: right at any range,
+    and many times slower. The gradients are computed in the same two ways.
+
+    Args:
+        left: `(batch, n, vocabulary)`, float32.
+        right: `(batch, m, vocabulary)`, float32.
+
+    Returns:
+        float32 `(batch, n, m)`.
+
+    Example:
+        >>> log_normalizer(ops.zeros((1, 2, 4)), ops.zeros((1, 3, 4)))  # log 4, (1, 2, 3)
+    """
+    return _log_normalizer(ops.convert_to_tensor(left), ops.convert_to_tensor(right))
+
+
+@ops.custom_gradient
+def _log_normalizer(left, right):
+    left_max, right_max = ops.max(left, axis=-1, keepdims=True), ops.max(right, axis=-1, keepdims=True)
+    left_exp, right_exp = ops.exp(left - left_max), ops.exp(right - right_max)
+    shift = left_max + ops.transpose(right_max, (0, 2, 1))
+    total = ops.matmul(left_exp, ops.transpose(right_exp, (0, 2, 1)))
+    exact = ops.min(total) > SMALLEST_TOTAL
+    result = ops.cond(
+        exact,
+        lambda: ops.log(ops.maximum(total, SMALLEST_TOTAL)) + shift,
+        lambda: guarded_log_normalizer(left, right),
+    )
+
+    def gradient(*args, upstream=None):
+        upstream = _upstream(args, upstream)
+
+        def by_products():
+            ratio = upstream / ops.maximum(total, SMALLEST_TOTAL)
+            return (
+                left_exp * ops.matmul(ratio, right_exp),
+                right_exp * ops.matmul(ops.transpose(ratio, (0, 2, 1)), left_exp),
+            )
+
+        return ops.cond(exact, by_products, lambda: _guarded_gradients(left, right, result, upstream))
+
+    return result, gradient
+
+
+def guarded_log_normalizer(left, right):
+    """Return the normaliser with a maximum of its own for each pair: right at any range, slice by slice."""
+    lefts, rights = _slices(left), _slices(right)
+    start = ops.zeros_like(ops.matmul(left[..., :1], ops.transpose(right[..., :1], (0, 2, 1)))) + EXCLUDED
+
+    def add(i, total):
+        return ops.logaddexp(total, ops.logsumexp(_pairs(lefts[i], rights[i]), axis=-1))
+
+    return ops.fori_loop(0, lefts.shape[0], add, start)
+
+
+def _slices(x):
+    """`(batch, n, vocabulary)` as `(slices, batch, n, slice)`; the last one is filled up with what counts nothing."""
+    vocabulary = x.shape[-1]
+    count = -(-vocabulary // _SLICE)
+    x = ops.pad(x, ((0, 0), (0, 0), (0, count * _SLICE - vocabulary)), constant_values=EXCLUDED)
+    return ops.transpose(ops.reshape(x, (*ops.shape(x)[:2], count, _SLICE)), (2, 0, 1, 3))
+
+
+def _pairs(left, right):
+    return left[:, :, None] + right[:, None]
+
+
+def _guarded_gradients(left, right, result, upstream):
+    """The gradients, slice by slice."""
+
+    def slices(xs):
+        share = ops.exp(_pairs(*xs) - result[..., None]) * upstream[..., None]
+        return ops.sum(share, axis=2), ops.sum(share, axis=1)
+
+    gradients = ops.map(slices, (_slices(left), _slices(right)))
+    return tuple(
+        ops.reshape(ops.transpose(g, (1, 2, 0, 3)), (*ops.shape(x)[:2], -1))[..., : x.shape[-1]]
+        for g, x in zip(gradients, (left, right), strict=True)
+    )
+
+
+# The recurrence of expanded keys and values through the output projection.
+
+
+def with_pair(at, key, value):
+    """Attend from one position to one more pair of key and value.
+
+    Args:
+        at: "query" `(batch, heads, key_dim)`; "context" of the source alone `(batch, heads, value_dim)`; "normalizer",
+            the logarithm of the source's normaliser, and "real", false where nothing is attended, `(batch, heads, 1)`;
+            in training "noise", the dropout of the pair.
+        key, value: the pair, `(batch, heads, ...)`.
+
+    Returns:
+        the heads' contexts, and the share of the pair `(batch, heads)`.
+    """
+    energy = ops.sum(ops.cast(at["query"] * key, "float32"), axis=-1, keepdims=True)
+    share = ops.where(at["real"], ops.sigmoid(energy - at["normalizer"]), 0.0)
+    own = ops.cast(share, at["query"].dtype)
+    context = (1 - own) * at["context"] + own * at.get("noise", 1) * value
+    return context, share[..., 0]
+
+
+def plain_merged_recurrence(steps, first, merge, kernel):
+    """Return what `merged_recurrence` does, with the gradient of the loop left to the backend."""
+    _, (_, _, merged, shares) = scan(_position(first, merge, kernel), first, steps)
+    return merged, shares
+
+
+def merged_recurrence(steps, first, merge, kernel):
+    """Attend from all positions to one more pair, which is a map of the merged context before.
+
+    Left to the backend, the gradients of the maps would grow inside the loop, by products of large matrices at
+    every position; here each is one product of all positions, after the loop.
+
+    Args:
+        steps: for every position, `(target, ...)`, what `with_pair` gets as `at`.
+        first: the pair before the first position, flat: `(batch, heads · (key_dim + value_dim))`.
+        merge: kernel and bias from the heads' contexts to the merged one.
+        kernel: kernel and bias from a merged context to the next pair, flat.
+
+    Returns:
+        the merged contexts `(target, batch, width)`, the shares of the pair `(target, batch, heads)`.
+    """
+    closed = {name: steps[name] for name in ("real", "noise") if name in steps}
+
+    @ops.custom_gradient
+    def recur(query, plain, normalizer, first, merge, merge_bias, kernel, bias):
+        given = {"query": query, "context": plain, "normalizer": normalizer, **closed}
+        position = _position(first, (merge, merge_bias), (kernel, bias))
+        _, (pairs, contexts, merged, shares) = scan(position, first, given)
+
+        def gradient(*inputs, upstream=None):
+            upstream = _upstream(inputs, upstream)
+            width = merged.shape[-1]
+            at = {**closed, "query": query, "context": contexts, "pair": pairs, "share": shares[..., None]}
+            at["to_merged"] = ops.cast(upstream[..., :width], query.dtype)
+            at["to_share"] = upstream[..., width:, None]
+
+            def back(to_pair, at):
+                """From the gradient of the pair that a position leaves to that of the pair it finds."""
+                _, value = pair_by_head(at["pair"], *query.shape[-2:])
+                own, noise = ops.cast(at["share"], query.dtype), at.get("noise", 1)
+                through = ops.where(at["real"][:, 0], to_pair, 0.0)
+                to_merged = at["to_merged"] + ops.matmul(through, ops.transpose(kernel))
+                to_context = ops.reshape(ops.matmul(to_merged, ops.transpose(merge)), ops.shape(value))
+                # With the plain context x and the share p: (1 - p) (value - x) = value - context.
+                of_value = ops.cast((noise * value - at["context"]) * to_context, "float32")
+                to_share = (1.0 - at["share"]) * at["to_share"] + ops.sum(of_value, axis=-1, keepdims=True)
+                to_energy = at["share"] * to_share
+                found = [flat(ops.cast(to_energy, query.dtype) * at["query"]), flat(own * noise * to_context)]
+                return ops.concatenate(found, axis=-1), (to_pair, to_merged, to_context, to_energy)
+
+            to_first, (to_pairs, to_merged, to_contexts, to_energies) = scan(
+                back, ops.zeros_like(first), at, reverse=True
+            )
+            real = closed["real"][:, :, 0]
+            through = ops.where(real, to_pairs, 0.0)
+            to_first = to_first + ops.sum(ops.where(real, 0.0, to_pairs), axis=0)
+            keys = ops.reshape(pairs[..., : query.shape[-2] * query.shape[-1]], ops.shape(query))
+            to_query = ops.cast(to_energies, query.dtype) * keys
+            to_plain = (1 - ops.cast(at["share"], query.dtype)) * to_contexts
+            of_merge = _gradients_of_map(flat(contexts), to_merged)
+            of_kernel = _gradients_of_map(merged, through)
+            return to_query, to_plain, -to_energies, to_first, *of_merge, *of_kernel
+
+        return ops.concatenate([ops.cast(merged, "float32"), shares], axis=-1), gradient
+
+    found = recur(steps["query"], steps["context"], steps["normalizer"], first, *merge, *kernel)
+    width = merge[1].shape[0]
+    return ops.cast(found[..., :width], steps["query"].dtype), found[..., width:]
+
+
+def _position(first, merge, kernel):
+    """One position of the loop: the pair that it leaves; the pair it found, contexts, the merged one and the share."""
+
+    def position(pair, at):
+        context, share = with_pair(at, *pair_by_head(pair, *at["query"].shape[-2:]))
+        merged = ops.matmul(flat(context), merge[0]) + merge[1]
+        left = ops.where(at["real"][:, 0], ops.matmul(merged, kernel[0]) + kernel[1], first)
+        return left, (pair, context, merged, share)
+
+    return position
+
+
+def pair_by_head(pair, heads, key_dim):
+    """Take a flat pair apart into a key and a value, `(batch, heads, ...)`."""
+    keys = heads * key_dim
+    parts = (pair[:, :keys], key_dim), (pair[:, keys:], (pair.shape[-1] - keys) // heads)
+    return [ops.reshape(x, (-1, heads, size)) for x, size in parts]
+
+
+def flat(x):
+    """Join the last two axes."""
+    return ops.reshape(x, (*ops.shape(x)[:-2], x.shape[-2] * x.shape[-1]))
+
+
+def _gradients_of_map(inputs, upstream):
+    """Gradients of kernel and bias of `inputs @ kernel + bias`, over all positions and sentences."""
+    inputs, upstream = (ops.reshape(x, (-1, x.shape[-1])) for x in (inputs, upstream))
+    return ops.matmul(ops.transpose(inputs), upstream), ops.sum(upstream, axis=0)

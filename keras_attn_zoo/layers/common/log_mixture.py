@@ -1,0 +1,67 @@
+"""The distribution of a mixture of softmaxes whose logits are sums: two products of matrices, and what guards them."""
+
+from keras import ops
+
+from keras_attn_zoo.layers.common.gradients import EXCLUDED, SMALLEST_TOTAL, guarded_log_normalizer
+
+# Below it a float32 may be flushed to zero: such a weight counts as none.
+SMALLEST_WEIGHT = 1.2e-38
+
+
+def exponentials(right):
+    """Return what `log_mixture` needs of the right-hand logits `(batch, m, vocabulary)`: computed once a search."""
+    right = _constant(right)
+    largest = ops.max(right, axis=-1, keepdims=True)
+    return {"logits": right, "largest": largest, "exponentials": ops.exp(right - largest)}
+
+
+def log_mixture(prior, left, right, normalizer=None):
+    """Return log Σ_j prior_ij softmax_v(left_i + right_j) for all v: a mixture's full distribution.
+
+    Two products of matrices, like the normaliser; where that needs its guard, one
+    pass over all v for each j. Not for training: it has no gradient.
+
+    Args:
+        prior: `(batch, n, m)`, weights of the softmaxes.
+        left: `(batch, n, vocabulary)`, float32.
+        right: what `exponentials` gave.
+        normalizer: what `log_normalizer` gave for the same logits, where that has been computed already.
+
+    Returns:
+        float32 `(batch, n, vocabulary)`; what is impossible is large and negative, and so may be, of logits that stand
+        far apart, what is less likely than some 1e-13.
+
+    Example:
+        >>> log_mixture(ops.ones((1, 2, 1)), ops.zeros((1, 2, 4)), exponentials(ops.zeros((1, 1, 4))))  # -log 4
+    """
+    prior, left = _constant(prior), _constant(left)
+    left_max = ops.max(left, axis=-1, keepdims=True)
+    if normalizer is None:
+        total = ops.matmul(ops.exp(left - left_max), ops.transpose(right["exponentials"], (0, 2, 1)))
+    else:
+        normalizer = _constant(normalizer)
+        total = ops.exp(normalizer - left_max - ops.transpose(right["largest"], (0, 2, 1)))
+
+    def by_products():
+        mixed = ops.matmul(prior / ops.maximum(total, SMALLEST_TOTAL), right["exponentials"])
+        return left - left_max + ops.log(ops.maximum(mixed, SMALLEST_WEIGHT))
+
+    def guarded():
+        logits = right["logits"]
+        share = ops.log(ops.maximum(prior, SMALLEST_WEIGHT)) - (
+            guarded_log_normalizer(left, logits) if normalizer is None else normalizer
+        )
+
+        def add(j, mixed):
+            one = share[:, :, j, None] + left + logits[:, j, None]
+            return ops.logaddexp(mixed, ops.where(prior[:, :, j, None] >= SMALLEST_WEIGHT, one, EXCLUDED))
+
+        return ops.fori_loop(0, ops.shape(logits)[1], add, ops.zeros_like(left) + EXCLUDED)
+
+    return ops.cond(ops.min(total) > SMALLEST_TOTAL, by_products, guarded)
+
+
+def _constant(x):
+    """A tensor without a gradient."""
+    # Converted last: differentiated eagerly, JAX gives back the NumPy array that came, which no loop can index.
+    return ops.convert_to_tensor(ops.stop_gradient(ops.convert_to_tensor(x)))

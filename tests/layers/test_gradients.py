@@ -1,0 +1,77 @@
+"""Backward passes written by hand give the gradients that the backend derives from the plain form beside each."""
+
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attn_zoo.layers.common.gradients import (
+    log_normalizer,
+    merged_recurrence,
+    plain_log_normalizer,
+    plain_merged_recurrence,
+)
+from tests.layers.calls import compiled, eager_gradients, to_numpy
+from tests.layers.cases import numbers
+
+TARGET, BATCH, HEADS, KEY, VALUE, WIDTH = 5, 2, 3, 2, 4, 7
+FLAT = HEADS * (KEY + VALUE)
+
+
+def assert_alike(by_hand, plain, inputs, atol):
+    """Results and gradients of two functions of a dict of arrays to one array; every input has a gradient."""
+    of_result = numbers("result", *np.shape(compiled(plain)(inputs)))
+
+    def loss(function):
+        return lambda inputs: ops.sum(ops.multiply(function(inputs), of_result))
+
+    np.testing.assert_allclose(compiled(by_hand)(inputs), compiled(plain)(inputs), atol=atol)
+    found, wanted = (to_numpy(eager_gradients(loss(function), inputs)) for function in (by_hand, plain))
+    for name in inputs:
+        assert np.any(wanted[name]), f"{name} has no gradient to compare with"
+        np.testing.assert_allclose(found[name], wanted[name], atol=atol, err_msg=name)
+
+
+@pytest.mark.parametrize("distance", [1, 200], ids=["by_products", "guarded"])
+def test_log_normalizer(distance):
+    """Also where the largest logits stand so far apart that the product of matrices cannot be trusted."""
+    left, right = numbers("left", 2, 3, 37), numbers("right", 2, 4, 37)
+    left[:, :, 0] += distance
+    right[:, :, 1] += distance
+    inputs = {"left": left, "right": right}
+    assert_alike(
+        lambda x: log_normalizer(x["left"], x["right"]),
+        lambda x: plain_log_normalizer(x["left"], x["right"]),
+        inputs,
+        atol=1e-5 * max(1, distance / 10),
+    )
+
+
+@pytest.mark.parametrize("noisy", [False, True], ids=["without_noise", "with_noise"])
+def test_merged_recurrence(noisy):
+    """Positions with nothing to attend to stand at the start and in between; dropout drops the pair or doubles it."""
+    real = np.ones((TARGET, BATCH, HEADS, 1), dtype=bool)
+    real[0, 0] = real[2, 1] = False
+    closed = {"real": real}
+    if noisy:
+        closed["noise"] = np.random.default_rng(1).choice([0.0, 2.0], real.shape).astype("float32")
+    inputs = {
+        "query": numbers("query", TARGET, BATCH, HEADS, KEY),
+        "context": numbers("context", TARGET, BATCH, HEADS, VALUE),
+        "normalizer": numbers("normalizer", TARGET, BATCH, HEADS, 1),
+        "first": numbers("first", BATCH, FLAT),
+        "merge": numbers("merge", HEADS * VALUE, WIDTH) / 4,
+        "merge_bias": numbers("merge bias", WIDTH),
+        "kernel": numbers("kernel", WIDTH, FLAT) / 4,
+        "bias": numbers("bias", FLAT),
+    }
+
+    def of(form):
+        def run(x):
+            steps = {name: x[name] for name in ("query", "context", "normalizer")}
+            steps |= {name: ops.convert_to_tensor(value) for name, value in closed.items()}
+            merged, shares = form(steps, x["first"], (x["merge"], x["merge_bias"]), (x["kernel"], x["bias"]))
+            return ops.concatenate([merged, shares], axis=-1)
+
+        return run
+
+    assert_alike(of(merged_recurrence), of(plain_merged_recurrence), inputs, atol=2e-5)
