@@ -44,6 +44,8 @@ def trained(tmp_path_factory, corpus):
     return folder
 
 
+# Tests that share nothing, and are many.
+SPREAD = ("test_attention_laws.py", "test_attention_inputs.py")
 # Folders whose tests say the same under every backend: what stands above models and search is text, files and numbers.
 ALIKE = {"tests", "analysis", "commands", "data", "evaluation", "experiments", "hostile", "synthetic"}
 
@@ -57,10 +59,10 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.parent.name in ALIKE and not item.get_closest_marker("every_backend"):
             item.add_marker(pytest.mark.one_backend)
-        if item.path.name != "test_attention_laws.py":
+        if item.path.name not in SPREAD:
             group = "trained" if "trained" in item.fixturenames else item.path.name
             item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=lambda item: item.path.name == "test_attention_laws.py")
+    items.sort(key=lambda item: item.path.name in SPREAD)
 
 
 def pytest_collection_finish():

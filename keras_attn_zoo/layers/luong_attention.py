@@ -92,8 +92,9 @@ class LuongAttention(AttentionLayer):
             self.energy_kernel = self._kernel("energy_kernel", (units, 1))
         self.built = True
 
-    def _check_widths(self, query, value, key):
-        super()._check_widths(query, value, key)
+    def check_inputs(self, query, value, key, masks):
+        """Raise where shapes do not fit, those of "dot" included."""
+        super().check_inputs(query, value, key, masks)
         self._check_equal(query.shape[-1], (value if key is None else key).shape[-1])
 
     def _check_equal(self, query_dim, key_dim):

@@ -193,6 +193,8 @@ def casts(case):
 WITH_CASTS = first_of_each(
     lambda case, layer: (case.place, layer), [case for case in CASES if case in ONE_OF_EACH_BASE or casts(case)]
 )
+# What the base classes do for all is looked at once for each of them where programs are compiled.
+OF_BASES = CASES if keras.config.backend() == "torch" else ONE_OF_EACH_BASE
 
 
 def weights_of(layer):

@@ -20,14 +20,14 @@ import pytest
 from keras import ops, tree
 
 from keras_attn_zoo.layers import ATTENTIONS, get_attention
-from tests.layers.calls import BACKEND, compiled, of_unknown_sizes, to_numpy
+from tests.layers.calls import BACKEND, compiled, of_unknown_sizes
 from tests.layers.cases import (
     BATCH,
     CASES,
+    OF_BASES,
     ONE_OF_EACH_BASE,
     WITH_CASTS,
     expected_loss_and_gradients,
-    numbers,
     weights_of,
 )
 from tests.layers.references import REFERENCES
@@ -41,7 +41,6 @@ OTHER_BACKEND = "jax" if BACKEND == "torch" else "torch"
 JIT_COMPILE = {"float32": BACKEND == "jax", "mixed_bfloat16": BACKEND != "torch"}
 COMPILED = BACKEND != "torch"
 IN_POLICY = {"float32": CASES, "mixed_bfloat16": WITH_CASTS if COMPILED else CASES}
-OF_BASES = ONE_OF_EACH_BASE if COMPILED else CASES
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +54,6 @@ def without_determinism():
 
 every_base = pytest.mark.parametrize("case", OF_BASES, ids=str)
 every_base_across = pytest.mark.parametrize("case", [case for case in OF_BASES if case.cross], ids=str)
-every_base_within = pytest.mark.parametrize("case", [case for case in OF_BASES if not case.cross], ids=str)
 both_policies = pytest.mark.parametrize(
     ("case", "policy"), [(case, policy) for policy, cases in IN_POLICY.items() for case in cases], ids=str
 )
@@ -387,148 +385,3 @@ def test_weights_of_another_backend(tmp_path):
         fill_weights(model, seed=1)
         model.load_weights(tmp_path / f"{case}.weights.h5")
         tree.map_structure(np.testing.assert_array_equal, weights_of(model), wanted)
-
-
-def assert_refused(case, part, shape, message, symbolic):
-    layer = case.layer()
-    inputs = case.inputs()
-    inputs[part] = numbers("bad", *shape) if "mask" not in part else np.ones(shape, dtype=bool)
-    if symbolic:
-        inputs = {k: keras.KerasTensor(x.shape, str(x.dtype)) for k, x in inputs.items()}
-    with pytest.raises(ValueError, match=message):
-        layer(**inputs)
-
-
-@every_base
-@pytest.mark.parametrize(
-    ("part", "shape", "message"),
-    [
-        ("query", (2, 7), r"`query` must have shape \(batch, target, query_dim\). Received: shape \(2, 7\)"),
-        ("query_mask", (2, 4), r"`query_mask` must have shape .*Received: shape \(2, 4\)"),
-        ("value_mask", (2, 3), r"`value_mask` must have shape .*\(2, 5\). Received: shape \(2, 3\)"),
-        ("value_mask", (2, 1, 5), r"`value_mask` must have shape .*\(2, 5\). Received: shape \(2, 1, 5\)"),
-        ("attention_mask", (4, 5), r"`attention_mask` must .*, 5\).* Received: shape \(4, 5\)"),
-        ("attention_mask", (2, 5, 3), r"`attention_mask` must .*, 5\).* Received: shape \(2, 5, 3\)"),
-        ("attention_mask", (2, 3, 3, 5), r"`attention_mask` must .* Received: shape \(2, 3, 3, 5\)"),
-    ],
-)
-@pytest.mark.parametrize("symbolic", [False, True])
-def test_shapes_that_do_not_fit(case, part, shape, message, symbolic):
-    assert_refused(case, part, shape, message, symbolic)
-
-
-@every_base_across
-@pytest.mark.parametrize(
-    ("part", "shape", "message"),
-    [
-        ("value", (2, 5, 1, 11), r"`value` must have shape .* Received: shape \(2, 5, 1, 11\)"),
-        ("value", (3, 5, 11), r"`value` must have shape .* with batch 2. Received: shape \(3, 5, 11\)"),
-        ("key", (2, 4, 11), r"`key` must have shape .*\(2, 5, ...\). Received: shape \(2, 4, 11\)"),
-    ],
-)
-@pytest.mark.parametrize("symbolic", [False, True])
-def test_values_that_do_not_fit(case, part, shape, message, symbolic):
-    assert_refused(case, part, shape, message, symbolic)
-
-
-@every_base
-def test_what_a_mechanism_does_not_take(case):
-    """A value where there is none to take, none where one is needed; the query itself is none."""
-    layer = case.layer()
-    query = numbers("query", BATCH, 5, case.reference.query_dim)
-    if layer.attends_to == "value":
-        with pytest.raises(ValueError, match=f"{type(layer).__name__} is cross-attention: it needs a `value`"):
-            layer(query)
-    if layer.attends_to == "itself":
-        with pytest.raises(ValueError, match=f"{type(layer).__name__} is self-attention: leave `value` and `key` out"):
-            layer(query, query + 1)
-    if layer.attends_to != "value" and not case.cross:
-        np.testing.assert_array_equal(*(ops.convert_to_numpy(layer(*x)) for x in ([query], [query, query])))
-
-
-@every_base
-def test_what_has_no_positions(case):
-    """Without target or source positions contexts are empty, or 0: nothing is attended to."""
-    layer = case.layer()
-    for target, source in ((0, 5), (3, 0)) if case.cross else ((0, 0),):
-        inputs = case.inputs(1, 1)
-        inputs = {part: np.repeat(x, target if part == "query" else source, axis=1) for part, x in inputs.items()}
-        context, scores = to_numpy(layer(**inputs, return_attention_scores=True))
-        assert context.shape == (BATCH, target, case.context_dim())
-        assert scores.shape == (BATCH, case.reference.num_heads, target, source)
-        assert not context.any()
-
-
-@every_base
-def test_wrong_use(case):
-    """Each mistake gets one line of the layer's own, whatever the mechanism."""
-    layer, inputs = case.layer(), case.inputs()
-    name = type(layer).__name__
-    unbuilt = type(layer).from_config(layer.get_config())
-    if layer.attends_to == "value":
-        with pytest.raises(ValueError, match=f"^{name} is cross-attention: it needs a `value`"):
-            unbuilt(inputs["query"])
-    if layer.weights:
-        with pytest.raises(ValueError, match=f"^{name}: steps need the weights that a first call makes"):
-            unbuilt.prepare(inputs["value"]) if case.cross else unbuilt.prepare(max_length=3)
-    with pytest.raises(ValueError, match=f"^{name}: `query_mask` must be an array of booleans, or lists of equal"):
-        layer(**inputs, query_mask=[[True, False], [True]])
-    for part in (*inputs, "value_mask", "attention_mask"):
-        with pytest.raises(ValueError, match=f"^{name}: `{part}` must be a tensor of shape .* Received: 'words'"):
-            layer(**{**inputs, part: "words"})
-    for part, width in layer.built_widths.items():
-        if part in inputs:
-            wider = {**inputs, part: np.repeat(inputs[part], 2, axis=-1)}
-            with pytest.raises(ValueError, match=f"^{name}: the layer was built for a {part} of width {width}. Rec"):
-                layer(**wider)
-    for given in (inputs, {part: keras.KerasTensor(x.shape) for part, x in inputs.items()}):
-        with pytest.raises(TypeError, match="unexpected keyword argument 'foo'"):
-            layer(**given, foo=1)
-
-
-@every_base_within
-def test_steps_beyond_the_length_that_was_prepared(case):
-    """What can be known is refused; what a compiled loop hides becomes NaN, and no weights that are too short."""
-    layer = case.layer()
-    query = case.inputs()["query"]
-
-    def steps(query):
-        memory = layer.prepare(max_length=2)
-        state = layer.initial_state(memory, batch_size=BATCH)
-        contexts = []
-        for i in range(3):
-            context, _, state = layer.step(query[:, i], memory, state)
-            contexts.append(context)
-        return ops.stack(contexts)
-
-    with pytest.raises(ValueError, match=f"^{type(layer).__name__}: a step beyond the `max_length`=2 of `prepare`"):
-        steps(query)
-    if BACKEND != "torch":
-        contexts = of_unknown_sizes(lambda inputs: steps(inputs["query"][:BATCH]), {"query": query})({"query": query})
-        assert np.isnan(contexts).all(axis=(1, 2)).tolist() == [False, False, True]
-
-
-@every_base
-def test_sizes_of_numpy(case):
-    """Numbers of NumPy are taken as what they are, and saved as plain ones."""
-    layer = case.layer()
-    types = {bool: np.bool_, int: np.int64, float: np.float64}
-    config = {key: types.get(type(x), type(x))(x) if x is not None else None for key, x in layer.get_config().items()}
-    keep = {key: layer.get_config()[key] for key in ("name", "dtype", "trainable") if key in config}
-    again = type(layer).from_config({**config, **keep}).get_config()
-    assert json.dumps(again) == json.dumps(layer.get_config())
-
-
-@every_base
-def test_initialisers_that_are_plain_functions(case):
-    layer = case.layer()
-    names = [name for name in layer.get_config() if name.endswith("_initializer")]
-
-    def halves(shape, dtype=None):
-        return ops.full(shape, 0.5, dtype=dtype)
-
-    config = {**layer.get_config(), **dict.fromkeys(names, halves)}
-    layer = type(layer).from_config(config)
-    layer.build(**{f"{part}_shape": x.shape for part, x in case.inputs().items()})
-    values = [ops.convert_to_numpy(w.value) for w in layer.weights]
-    assert not values or not names or sum(np.all(x == 0.5) for x in values) >= len(names)

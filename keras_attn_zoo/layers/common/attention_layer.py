@@ -3,7 +3,7 @@
 import keras
 from keras import ops, tree
 
-from keras_attn_zoo.layers.common.checks import check_choice, check_shape
+from keras_attn_zoo.layers.common.checks import check_choice, check_inputs
 from keras_attn_zoo.layers.common.loops import scan
 from keras_attn_zoo.layers.common.masks import combine_masks, without_padding
 from keras_attn_zoo.layers.common.normalizers import NORMALIZERS
@@ -107,7 +107,7 @@ class AttentionLayer(keras.layers.Layer):
         # Before Keras builds the layer, which would take the wrong shapes for right.
         given = dict(zip(_MASKS, masks, strict=False)) | kwargs
         given.setdefault("query_mask", given.get("mask"))
-        self._check_shapes(query, value, key, {name: given.get(name) for name in _MASKS})
+        self.check_inputs(query, value, key, {name: given.get(name) for name in _MASKS})
         return super().__call__(query, value, key, *masks, **kwargs)
 
     def _as_mask(self, name, mask):
@@ -352,51 +352,9 @@ class AttentionLayer(keras.layers.Layer):
         normalizer = {} if self.softmax_alone else {"normalizer": self.normalizer}
         return with_quantized_policies(self, {**super().get_config(), **normalizer})
 
-    def _check_shapes(self, query, value, key, masks):
-        """Raise where ranks or known sizes do not fit, with what came and what is wanted."""
-        name = type(self).__name__
-        check_shape(self, "query", query, "(batch, target, query_dim)", (None, None, None))
-        batch, target = query.shape[:2]
-        if self.attends_to == "itself" and not (value is None and key is None):
-            raise ValueError(
-                f"{name} is self-attention: leave `value` and `key` out, or give the query itself. "
-                f"Received: query of shape {tuple(query.shape)} and another value or key."
-            )
-        if value is None:
-            if self.attends_to == "value":
-                raise ValueError(f"{name} is cross-attention: it needs a `value`. Received: value=None.")
-            if key is not None:
-                raise ValueError(f"{name}: a `key` needs a `value`. Received: value=None.")
-            source = target
-        else:
-            check_shape(self, "value", value, f"(batch, source, value_dim) with batch {batch}", (batch, None, None))
-            source = value.shape[1]
-        if key is not None:
-            check_shape(self, "key", key, f"(batch, source, key_dim) = ({batch}, {source}, ...)", (batch, source, None))
-        self._check_widths(query, value, key)
-        for what, axis, length in (("query", "target", target), ("value", "source", source), ("key", "source", source)):
-            mask = masks[f"{what}_mask"]
-            if mask is not None:
-                pattern = f"(batch, {axis}) = ({batch}, {length})"
-                check_shape(self, f"{what}_mask", mask, pattern, (batch, length), broadcasts=True)
-        mask = masks["attention_mask"]
-        if mask is not None:
-            pattern = f"(batch, target, source) = ({batch}, {target}, {source}), with an axis of heads or without"
-            by_rank = {2: (target, source), 3: (batch, target, source)}
-            sizes = by_rank.get(len(getattr(mask, "shape", ())), (batch, self.num_heads, target, source))
-            check_shape(self, "attention_mask", mask, pattern, sizes, broadcasts=True)
-
-    def _check_widths(self, query, value, key):
-        """Raise where a width is not the one that the weights were made for."""
-        value = query if value is None else value
-        parts = {"query": query, "value": value, "key": value if key is None else key}
-        for part, tensor in parts.items():
-            width = self.built_widths.get(part)
-            if width is not None and tensor.shape[-1] not in (None, width):
-                raise ValueError(
-                    f"{type(self).__name__}: the layer was built for a {part} of width {width}. "
-                    f"Received: a {part} of shape {tuple(tensor.shape)}."
-                )
+    def check_inputs(self, query, value, key, masks):
+        """Raise where ranks or known sizes of a call do not fit; a mechanism that knows more checks more."""
+        check_inputs(self, query, value, key, masks)
 
 
 def _positions_first(x):

@@ -63,3 +63,59 @@ def check_shape(layer, name, tensor, pattern, sizes, broadcasts=False):
     )
     if not fits:
         raise ValueError(f"{type(layer).__name__}: `{name}` must have shape {pattern}. Received: shape {shape}.")
+
+
+def check_inputs(layer, query, value, key, masks):
+    """Raise where ranks or known sizes of an attention's inputs do not fit, with what came and what is wanted.
+
+    Args:
+        layer, query, value, key: the layer, and the tensors of its call, None where there are none.
+        masks: dict of "query_mask", "value_mask", "key_mask" and "attention_mask".
+
+    Example:
+        >>> check_inputs(layer, query, value, None, {"query_mask": None, "value_mask": mask, ...})
+    """
+    name = type(layer).__name__
+    check_shape(layer, "query", query, "(batch, target, query_dim)", (None, None, None))
+    batch, target = query.shape[:2]
+    if layer.attends_to == "itself" and not (value is None and key is None):
+        raise ValueError(
+            f"{name} is self-attention: leave `value` and `key` out, or give the query itself. "
+            f"Received: query of shape {tuple(query.shape)} and another value or key."
+        )
+    if value is None:
+        if layer.attends_to == "value":
+            raise ValueError(f"{name} is cross-attention: it needs a `value`. Received: value=None.")
+        if key is not None:
+            raise ValueError(f"{name}: a `key` needs a `value`. Received: value=None.")
+        source = target
+    else:
+        check_shape(layer, "value", value, f"(batch, source, value_dim) with batch {batch}", (batch, None, None))
+        source = value.shape[1]
+    if key is not None:
+        check_shape(layer, "key", key, f"(batch, source, key_dim) = ({batch}, {source}, ...)", (batch, source, None))
+    _check_widths(layer, query, value, key)
+    for what, axis, length in (("query", "target", target), ("value", "source", source), ("key", "source", source)):
+        mask = masks[f"{what}_mask"]
+        if mask is not None:
+            pattern = f"(batch, {axis}) = ({batch}, {length})"
+            check_shape(layer, f"{what}_mask", mask, pattern, (batch, length), broadcasts=True)
+    mask = masks["attention_mask"]
+    if mask is not None:
+        pattern = f"(batch, target, source) = ({batch}, {target}, {source}), with an axis of heads or without"
+        by_rank = {2: (target, source), 3: (batch, target, source)}
+        sizes = by_rank.get(len(getattr(mask, "shape", ())), (batch, layer.num_heads, target, source))
+        check_shape(layer, "attention_mask", mask, pattern, sizes, broadcasts=True)
+
+
+def _check_widths(layer, query, value, key):
+    """Raise where a width is not the one that the weights were made for."""
+    value = query if value is None else value
+    parts = {"query": query, "value": value, "key": value if key is None else key}
+    for part, tensor in parts.items():
+        width = layer.built_widths.get(part)
+        if width is not None and tensor.shape[-1] not in (None, width):
+            raise ValueError(
+                f"{type(layer).__name__}: the layer was built for a {part} of width {width}. "
+                f"Received: a {part} of shape {tuple(tensor.shape)}."
+            )

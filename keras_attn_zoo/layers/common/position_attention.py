@@ -27,8 +27,9 @@ class PositionAttention(SelfAttentionSteps, HeadedAttention):
         """Energies `(heads, length, length)` in float32."""
         raise NotImplementedError
 
-    def _check_shapes(self, query, *others):
-        super()._check_shapes(query, *others)
+    def check_inputs(self, query, value, key, masks):
+        """Raise where shapes do not fit, or a sentence is too long."""
+        super().check_inputs(query, value, key, masks)
         if self.max_length is not None:
             check_length(self, query.shape[1], self.max_length)
 
