@@ -17,5 +17,7 @@ Shape: TypeAlias = Sequence[Any]
 # A dtype or its policy: a name, a `keras.DTypePolicy`, or None for the one that Keras is set to.
 DType: TypeAlias = Any
 FilePath: TypeAlias = str | os.PathLike[str]
+# An initialiser: its name, a `keras.Initializer` or a plain function.
+Initializer: TypeAlias = Any
 # The arguments of a constructor, as `get_config` returns them.
 Config: TypeAlias = dict[str, Any]

@@ -2,6 +2,7 @@
 
 from keras_attn_zoo.layers.previous_weight_attention import PreviousWeightAttention
 from keras_attn_zoo.layers.registry import attention
+from keras_attn_zoo.types import Tensor
 
 
 @attention(
@@ -36,6 +37,6 @@ class AccumulatedWeightAttention(PreviousWeightAttention):
     Source: Rosendahl, equation 4.
     """
 
-    def remember(self, past, weights):
+    def remember(self, past: Tensor, weights: Tensor) -> Tensor:
         """Add the weights of this position."""
         return past + weights

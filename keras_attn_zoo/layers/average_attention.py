@@ -1,5 +1,7 @@
 """Average attention: the mean of all positions so far, a feed-forward network and a gate."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -12,6 +14,7 @@ from keras_attn_zoo.layers.common.masks import combine_masks, without_padding
 from keras_attn_zoo.layers.common.products import Dense
 from keras_attn_zoo.layers.common.self_attention_steps import SelfAttentionSteps
 from keras_attn_zoo.layers.registry import attention
+from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
 
 
 @attention(
@@ -86,13 +89,13 @@ class AverageAttention(SelfAttentionSteps, AttentionLayer):
 
     def __init__(
         self,
-        use_ffn=True,
-        use_gate=True,
-        ffn_dim=None,
-        dropout=0.0,
-        kernel_initializer="glorot_uniform",
-        **kwargs,
-    ):
+        use_ffn: bool = True,
+        use_gate: bool = True,
+        ffn_dim: int | None = None,
+        dropout: float = 0.0,
+        kernel_initializer: Initializer = "glorot_uniform",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         ffn_dim = check_positive(self, "ffn_dim", ffn_dim, optional=True)
         if ffn_dim is not None and not use_ffn:
@@ -104,9 +107,10 @@ class AverageAttention(SelfAttentionSteps, AttentionLayer):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self._dropout_layer = Dropout(self.dropout, dtype=self.dtype_policy)
 
-    def build(self, query_shape, value_shape=None, key_shape=None):
+    def build(self, query_shape: Shape, value_shape: Shape | None = None, key_shape: Shape | None = None) -> None:
         """Build the network and the gate."""
-        width = self.input_width = query_shape[-1]
+        width: Any = query_shape[-1]
+        self.input_width = width
         self.built_widths = {"query": width}
 
         def dense(units, inputs, name, activation=None):
@@ -171,16 +175,24 @@ class AverageAttention(SelfAttentionSteps, AttentionLayer):
         keep, forget = ops.split(self.gate(ops.concatenate([y, refined], axis=-1)), 2, axis=-1)
         return keep * y + forget * refined
 
-    def prepare(self, value=None, key=None, value_mask=None, max_length=None):
+    def prepare(
+        self,
+        value: Tensor | None = None,
+        key: Tensor | None = None,
+        value_mask: Tensor | None = None,
+        max_length: int | None = None,
+    ) -> TensorTree:
         """Nothing to compute before the steps but their numbers, for the scores."""
         return {"positions": self.positions(max_length)}
 
-    def initial_state(self, memory, batch_size=None):
+    def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
         """Return an empty sum."""
         count = self.first_position(batch_size)
         return {"sum": ops.zeros((batch_size, self.input_width), dtype="float32"), "count": count}
 
-    def step(self, query, memory, state):
+    def step(
+        self, query: Tensor, memory: TensorTree, state: TensorTree, noise: TensorTree | None = None
+    ) -> tuple[Tensor, Tensor, TensorTree]:
         """Add one position to the sum."""
         length = memory["positions"].shape[0]
         index = self.index_of_step(state["count"], length)
@@ -192,7 +204,7 @@ class AverageAttention(SelfAttentionSteps, AttentionLayer):
         scores = ops.where(memory["positions"][None] < count[:, None], 1.0 / number, 0.0)[:, None]
         return self.within(context, index, length), scores, {"sum": total, "count": count}
 
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {
             **super().get_config(),

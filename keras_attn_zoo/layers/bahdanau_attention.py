@@ -1,5 +1,7 @@
 """Bahdanau attention: energies from a feed-forward network of decoder state and encoder state."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -8,6 +10,7 @@ from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_positive
 from keras_attn_zoo.layers.common.heads import fresh_initializer
 from keras_attn_zoo.layers.registry import attention
+from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
 
 
 @attention(
@@ -69,13 +72,19 @@ class BahdanauAttention(AttentionLayer):
     here the weights are added up as they are.
     """
 
-    def __init__(self, units, attention_feedback=False, kernel_initializer="glorot_uniform", **kwargs):
+    def __init__(
+        self,
+        units: int,
+        attention_feedback: bool = False,
+        kernel_initializer: Initializer = "glorot_uniform",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.units = check_positive(self, "units", units)
         self.attention_feedback = bool(attention_feedback)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
-    def build(self, query_shape, value_shape, key_shape=None):
+    def build(self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None) -> None:
         """Make W, U, b, v and, with feedback, u."""
         key_dim = (key_shape or value_shape)[-1]
         self.built_widths = {"query": query_shape[-1], "key": key_dim}
@@ -94,11 +103,11 @@ class BahdanauAttention(AttentionLayer):
     def _energy_vector(self):
         return ops.squeeze(self.weight(self.energy_kernel), -1)
 
-    def project_key(self, key):
+    def project_key(self, key: Tensor) -> Tensor:
         """U h_j + b, once a sentence."""
         return ops.matmul(key, self.weight(self.key_kernel)) + self.weight(self.bias)
 
-    def energies(self, query, memory):
+    def energies(self, query: Tensor, memory: TensorTree) -> Tensor:
         """Energies without feedback."""
         return additive_energies(
             ops.matmul(query, self.weight(self.query_kernel)),
@@ -106,17 +115,19 @@ class BahdanauAttention(AttentionLayer):
             self._energy_vector(),
         )
 
-    def ahead(self, query, memory):
+    def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
         """The energies; with feedback, which these depend on, W s_{i-1} alone."""
         if not self.attention_feedback:
             return super().ahead(query, memory)
         return ops.matmul(query, self.weight(self.query_kernel))[:, None]
 
-    def initial_state(self, memory, batch_size=None):
+    def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
         """With feedback, no weight has been given yet."""
         return {"accumulated": self.no_weights(memory)} if self.attention_feedback else {}
 
-    def advance(self, at, memory, mask, state):
+    def advance(
+        self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
+    ) -> tuple[Tensor, TensorTree]:
         """With feedback, weights that see the sum of those before, and the next sum."""
         if not self.attention_feedback:
             return super().advance(at, memory, mask, state)
@@ -130,7 +141,7 @@ class BahdanauAttention(AttentionLayer):
         weights = self.normalize(energies[:, None, None], mask)
         return weights, {"accumulated": state["accumulated"] + weights}
 
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {
             **super().get_config(),

@@ -1,11 +1,13 @@
 """Recurrent cross-attention whose energies are smoothed over target positions and a window of source positions."""
 
-import numbers
+from typing import Any
 
 from keras import ops
 
+from keras_attn_zoo.layers.common.checks import is_integer, is_number
 from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.registry import attention
+from keras_attn_zoo.types import Config, Tensor, TensorTree
 
 # No sentence is longer than such a window: a larger one is taken for a mistake.
 _LARGEST_WINDOW = 1000
@@ -60,19 +62,33 @@ class EnergyAccumulationAttention(DotProductAttention):
     Source: Rosendahl, equation 9; λ = 0.5 and k = 5 from section 5.1.
     """
 
-    def __init__(self, num_heads, key_dim, value_dim=None, mixing=0.5, window=5, **kwargs):
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int,
+        value_dim: int | None = None,
+        mixing: float = 0.5,
+        window: int = 5,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(num_heads, key_dim, value_dim, **kwargs)
         name = "EnergyAccumulationAttention"
-        if not isinstance(mixing, numbers.Real) or not 0 < mixing <= 1:
+        if not is_number(mixing) or not 0 < mixing <= 1:
             raise ValueError(f"{name}: `mixing` must lie in (0, 1]. Received: mixing={mixing}.")
-        if not isinstance(window, numbers.Integral) or isinstance(window, bool) or not 0 <= window <= _LARGEST_WINDOW:
+        if not is_integer(window) or not 0 <= window <= _LARGEST_WINDOW:
             raise ValueError(
                 f"{name}: `window` must be an integer from 0 to {_LARGEST_WINDOW}. Received: window={window}."
             )
         self.mixing = float(mixing)
         self.window = int(window)
 
-    def prepare(self, value=None, key=None, value_mask=None, max_length=None):
+    def prepare(
+        self,
+        value: Tensor | None = None,
+        key: Tensor | None = None,
+        value_mask: Tensor | None = None,
+        max_length: int | None = None,
+    ) -> TensorTree:
         """Project keys and values, and make P, symmetric, and λ, both 0 at padding, once per sentence."""
         memory = super().prepare(value, key=key, value_mask=value_mask)
         real = ops.cast(memory["mask"], "float32")
@@ -85,16 +101,20 @@ class EnergyAccumulationAttention(DotProductAttention):
             "gain": (self.mixing * real)[:, None, None],
         }
 
-    def initial_state(self, memory, batch_size=None):
+    def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
         """There are no energies before the first."""
         return {"past": self.no_weights(memory)}
 
-    def advance(self, at, memory, mask, state):
+    def advance(
+        self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
+    ) -> tuple[Tensor, TensorTree]:
         """Mix in the energies of the position before."""
         energies = memory["gain"] * at + ops.matmul(state["past"], memory["transition"])
         return self.normalize(energies, mask), {"past": energies}
 
-    def attend(self, query, memory, mask, training=None):
+    def attend(
+        self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Attend from all target positions at once, by the closed form."""
         energies = memory["gain"] * self.ahead(ops.cast(query, self.compute_dtype), memory)
         target = ops.shape(energies)[2]
@@ -107,6 +127,6 @@ class EnergyAccumulationAttention(DotProductAttention):
         scores = self.normalize(energies, mask)
         return self.weigh(scores, memory, mask, training), scores
 
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {**super().get_config(), "mixing": self.mixing, "window": self.window}

@@ -1,5 +1,7 @@
 """Recurrent cross-attention with one more pair of key and value, made of the previous context."""
 
+from typing import Any
+
 from keras import ops
 
 from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
@@ -7,6 +9,7 @@ from keras_attn_zoo.layers.common.gradients import flat, merged_recurrence, pair
 from keras_attn_zoo.layers.common.heads import fresh_initializer
 from keras_attn_zoo.layers.common.loops import scan
 from keras_attn_zoo.layers.registry import attention
+from keras_attn_zoo.types import Config, Shape, Tensor, TensorTree
 
 VARIANTS = (1, 2, 3, 4)
 
@@ -95,9 +98,11 @@ class ExpandedKeyValueAttention(DotProductAttention):
 
     # Its past is a context, which only exists once the weights of a position have met the values and, in variants 1
     # and 2, the output projection: there are no weights to advance by alone. So `step` and `attend` are its own.
-    advance = None
+    advance = None  # type: ignore[assignment]
 
-    def __init__(self, num_heads, key_dim, value_dim=None, variant=1, **kwargs):
+    def __init__(
+        self, num_heads: int, key_dim: int, value_dim: int | None = None, variant: int = 1, **kwargs: Any
+    ) -> None:
         super().__init__(num_heads, key_dim, value_dim, **kwargs)
         if variant not in VARIANTS or isinstance(variant, bool):
             raise ValueError(
@@ -105,11 +110,11 @@ class ExpandedKeyValueAttention(DotProductAttention):
             )
         self.variant = int(variant)
 
-    def build(self, query_shape, value_shape, key_shape=None):
+    def build(self, query_shape: Shape, value_shape: Shape | None = None, key_shape: Shape | None = None) -> None:
         """Make the maps of the additional pair, and the projections."""
         super().build(query_shape, value_shape, key_shape)
         width = self.output_width or query_shape[-1]
-        inputs = {"key": (key_shape or value_shape)[-1], "value": value_shape[-1]}
+        inputs = {part: self.built_widths[part] for part in ("key", "value")}
         if self.variant == 1:
             if set(inputs.values()) != {width}:
                 raise ValueError(
@@ -126,21 +131,23 @@ class ExpandedKeyValueAttention(DotProductAttention):
             kernel = self.add_weight(name=f"context_{part}_kernel", shape=shape, initializer=initializer)
             setattr(self, f"context_{part}_kernel", kernel)
 
-    def initial_state(self, memory, batch_size=None):
+    def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
         """The pair that c_0 = 0 makes."""
         batch = ops.shape(memory["mask"])[0]
         bias = self._pair_bias()
         key, value = pair_by_head(ops.broadcast_to(bias, (batch, bias.shape[0])), self.num_heads, self.key_dim)
         return {"key": key, "value": value}
 
-    def draw_noise(self, memory, length):
+    def draw_noise(self, memory: TensorTree, length: int | Tensor) -> TensorTree | None:
         """Draw the dropout on the weights of every step, those of the additional pair included."""
         if not self.dropout:
             return None
         pair = (length, ops.shape(memory["mask"])[0], self.num_heads, 1)
         return {"source": super().draw_noise(memory, length), "pair": self._noise(pair)}
 
-    def step(self, query, memory, state, noise=None):
+    def step(
+        self, query: Tensor, memory: TensorTree, state: TensorTree, noise: TensorTree | None = None
+    ) -> tuple[Tensor, Tensor, TensorTree]:
         """Attend from one target position."""
         mask = memory["mask"][:, None, None]
         steps, scores = self._without_pair(
@@ -151,7 +158,9 @@ class ExpandedKeyValueAttention(DotProductAttention):
         context = ops.where(steps["real"][0], context, 0.0)
         return merged, scores[:, :, 0] * (1.0 - share[..., None]), self._pair(context, merged)
 
-    def attend(self, query, memory, mask, training=None):
+    def attend(
+        self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Attend from all target positions."""
         steps, scores = self._without_pair(ops.cast(query, self.compute_dtype), memory, mask, training)
         first = self.initial_state(memory)
@@ -233,6 +242,6 @@ class ExpandedKeyValueAttention(DotProductAttention):
         bias = self.weight(self.output_dense.bias) if self.use_bias else ops.zeros((width,), dtype=self.compute_dtype)
         return self.weight(self.output_dense.matrix(-1)), bias
 
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {**super().get_config(), "variant": self.variant}

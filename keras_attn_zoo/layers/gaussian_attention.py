@@ -1,13 +1,15 @@
 """Gaussian attention: fixed weights around an offset from the own position."""
 
 import math
-import numbers
 from collections.abc import Iterable
+from typing import Any
 
 from keras import ops
 
+from keras_attn_zoo.layers.common.checks import is_integer, is_number
 from keras_attn_zoo.layers.common.position_attention import PositionAttention
 from keras_attn_zoo.layers.registry import attention
+from keras_attn_zoo.types import Config, Tensor, TensorTree
 
 # Beyond this many standard deviations a weight is less than 1.6e-8 of the largest one: nothing in float32.
 _REACH = 6.0
@@ -61,25 +63,27 @@ class GaussianAttention(PositionAttention):
     density of the distribution, taken as it is, leaves some outside.
     """
 
-    def __init__(self, num_heads, key_dim, offsets=(-1, 1), sigma=1.0, **kwargs):
+    def __init__(
+        self, num_heads: int, key_dim: int, offsets: Iterable[int] = (-1, 1), sigma: float = 1.0, **kwargs: Any
+    ) -> None:
         super().__init__(num_heads, key_dim, **kwargs)
         values = tuple(offsets) if isinstance(offsets, Iterable) else ()
-        if not values or not all(isinstance(o, numbers.Integral) and not isinstance(o, bool) for o in values):
+        if not values or not all(map(is_integer, values)):
             raise ValueError(
                 f"GaussianAttention: `offsets` must be integers, one or more. Received: offsets={offsets}."
             )
-        if not isinstance(sigma, numbers.Real) or not 0 < sigma < math.inf:
+        if not is_number(sigma) or not 0 < sigma < math.inf:
             raise ValueError(f"GaussianAttention: `sigma` must be a positive number. Received: sigma={sigma}.")
         self.offsets = tuple(map(int, values))
         self.sigma = float(sigma)
 
     @property
-    def looks_ahead(self):
+    def looks_ahead(self) -> bool:  # type: ignore[override]
         """Whether a position attends to later ones, which steps cannot."""
         return max(self.offsets) > 0
 
     @property
-    def window(self):
+    def window(self) -> int:
         """Positions up to the own one that can have weight."""
         return math.ceil(_REACH * self.sigma) - min(self.offsets) + 1
 
@@ -89,12 +93,18 @@ class GaussianAttention(PositionAttention):
         centres = ops.reshape(ops.convert_to_tensor(centres, dtype="float32"), (-1, *[1] * len(distance.shape)))
         return -((ops.cast(distance, "float32")[None] - centres) ** 2) / (2 * self.sigma**2)
 
-    def position_energies(self, length):
+    def position_energies(self, length: int | Tensor) -> Tensor:
         """A constant per length."""
         positions = ops.arange(length)
         return self._energies(positions[None] - positions[:, None])
 
-    def prepare(self, value=None, key=None, value_mask=None, max_length=None):
+    def prepare(
+        self,
+        value: Tensor | None = None,
+        key: Tensor | None = None,
+        value_mask: Tensor | None = None,
+        max_length: int | None = None,
+    ) -> TensorTree:
         """Project the values; for steps there is nothing to compute before."""
         if value is not None:
             return super().prepare(value, value_mask=value_mask)
@@ -104,7 +114,7 @@ class GaussianAttention(PositionAttention):
             )
         return {"positions": self.positions(max_length)}
 
-    def initial_state(self, memory, batch_size=None):
+    def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
         """Return an empty window."""
         if "value" in memory:
             return {}
@@ -114,7 +124,9 @@ class GaussianAttention(PositionAttention):
             "position": position,
         }
 
-    def step(self, query, memory, state):
+    def step(
+        self, query: Tensor, memory: TensorTree, state: TensorTree, noise: TensorTree | None = None
+    ) -> tuple[Tensor, Tensor, TensorTree]:
         """Move the window on by one value, and weigh what stands in it."""
         value = self.value_dense(ops.cast(query, self.compute_dtype)[:, None])
         length = memory["positions"].shape[0]
@@ -129,6 +141,6 @@ class GaussianAttention(PositionAttention):
         scores = ops.broadcast_to(scores, (ops.shape(query)[0], *scores.shape[1:]))
         return self.within(self.merge(context, None)[:, 0], index, length), scores, state
 
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {**super().get_config(), "offsets": list(self.offsets), "sigma": self.sigma}

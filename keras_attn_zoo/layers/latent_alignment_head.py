@@ -1,5 +1,7 @@
 """Latent alignment: a mixture over source positions in place of one softmax."""
 
+from typing import Any
+
 import keras
 import numpy as np
 from keras import ops
@@ -9,6 +11,7 @@ from keras_attn_zoo.layers.common.gradients import log_normalizer
 from keras_attn_zoo.layers.common.heads import fresh_initializer
 from keras_attn_zoo.layers.common.log_mixture import SMALLEST_WEIGHT, exponentials, log_mixture
 from keras_attn_zoo.layers.common.products import product, with_quantized_policies
+from keras_attn_zoo.types import Config, Initializer, Tensor, TensorTree
 
 MARGINALIZATIONS = ("exact", "top_k")
 
@@ -83,14 +86,14 @@ class LatentAlignmentHead(keras.layers.Layer):
 
     def __init__(
         self,
-        vocabulary_size,
-        width,
-        embedding=None,
-        marginalization="exact",
-        top_k=6,
-        kernel_initializer="glorot_uniform",
-        **kwargs,
-    ):
+        vocabulary_size: int,
+        width: int,
+        embedding: keras.layers.Layer | None = None,
+        marginalization: str = "exact",
+        top_k: int = 6,
+        kernel_initializer: Initializer = "glorot_uniform",
+        **kwargs: Any,
+    ) -> None:
         # Rounded to bfloat16, a prior would not sum to 1: what is cast is cast by hand.
         super().__init__(autocast=False, **kwargs)
         sizes = {"vocabulary_size": vocabulary_size, "width": width, "top_k": top_k}
@@ -156,7 +159,7 @@ class LatentAlignmentHead(keras.layers.Layer):
             last = self.vocabulary_size - 1
             raise ValueError(f"LatentAlignmentHead: `targets` must be ids from 0 to {last}. Received: {wrong[0]}.")
 
-    def lexicon(self, embedded, states, encoded):
+    def lexicon(self, embedded: Tensor, states: Tensor, encoded: Tensor) -> tuple[Tensor, Tensor]:
         """The two parts of the logits, S `(batch, target, vocabulary)` and H `(batch, source, vocabulary)`."""
         return self._of_target(embedded, states), self._logits(self.maps["encoder"](encoded))
 
@@ -169,7 +172,9 @@ class LatentAlignmentHead(keras.layers.Layer):
         logits = product(ops.reshape(x, (-1, self.width)), kernel)
         return ops.cast(ops.reshape(logits, (*ops.shape(x)[:2], self.vocabulary_size)), "float32")
 
-    def call(self, prior, embedded, states, encoded, targets=None):
+    def call(
+        self, prior: Tensor, embedded: Tensor, states: Tensor, encoded: Tensor, targets: Tensor | None = None
+    ) -> Tensor | dict[str, Tensor]:
         """Log-probabilities of given targets, what smooths them, and the posterior; or those of all tokens."""
         prior, left, right = self._parts(prior, embedded, states, encoded)
         normalizer = log_normalizer(left, right)
@@ -194,7 +199,7 @@ class LatentAlignmentHead(keras.layers.Layer):
 
     # The step, which search uses.
 
-    def prepare(self, encoded, mask=None):
+    def prepare(self, encoded: Tensor, mask: Tensor | None = None) -> TensorTree:
         """Compute what depends on the source alone: the memory of `step`."""
         if not self.built:
             raise ValueError("LatentAlignmentHead: steps need the weights that a first call, or `build`, makes.")
@@ -203,7 +208,9 @@ class LatentAlignmentHead(keras.layers.Layer):
             encoded = _without_unused(encoded, ops.cast(mask, "bool"))
         return exponentials(self._logits(self.maps["encoder"](encoded)))
 
-    def step(self, prior, embedded, states, memory, top_k=None):
+    def step(
+        self, prior: Tensor, embedded: Tensor, states: Tensor, memory: TensorTree, top_k: int | None = None
+    ) -> Tensor:
         """Log-probabilities of all tokens `(rows, vocabulary)` at one position.
 
         Args:
@@ -280,7 +287,7 @@ class LatentAlignmentHead(keras.layers.Layer):
         """Make a layer of what `get_config` gave; in a saved model, the layers that shared a matrix share it again."""
         return super().from_config({**config, "embedding": keras.saving.deserialize_keras_object(config["embedding"])})
 
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor; after `quantize` the policies of the maps are among them."""
         return {
             **with_quantized_policies(self, super().get_config()),

@@ -1,5 +1,7 @@
 """Luong attention: energies from a product of decoder state and encoder state."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -8,6 +10,7 @@ from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_choice, check_positive
 from keras_attn_zoo.layers.common.heads import fresh_initializer
 from keras_attn_zoo.layers.registry import attention
+from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
 
 SCORES = ("dot", "general", "concat")
 
@@ -69,7 +72,13 @@ class LuongAttention(AttentionLayer):
     Source: Dang, section 2.4 ("dot", with "general" and "concat" of the work it cites).
     """
 
-    def __init__(self, score="general", units=None, kernel_initializer="glorot_uniform", **kwargs):
+    def __init__(
+        self,
+        score: str = "general",
+        units: int | None = None,
+        kernel_initializer: Initializer = "glorot_uniform",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         if units is not None and score != "concat":
             raise ValueError(f"{type(self).__name__}: `units` belongs to score='concat'. Received: score={score!r}.")
@@ -77,7 +86,7 @@ class LuongAttention(AttentionLayer):
         self.units = check_positive(self, "units", units, optional=True)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
-    def build(self, query_shape, value_shape, key_shape=None):
+    def build(self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None) -> None:
         """Make what the score needs: nothing, W, or W in two halves and v."""
         query_dim, key_dim = query_shape[-1], (key_shape or value_shape)[-1]
         self._check_equal(query_dim, key_dim)
@@ -92,10 +101,12 @@ class LuongAttention(AttentionLayer):
             self.energy_kernel = self._kernel("energy_kernel", (units, 1))
         self.built = True
 
-    def check_inputs(self, query, value, key, masks):
+    def check_inputs(
+        self, query: Tensor, value: Tensor | None, key: Tensor | None, masks: dict[str, Tensor | None]
+    ) -> None:
         """Raise where shapes do not fit, those of "dot" included."""
         super().check_inputs(query, value, key, masks)
-        self._check_equal(query.shape[-1], (value if key is None else key).shape[-1])
+        self._check_equal(*[x.shape[-1] for x in (query, key, value) if x is not None][:2])
 
     def _check_equal(self, query_dim, key_dim):
         if self.score == "dot" and query_dim != key_dim:
@@ -110,20 +121,20 @@ class LuongAttention(AttentionLayer):
     def _energy_vector(self):
         return ops.squeeze(self.weight(self.energy_kernel), -1)
 
-    def project_key(self, key):
+    def project_key(self, key: Tensor) -> Tensor:
         """W h_j, once a sentence."""
         if self.score == "general":
             return ops.matmul(key, ops.transpose(self.weight(self.kernel)))
         return ops.matmul(key, self.weight(self.key_kernel)) if self.score == "concat" else key
 
-    def energies(self, query, memory):
+    def energies(self, query: Tensor, memory: TensorTree) -> Tensor:
         """One matrix product, or for "concat" the additive energy."""
         if self.score == "concat":
             query = ops.matmul(query, self.weight(self.query_kernel))
             return additive_energies(query, memory["key"], self._energy_vector())
         return ops.matmul(query, ops.transpose(memory["key"], (0, 2, 1)))[:, None]
 
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {
             **super().get_config(),

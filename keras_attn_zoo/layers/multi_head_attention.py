@@ -6,6 +6,7 @@ from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttenti
 from keras_attn_zoo.layers.common.loops import write
 from keras_attn_zoo.layers.common.self_attention_steps import SelfAttentionSteps
 from keras_attn_zoo.layers.registry import attention
+from keras_attn_zoo.types import Tensor, TensorTree
 
 
 @attention(
@@ -61,13 +62,19 @@ class MultiHeadAttention(SelfAttentionSteps, DotProductAttention):
 
     attends_to = "either"
 
-    def prepare(self, value=None, key=None, value_mask=None, max_length=None):
+    def prepare(
+        self,
+        value: Tensor | None = None,
+        key: Tensor | None = None,
+        value_mask: Tensor | None = None,
+        max_length: int | None = None,
+    ) -> TensorTree:
         """Project keys and values, once per sentence; for steps of self-attention there are none yet."""
         if value is None:
             return {"positions": self.positions(max_length)}
         return super().prepare(value, key=key, value_mask=value_mask)
 
-    def initial_state(self, memory, batch_size=None):
+    def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
         """Return empty places for the keys and values of self-attention."""
         if "positions" not in memory:
             return {}
@@ -78,7 +85,9 @@ class MultiHeadAttention(SelfAttentionSteps, DotProductAttention):
             "position": position,
         }
 
-    def step(self, query, memory, state, noise=None):
+    def step(
+        self, query: Tensor, memory: TensorTree, state: TensorTree, noise: TensorTree | None = None
+    ) -> tuple[Tensor, Tensor, TensorTree]:
         """Attend from one target position; self-attention adds its key and value first."""
         if "positions" not in memory:
             return super().step(query, memory, state, noise)

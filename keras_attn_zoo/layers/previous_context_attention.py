@@ -5,6 +5,7 @@ from keras import ops
 from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.common.heads import fresh_initializer
 from keras_attn_zoo.layers.registry import attention
+from keras_attn_zoo.types import Shape, Tensor, TensorTree
 
 
 @attention(
@@ -43,7 +44,7 @@ class PreviousContextAttention(DotProductAttention):
     Source: Rosendahl, equation 2.
     """
 
-    def build(self, query_shape, value_shape, key_shape=None):
+    def build(self, query_shape: Shape, value_shape: Shape | None = None, key_shape: Shape | None = None) -> None:
         """Make W_f and the projections."""
         super().build(query_shape, value_shape, key_shape)
         self.context_kernel = self.add_weight(
@@ -52,23 +53,31 @@ class PreviousContextAttention(DotProductAttention):
             initializer=fresh_initializer(self.options["kernel_initializer"]),
         )
 
-    def prepare(self, value=None, key=None, value_mask=None, max_length=None):
+    def prepare(
+        self,
+        value: Tensor | None = None,
+        key: Tensor | None = None,
+        value_mask: Tensor | None = None,
+        max_length: int | None = None,
+    ) -> TensorTree:
         """Project keys and values, and make the matrix v_j'ᵀ W_fᵀ k_j / √d_k, once per sentence."""
         memory = super().prepare(value, key=key, value_mask=value_mask)
         values = ops.matmul(memory["value"], self.weight(self.context_kernel)) * self.key_dim**-0.5
         return {**memory, "context_energies": ops.matmul(values, ops.transpose(memory["key"], (0, 1, 3, 2)))}
 
-    def initial_state(self, memory, batch_size=None):
+    def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
         """There is no context yet."""
         return {"past": self.no_weights(memory)}
 
-    def advance(self, at, memory, mask, state):
+    def advance(
+        self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
+    ) -> tuple[Tensor, TensorTree]:
         """Add what the previous context says, and keep the weights that make the next one."""
         past = ops.cast(state["past"], self.compute_dtype)
         energies = at + ops.cast(ops.matmul(past, memory["context_energies"]), "float32")
         weights = self.normalize(energies, mask)
         return weights, {"past": weights}
 
-    def after_dropout(self, state, dropped):
+    def after_dropout(self, state: TensorTree, dropped: Tensor) -> TensorTree:
         """The weights that made the context are those under dropout."""
         return {"past": dropped}

@@ -5,6 +5,7 @@ from keras import ops
 from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.common.heads import fresh_initializer
 from keras_attn_zoo.layers.registry import attention
+from keras_attn_zoo.types import Shape, Tensor, TensorTree
 
 
 @attention(
@@ -40,7 +41,7 @@ class PreviousWeightAttention(DotProductAttention):
     Source: Rosendahl, equation 3.
     """
 
-    def build(self, query_shape, value_shape, key_shape=None):
+    def build(self, query_shape: Shape, value_shape: Shape | None = None, key_shape: Shape | None = None) -> None:
         """Make w and the projections."""
         super().build(query_shape, value_shape, key_shape)
         self.weight_kernel = self.add_weight(
@@ -49,21 +50,29 @@ class PreviousWeightAttention(DotProductAttention):
             initializer=fresh_initializer(self.options["kernel_initializer"]),
         )
 
-    def prepare(self, value=None, key=None, value_mask=None, max_length=None):
+    def prepare(
+        self,
+        value: Tensor | None = None,
+        key: Tensor | None = None,
+        value_mask: Tensor | None = None,
+        max_length: int | None = None,
+    ) -> TensorTree:
         """Project keys and values, and make the slopes k_jᵀ w / √d_k, once per sentence."""
         memory = super().prepare(value, key=key, value_mask=value_mask)
         slopes = ops.matmul(memory["key"], self.weight(self.weight_kernel)[..., None])
         return {**memory, "slopes": ops.cast(ops.transpose(slopes, (0, 1, 3, 2)), "float32") * self.key_dim**-0.5}
 
-    def initial_state(self, memory, batch_size=None):
+    def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
         """Nothing has been attended to."""
         return {"past": self.no_weights(memory)}
 
-    def advance(self, at, memory, mask, state):
+    def advance(
+        self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
+    ) -> tuple[Tensor, TensorTree]:
         """Add what the weights so far say."""
         weights = self.normalize(at + state["past"] * memory["slopes"], mask)
         return weights, {"past": self.remember(state["past"], weights)}
 
-    def remember(self, past, weights):
+    def remember(self, past: Tensor, weights: Tensor) -> Tensor:
         """The weights of this position."""
         return weights

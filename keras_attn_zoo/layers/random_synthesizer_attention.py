@@ -1,5 +1,7 @@
 """Random Synthesizer: the attention weights are parameters."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -7,6 +9,7 @@ from keras_attn_zoo.layers.common.checks import check_positive
 from keras_attn_zoo.layers.common.loops import first
 from keras_attn_zoo.layers.common.position_attention import PositionAttention, check_length
 from keras_attn_zoo.layers.registry import attention
+from keras_attn_zoo.types import Config, Initializer, Shape, Tensor
 
 
 @attention(
@@ -52,12 +55,21 @@ class RandomSynthesizerAttention(PositionAttention):
     Differences from the paper: a shorter sentence uses the upper left corner of A; the paper does not say.
     """
 
-    def __init__(self, num_heads, key_dim, max_length=256, energy_initializer="random_normal", **kwargs):
+    max_length: int
+
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int,
+        max_length: int = 256,
+        energy_initializer: Initializer = "random_normal",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(num_heads, key_dim, **kwargs)
         self.max_length = check_positive(self, "max_length", max_length)
         self.energy_initializer = keras.initializers.get(energy_initializer)
 
-    def build(self, query_shape, value_shape=None, key_shape=None):
+    def build(self, query_shape: Shape, value_shape: Shape | None = None, key_shape: Shape | None = None) -> None:
         """Make A and the projections."""
         super().build(query_shape)
         self.energy_matrices = self.add_weight(
@@ -67,12 +79,12 @@ class RandomSynthesizerAttention(PositionAttention):
             autocast=False,
         )
 
-    def position_energies(self, length):
+    def position_energies(self, length: int | Tensor) -> Tensor:
         """The corner of A."""
         length = check_length(self, length, self.max_length)
         return first(first(ops.convert_to_tensor(self.energy_matrices), length, axis=1), length, axis=2)
 
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {
             **super().get_config(),

@@ -1,5 +1,7 @@
 """Recurrent attention (RAN): matrices of weights that a shared transition refines from layer to layer."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -8,6 +10,7 @@ from keras_attn_zoo.layers.common.loops import first
 from keras_attn_zoo.layers.common.position_attention import PositionAttention, check_length
 from keras_attn_zoo.layers.common.shared_by_side import SharedBySide
 from keras_attn_zoo.layers.registry import attention
+from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -34,7 +37,14 @@ class InitialAttention(keras.layers.Layer):
     Source: Zeng, section 2.2.
     """
 
-    def __init__(self, num_heads, max_length, causal=False, initializer="random_normal", **kwargs):
+    def __init__(
+        self,
+        num_heads: int,
+        max_length: int,
+        causal: bool = False,
+        initializer: Initializer = "random_normal",
+        **kwargs: Any,
+    ) -> None:
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
         # Matrices have no padding: `compute_mask` drops the mask of the sequence.
@@ -44,18 +54,18 @@ class InitialAttention(keras.layers.Layer):
         self.causal = bool(causal)
         self.initializer = keras.initializers.get(initializer)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Shape | None = None) -> None:
         """Make A_0."""
         self.matrices = self.add_weight(
             name="matrices", shape=(self.num_heads, self.max_length, self.max_length), initializer=self.initializer
         )
         self.built = True
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         """Return the first rows, as many as there are positions."""
         return self.rows(ops.shape(inputs)[1])
 
-    def rows(self, length):
+    def rows(self, length: int | Tensor) -> Tensor:
         """The first `length` rows."""
         length = check_length(self, length, self.max_length)
         matrices = ops.convert_to_tensor(self.matrices)
@@ -63,7 +73,7 @@ class InitialAttention(keras.layers.Layer):
             matrices = ops.tril(matrices)
         return first(matrices, length, axis=1)
 
-    def compute_mask(self, inputs, previous_mask):
+    def compute_mask(self, inputs: Tensor, previous_mask: Tensor | None) -> None:
         """Return None."""
         return None
 
@@ -72,7 +82,7 @@ class InitialAttention(keras.layers.Layer):
         check_length(self, inputs.shape[1], self.max_length)
         return keras.KerasTensor((self.num_heads, inputs.shape[1], self.max_length), "float32")
 
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {
             **super().get_config(),
@@ -113,13 +123,13 @@ class RecurrentTransition(keras.layers.Layer):
     Source: Zeng, equations 3 and 4. The authors' released code leaves LN out; the paper has it.
     """
 
-    def __init__(self, normalize=True, residual=True, **kwargs):
+    def __init__(self, normalize: bool = True, residual: bool = True, **kwargs: Any) -> None:
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
         self.normalize = bool(normalize)
         self.residual = bool(residual)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         """Make W, b and LN."""
         self.dense = _Float32Dense(input_shape[-1], activation="tanh", dtype=self.dtype_policy, name="dense")
         self.dense.build(input_shape)
@@ -128,7 +138,7 @@ class RecurrentTransition(keras.layers.Layer):
             self.normalization.build(input_shape)
         self.built = True
 
-    def call(self, energies):
+    def call(self, energies: Tensor) -> Tensor:
         """Return A_l."""
         refined = self.dense(energies)
         if self.normalize:
@@ -139,7 +149,7 @@ class RecurrentTransition(keras.layers.Layer):
         """Return the shape, which stays."""
         return input_shape
 
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {**super().get_config(), "normalize": self.normalize, "residual": self.residual}
 
@@ -156,7 +166,7 @@ class SharedMatrices(SharedBySide):
     arguments = (*of_initial, "normalize", "residual")
     of_each = {"max_length": None, "causal": False}
 
-    def __init__(self, place, max_length, num_heads, **arguments):
+    def __init__(self, place: str, max_length: int, num_heads: int = 1, **arguments: Any) -> None:
         of_initial = {key: arguments.pop(key) for key in self.of_initial if key in arguments}
         self.initial = InitialAttention(
             num_heads, max_length, causal=place == "decoder", name=f"{place}_initial_attention", **of_initial
@@ -164,22 +174,22 @@ class SharedMatrices(SharedBySide):
         self.transition = RecurrentTransition(name=f"{place}_transition", **arguments)
 
     @classmethod
-    def asked_by(cls, layer):
+    def asked_by(cls, layer: Any) -> dict[str, Any] | None:
         """One matrix per head, unless a layer has its own."""
         return {"num_heads": layer.num_heads} if layer.max_length is None else None
 
     @classmethod
-    def split(cls, arguments):
+    def split(cls, arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """The matrices know their place."""
         if "causal" in arguments:
             raise ValueError("the place says whether it is causal: leave causal out.")
         return super().split(arguments)
 
-    def first(self, x):
+    def first(self, x: Tensor) -> dict[str, Tensor]:
         """A_1."""
         return {"energies": self.transition(self.initial(x))}
 
-    def next(self, given):
+    def next(self, given: dict[str, Tensor]) -> dict[str, Tensor]:
         """A_l from A_{l-1}."""
         return {"energies": self.transition(given["energies"])}
 
@@ -241,7 +251,9 @@ class RecurrentAttention(PositionAttention):
 
     shared_by_side = SharedMatrices
 
-    def __init__(self, num_heads, key_dim, max_length=None, causal=False, **kwargs):
+    def __init__(
+        self, num_heads: int, key_dim: int, max_length: int | None = None, causal: bool = False, **kwargs: Any
+    ) -> None:
         super().__init__(num_heads, key_dim, **kwargs)
         max_length = check_positive(self, "max_length", max_length, optional=True)
         if causal and max_length is None:
@@ -252,7 +264,7 @@ class RecurrentAttention(PositionAttention):
             self.initial_attention = InitialAttention(num_heads, max_length, causal, name="initial_attention")
             self.transition = RecurrentTransition(name="transition")
 
-    def build(self, query_shape, value_shape=None, key_shape=None):
+    def build(self, query_shape: Shape, value_shape: Shape | None = None, key_shape: Shape | None = None) -> None:
         """Build the projections, and matrices of its own."""
         super().build(query_shape)
         if self.max_length is not None:
@@ -261,19 +273,19 @@ class RecurrentAttention(PositionAttention):
 
     def call(
         self,
-        query,
-        value=None,
-        key=None,
-        query_mask=None,
-        value_mask=None,
-        key_mask=None,
-        attention_mask=None,
-        return_attention_scores=False,
-        training=None,
-        use_causal_mask=False,
-        mask=None,
-        energies=None,
-    ):
+        query: Tensor,
+        value: Tensor | None = None,
+        key: Tensor | None = None,
+        query_mask: Tensor | None = None,
+        value_mask: Tensor | None = None,
+        key_mask: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        return_attention_scores: bool = False,
+        training: bool | None = None,
+        use_causal_mask: bool = False,
+        mask: Tensor | None = None,
+        energies: Tensor | None = None,
+    ) -> Tensor | tuple[Tensor, Tensor]:
         """Attend from every position, with energies of the layer below refined, or its own."""
         masks = query_mask if query_mask is not None else mask, value_mask, key_mask, attention_mask
         return self.run(query, value, key, masks, return_attention_scores, training, use_causal_mask, energies=energies)
@@ -282,15 +294,22 @@ class RecurrentAttention(PositionAttention):
         """Return shapes and types without running the layer."""
         return super().compute_output_spec(query, *args, **kwargs)
 
-    def prepare(self, value=None, key=None, value_mask=None, max_length=None, energies=None):
+    def prepare(
+        self,
+        value: Tensor | None = None,
+        key: Tensor | None = None,
+        value_mask: Tensor | None = None,
+        max_length: int | None = None,
+        energies: Tensor | None = None,
+    ) -> TensorTree:
         """Project the values; for steps, soften the rows of a causal call instead."""
-        if energies is not None:
-            if self.max_length is not None:
-                raise ValueError("RecurrentAttention: `energies` are for a layer without `max_length`. Received: both.")
-            length = max_length if value is None else ops.shape(value)[1]
-            self._check_energies(energies, length)
-            energies = energies[:, :length, :length]
-        return super().prepare(value, key, value_mask, max_length, energies)
+        if energies is None:
+            return super().prepare(value, key, value_mask, max_length)
+        if self.max_length is not None:
+            raise ValueError("RecurrentAttention: `energies` are for a layer without `max_length`. Received: both.")
+        length = max_length if value is None else ops.shape(value)[1]
+        self._check_energies(energies, length)
+        return self.prepare_from(energies[:, :length, :length], value, value_mask, max_length)
 
     def _check_energies(self, energies, length):
         """Raise where energies from outside are too few."""
@@ -304,13 +323,13 @@ class RecurrentAttention(PositionAttention):
                 f"{wanted}. Received: shape {shape}."
             )
 
-    def position_energies(self, length):
+    def position_energies(self, length: int | Tensor) -> Tensor:
         """A_1 of the layer's own A_0, as many rows as there are positions."""
         if self.max_length is None:
             raise ValueError("RecurrentAttention: give `max_length`, or `energies` in the call. Received: neither.")
         length = check_length(self, length, self.max_length)
         return first(self.transition(self.initial_attention.rows(length)), length, axis=2)
 
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {**super().get_config(), "max_length": self.max_length, "causal": self.causal}

@@ -4,6 +4,7 @@ from keras import ops
 
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.registry import attention
+from keras_attn_zoo.types import Shape, Tensor, TensorTree
 
 
 @attention(
@@ -38,21 +39,30 @@ class UniformAttention(AttentionLayer):
     softmax_alone = "its weights are equal whatever the energies"
 
     def build(self, query_shape, value_shape, key_shape=None):
+    def build(self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None) -> None:
         """Nothing to make: the mechanism has no weights."""
         self.built = True
 
-    def prepare(self, value=None, key=None, value_mask=None, max_length=None):
+    def prepare(
+        self,
+        value: Tensor | None = None,
+        key: Tensor | None = None,
+        value_mask: Tensor | None = None,
+        max_length: int | None = None,
+    ) -> TensorTree:
         """The weights and the context are the same at every target position: once a sentence will do."""
         memory = super().prepare(value, value_mask=value_mask)
         scores = _equal(memory["mask"])[:, None]
         return {**memory, "scores": scores, "context": self.weigh(scores[:, None], memory)[:, 0]}
 
-    def energies(self, query, memory):
+    def energies(self, query: Tensor, memory: TensorTree) -> Tensor:
         """Equal ones."""
         batch, source = ops.shape(memory["mask"])
         return ops.zeros((batch, 1, ops.shape(query)[1], source))
 
-    def step(self, query, memory, state, noise=None):
+    def step(
+        self, query: Tensor, memory: TensorTree, state: TensorTree, noise: TensorTree | None = None
+    ) -> tuple[Tensor, Tensor, TensorTree]:
         """Return what `prepare` found, for every row of a sentence."""
         sentences = ops.shape(memory["mask"])[0]
         each = ops.shape(query)[0] // sentences
@@ -63,7 +73,9 @@ class UniformAttention(AttentionLayer):
 
         return spread(memory["context"]), spread(memory["scores"]), state
 
-    def attend(self, query, memory, mask, training=None):
+    def attend(
+        self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Attend from all target positions: without a softmax, and once for all where no mask tells them apart."""
         if mask is None:
             scores, context = memory["scores"][:, None], memory["context"][:, None]

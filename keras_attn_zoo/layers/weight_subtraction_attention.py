@@ -1,9 +1,11 @@
 """Recurrent cross-attention that turns away from what has been attended to already."""
 
-import numbers
+from typing import Any
 
+from keras_attn_zoo.layers.common.checks import is_number
 from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.registry import attention
+from keras_attn_zoo.types import Config, Tensor, TensorTree
 
 
 @attention(
@@ -45,24 +47,28 @@ class WeightSubtractionAttention(DotProductAttention):
     Source: Rosendahl, equation 10; λ = 0.5 from section 5.1.
     """
 
-    def __init__(self, num_heads, key_dim, value_dim=None, subtraction=0.5, **kwargs):
+    def __init__(
+        self, num_heads: int, key_dim: int, value_dim: int | None = None, subtraction: float = 0.5, **kwargs: Any
+    ) -> None:
         super().__init__(num_heads, key_dim, value_dim, **kwargs)
-        if not isinstance(subtraction, numbers.Real) or not 0 <= subtraction < float("inf"):
+        if not is_number(subtraction) or not 0 <= subtraction < float("inf"):
             raise ValueError(
                 "WeightSubtractionAttention: `subtraction` must be a number of at least 0. "
                 f"Received: subtraction={subtraction}."
             )
         self.subtraction = float(subtraction)
 
-    def initial_state(self, memory, batch_size=None):
+    def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
         """Nothing has been attended to."""
         return {"past": self.no_weights(memory)}
 
-    def advance(self, at, memory, mask, state):
+    def advance(
+        self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
+    ) -> tuple[Tensor, TensorTree]:
         """Subtract the weights so far."""
         weights = self.normalize(at - (self.subtraction * self.key_dim**-0.5) * state["past"], mask)
         return weights, {"past": state["past"] + weights}
 
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {**super().get_config(), "subtraction": self.subtraction}

@@ -1,9 +1,13 @@
 """The attention layers of one place in a Transformer, and what they share."""
 
+from typing import Any
+
 from keras import ops
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.layers import ATTENTIONS, get_attention
+from keras_attn_zoo.layers.common.shared_by_side import SharedBySide
+from keras_attn_zoo.types import DType, Tensor, TensorTree
 
 # Names of the attention inside its Transformer layer.
 _NAMES = {"encoder": "attention", "decoder": "self_attention", "cross": "cross_attention"}
@@ -28,7 +32,7 @@ class AttentionStack:
             another width; what `get_attention` raises.
     """
 
-    def __init__(self, attention, count, place, dtype, **sizes):
+    def __init__(self, attention: Any, count: int, place: str, dtype: DType, **sizes: Any) -> None:
         descriptions = list(attention) if isinstance(attention, (list, tuple)) else [attention] * count
         if len(descriptions) != count:
             raise UserError(
@@ -36,7 +40,7 @@ class AttentionStack:
             )
         made = [_layer(description, place, dtype, sizes) for description in descriptions]
         self.layers = [layer for layer, _ in made]
-        self.shared = {}
+        self.shared: dict[type[SharedBySide], SharedBySide] = {}
         for kind in {_sharing(layer): None for layer in self.layers if _sharing(layer)}:
             sharing = [(layer, of_side) for layer, of_side in made if _sharing(layer) is kind]
             asked = [kind.asked_by(layer) for layer, _ in sharing]
@@ -49,9 +53,10 @@ class AttentionStack:
                 )
             self.shared[kind] = kind(place, **{"max_length": sizes["max_length"], **asked[0], **said[0]})
 
-    def given(self, x):
+    def given(self, x: Tensor) -> list[dict[str, Tensor]]:
         """What each layer takes besides, in its call or in `prepare`; only the length of `x` counts."""
-        found, current = [], {}
+        found: list[dict[str, Tensor]] = []
+        current: dict[type[SharedBySide] | None, dict[str, Tensor]] = {}
         for layer in self.layers:
             kind = _sharing(layer)
             if kind is not None:
@@ -60,7 +65,7 @@ class AttentionStack:
             found.append(current.get(kind, {}))
         return found
 
-    def memories(self, max_length):
+    def memories(self, max_length: int) -> list[TensorTree]:
         """What the steps of every layer of self-attention need, computed once per search."""
         given = self.given(ops.zeros((1, max_length, 1)))
         return [layer.prepare(max_length=max_length, **one) for layer, one in zip(self.layers, given, strict=True)]

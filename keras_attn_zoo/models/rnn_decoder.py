@@ -1,12 +1,16 @@
 """RNN decoder with attention: one body for Bahdanau's and Luong's order of things."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
+from keras_attn_zoo.layers import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_choice, check_positive
 from keras_attn_zoo.layers.common.dropout import Dropout
 from keras_attn_zoo.layers.common.loops import scan
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
+from keras_attn_zoo.types import Config, Shape, Tensor, TensorTree
 
 CELLS = {"gru": keras.layers.GRUCell, "lstm": keras.layers.LSTMCell}
 STATES_OF_CELL = {"gru": 1, "lstm": 2}
@@ -57,21 +61,21 @@ class RNNDecoder(keras.layers.Layer):
 
     def __init__(
         self,
-        attention,
-        target_embedding,
-        readout,
-        output_projection,
-        embedding_dim,
-        encoder_dim,
-        cell="gru",
-        hidden_dim=512,
-        num_layers=1,
-        attention_query="previous_state",
-        input_feeding=False,
-        readout_embedding=True,
-        dropout=0.0,
-        **kwargs,
-    ):
+        attention: AttentionLayer,
+        target_embedding: keras.layers.Layer,
+        readout: keras.layers.Layer,
+        output_projection: keras.layers.Layer | None,
+        embedding_dim: int,
+        encoder_dim: int,
+        cell: str = "gru",
+        hidden_dim: int = 512,
+        num_layers: int = 1,
+        attention_query: str = "previous_state",
+        input_feeding: bool = False,
+        readout_embedding: bool = True,
+        dropout: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         check_choice(self, "cell", cell, CELLS)
         check_choice(self, "attention_query", attention_query, ATTENTION_QUERIES)
@@ -96,7 +100,7 @@ class RNNDecoder(keras.layers.Layer):
         self.layer_dropout = Dropout(dropout, dtype=self.dtype_policy)
         self.readout_dropout = Dropout(dropout, dtype=self.dtype_policy)
 
-    def build(self, token_ids_shape, encoder_outputs_shape, initial_states_shape=None):
+    def build(self, token_ids_shape: Shape, encoder_outputs_shape: Shape, initial_states_shape: Any = None) -> None:
         """Build the cells, the attention, the readout and what they share."""
         build_once(self.target_embedding, token_ids_shape)
         build_once(self.attention, (None, None, self.hidden_dim), (None, None, self.encoder_dim))
@@ -122,11 +126,11 @@ class RNNDecoder(keras.layers.Layer):
 
     # The step, which search uses.
 
-    def prepare(self, encoder_outputs, encoder_mask=None):
+    def prepare(self, encoder_outputs: Tensor, encoder_mask: Tensor | None = None) -> TensorTree:
         """Compute what depends on the source alone: the memory of `step`."""
         return self.attention.prepare(encoder_outputs, value_mask=encoder_mask)
 
-    def initial_state(self, memory, initial_states):
+    def initial_state(self, memory: TensorTree, initial_states: list[Tensor]) -> TensorTree:
         """Return the state before the first target position, from a flat list of cell states."""
         n = self.states_of_cell
         state = {
@@ -138,7 +142,7 @@ class RNNDecoder(keras.layers.Layer):
             state["fed"] = ops.zeros((batch, self.readout_dim), dtype=self.compute_dtype)
         return state
 
-    def step(self, token_ids, memory, state):
+    def step(self, token_ids: Tensor, memory: TensorTree, state: TensorTree) -> tuple[Tensor, Tensor, TensorTree]:
         """Advance by one position from the previous tokens `(batch,)`: readouts, scores, state."""
         embedded = self.target_embedding(token_ids)
         output, context, scores, state = self._advance({"embedded": embedded}, memory, state)
@@ -185,14 +189,14 @@ class RNNDecoder(keras.layers.Layer):
 
     def call(
         self,
-        token_ids,
-        encoder_outputs,
-        initial_states,
-        encoder_mask=None,
-        padding_mask=None,
-        teacher_forcing_mask=None,
-        training=None,
-    ):
+        token_ids: Tensor,
+        encoder_outputs: Tensor,
+        initial_states: list[Tensor],
+        encoder_mask: Tensor | None = None,
+        padding_mask: Tensor | None = None,
+        teacher_forcing_mask: Tensor | None = None,
+        training: bool | None = None,
+    ) -> tuple[Tensor, Tensor]:
         """Decode along given tokens; where `teacher_forcing_mask` is false, along the decoder's own guesses."""
         memory = self.prepare(encoder_outputs, encoder_mask)
         state = self.initial_state(memory, initial_states)
@@ -264,25 +268,25 @@ class RNNDecoder(keras.layers.Layer):
 
     def compute_output_spec(
         self,
-        token_ids,
-        encoder_outputs,
-        initial_states,
-        encoder_mask=None,
-        padding_mask=None,
-        teacher_forcing_mask=None,
-        training=None,
-    ):
+        token_ids: Tensor,
+        encoder_outputs: Tensor,
+        initial_states: list[Tensor],
+        encoder_mask: Tensor | None = None,
+        padding_mask: Tensor | None = None,
+        teacher_forcing_mask: Tensor | None = None,
+        training: bool | None = None,
+    ) -> tuple[Tensor, Tensor]:
         """Return shapes and types without running the loop."""
         readouts = keras.KerasTensor((*token_ids.shape, self.readout_dim), self.compute_dtype)
         shape = (token_ids.shape[0], self.attention.num_heads, token_ids.shape[1], encoder_outputs.shape[1])
         return readouts, keras.KerasTensor(shape, "float32")
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: Config) -> "RNNDecoder":
         """Make a layer of what `get_config` gave."""
         return cls(**deserialize_layers(config, "attention", "target_embedding", "readout", "output_projection"))
 
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {
             **super().get_config(),

@@ -1,12 +1,17 @@
 """One layer of a Transformer's encoder and one of its decoder, around attentions of choice."""
 
+from collections.abc import Callable
+from typing import Any
+
 import keras
 from keras import ops
 
+from keras_attn_zoo.layers import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_choice, check_positive
 from keras_attn_zoo.layers.common.dropout import Dropout
 from keras_attn_zoo.layers.common.products import Dense
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
+from keras_attn_zoo.types import Config, Shape, Tensor, TensorTree
 
 NORMALIZATIONS = ("post", "pre")
 
@@ -30,9 +35,17 @@ class TransformerLayer(keras.layers.Layer):
         ValueError: an unknown normalisation; sizes that are not positive integers; rates outside [0, 1].
     """
 
-    parts = ()
+    parts: tuple[str, ...] = ()
 
-    def __init__(self, width, ffn_dim, normalization, dropout, activation_dropout, **kwargs):
+    def __init__(
+        self,
+        width: int,
+        ffn_dim: int,
+        normalization: str,
+        dropout: float,
+        activation_dropout: float,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         check_choice(self, "normalization", normalization, NORMALIZATIONS)
         self.width = width = check_positive(self, "width", width)
@@ -48,7 +61,7 @@ class TransformerLayer(keras.layers.Layer):
         self.residual_dropout = Dropout(dropout, dtype=policy)
         self.activation_dropout = Dropout(activation_dropout, dtype=policy)
 
-    def build_shared(self):
+    def build_shared(self) -> None:
         """Build norms and network."""
         shape = (None, None, self.width)
         for norm in self.norms.values():
@@ -57,14 +70,14 @@ class TransformerLayer(keras.layers.Layer):
         self.ffn_output.build((None, None, self.ffn_hidden.units))
         self.built = True
 
-    def around(self, part, x, function, training=None):
+    def around(self, part: str, x: Tensor, function: Callable[[Tensor], tuple], training: bool | None = None) -> tuple:
         """Run `function`, to an output and something else, with residual connection and normalisation."""
         before = self.normalization == "pre"
         output, *others = function(self.norms[part](x) if before else x)
         x = x + self.residual_dropout(output, training=training)
         return (x if before else self.norms[part](x)), *others
 
-    def feed_forward(self, x, training=None):
+    def feed_forward(self, x: Tensor, training: bool | None = None) -> Tensor:
         """Run the network, the last part of every layer."""
 
         def network(x):
@@ -77,11 +90,11 @@ class TransformerLayer(keras.layers.Layer):
         return x
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: Config) -> "TransformerLayer":
         """Make a layer of what `get_config` gave."""
         return cls(**deserialize_layers(config, *cls.parts))
 
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {
             **super().get_config(),
@@ -108,16 +121,22 @@ class TransformerEncoderLayer(TransformerLayer):
 
     parts = ("attention",)
 
-    def __init__(self, attention, **kwargs):
+    def __init__(self, attention: AttentionLayer, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.attention = attention
 
-    def build(self, x_shape, padding_mask_shape=None, shared_shape=None):
+    def build(self, x_shape: Shape, padding_mask_shape: Shape | None = None, shared_shape: Any = None) -> None:
         """Build attention, norms and network."""
         build_once(self.attention, (None, None, self.width))
         self.build_shared()
 
-    def call(self, x, padding_mask, shared=None, training=None):
+    def call(
+        self,
+        x: Tensor,
+        padding_mask: Tensor | None,
+        shared: dict[str, Tensor] | None = None,
+        training: bool | None = None,
+    ) -> tuple[Tensor, Tensor]:
         """Encode."""
         options = {"return_attention_scores": True, "training": training, **(shared or {})}
 
@@ -127,7 +146,13 @@ class TransformerEncoderLayer(TransformerLayer):
         x, scores = self.around("attention", x, attend, training)
         return self.feed_forward(x, training), scores
 
-    def compute_output_spec(self, x, padding_mask, shared=None, training=None):
+    def compute_output_spec(
+        self,
+        x: Tensor,
+        padding_mask: Tensor | None,
+        shared: dict[str, Tensor] | None = None,
+        training: bool | None = None,
+    ) -> tuple[Tensor, Tensor]:
         """Return shapes and types."""
         scores = (x.shape[0], self.attention.num_heads, x.shape[1], x.shape[1])
         return keras.KerasTensor(x.shape, self.compute_dtype), keras.KerasTensor(scores, "float32")
@@ -150,19 +175,32 @@ class TransformerDecoderLayer(TransformerLayer):
 
     parts = ("self_attention", "cross_attention")
 
-    def __init__(self, self_attention, cross_attention, **kwargs):
+    def __init__(self, self_attention: AttentionLayer, cross_attention: AttentionLayer, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.self_attention = self_attention
         self.cross_attention = cross_attention
 
-    def build(self, x_shape, encoded_shape=None, encoder_mask_shape=None, shared_shape=None):
+    def build(
+        self,
+        x_shape: Shape,
+        encoded_shape: Shape | None = None,
+        encoder_mask_shape: Shape | None = None,
+        shared_shape: Any = None,
+    ) -> None:
         """Build attentions, norms and network."""
         shape = (None, None, self.width)
         build_once(self.self_attention, shape)
         build_once(self.cross_attention, shape, shape)
         self.build_shared()
 
-    def call(self, x, encoded, encoder_mask, shared=None, training=None):
+    def call(
+        self,
+        x: Tensor,
+        encoded: Tensor,
+        encoder_mask: Tensor | None,
+        shared: dict[str, Tensor] | None = None,
+        training: bool | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Decode along given tokens."""
         options = {"return_attention_scores": True, "training": training}
 
@@ -176,7 +214,7 @@ class TransformerDecoderLayer(TransformerLayer):
         x, cross_scores = self.around("cross_attention", x, attend_to_source, training)
         return self.feed_forward(x, training), self_scores, cross_scores
 
-    def step(self, x, memory, state):
+    def step(self, x: Tensor, memory: TensorTree, state: TensorTree) -> tuple[Tensor, Tensor, TensorTree]:
         """Decode one position `(batch, width)`: output, scores of cross-attention, state."""
         new = {}
 
@@ -191,7 +229,14 @@ class TransformerDecoderLayer(TransformerLayer):
         x, scores = self.around("cross_attention", x, attend("cross", self.cross_attention))
         return self.feed_forward(x), scores, new
 
-    def compute_output_spec(self, x, encoded, encoder_mask, shared=None, training=None):
+    def compute_output_spec(
+        self,
+        x: Tensor,
+        encoded: Tensor,
+        encoder_mask: Tensor | None,
+        shared: dict[str, Tensor] | None = None,
+        training: bool | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Return shapes and types."""
         batch, target, source = x.shape[0], x.shape[1], encoded.shape[1]
         return (

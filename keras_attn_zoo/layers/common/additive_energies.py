@@ -4,10 +4,11 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.common.loops import scan
+from keras_attn_zoo.types import Tensor
 
 
 @keras.remat
-def position_energies(query, key, vector):
+def position_energies(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
     """Energies of one target position: vᵀ tanh(q_i + k_j).
 
     Recomputed in the backward pass, so that training keeps no tensor of
@@ -25,7 +26,9 @@ def position_energies(query, key, vector):
 
 
 @keras.remat
-def position_energies_with_feedback(query, key, vector, past, feedback):
+def position_energies_with_feedback(
+    query: Tensor, key: Tensor, vector: Tensor, past: Tensor, feedback: Tensor
+) -> Tensor:
     """Energies of one target position that see how much each source position has got: vᵀ tanh(q_i + k_j + a_j f).
 
     Args:
@@ -55,6 +58,7 @@ def position_energies_with_record(query, key, vector, record, kernel):
 
 
 def additive_energies(query, key, vector):
+def additive_energies(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
     """Energies of all target positions, one after the other: e_ij = vᵀ tanh(q_i + k_j).
 
     Args:

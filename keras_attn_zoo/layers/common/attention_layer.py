@@ -8,6 +8,8 @@ from keras_attn_zoo.layers.common.loops import scan
 from keras_attn_zoo.layers.common.masks import combine_masks, without_padding
 from keras_attn_zoo.layers.common.normalizers import NORMALIZERS
 from keras_attn_zoo.layers.common.products import with_quantized_policies
+from keras_attn_zoo.layers.common.shared_by_side import SharedBySide
+from keras_attn_zoo.types import Config, Shape, Tensor, TensorTree
 
 # As `keras.layers.MultiHeadAttention` takes them after query, value and key.
 _MASKS = ("query_mask", "value_mask", "key_mask", "attention_mask")
@@ -83,7 +85,7 @@ class AttentionLayer(keras.layers.Layer):
     # Why a mechanism takes no other normaliser than softmax; None where it does.
     softmax_alone = None
     # A subclass of `SharedBySide`, where the layers of one side of a model share something.
-    shared_by_side = None
+    shared_by_side: type[SharedBySide] | None = None
 
     def __init__(self, normalizer="softmax", **kwargs):
         super().__init__(**kwargs)
@@ -124,7 +126,13 @@ class AttentionLayer(keras.layers.Layer):
 
     # What a mechanism gives.
 
-    def prepare(self, value=None, key=None, value_mask=None, max_length=None):
+    def prepare(
+        self,
+        value: Tensor | None = None,
+        key: Tensor | None = None,
+        value_mask: Tensor | None = None,
+        max_length: int | None = None,
+    ) -> TensorTree:
         """Compute what depends on the source alone, once a sentence: the memory of `step`."""
         self.check_built()
         if value is None:
@@ -139,15 +147,15 @@ class AttentionLayer(keras.layers.Layer):
             "mask": ops.cast(value_mask, "bool"),
         }
 
-    def project_key(self, key):
+    def project_key(self, key: Tensor) -> Tensor:
         """Return what the energies need of the keys; the keys themselves unless a mechanism says otherwise."""
         return key
 
-    def energies(self, query, memory):
+    def energies(self, query: Tensor, memory: TensorTree) -> Tensor:
         """Energies `(batch, heads, target, source)` of a query `(batch, target, query_dim)`, unmasked."""
         raise NotImplementedError
 
-    def ahead(self, query, memory):
+    def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
         """Compute what needs no past, for all target positions at once: by default the energies, in float32.
 
         Returns:
@@ -155,11 +163,13 @@ class AttentionLayer(keras.layers.Layer):
         """
         return ops.cast(self.energies(query, memory), "float32")
 
-    def initial_state(self, memory, batch_size=None):
+    def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
         """Return the state before the first target position, a dict of tensors; empty without a past."""
         return {}
 
-    def advance(self, at, memory, mask, state):
+    def advance(
+        self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
+    ) -> tuple[Tensor, TensorTree]:
         """Weights `(batch, heads, target, source)` from what `ahead` gave, and the next state.
 
         With a state it is called for one position after the other: `at`, weights and mask then have a target axis of
@@ -170,29 +180,34 @@ class AttentionLayer(keras.layers.Layer):
     def normalize(self, energies, mask=None):
         """Weights from energies `(..., source)`: the layer's normaliser in float32, 0 where the mask is false."""
         return NORMALIZERS[self.normalizer](energies, mask)
+    def normalize(self, energies: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Weights from energies `(..., source)`: softmax in float32, 0 where the mask is false."""
+        return masked_softmax(energies, mask)
 
-    def weigh(self, weights, memory, mask=None, training=None):
+    def weigh(
+        self, weights: Tensor, memory: TensorTree, mask: Tensor | None = None, training: bool | None = None
+    ) -> Tensor:
         """Context of single-head weights `(batch, 1, target, source)`: c_i = Σ_j α_ij h_j."""
         return ops.matmul(ops.cast(weights[:, 0], self.compute_dtype), memory["value"])
 
-    def draw_noise(self, memory, length):
+    def draw_noise(self, memory: TensorTree, length: int | Tensor) -> TensorTree | None:
         """Draw the dropout of a loop of `length` steps beforehand: a tree of `(length, ...)`, None without dropout."""
         return None
 
-    def after_dropout(self, state, dropped):
+    def after_dropout(self, state: TensorTree, dropped: Tensor) -> TensorTree:
         """Return the next state where dropout turned the weights of a position into `dropped`; by default as it is."""
         return state
 
-    def no_weights(self, memory):
+    def no_weights(self, memory: TensorTree) -> Tensor:
         """Zeros for the weights of one position, `(batch, heads, 1, source)`: what a past often begins with."""
         batch, source = ops.shape(memory["mask"])
         return ops.zeros((batch, self.num_heads, 1, source), dtype="float32")
 
-    def weight(self, variable):
+    def weight(self, variable: Tensor) -> Tensor:
         """Return a variable in the compute type: `step` runs outside the call in which Keras casts by itself."""
         return ops.cast(variable, self.compute_dtype)
 
-    def check_built(self):
+    def check_built(self) -> None:
         """Raise where there are no weights yet."""
         if not self.built:
             raise ValueError(
@@ -202,7 +217,9 @@ class AttentionLayer(keras.layers.Layer):
 
     # The two contracts.
 
-    def step(self, query, memory, state, noise=None):
+    def step(
+        self, query: Tensor, memory: TensorTree, state: TensorTree, noise: TensorTree | None = None
+    ) -> tuple[Tensor, Tensor, TensorTree]:
         """Attend from one target position.
 
         Args:
@@ -223,10 +240,14 @@ class AttentionLayer(keras.layers.Layer):
         weights, state = self.advance(self.ahead(query, memory), memory, mask, state)
         dropped, state = self._drop_by(noise, weights, state)
         context = self.weigh(dropped, memory, mask, training=False)
+        if state:
+            return context[:, 0], weights[:, :, 0], state
         scores = ops.reshape(ops.transpose(weights, (0, 2, 1, 3)), (-1, self.num_heads, ops.shape(weights)[3]))
         return ops.reshape(context, (-1, context.shape[-1])), scores, state
 
-    def attend(self, query, memory, mask, training=None):
+    def attend(
+        self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Attend from all target positions: context and scores, under a mask `(batch, heads, target, source)`.
 
         A mechanism with a state may override it where its recurrence has a closed form; a test compares the two.
@@ -237,7 +258,14 @@ class AttentionLayer(keras.layers.Layer):
         weights, _ = self.advance(at, memory, mask, state)
         return self.weigh(weights, memory, mask, training), weights
 
-    def attend_in_turn(self, at, memory, mask, state, training=None):
+    def attend_in_turn(
+        self,
+        at: TensorTree,
+        memory: TensorTree,
+        mask: Tensor | None,
+        state: TensorTree,
+        training: bool | None = None,
+    ) -> tuple[Tensor, Tensor]:
         """Attend from one target position after the other: what needs no past stands before and after the loop."""
         steps = {"at": tree.map_structure(_positions_first, at)}
         if mask is not None and mask.shape[2] != 1:
@@ -269,18 +297,18 @@ class AttentionLayer(keras.layers.Layer):
 
     def call(
         self,
-        query,
-        value=None,
-        key=None,
-        query_mask=None,
-        value_mask=None,
-        key_mask=None,
-        attention_mask=None,
-        return_attention_scores=False,
-        training=None,
-        use_causal_mask=False,
-        mask=None,
-    ):
+        query: Tensor,
+        value: Tensor | None = None,
+        key: Tensor | None = None,
+        query_mask: Tensor | None = None,
+        value_mask: Tensor | None = None,
+        key_mask: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        return_attention_scores: bool = False,
+        training: bool | None = None,
+        use_causal_mask: bool = False,
+        mask: Tensor | None = None,
+    ) -> Tensor | tuple[Tensor, Tensor]:
         """Attend from every query position; the signature of `keras.layers.MultiHeadAttention`.
 
         `mask` is where Keras puts the mask of a call with one tensor: another name of `query_mask`.
@@ -323,18 +351,18 @@ class AttentionLayer(keras.layers.Layer):
 
     def compute_output_spec(
         self,
-        query,
-        value=None,
-        key=None,
-        query_mask=None,
-        value_mask=None,
-        key_mask=None,
-        attention_mask=None,
-        return_attention_scores=False,
-        training=None,
-        use_causal_mask=False,
-        mask=None,
-    ):
+        query: Tensor,
+        value: Tensor | None = None,
+        key: Tensor | None = None,
+        query_mask: Tensor | None = None,
+        value_mask: Tensor | None = None,
+        key_mask: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        return_attention_scores: bool = False,
+        training: bool | None = None,
+        use_causal_mask: bool = False,
+        mask: Tensor | None = None,
+    ) -> Tensor | tuple[Tensor, Tensor]:
         """Return shapes and types without running the layer."""
         source = query if value is None else value
         context = keras.KerasTensor(self.compute_output_shape(query.shape, source.shape), self.compute_dtype)
@@ -343,16 +371,20 @@ class AttentionLayer(keras.layers.Layer):
         shape = (query.shape[0], self.num_heads, query.shape[1], source.shape[1])
         return context, keras.KerasTensor(shape, "float32")
 
-    def compute_output_shape(self, query_shape, value_shape=None, key_shape=None):
+    def compute_output_shape(
+        self, query_shape: Shape, value_shape: Shape | None = None, key_shape: Shape | None = None
+    ) -> tuple[int | None, ...]:
         """Return the shape of the context."""
         return (*query_shape[:2], (value_shape or query_shape)[-1])
 
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor; after `quantize` the policies of the projections are among them."""
         normalizer = {} if self.softmax_alone else {"normalizer": self.normalizer}
         return with_quantized_policies(self, {**super().get_config(), **normalizer})
 
-    def check_inputs(self, query, value, key, masks):
+    def check_inputs(
+        self, query: Tensor, value: Tensor | None, key: Tensor | None, masks: dict[str, Tensor | None]
+    ) -> None:
         """Raise where ranks or known sizes of a call do not fit; a mechanism that knows more checks more."""
         check_inputs(self, query, value, key, masks)
 

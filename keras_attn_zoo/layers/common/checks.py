@@ -1,9 +1,23 @@
 """Checks of what a layer is given: sizes, rates, names, shapes. An error is one line, in Keras' manner."""
 
 import numbers
+from collections.abc import Iterable
+from typing import Any
+
+from keras_attn_zoo.types import Shape, Tensor
 
 
-def check_positive(layer, name, value, optional=False):
+def is_number(value: Any) -> bool:
+    """Whether something is a real number, of Python or NumPy."""
+    return isinstance(value, numbers.Real)
+
+
+def is_integer(value: Any) -> bool:
+    """Whether something is an integer, of Python or NumPy, and not a boolean."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def check_positive(layer: Any, name: str, value: Any, optional: bool = False) -> Any:
     """Return a size as a plain integer; raise where it is not a positive one.
 
     Example:
@@ -11,23 +25,23 @@ def check_positive(layer, name, value, optional=False):
     """
     if value is None and optional:
         return None
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
+    if not is_integer(value) or value < 1:
         raise ValueError(f"{type(layer).__name__}: `{name}` must be a positive integer. Received: {name}={value!r}.")
     return int(value)
 
 
-def check_rate(layer, name, value):
+def check_rate(layer: Any, name: str, value: Any) -> float:
     """Return a rate of dropout as a plain number; raise where it lies outside [0, 1).
 
     Example:
         >>> check_rate(layer, "dropout", 0)  # 0.0
     """
-    if not isinstance(value, numbers.Real) or not 0 <= value < 1:
+    if not is_number(value) or not 0 <= value < 1:
         raise ValueError(f"{type(layer).__name__}: `{name}` must lie in [0, 1). Received: {name}={value!r}.")
     return float(value)
 
 
-def check_choice(layer, name, value, valid):
+def check_choice(layer: Any, name: str, value: Any, valid: Iterable) -> Any:
     """Return an argument; raise where it is not one of the valid ones.
 
     Example:
@@ -40,7 +54,7 @@ def check_choice(layer, name, value, valid):
     return value
 
 
-def check_shape(layer, name, tensor, pattern, sizes, broadcasts=False):
+def check_shape(layer: Any, name: str, tensor: Tensor, pattern: str, sizes: Shape, broadcasts: bool = False) -> None:
     """Raise where something is not a tensor of a given shape.
 
     Args:
@@ -65,7 +79,9 @@ def check_shape(layer, name, tensor, pattern, sizes, broadcasts=False):
         raise ValueError(f"{type(layer).__name__}: `{name}` must have shape {pattern}. Received: shape {shape}.")
 
 
-def check_inputs(layer, query, value, key, masks):
+def check_inputs(
+    layer: Any, query: Tensor, value: Tensor | None, key: Tensor | None, masks: dict[str, Tensor | None]
+) -> None:
     """Raise where ranks or known sizes of an attention's inputs do not fit, with what came and what is wanted.
 
     Args:

@@ -3,6 +3,7 @@
 from keras import ops
 
 from keras_attn_zoo.layers.common.headed_attention import HeadedAttention
+from keras_attn_zoo.types import Tensor, TensorTree
 
 
 class DotProductAttention(HeadedAttention):
@@ -18,16 +19,22 @@ class DotProductAttention(HeadedAttention):
 
     projections = ("query", "key", "value")
 
-    def prepare(self, value=None, key=None, value_mask=None, max_length=None):
+    def prepare(
+        self,
+        value: Tensor | None = None,
+        key: Tensor | None = None,
+        value_mask: Tensor | None = None,
+        max_length: int | None = None,
+    ) -> TensorTree:
         """Project keys and values, once per sentence."""
         memory = super().prepare(value, key=key, value_mask=value_mask)
         return {**memory, "value": self.value_dense(memory["value"])}
 
-    def project_key(self, key):
+    def project_key(self, key: Tensor) -> Tensor:
         """W_k h_j."""
         return self.key_dense(key)
 
-    def energies(self, query, memory):
+    def energies(self, query: Tensor, memory: TensorTree) -> Tensor:
         """One matrix product per head."""
         query = self.query_dense(query) * self.key_dim**-0.5
         if query.shape[2] == 1:

@@ -4,6 +4,8 @@ import math
 
 import keras
 
+from keras_attn_zoo.types import Tensor
+
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class Dropout(keras.layers.Dropout):
@@ -30,7 +32,7 @@ class Dropout(keras.layers.Dropout):
     Source: Srivastava et al., Dropout: a simple way to prevent neural networks from overfitting, 2014.
     """
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: Tensor, training: bool | None = False) -> Tensor:
         """Drop, in training."""
         if not self.rate:
             # Before `training` is asked, which `keras.RematScope` traces.

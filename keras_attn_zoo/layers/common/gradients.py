@@ -3,6 +3,7 @@
 from keras import ops, tree
 
 from keras_attn_zoo.layers.common.loops import scan
+from keras_attn_zoo.types import Tensor
 
 # A sum below this, of products of two numbers of at most 1, may have lost what float32 cannot hold.
 SMALLEST_TOTAL = 1e-25
@@ -19,12 +20,12 @@ def _upstream(inputs, upstream):
 # The normaliser of a mixture of softmaxes.
 
 
-def plain_log_normalizer(left, right):
+def plain_log_normalizer(left: Tensor, right: Tensor) -> Tensor:
     """Return what `log_normalizer` does, by an array of pairs times vocabulary."""
     return ops.logsumexp(_pairs(left, right), axis=-1)
 
 
-def log_normalizer(left, right):
+def log_normalizer(left: Tensor, right: Tensor) -> Tensor:
     """Return log Σ_v exp(left_iv + right_jv) for all pairs i, j, without an array of pairs times vocabulary.
 
         Z_ij = Σ_v exp(left_iv - max left_i) · exp(right_jv - max right_j)
@@ -76,7 +77,7 @@ def _log_normalizer(left, right):
     return result, gradient
 
 
-def guarded_log_normalizer(left, right):
+def guarded_log_normalizer(left: Tensor, right: Tensor) -> Tensor:
     """Return the normaliser with a maximum of its own for each pair: right at any range, slice by slice."""
     lefts, rights = _slices(left), _slices(right)
     start = ops.zeros_like(ops.matmul(left[..., :1], ops.transpose(right[..., :1], (0, 2, 1)))) + EXCLUDED
@@ -116,7 +117,7 @@ def _guarded_gradients(left, right, result, upstream):
 # The recurrence of expanded keys and values through the output projection.
 
 
-def with_pair(at, key, value):
+def with_pair(at: dict[str, Tensor], key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
     """Attend from one position to one more pair of key and value.
 
     Args:
@@ -135,13 +136,17 @@ def with_pair(at, key, value):
     return context, share[..., 0]
 
 
-def plain_merged_recurrence(steps, first, merge, kernel):
+def plain_merged_recurrence(
+    steps: dict[str, Tensor], first: Tensor, merge: tuple[Tensor, Tensor], kernel: tuple[Tensor, Tensor]
+) -> tuple[Tensor, Tensor]:
     """Return what `merged_recurrence` does, with the gradient of the loop left to the backend."""
     _, (_, _, merged, shares) = scan(_position(first, merge, kernel), first, steps)
     return merged, shares
 
 
-def merged_recurrence(steps, first, merge, kernel):
+def merged_recurrence(
+    steps: dict[str, Tensor], first: Tensor, merge: tuple[Tensor, Tensor], kernel: tuple[Tensor, Tensor]
+) -> tuple[Tensor, Tensor]:
     """Attend from all positions to one more pair, which is a map of the merged context before.
 
     Left to the backend, the gradients of the maps would grow inside the loop, by products of large matrices at
@@ -217,14 +222,14 @@ def _position(first, merge, kernel):
     return position
 
 
-def pair_by_head(pair, heads, key_dim):
+def pair_by_head(pair: Tensor, heads: int, key_dim: int) -> list[Tensor]:
     """Take a flat pair apart into a key and a value, `(batch, heads, ...)`."""
     keys = heads * key_dim
     parts = (pair[:, :keys], key_dim), (pair[:, keys:], (pair.shape[-1] - keys) // heads)
     return [ops.reshape(x, (-1, heads, size)) for x, size in parts]
 
 
-def flat(x):
+def flat(x: Tensor) -> Tensor:
     """Join the last two axes."""
     return ops.reshape(x, (*ops.shape(x)[:-2], x.shape[-2] * x.shape[-1]))
 

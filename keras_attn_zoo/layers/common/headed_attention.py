@@ -1,6 +1,8 @@
 """What the attentions with heads share: a value projection, dropout on weights, an output projection."""
 
 import numbers
+from collections.abc import Sequence
+from typing import Any
 
 import keras
 from keras import ops
@@ -9,6 +11,7 @@ from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_positive, check_rate
 from keras_attn_zoo.layers.common.dropout import Dropout
 from keras_attn_zoo.layers.common.heads import HeadMerge, HeadProjection
+from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
 
 # What Keras' own layer says of kernels and biases, under the same names.
 _OPTIONS = (
@@ -33,30 +36,30 @@ class HeadedAttention(AttentionLayer):
     Args: see `MultiHeadAttention`; `key_dim` is the width of a value's head where `value_dim` is not given.
     """
 
-    projections = ("value",)
+    projections: tuple[str, ...] = ("value",)
 
     def __init__(
         self,
-        num_heads,
-        key_dim,
-        value_dim=None,
-        dropout=0.0,
-        use_bias=True,
-        output_shape=None,
-        attention_axes=None,
-        sliding_window=None,
-        flash_attention=None,
-        kernel_initializer="glorot_uniform",
-        bias_initializer="zeros",
-        kernel_regularizer=None,
-        bias_regularizer=None,
-        activity_regularizer=None,
-        kernel_constraint=None,
-        bias_constraint=None,
-        use_gate=False,
-        seed=None,
-        **kwargs,
-    ):
+        num_heads: int,
+        key_dim: int,
+        value_dim: int | None = None,
+        dropout: float = 0.0,
+        use_bias: bool = True,
+        output_shape: int | Sequence[int] | None = None,
+        attention_axes: int | Sequence[int] | None = None,
+        sliding_window: int | None = None,
+        flash_attention: bool | None = None,
+        kernel_initializer: Initializer = "glorot_uniform",
+        bias_initializer: Initializer = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        use_gate: bool = False,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
         given = locals()
         if isinstance(output_shape, (list, tuple)) and len(output_shape) == 1:
@@ -96,7 +99,7 @@ class HeadedAttention(AttentionLayer):
                     f"{difference}. Received: {name}={given[name]!r}."
                 )
 
-    def build(self, query_shape, value_shape=None, key_shape=None):
+    def build(self, query_shape: Shape, value_shape: Shape | None = None, key_shape: Shape | None = None) -> None:
         """Build the projections."""
         shapes = {"query": query_shape, "value": value_shape or query_shape}
         shapes["key"] = key_shape or shapes["value"]
@@ -123,11 +126,11 @@ class HeadedAttention(AttentionLayer):
     def _projections_first(self, variables):
         return sorted(variables, key=lambda v: "/" not in v.path.removeprefix(f"{self.path}/"))
 
-    def drop(self, weights, training):
+    def drop(self, weights: Tensor, training: bool | None) -> Tensor:
         """Weights under dropout, in the compute type."""
         return self._dropout_layer(ops.cast(weights, self.compute_dtype), training=training)
 
-    def draw_noise(self, memory, length):
+    def draw_noise(self, memory: TensorTree, length: int | Tensor) -> TensorTree | None:
         """Draw the dropout on the weights of every step."""
         if not self.dropout:
             return None
@@ -138,25 +141,29 @@ class HeadedAttention(AttentionLayer):
         """Factors that drop a weight, or scale it."""
         return self.drop(ops.ones(shape), training=True)
 
-    def weigh(self, weights, memory, mask=None, training=None):
+    def weigh(
+        self, weights: Tensor, memory: TensorTree, mask: Tensor | None = None, training: bool | None = None
+    ) -> Tensor:
         """Contexts of all heads, joined."""
         return self.merge(ops.matmul(self.drop(weights, training), memory["value"]), mask)
 
-    def merge(self, contexts, mask):
+    def merge(self, contexts: Tensor, mask: Tensor | None) -> Tensor:
         """The heads' contexts `(batch, heads, target, value_dim)` as one; 0 where a row has nothing to attend."""
         return self.without_empty_rows(self.output_dense(contexts), mask)
 
-    def without_empty_rows(self, merged, mask):
+    def without_empty_rows(self, merged: Tensor, mask: Tensor | None) -> Tensor:
         """Contexts `(batch, target, width)`, set to 0 where a row has nothing to attend."""
         if mask is None:
             return merged
         return ops.where(ops.any(mask, axis=(1, 3))[..., None], merged, 0.0)
 
-    def compute_output_shape(self, query_shape, value_shape=None, key_shape=None):
+    def compute_output_shape(
+        self, query_shape: Shape, value_shape: Shape | None = None, key_shape: Shape | None = None
+    ) -> tuple[int | None, ...]:
         """Return the shape of the context."""
         return (*query_shape[:2], self.output_width or query_shape[-1])
 
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {
             **super().get_config(),

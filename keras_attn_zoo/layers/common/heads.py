@@ -4,9 +4,10 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.common.products import product, quantize_to_int8
+from keras_attn_zoo.types import Initializer, Shape, Tensor
 
 
-def fresh_initializer(initializer):
+def fresh_initializer(initializer: Initializer) -> Initializer:
     """Return an initialiser for one more weight: a copy, so that no two weights draw the same numbers.
 
     A plain function draws what it draws, and is returned as it is.
@@ -17,12 +18,15 @@ def fresh_initializer(initializer):
 class _HeadMap(keras.layers.EinsumDense):
     """What both maps share: weights, LoRA and int8 of Keras' layer, and one flat product in place of its einsum."""
 
+    kernel_initializer: Initializer
+    bias_initializer: Initializer
+
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         # Its result has another layout than the sequence that a mask belongs to: `compute_mask` drops the mask.
         self.supports_masking = True
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         """Make kernel and bias."""
         self.kernel_initializer = fresh_initializer(self.kernel_initializer)
         self.bias_initializer = fresh_initializer(self.bias_initializer)
@@ -32,7 +36,7 @@ class _HeadMap(keras.layers.EinsumDense):
         # Keras would take the fans from the equation; every figure here was trained from fans of the kernel's shape.
         return self.kernel_initializer
 
-    def compute_mask(self, inputs, previous_mask):
+    def compute_mask(self, inputs: Tensor, previous_mask: Tensor | None) -> None:
         """Return None: the caller keeps the mask."""
         return None
 
@@ -73,7 +77,7 @@ class HeadProjection(_HeadMap):
         self.num_heads = num_heads
         self.head_dim = head_dim
 
-    def call(self, x, training=None):
+    def call(self, x: Tensor, training: bool | None = None) -> Tensor:
         """Project."""
         batch, length = ops.shape(x)[0], ops.shape(x)[1]
         x = product(ops.reshape(x, (-1, x.shape[-1])), self.matrix(x.shape[-1]))
@@ -106,12 +110,12 @@ class HeadMerge(_HeadMap):
         super().__init__("abcd,cde->abe", (None, width), bias_axes="e" if use_bias else None, **kwargs)
         self.width = width
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         """Make O and b."""
         batch, heads, length, head_dim = input_shape
         super().build((batch, length, heads, head_dim))
 
-    def call(self, contexts, training=None):
+    def call(self, contexts: Tensor, training: bool | None = None) -> Tensor:
         """Join."""
         batch, length = ops.shape(contexts)[0], ops.shape(contexts)[2]
         kernel = self.matrix(-1)

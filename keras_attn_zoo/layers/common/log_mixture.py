@@ -3,19 +3,20 @@
 from keras import ops
 
 from keras_attn_zoo.layers.common.gradients import EXCLUDED, SMALLEST_TOTAL, guarded_log_normalizer
+from keras_attn_zoo.types import Tensor, TensorTree
 
 # Below it a float32 may be flushed to zero: such a weight counts as none.
 SMALLEST_WEIGHT = 1.2e-38
 
 
-def exponentials(right):
+def exponentials(right: Tensor) -> TensorTree:
     """Return what `log_mixture` needs of the right-hand logits `(batch, m, vocabulary)`: computed once a search."""
     right = _constant(right)
     largest = ops.max(right, axis=-1, keepdims=True)
     return {"logits": right, "largest": largest, "exponentials": ops.exp(right - largest)}
 
 
-def log_mixture(prior, left, right, normalizer=None):
+def log_mixture(prior: Tensor, left: Tensor, right: TensorTree, normalizer: Tensor | None = None) -> Tensor:
     """Return log Σ_j prior_ij softmax_v(left_i + right_j) for all v: a mixture's full distribution.
 
     Two products of matrices, like the normaliser; where that needs its guard, one

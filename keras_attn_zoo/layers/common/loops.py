@@ -1,12 +1,21 @@
 """Loops over positions, sums up to each and caches, that train on every backend, lengths unknown when traced."""
 
+from collections.abc import Callable
+
 import keras
 from keras import ops, tree
+
+from keras_attn_zoo.types import Tensor, TensorTree
 
 _BLOCK = 32
 
 
-def scan(step, initial_state, inputs, reverse=False):
+def scan(
+    step: Callable[[TensorTree, TensorTree], tuple[TensorTree, TensorTree]],
+    initial_state: TensorTree,
+    inputs: TensorTree,
+    reverse: bool = False,
+) -> tuple[TensorTree, TensorTree]:
     """Run `state, output = step(state, input)` over the first axis of `inputs`.
 
     Random numbers must be drawn before the loop and passed in `inputs`.
@@ -61,7 +70,7 @@ def _tensorflow_scan(step, initial_state, inputs, reverse):
     return state, tree.map_structure(lambda array: array.stack(), outputs)
 
 
-def cumulative_sum(x):
+def cumulative_sum(x: Tensor) -> Tensor:
     """Return the sums of `x`, `(batch, length, width)`, over the positions up to every one.
 
     Example:
@@ -81,7 +90,7 @@ def cumulative_sum(x):
     return ops.reshape(sums, (batch, blocks * size, width))[:, :length]
 
 
-def write(array, update, index, axis):
+def write(array: Tensor, update: Tensor, index: int | Tensor, axis: int) -> Tensor:
     """Return `array` with `update`, of size 1 along `axis`, at an index: the cache of a search that grows.
 
     Example:
@@ -94,7 +103,7 @@ def write(array, update, index, axis):
     return ops.slice_update(array, [index if i == axis else 0 for i in range(len(array.shape))], update)
 
 
-def first(array, length, axis):
+def first(array: Tensor, length: int | Tensor, axis: int) -> Tensor:
     """Return the first `length` places of `array` along `axis`.
 
     Example:
@@ -106,7 +115,7 @@ def first(array, length, axis):
     return array[(slice(None),) * axis + (slice(length),)]
 
 
-def at_most(length, bound, message):
+def at_most(length: int | Tensor, bound: int, message: str) -> int | Tensor:
     """Return `length`; raise where it is larger than `bound`, when it is known or, under TensorFlow, when it runs.
 
     Args:

@@ -2,18 +2,20 @@
 
 from keras import ops
 
+from keras_attn_zoo.types import Tensor
+
 # Finite, so that a row with nothing to attend stays free of NaN.
 _EXCLUDED = -1e30
 
 
 def combine_masks(
-    query_mask=None,
-    value_mask=None,
-    attention_mask=None,
-    causal=False,
-    target_length=None,
-    source_length=None,
-):
+    query_mask: Tensor | None = None,
+    value_mask: Tensor | None = None,
+    attention_mask: Tensor | None = None,
+    causal: bool = False,
+    target_length: int | Tensor | None = None,
+    source_length: int | Tensor | None = None,
+) -> Tensor | None:
     """Combine the masks of one attention call into one.
 
     Args:
@@ -50,7 +52,7 @@ def combine_masks(
     return mask
 
 
-def without_padding(x, mask):
+def without_padding(x: Tensor, mask: Tensor | None) -> Tensor:
     """Return `x`, `(batch, length, width)`, with 0 where `mask`, `(batch, length)`, is false.
 
     A weight of 0 is not enough where padding holds NaN or infinity: 0 · NaN is NaN, and so are the gradients.
@@ -61,7 +63,7 @@ def without_padding(x, mask):
     return x if mask is None else ops.where(ops.cast(mask, "bool")[..., None], x, 0.0)
 
 
-def masked_softmax(energies, mask=None):
+def masked_softmax(energies: Tensor, mask: Tensor | None = None) -> Tensor:
     """Softmax over the last axis, in float32, with 0 where the mask is false.
 
     A row whose mask is false everywhere becomes 0, not NaN.

@@ -1,11 +1,14 @@
 """What the attentions by position share: weights in which no token has a say."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_attn_zoo.layers.common.headed_attention import HeadedAttention
 from keras_attn_zoo.layers.common.loops import at_most, write
 from keras_attn_zoo.layers.common.self_attention_steps import SelfAttentionSteps
+from keras_attn_zoo.types import Tensor, TensorTree
 
 
 class PositionAttention(SelfAttentionSteps, HeadedAttention):
@@ -21,46 +24,63 @@ class PositionAttention(SelfAttentionSteps, HeadedAttention):
     """
 
     attends_to = "itself"
-    max_length = None
+    max_length: int | None = None
 
-    def position_energies(self, length):
+    def position_energies(self, length: int | Tensor) -> Tensor:
         """Energies `(heads, length, length)` in float32."""
         raise NotImplementedError
 
-    def check_inputs(self, query, value, key, masks):
+    def check_inputs(
+        self, query: Tensor, value: Tensor | None, key: Tensor | None, masks: dict[str, Tensor | None]
+    ) -> None:
         """Raise where shapes do not fit, or a sentence is too long."""
         super().check_inputs(query, value, key, masks)
         if self.max_length is not None:
             check_length(self, query.shape[1], self.max_length)
 
-    def prepare(self, value=None, key=None, value_mask=None, max_length=None, energies=None):
+    def prepare(
+        self,
+        value: Tensor | None = None,
+        key: Tensor | None = None,
+        value_mask: Tensor | None = None,
+        max_length: int | None = None,
+    ) -> TensorTree:
         """Project the values; for steps, soften the rows of a causal call instead."""
         self.check_built()
-        positions = self.positions(max_length) if value is None else None
-        if energies is None:
-            energies = self.position_energies(max_length if value is None else ops.shape(value)[1])
+        length = self.positions(max_length).shape[0] if value is None else ops.shape(value)[1]
+        return self.prepare_from(self.position_energies(length), value, value_mask, max_length)
+
+    def prepare_from(
+        self, energies: Tensor, value: Tensor | None, value_mask: Tensor | None, max_length: int | None
+    ) -> TensorTree:
+        """Return the memory of given energies."""
         if value is None:
+            positions = self.positions(max_length)
             return {"weights": self.normalize(energies, positions[:, None] >= positions[None])}
         memory = super().prepare(value, value_mask=value_mask)
         return {**memory, "value": self.value_dense(memory["value"]), "energies": energies}
 
-    def ahead(self, query, memory):
+    def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
         """Energies that all sentences share, `(1, heads, length, length)`."""
         return memory["energies"][None]
 
-    def weigh(self, weights, memory, mask=None, training=None):
+    def weigh(
+        self, weights: Tensor, memory: TensorTree, mask: Tensor | None = None, training: bool | None = None
+    ) -> Tensor:
         """Contexts of all heads, joined."""
         if self.dropout and training:
             # Dropout differs from sentence to sentence, the weights need not.
             weights = ops.broadcast_to(weights, (ops.shape(memory["value"])[0], *ops.shape(weights)[1:]))
         return super().weigh(weights, memory, mask, training)
 
-    def attend(self, query, memory, mask, training=None):
+    def attend(
+        self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Weigh the values of all positions; where no mask tells sentences apart, by one softmax for all of them."""
         context, scores = super().attend(query, memory, mask, training)
         return context, ops.broadcast_to(scores, (ops.shape(query)[0], *ops.shape(scores)[1:]))
 
-    def initial_state(self, memory, batch_size=None):
+    def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
         """Return empty places for the values."""
         if "value" in memory:
             return {}
@@ -68,7 +88,9 @@ class PositionAttention(SelfAttentionSteps, HeadedAttention):
         shape = (batch_size, self.num_heads, memory["weights"].shape[-1], self.value_dim)
         return {"value": ops.zeros(shape, dtype=self.compute_dtype), "position": position}
 
-    def step(self, query, memory, state):
+    def step(
+        self, query: Tensor, memory: TensorTree, state: TensorTree, noise: TensorTree | None = None
+    ) -> tuple[Tensor, Tensor, TensorTree]:
         """Add the value of one position, and weigh those so far."""
         value = self.value_dense(ops.cast(query, self.compute_dtype)[:, None])
         length = memory["weights"].shape[-1]
@@ -86,7 +108,7 @@ class PositionAttention(SelfAttentionSteps, HeadedAttention):
         return self.within(self.merge(context, None)[:, 0], index, length), scores, state
 
 
-def check_length(layer, length, max_length):
+def check_length(layer: Any, length: int | Tensor, max_length: int) -> int | Tensor:
     """Return the length of a sentence; raise where it is longer than the matrices of a layer.
 
     Where the length is not known before the layer runs, as with TensorFlow's unknown sizes, it is checked then.

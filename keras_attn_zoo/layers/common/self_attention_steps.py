@@ -1,8 +1,11 @@
 """Steps of self-attention: positions that are counted, within a length that is known beforehand."""
 
 import operator
+from typing import Any
 
 from keras import ops
+
+from keras_attn_zoo.types import Tensor
 
 
 class SelfAttentionSteps:
@@ -14,7 +17,10 @@ class SelfAttentionSteps:
         state = layer.initial_state(memory, batch_size=8)
     """
 
-    def positions(self, max_length):
+    # Of the `AttentionLayer` beside it.
+    check_built: Any
+
+    def positions(self, max_length: int | None) -> Tensor:
         """Return the numbers of all positions that steps may reach."""
         self.check_built()
         if max_length is None:
@@ -23,7 +29,7 @@ class SelfAttentionSteps:
             )
         return ops.arange(max_length, dtype="int32")
 
-    def first_position(self, batch_size):
+    def first_position(self, batch_size: int | None) -> Tensor:
         """Return the number of the position that is next, 0 for every sentence."""
         if batch_size is None:
             raise ValueError(
@@ -31,7 +37,7 @@ class SelfAttentionSteps:
             )
         return ops.zeros((batch_size,), dtype="int32")
 
-    def index_of_step(self, position, max_length):
+    def index_of_step(self, position: Tensor, max_length: int) -> int | Tensor:
         """The number of the position of a step, from that of every sentence: a plain integer where it is known.
 
         Raises:
@@ -49,6 +55,6 @@ class SelfAttentionSteps:
             )
         return known
 
-    def within(self, context, index, max_length):
+    def within(self, context: Tensor, index: int | Tensor, max_length: int) -> Tensor:
         """The context of a step; NaN beyond `max_length` inside a compiled loop, where nothing can be raised."""
         return context if isinstance(index, int) else ops.where(index < max_length, context, float("nan"))

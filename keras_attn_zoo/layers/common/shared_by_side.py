@@ -1,5 +1,9 @@
 """What the attention layers of one side of a model may share: made once, handed on from layer to layer."""
 
+from typing import Any
+
+from keras_attn_zoo.types import Tensor
+
 
 class SharedBySide:
     """What the layers of a side share, such as the matrices of `RecurrentAttention`; the hook of a mechanism.
@@ -20,27 +24,27 @@ class SharedBySide:
     """
 
     what = ""
-    arguments = ()
-    of_each = {}
+    arguments: tuple[str, ...] = ()
+    of_each: dict[str, Any] = {}
 
-    def __init__(self, place, max_length, **arguments):
+    def __init__(self, place: str, max_length: int, **arguments: Any) -> None:
         """Make what is shared by the layers of a place: "encoder", "decoder" or "cross"."""
 
     @classmethod
-    def asked_by(cls, layer):
+    def asked_by(cls, layer: Any) -> dict[str, Any] | None:
         """Return what a layer needs, a dict of more arguments in which layers must agree; None if it shares nothing."""
         return {}
 
     @classmethod
-    def split(cls, arguments):
+    def split(cls, arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Split a description into the arguments of a layer and those of what is shared."""
         of_side = {key: value for key, value in arguments.items() if key in cls.arguments}
         return {**{key: value for key, value in arguments.items() if key not in of_side}, **cls.of_each}, of_side
 
-    def first(self, x):
+    def first(self, x: Tensor) -> dict[str, Tensor]:
         """What the first layer is given, as arguments by name; of `x`, `(batch, length, ...)`, the length counts."""
         raise NotImplementedError
 
-    def next(self, given):
+    def next(self, given: dict[str, Tensor]) -> dict[str, Tensor]:
         """What a layer is given after one that was given this."""
         return given
