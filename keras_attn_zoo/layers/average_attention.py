@@ -109,8 +109,7 @@ class AverageAttention(SelfAttentionSteps, AttentionLayer):
 
     def build(self, query_shape: Shape, value_shape: Shape | None = None, key_shape: Shape | None = None) -> None:
         """Build the network and the gate."""
-        width: Any = query_shape[-1]
-        self.input_width = width
+        width = self.input_width = query_shape[-1]
         self.built_widths = {"query": width}
 
         def dense(units, inputs, name, activation=None):

@@ -238,7 +238,10 @@ class AttentionLayer(keras.layers.Layer):
         query = query[:, None] if state else ops.reshape(query, by_sentence)
         mask = memory["mask"][:, None, None]
         weights, state = self.advance(self.ahead(query, memory), memory, mask, state)
-        dropped, state = self._drop_by(noise, weights, state)
+        dropped = weights
+        if noise is not None:
+            dropped = weights * ops.cast(noise, "float32")[:, :, None]
+            state = self.after_dropout(state, dropped)
         context = self.weigh(dropped, memory, mask, training=False)
         if state:
             return context[:, 0], weights[:, :, 0], state
@@ -272,28 +275,18 @@ class AttentionLayer(keras.layers.Layer):
             steps["mask"] = _positions_first(mask)
         noise = self.draw_noise(memory, ops.shape(tree.flatten(at)[0])[2]) if training else None
         if noise is not None:
-            steps["noise"] = noise
+            steps["noise"] = ops.cast(noise, "float32")[:, :, :, None]
 
         def step(state, this):
-            at = tree.map_structure(lambda x: x[:, :, None], this["at"])
-            weights, state = self.advance(at, memory, this["mask"][:, :, None] if "mask" in this else mask, state)
+            weights, state = self.advance(this["at"], memory, this.get("mask", mask), state)
             if "noise" in this:
-                _, state = self._drop_by(this["noise"], weights, state)
-            return state, weights[:, :, 0]
+                state = self.after_dropout(state, weights * this["noise"])
+            return state, weights
 
         _, weights = scan(step, state, steps)
-        weights = ops.transpose(weights, (1, 2, 0, 3))
-        dropped = weights
-        if noise is not None:
-            dropped = ops.cast(weights, self.compute_dtype) * ops.transpose(noise, (1, 2, 0, 3))
+        weights = _positions_third(weights)
+        dropped = weights if noise is None else weights * _positions_third(steps["noise"])
         return self.weigh(dropped, memory, mask, training=False), weights
-
-    def _drop_by(self, noise, weights, state):
-        """The weights of one position under dropout, and the state that follows."""
-        if noise is None:
-            return weights, state
-        dropped = weights * ops.cast(noise, "float32")[:, :, None]
-        return dropped, self.after_dropout(state, dropped)
 
     def call(
         self,
@@ -390,4 +383,10 @@ class AttentionLayer(keras.layers.Layer):
 
 
 def _positions_first(x):
-    return ops.transpose(x, (2, 0, 1, *range(3, len(x.shape))))
+    """`(batch, heads, target, ...)` as `(target, batch, heads, 1, ...)`: slices of one position, with its axis."""
+    return ops.transpose(x, (2, 0, 1, *range(3, len(x.shape))))[:, :, :, None]
+
+
+def _positions_third(x):
+    """The other way round."""
+    return ops.transpose(x[:, :, :, 0], (1, 2, 0, *range(3, len(x.shape) - 1)))
