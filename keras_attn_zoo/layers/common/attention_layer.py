@@ -180,6 +180,7 @@ class AttentionLayer(keras.layers.Layer):
     def normalize(self, energies, mask=None):
         """Weights from energies `(..., source)`: the layer's normaliser in float32, 0 where the mask is false."""
         return NORMALIZERS[self.normalizer](energies, mask)
+
     def normalize(self, energies: Tensor, mask: Tensor | None = None) -> Tensor:
         """Weights from energies `(..., source)`: softmax in float32, 0 where the mask is false."""
         return masked_softmax(energies, mask)
