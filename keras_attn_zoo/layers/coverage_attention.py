@@ -1,5 +1,7 @@
 """Coverage attention: additive energies that see a record of what each source position has got."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -8,6 +10,7 @@ from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_positive
 from keras_attn_zoo.layers.common.heads import fresh_initializer
 from keras_attn_zoo.layers.registry import attention
+from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
 
 
 @attention(
@@ -57,13 +60,19 @@ class CoverageAttention(AttentionLayer):
     `BahdanauAttention`. The linguistic form, with fertilities, is not here.
     """
 
-    def __init__(self, units, coverage_dim=10, kernel_initializer="glorot_uniform", **kwargs):
+    def __init__(
+        self,
+        units: int,
+        coverage_dim: int = 10,
+        kernel_initializer: Initializer = "glorot_uniform",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.units = check_positive(self, "units", units)
         self.coverage_dim = check_positive(self, "coverage_dim", coverage_dim)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
-    def build(self, query_shape, value_shape, key_shape=None):
+    def build(self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None) -> None:
         """Make the weights of the energy, then those of the update."""
         query_dim, key_dim = query_shape[-1], (key_shape or value_shape)[-1]
         self.built_widths = {"query": query_dim, "key": key_dim}
@@ -81,24 +90,26 @@ class CoverageAttention(AttentionLayer):
     def _kernel(self, name, shape):
         return self.add_weight(name=name, shape=shape, initializer=fresh_initializer(self.kernel_initializer))
 
-    def project_key(self, key):
+    def project_key(self, key: Tensor) -> Tensor:
         """U h_j + b, and U_c h_j."""
         return {
             "energy": ops.matmul(key, self.weight(self.key_kernel)) + self.weight(self.bias),
             "update": ops.matmul(key, self.weight(self.update_key_kernel)),
         }
 
-    def ahead(self, query, memory):
+    def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
         """W s_{i-1}, and V_c s_{i-1}."""
         kernels = {"energy": self.query_kernel, "update": self.update_query_kernel}
         return {part: ops.matmul(query, self.weight(kernel))[:, None] for part, kernel in kernels.items()}
 
-    def initial_state(self, memory, batch_size=None):
+    def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
         """Nothing is covered yet."""
         batch, source = ops.shape(memory["mask"])
         return {"coverage": ops.zeros((batch, source, self.coverage_dim), dtype=self.compute_dtype)}
 
-    def advance(self, at, memory, mask, state):
+    def advance(
+        self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
+    ) -> tuple[Tensor, TensorTree]:
         """The weights of one position, and what they add to the record."""
         coverage = state["coverage"]
         energies = position_energies_with_record(
@@ -114,7 +125,7 @@ class CoverageAttention(AttentionLayer):
         coverage = ops.tanh(covered + got + memory["key"]["update"] + at["update"][:, 0])
         return weights, {"coverage": coverage}
 
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {
             **super().get_config(),

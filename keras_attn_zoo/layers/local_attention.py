@@ -1,10 +1,13 @@
 """Local attention: Luong attention inside a window, at the target position or where the decoder state says."""
 
+from typing import Any
+
 from keras import ops
 
 from keras_attn_zoo.layers.common.checks import check_choice, check_positive
 from keras_attn_zoo.layers.luong_attention import LuongAttention
 from keras_attn_zoo.layers.registry import attention
+from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
 
 ALIGNMENTS = ("monotonic", "predictive")
 
@@ -70,18 +73,18 @@ class LocalAttention(LuongAttention):
 
     def __init__(
         self,
-        alignment="predictive",
-        window=10,
-        score="general",
-        units=None,
-        kernel_initializer="glorot_uniform",
-        **kwargs,
-    ):
+        alignment: str = "predictive",
+        window: int = 10,
+        score: str = "general",
+        units: int | None = None,
+        kernel_initializer: Initializer = "glorot_uniform",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(score, units, kernel_initializer, **kwargs)
         self.alignment = check_choice(self, "alignment", alignment, ALIGNMENTS)
         self.window = check_positive(self, "window", window)
 
-    def build(self, query_shape, value_shape, key_shape=None):
+    def build(self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None) -> None:
         """Make what the score needs and, for "predictive", W_p and v."""
         super().build(query_shape, value_shape, key_shape)
         if self.alignment == "predictive":
@@ -89,7 +92,7 @@ class LocalAttention(LuongAttention):
             self.position_kernel = self._kernel("position_kernel", (width, width))
             self.position_vector = self._kernel("position_vector", (width, 1))
 
-    def ahead(self, query, memory):
+    def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
         """The energies and, for "predictive", the centres of the windows."""
         energies = super().ahead(query, memory)
         if self.alignment == "monotonic":
@@ -99,20 +102,24 @@ class LocalAttention(LuongAttention):
         length = ops.sum(ops.cast(memory["mask"], "float32"), axis=-1)
         return {"energies": energies, "centre": (length[:, None, None] * share)[:, None]}
 
-    def initial_state(self, memory, batch_size=None):
+    def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
         """The first target position, where its number counts."""
         if self.alignment == "predictive":
             return {}
         return {"position": ops.zeros(ops.shape(memory["mask"])[:1], dtype="int32")}
 
-    def advance(self, at, memory, mask, state):
+    def advance(
+        self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
+    ) -> tuple[Tensor, TensorTree]:
         """The weights inside the windows; the next position."""
         if self.alignment == "predictive":
             return self._within(at["energies"], at["centre"], mask), state
         position = state["position"]
         return self._within(at, position[:, None, None, None], mask), {"position": position + 1}
 
-    def attend(self, query, memory, mask, training=None):
+    def attend(
+        self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Attend from all positions at once: their numbers are known before."""
         if self.alignment == "predictive":
             return super().attend(query, memory, mask, training=training)
@@ -130,6 +137,6 @@ class LocalAttention(LuongAttention):
             return weights
         return weights * ops.exp(-2.0 * ops.square(distance / self.window))
 
-    def get_config(self):
+    def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {**super().get_config(), "alignment": self.alignment, "window": self.window}

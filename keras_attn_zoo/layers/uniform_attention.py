@@ -38,7 +38,6 @@ class UniformAttention(AttentionLayer):
 
     softmax_alone = "its weights are equal whatever the energies"
 
-    def build(self, query_shape, value_shape, key_shape=None):
     def build(self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None) -> None:
         """Nothing to make: the mechanism has no weights."""
         self.built = True

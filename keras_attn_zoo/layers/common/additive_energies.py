@@ -43,7 +43,7 @@ def position_energies_with_feedback(
 
 
 @keras.remat
-def position_energies_with_record(query, key, vector, record, kernel):
+def position_energies_with_record(query: Tensor, key: Tensor, vector: Tensor, record: Tensor, kernel: Tensor) -> Tensor:
     """Energies of one target position that see a vector for each source position: vᵀ tanh(q_i + k_j + r_j V).
 
     Args:
@@ -57,7 +57,6 @@ def position_energies_with_record(query, key, vector, record, kernel):
     return ops.matmul(ops.tanh(query[:, None] + key + ops.matmul(record, kernel)), vector)
 
 
-def additive_energies(query, key, vector):
 def additive_energies(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
     """Energies of all target positions, one after the other: e_ij = vᵀ tanh(q_i + k_j).
 

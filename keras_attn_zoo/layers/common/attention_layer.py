@@ -1,5 +1,7 @@
 """What every attention layer shares: the call of Keras' multi-head attention, and the step of a search."""
 
+from typing import Any
+
 import keras
 from keras import ops, tree
 
@@ -83,11 +85,11 @@ class AttentionLayer(keras.layers.Layer):
     attends_to = "value"
     looks_ahead = False
     # Why a mechanism takes no other normaliser than softmax; None where it does.
-    softmax_alone = None
+    softmax_alone: str | None = None
     # A subclass of `SharedBySide`, where the layers of one side of a model share something.
     shared_by_side: type[SharedBySide] | None = None
 
-    def __init__(self, normalizer="softmax", **kwargs):
+    def __init__(self, normalizer: str = "softmax", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.normalizer = check_choice(self, "normalizer", normalizer, NORMALIZERS)
         if self.softmax_alone and normalizer != "softmax":
@@ -97,7 +99,7 @@ class AttentionLayer(keras.layers.Layer):
             )
         self.supports_masking = True
         # What `build` has made weights for, by part: "query", "value", "key".
-        self.built_widths = {}
+        self.built_widths: dict[str, Any] = {}
 
     def __call__(self, query, value=None, key=None, *masks, **kwargs):
         """Call the layer; `layer(x, x)` is self-attention, as Keras' users write it."""
@@ -177,13 +179,9 @@ class AttentionLayer(keras.layers.Layer):
         """
         return self.normalize(at, mask), state
 
-    def normalize(self, energies, mask=None):
+    def normalize(self, energies: Tensor, mask: Tensor | None = None) -> Tensor:
         """Weights from energies `(..., source)`: the layer's normaliser in float32, 0 where the mask is false."""
         return NORMALIZERS[self.normalizer](energies, mask)
-
-    def normalize(self, energies: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Weights from energies `(..., source)`: softmax in float32, 0 where the mask is false."""
-        return masked_softmax(energies, mask)
 
     def weigh(
         self, weights: Tensor, memory: TensorTree, mask: Tensor | None = None, training: bool | None = None

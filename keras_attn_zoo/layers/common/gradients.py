@@ -10,11 +10,79 @@ SMALLEST_TOTAL = 1e-25
 EXCLUDED = -1e30
 # Vocabulary entries that the guard holds for all pairs at once.
 _SLICE = 32
+# Below every threshold where the largest energy is 0, and small enough to be summed up without loss.
+_OUTSIDE = -2.0
 
 
 def _upstream(inputs, upstream):
     """The upstream gradient: PyTorch gives the inputs and names it, the others give it alone."""
     return tree.flatten(inputs if upstream is None else upstream)[0]
+
+
+# The normalisers of sparse attention.
+
+
+def plain_sparsemax(energies: Tensor) -> Tensor:
+    """Return what `sparsemax_of` does."""
+    shifted, largest_first, rank, sums = _sorted(energies)
+    inside = 1.0 + rank * largest_first > sums
+    return ops.maximum(shifted - _at_last(inside, (sums - 1.0) / rank), 0.0)
+
+
+def plain_entmax15(energies: Tensor) -> Tensor:
+    """Return what `entmax15_of` does."""
+    shifted, largest_first, rank, sums = _sorted(energies / 2)
+    mean = sums / rank
+    # 1 less the squared distances from the mean: negative beyond the support.
+    left = 1.0 - (ops.cumsum(ops.square(largest_first), axis=-1) - sums * mean)
+    # The root of what is not positive would give its gradient, 0 times infinity, to all.
+    thresholds = mean - ops.where(left > 0, ops.sqrt(ops.where(left > 0, left, 1.0) / rank), 0.0)
+    inside = thresholds <= largest_first
+    return ops.square(ops.maximum(shifted - _at_last(inside, thresholds), 0.0))
+
+
+def _sorted(energies):
+    """Energies whose largest is 0; these from the largest on, with their ranks and the sums up to each."""
+    shifted = ops.maximum(energies - ops.max(energies, axis=-1, keepdims=True), _OUTSIDE)
+    largest_first = ops.flip(ops.sort(shifted, axis=-1), axis=-1)
+    rank = ops.cumsum(ops.ones_like(largest_first), axis=-1)
+    return shifted, largest_first, rank, ops.cumsum(largest_first, axis=-1)
+
+
+def _at_last(inside, thresholds):
+    """The threshold at the last rank inside the support, `(..., 1)`; the ranks inside come first."""
+    last = ops.sum(ops.cast(inside, "int32"), axis=-1, keepdims=True) - 1
+    return ops.take_along_axis(thresholds, last, axis=-1)
+
+
+@ops.custom_gradient
+def sparsemax_of(energies: Tensor) -> Tensor:
+    """Sparsemax of float32 energies without a mask; the gradient needs the weights alone."""
+    weights = plain_sparsemax(energies)
+
+    def gradient(*args, upstream=None):
+        upstream = _upstream(args, upstream)
+        return _project(upstream, ops.cast(weights > 0, "float32"))
+
+    return weights, gradient
+
+
+@ops.custom_gradient
+def entmax15_of(energies: Tensor) -> Tensor:
+    """Entmax of α = 1.5 of float32 energies without a mask; the gradient needs the weights alone."""
+    weights = plain_entmax15(energies)
+
+    def gradient(*args, upstream=None):
+        upstream = _upstream(args, upstream)
+        return _project(upstream, ops.sqrt(weights))
+
+    return weights, gradient
+
+
+def _project(upstream, share):
+    """The Jacobian diag(s) - s sᵀ / Σ s times what comes from above."""
+    mean = ops.sum(share * upstream, axis=-1, keepdims=True) / ops.sum(share, axis=-1, keepdims=True)
+    return share * (upstream - mean)
 
 
 # The normaliser of a mixture of softmaxes.
