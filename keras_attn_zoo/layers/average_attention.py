@@ -70,7 +70,7 @@ class AverageAttention(SelfAttentionSteps, AttentionLayer):
     State: `{"sum": (batch, width), "count": (batch,)}`.
 
     Raises:
-        ValueError: sizes that are no positive integers; `ffn_dim` without the network; a value that is not the query.
+        ValueError: sizes that are not positive integers; `ffn_dim` without the network; a value that is not the query.
 
     Example:
         >>> layer = AverageAttention()

@@ -104,7 +104,7 @@ class BahdanauAttention(AttentionLayer):
         return ops.squeeze(self.weight(self.energy_kernel), -1)
 
     def project_key(self, key: Tensor) -> Tensor:
-        """U h_j + b, once a sentence."""
+        """U h_j + b, once per sentence."""
         return ops.matmul(key, self.weight(self.key_kernel)) + self.weight(self.bias)
 
     def energies(self, query: Tensor, memory: TensorTree) -> Tensor:

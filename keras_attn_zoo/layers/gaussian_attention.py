@@ -50,7 +50,7 @@ class GaussianAttention(PositionAttention):
     the six standard deviations beyond which a weight is nothing in float32.
 
     Raises:
-        ValueError: σ that is not positive, offsets that are no integers, steps with an offset that looks
+        ValueError: σ that is not positive, offsets that are not integers, steps with an offset that looks
             ahead, a value that is not the query.
 
     Example:

@@ -61,7 +61,7 @@ class LatentAlignmentHead(keras.layers.Layer):
     compiled call, and on an accelerator under PyTorch, where looking would cost time, "log_probs" and "posterior" of
     that row are NaN.
 
-    Step: `memory = head.prepare(encoded, mask)` once a sentence, then `head.step(prior, embedded, states, memory)`
+    Step: `memory = head.prepare(encoded, mask)` once per sentence, then `head.step(prior, embedded, states, memory)`
     for rows `(batch * beams, ...)`, the beams of a sentence side by side: they share its memory.
 
     Masking: positions with p(j) = 0, or less than 1.2e-38, take no part. A row without any gets log-probability 0

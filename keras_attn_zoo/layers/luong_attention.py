@@ -122,7 +122,7 @@ class LuongAttention(AttentionLayer):
         return ops.squeeze(self.weight(self.energy_kernel), -1)
 
     def project_key(self, key: Tensor) -> Tensor:
-        """W h_j, once a sentence."""
+        """W h_j, once per sentence."""
         if self.score == "general":
             return ops.matmul(key, ops.transpose(self.weight(self.kernel)))
         return ops.matmul(key, self.weight(self.key_kernel)) if self.score == "concat" else key

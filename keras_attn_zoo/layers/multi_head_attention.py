@@ -51,7 +51,7 @@ class MultiHeadAttention(SelfAttentionSteps, DotProductAttention):
     as cross-attention none.
 
     Raises:
-        ValueError: sizes that are no positive integers, a dropout outside [0, 1), shapes that do not fit.
+        ValueError: sizes that are not positive integers, a dropout outside [0, 1), shapes that do not fit.
 
     Example:
         >>> layer = MultiHeadAttention(num_heads=2, key_dim=4)

@@ -15,7 +15,7 @@ from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class InitialAttention(keras.layers.Layer):
-    """The matrices A_0 of recurrent attention, one a head, shared by the layers of one side.
+    """The matrices A_0 of recurrent attention, one per head, shared by the layers of one side.
 
     Use it once for an encoder or a decoder, before the first layer.
 
@@ -233,7 +233,7 @@ class RecurrentAttention(PositionAttention):
     Masking: softmax runs over the positions that may be attended.
 
     State: the values so far, see `PositionAttention`; the matrices are softmaxed
-    once a search, in `prepare(max_length=..., energies=...)`.
+    once per search, in `prepare(max_length=..., energies=...)`.
 
     Raises:
         ValueError: a sentence longer than `max_length`; neither `max_length` nor `energies`, or both; a value

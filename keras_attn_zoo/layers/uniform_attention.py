@@ -49,7 +49,7 @@ class UniformAttention(AttentionLayer):
         value_mask: Tensor | None = None,
         max_length: int | None = None,
     ) -> TensorTree:
-        """The weights and the context are the same at every target position: once a sentence will do."""
+        """The weights and the context are the same at every target position: once per sentence will do."""
         memory = super().prepare(value, value_mask=value_mask)
         scores = _equal(memory["mask"])[:, None]
         return {**memory, "scores": scores, "context": self.weigh(scores[:, None], memory)[:, 0]}

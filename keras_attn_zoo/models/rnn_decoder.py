@@ -19,7 +19,7 @@ ATTENTION_QUERIES = ("previous_state", "current_state")
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class RNNDecoder(keras.layers.Layer):
-    """A stack of GRU or LSTM cells that attends once a target position.
+    """A stack of GRU or LSTM cells that attends once per target position.
 
     With `attention_query="previous_state"` (Bahdanau) attention comes before
     the cells, and its context is their input:

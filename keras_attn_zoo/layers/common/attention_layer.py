@@ -135,7 +135,7 @@ class AttentionLayer(keras.layers.Layer):
         value_mask: Tensor | None = None,
         max_length: int | None = None,
     ) -> TensorTree:
-        """Compute what depends on the source alone, once a sentence: the memory of `step`."""
+        """Compute what depends on the source alone, once per sentence: the memory of `step`."""
         self.check_built()
         if value is None:
             raise ValueError(f"{type(self).__name__}: `prepare` needs a `value`. Received: value=None.")

@@ -88,7 +88,7 @@ class HeadedAttention(AttentionLayer):
         refusals = {
             "attention_axes": (axes in ([None], [1], [-2]), "it attends over the one axis of positions"),
             "sliding_window": (sliding_window is None, "give the window as an `attention_mask`"),
-            "flash_attention": (not flash_attention, "weights are always computed, since scores are always to be had"),
+            "flash_attention": (not flash_attention, "weights are always computed, since scores are always available"),
             "use_gate": (not use_gate, "there is no gate"),
         }
         given = locals()

@@ -10,7 +10,7 @@ SMALLEST_WEIGHT = 1.2e-38
 
 
 def exponentials(right: Tensor) -> TensorTree:
-    """Return what `log_mixture` needs of the right-hand logits `(batch, m, vocabulary)`: computed once a search."""
+    """Return what `log_mixture` needs of the right-hand logits `(batch, m, vocabulary)`: computed once per search."""
     right = _constant(right)
     largest = ops.max(right, axis=-1, keepdims=True)
     return {"logits": right, "largest": largest, "exponentials": ops.exp(right - largest)}

@@ -20,7 +20,7 @@ class PositionAttention(SelfAttentionSteps, HeadedAttention):
     and where nothing is masked by sentence one softmax serves the whole batch.
 
     State: the values so far, `{"value": (batch, heads, max_length, value_dim), "position": (batch,)}`;
-    the memory of the steps holds the softmaxed rows, made once a search.
+    the memory of the steps holds the softmaxed rows, made once per search.
     """
 
     attends_to = "itself"
