@@ -25,7 +25,6 @@ from tests.layers.cases import (
     BATCH,
     CASES,
     OF_BASES,
-    ONE_OF_EACH_BASE,
     WITH_CASTS,
     expected_loss_and_gradients,
     weights_of,
