@@ -146,7 +146,7 @@ def open_output(path: PathLike) -> Iterator[IO[bytes]]:
         BrokenPipeError: whoever reads the pipe has gone.
 
     Example:
-        >>> with open_output("/tmp/news.en") as file:
+        >>> with open_output("news.en") as file:
         ...     _ = file.write(b"a house\\n")
     """
     with _stream(path) as file:
@@ -202,7 +202,7 @@ def atomic_path(path: PathLike) -> Iterator[Path]:
 
     Example:
         >>> with atomic_path("scores.json") as aside:
-        ...     aside.write_text("{}")
+        ...     _ = aside.write_text("{}")
     """
     with _stream(path) as stream:
         if stream is not None:

@@ -30,7 +30,9 @@ def load_word_vectors(embedding: TokenEmbedding, vocabulary: Sequence[str], path
         UserError: vectors of another width; a line that is not a vector; not a single piece found.
 
     Example:
-        >>> load_word_vectors(backbone.source_embedding, tokenizer.get_vocabulary(), "vectors.de.txt")
+        >>> load_word_vectors(
+        ...     backbone.source_embedding, tokenizer.get_vocabulary(), "vectors.de.txt"
+        ... )  # doctest: +SKIP
 
     Source: Hiemsch, section 6 (pretrained embeddings, which it names as an extension).
     """

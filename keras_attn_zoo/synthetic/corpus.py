@@ -58,7 +58,7 @@ def generate_corpus(size: int, seed: int = 0, min_words: int = 4, max_words: int
 
     Example:
         >>> pair = generate_corpus(1, seed=3)[0]
-        >>> split_words(pair.source) == list(pair.source_words)
+        >>> pair.source.split()[0] == pair.source_words[0]
         True
     """
     _check_count("size", size, 0)
