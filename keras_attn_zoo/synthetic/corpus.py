@@ -58,7 +58,8 @@ def generate_corpus(size: int, seed: int = 0, min_words: int = 4, max_words: int
 
     Example:
         >>> pair = generate_corpus(1, seed=3)[0]
-        >>> pair.source.split()[0] == pair.source_words[0]
+        >>> from keras_attn_zoo.data import split_words
+        >>> split_words(pair.source) == list(pair.source_words)
         True
     """
     _check_count("size", size, 0)
