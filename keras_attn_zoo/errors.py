@@ -26,7 +26,7 @@ def check_counts(**values: int) -> None:
     """
     for name, value in values.items():
         if type(value) is not int or value < 1:
-            raise UserError(f"{name} must be a whole number, 1 or more; received {value!r}.")
+            raise UserError(f"{name} must be a positive integer; received {value!r}.")
 
 
 def check_rates(**values: float) -> None:

@@ -78,7 +78,7 @@ class EncodedCorpus:
         self.target_ids, self.target_offsets, self.target_lengths = self._open_side("target")
 
     def _damaged(self, reason):
-        return UserError(f"{self.folder} is no cache or a damaged one ({reason}): remove it and build it again.")
+        return UserError(f"{self.folder} is not a cache, or is damaged ({reason}): remove it and build it again.")
 
     def _read_meta(self):
         meta = read_json(self.folder / _META)
@@ -221,7 +221,7 @@ class _TokenLimits:
 
     def __init__(self, pairs, too_long):
         if too_long not in ("drop", "error"):
-            raise UserError(f"there is no too_long={too_long!r}: choose 'drop' or 'error'.")
+            raise UserError(f"unknown too_long={too_long!r}: choose 'drop' or 'error'.")
         self.pairs, self.too_long = pairs, too_long
 
     def reason_to_drop(self, number, sides, encoded):

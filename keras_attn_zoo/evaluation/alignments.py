@@ -97,7 +97,7 @@ def _check_index_base(index_base):
 def _parse_link(token, index_base, reverse, place):
     match = _LINK.fullmatch(token)
     if match is None:
-        raise UserError(f"{place}{token!r} is no link: write sure links as 0-1, possible ones as 0p1.")
+        raise UserError(f"{place}{token!r} is not a link: write sure links as 0-1, possible ones as 0p1.")
     left, right = int(match[1]) - index_base, int(match[3]) - index_base
     if left < 0 or right < 0:
         raise UserError(f"{place}{token!r} has position 0 where positions count from 1: use index_base=0.")
@@ -118,7 +118,7 @@ def parse_alignment(line: str, index_base: int = 0, reverse: bool = False, place
         `Alignment`.
 
     Raises:
-        UserError: a token is no link, or 0 occurs where positions count from 1.
+        UserError: a token is not a link, or 0 occurs where positions count from 1.
 
     Example:
         >>> sorted(parse_alignment("1-1 2p3", index_base=1).possible)
@@ -193,7 +193,7 @@ def read_alignments(
         List of `Alignment`, one per line; an empty line gives one without links.
 
     Raises:
-        UserError: the file cannot be read; a token is no link or points outside
+        UserError: the file cannot be read; a token is not a link or points outside
             the sentence (with file, line and token); `lengths` has another length.
 
     Example:
@@ -222,7 +222,7 @@ def _check_lengths(alignments, lengths, path, index_base, reverse):
         if outside:
             token = format_alignment(outside, index_base, reverse).split()[0]
             raise UserError(
-                f"{path}, line {number}: link {token} points behind the last word of {source} source and "
+                f"{path}, line {number}: link {token} points past the last word of {source} source and "
                 f"{target} target words (index_base={index_base}, reverse={reverse}): check both."
             )
 

@@ -167,7 +167,7 @@ def _check_whole(run, rounds):
     if lost is not None:
         raise UserError(
             f"{shown(run.path)} has trained {max(rounds, logged)} rounds, but its {lost.name} is gone: restore it from "
-            "a copy, or remove the folder to begin again."
+            "a copy, or remove the folder to start over."
         )
 
 
@@ -214,4 +214,4 @@ def _load_vectors(translator, training):
     for path, embedding, tokenizer in sides:
         if path is not None:
             found = load_word_vectors(embedding, tokenizer.get_vocabulary(), path)
-            _LOG.info("%d of %d embeddings begin as vectors of %s", found, embedding.input_dim, path)
+            _LOG.info("%d of %d embeddings start as vectors from %s", found, embedding.input_dim, path)

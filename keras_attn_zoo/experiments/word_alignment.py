@@ -26,7 +26,7 @@ _SPACE_BEFORE_PUNCTUATION = re.compile(r" ([,.;:?!])")
 
 
 def as_sentence(words: Iterable[str]) -> str:
-    """Join tokenised words to a sentence as text writes it: punctuation stands without a space before it.
+    """Join tokenised words to a sentence as in running text: punctuation stands without a space before it.
 
     Example:
         >>> as_sentence(["Das", "stimmt", "nicht", "!"])

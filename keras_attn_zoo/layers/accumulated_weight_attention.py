@@ -17,7 +17,7 @@ class AccumulatedWeightAttention(PreviousWeightAttention):
     """Multi-head cross-attention with the sum of all previous weights of a source position concatenated to the query.
 
     Use it as cross-attention of a Transformer's decoder, to tell each position
-    what has been covered already.
+    what has already been covered.
 
         ê_ij^n = (W_k^n h_j)ᵀ (W_q^n s_i + w^n Σ_{i'<i} α_{i'j}^n) / √d_k
         α_ij^n = softmax_j(ê_ij^n)
@@ -25,7 +25,7 @@ class AccumulatedWeightAttention(PreviousWeightAttention):
     Symbols: s the query, h the key; n counts the heads; [W_q w] is the paper's
     W_q', with one column w `(heads, key_dim)` for the sum, a number for each j.
 
-    Args, shapes, masking, errors: see `MultiHeadAttention`; a `value` is needed.
+    Args, shapes, masking, errors: see `MultiHeadAttention`; a `value` is required.
     The weights that are added up are those before dropout.
 
     State: `{"past": (batch, heads, 1, source)}`, the sum of the weights so far.

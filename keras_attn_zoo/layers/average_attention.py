@@ -43,8 +43,8 @@ from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
 class AverageAttention(SelfAttentionSteps, AttentionLayer):
     """Decoder self-attention with equal weights: a running mean, refined by a network and a gate.
 
-    Use it in place of a decoder's self-attention. A step of search costs the
-    same at every position, since a sum and a count are all that it remembers.
+    Use it in place of a decoder's self-attention. A step of a search costs the
+    same at every position, because it remembers only a sum and a count.
 
         ȳ_i = 1/i Σ_{k≤i} y_k
         g_i = W_2 relu(W_1 ȳ_i + b_1) + b_2                 `use_ffn`, else g_i = ȳ_i
@@ -62,9 +62,9 @@ class AverageAttention(SelfAttentionSteps, AttentionLayer):
 
     Shapes: `(batch, length, width)` in and out; scores `(batch, 1, length, length)`.
 
-    Masking: it is causal, whatever `use_causal_mask` says. With padding the mean
-    runs over the real positions so far. A row with nothing to average gives 0.
-    With an `attention_mask` the mean costs a product of matrices in place of a
+    Masking: always causal, whatever `use_causal_mask` says. With padding, the mean
+    is over the real positions so far. A row with nothing to average gives 0.
+    With an `attention_mask`, the mean costs a matrix product instead of a
     cumulative sum.
 
     State: `{"sum": (batch, width), "count": (batch,)}`.
@@ -78,10 +78,10 @@ class AverageAttention(SelfAttentionSteps, AttentionLayer):
 
     Source: Dang, sections 2.8 and 2.9, after Zhang et al. 2018.
 
-    Differences from the paper: Dang's formula has the network and no gate, the
-    toolkit that it used (section 2.9) the gate and no network; Zhang et al. have
-    both, as the default here. The formula does not say what its network is: here
-    that of Zhang et al., with one hidden layer.
+    Differences from the paper: Dang's formula has the network but no gate, and the
+    toolkit it used (section 2.9) has the gate but no network. Zhang et al. have
+    both, which is the default here. The formula does not define its network; here
+    it is that of Zhang et al., with one hidden layer.
     """
 
     softmax_alone = "its weights are equal, there are no energies"

@@ -38,8 +38,8 @@ class BahdanauAttention(AttentionLayer):
         α_ij = softmax_j(e_ij)
         c_i  = Σ_j α_ij h_j
 
-    With attention feedback the weights so far enter the energy too, so that the
-    decoder sees what it has translated already:
+    With attention feedback, the weights so far also enter the energy, so that the
+    decoder sees what it has already translated:
 
         e_ij = vᵀ tanh(W s_{i-1} + U h_j + b + u Σ_{i'<i} α_{i'j})
 
@@ -51,8 +51,8 @@ class BahdanauAttention(AttentionLayer):
         attention_feedback: whether the accumulated weights enter the energy.
         kernel_initializer: initialiser of W, U, v and u.
 
-    Shapes, masking, errors: see `AttentionLayer`. Without feedback the weights
-    of a target position depend on its own query alone.
+    Shapes, masking, errors: see `AttentionLayer`. Without feedback, the weights
+    of a target position depend only on its own query.
 
     State: with feedback `{"accumulated": (batch, 1, 1, source)}`, else none.
 
@@ -66,10 +66,10 @@ class BahdanauAttention(AttentionLayer):
     the feedback is named in its section 6.
 
     Differences from the paper: Hiemsch sets the energy of padding to -1e10;
-    here padding gets the weight 0 exactly. The bias b is not in the papers'
-    equations, but in their feed-forward networks. Bahar gives no equation of
-    the feedback; in the authors' toolkit it is scaled by a learned fertility,
-    here the weights are added up as they are.
+    here padding gets a weight of exactly 0. The bias b is not in the papers'
+    equations, but in their feed-forward networks. Bahar gives no equation for
+    the feedback; the authors' toolkit scales it by a learned fertility, whereas
+    here the weights are simply added up.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Coverage attention: additive energies that see a record of what each source position has got."""
+"""Coverage attention: additive energies that see a record of the attention each source position has received."""
 
 from typing import Any
 
@@ -25,8 +25,8 @@ class CoverageAttention(AttentionLayer):
     """Additive attention with a coverage vector for each source position, kept by a small recurrent network.
 
     Use it as cross-attention of an RNN decoder, queried by the previous state,
-    against words that are translated twice or never. The feedback of
-    `BahdanauAttention` is its plainest relative: there the record is the sum of
+    against words that are translated twice or not at all. The feedback of
+    `BahdanauAttention` is its simplest relative: there the record is the sum of
     the weights, here the network learns what to keep of them.
 
         e_ij = vᵀ tanh(W s_{i-1} + U h_j + V C_{i-1,j} + b)
@@ -57,7 +57,7 @@ class CoverageAttention(AttentionLayer):
 
     Differences from the paper: it leaves the activation of the update open, tanh or a
     GRU; this is tanh. The update has no bias; the energy has one, as in
-    `BahdanauAttention`. The linguistic form, with fertilities, is not here.
+    `BahdanauAttention`. The linguistic form, with fertilities, is not implemented.
     """
 
     def __init__(

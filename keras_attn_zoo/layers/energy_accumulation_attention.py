@@ -27,7 +27,7 @@ class EnergyAccumulationAttention(DotProductAttention):
     """Multi-head cross-attention with energies mixed with those of the neighbourhood one position before.
 
     Use it as cross-attention of a Transformer's decoder, to encourage weights
-    that move on smoothly.
+    that move smoothly.
 
         å_ij^n = λ ê_ij^n + (1 - λ)/(2k + 1) Σ_{j'=j-k}^{j+k} å_{i-1,j'}^n,   å_0 = 0
         α_ij^n = softmax_j(å_ij^n)
@@ -44,16 +44,16 @@ class EnergyAccumulationAttention(DotProductAttention):
         window: k, at least 0.
         num_heads, key_dim, **kwargs: see `MultiHeadAttention`.
 
-    Shapes: see `MultiHeadAttention`; a `value` is needed.
+    Shapes: see `MultiHeadAttention`; a `value` is required.
 
-    Masking: positions outside the sentence and padded ones (`value_mask`) add 0
-    to a window, which is always divided by 2k + 1. All other masks hold in the
-    softmax alone.
+    Masking: positions outside the sentence and padded positions (`value_mask`) add 0
+    to a window, which is always divided by 2k + 1. All other masks apply only to
+    the softmax.
 
     State: `{"past": (batch, heads, 1, source)}`, the previous energies.
 
     Raises:
-        ValueError: λ outside (0, 1]; k negative, no integer, or wider than any sentence.
+        ValueError: λ outside (0, 1]; k negative, not an integer, or wider than any sentence.
 
     Example:
         >>> layer = EnergyAccumulationAttention(num_heads=2, key_dim=4)

@@ -47,10 +47,10 @@ VARIANTS = (1, 2, 3, 4)
     cost=("I", "I·J·d + I·d²/N", "J·d + d²/N", "2·d: one key, one value"),
 )
 class ExpandedKeyValueAttention(DotProductAttention):
-    """Multi-head cross-attention that may attend to its own previous context besides the source.
+    """Multi-head cross-attention that can attend to its own previous context as well as the source.
 
-    Use it as cross-attention of a Transformer's decoder, to let a position take
-    over what the one before has read.
+    Use it as cross-attention of a Transformer's decoder, to let a position reuse
+    what the previous one has read.
 
         α_i^n = softmax([ê_i1^n, ..., ê_iJ^n, (g_k^n)ᵀ W_q^n s_i / √d_k])
         c_i^n = Σ_j α_ij^n (W_v^n h_j) + α_ig^n g_v^n,   c_i = Σ_n O^n c_i^n + b
@@ -66,18 +66,17 @@ class ExpandedKeyValueAttention(DotProductAttention):
 
     One more position in a softmax takes p_i = sigmoid(energy - log Σ_j exp ê_ij) from all
     others alike, so c_i^n = (1 - p_i) · plain context + p_i g_v^n. The plain contexts of
-    all positions are computed before the loop, in which the source no longer
-    occurs.
+    all positions are computed before the loop, which never touches the source.
 
     Args:
         variant: 1 to 4, as above.
         num_heads, key_dim, **kwargs: see `MultiHeadAttention`.
 
-    Shapes: see `MultiHeadAttention`; a `value` is needed. The scores are those of
-    the source alone: they sum to 1 - p_i.
+    Shapes: see `MultiHeadAttention`; a `value` is required. The scores cover only
+    the source: they sum to 1 - p_i.
 
-    Masking: see `MultiHeadAttention`. A position without a source to attend to
-    gets 0, and leaves the pair for the next one as c_{i-1} = 0 makes it.
+    Masking: see `MultiHeadAttention`. A position with no source to attend to gets
+    0, and leaves the pair for the next one as c_{i-1} = 0 would.
 
     State: `{"key": (batch, heads, key_dim), "value": (batch, heads, value_dim)}`, the pair made of c_{i-1}.
 
@@ -90,8 +89,8 @@ class ExpandedKeyValueAttention(DotProductAttention):
 
     Source: Rosendahl, equations 5 to 8.
 
-    Differences from the paper: its maps have no biases; those that `use_bias` gives
-    to W_k, W_v and O take part in variant 1 and 2, W_gk and W_gv have none.
+    Differences from the paper: its maps have no biases. Here `use_bias` gives biases
+    to W_k, W_v and O, which take part in variants 1 and 2; W_gk and W_gv have none.
     """
 
     softmax_alone = "the share of the previous context is that of a softmax"

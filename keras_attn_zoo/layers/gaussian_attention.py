@@ -26,8 +26,8 @@ _REACH = 6.0
 class GaussianAttention(PositionAttention):
     """Self-attention with hard-coded weights: a normal distribution around a neighbour.
 
-    Use it in place of self-attention, where the neighbourhood says enough: the
-    weights are a constant per length, with nothing to train.
+    Use it in place of self-attention if the neighbourhood is enough: the weights
+    are constant for each length, with nothing to train.
 
         ê_ij^n = -(j - i - o_n)² / 2σ²
         α_ij^n = softmax_j(ê_ij^n)
@@ -37,17 +37,17 @@ class GaussianAttention(PositionAttention):
     `(width, heads, value_dim)`, O `(heads, value_dim, width)`.
 
     Args:
-        num_heads, key_dim: number of heads; width of a head of a value, if `value_dim` says nothing else.
-        offsets: the heads take them in turn. The paper has (-1, 1) in the encoder and (-1, 0) in the decoder.
+        num_heads, key_dim: number of heads; width of a value's head, unless `value_dim` is given.
+        offsets: taken by the heads in turn. The paper has (-1, 1) in the encoder and (-1, 0) in the decoder.
         sigma: σ.
         **kwargs: see `MultiHeadAttention`.
 
     Shapes: `(batch, length, width)` in and out; scores `(batch, heads, length, length)`.
 
-    Masking: the weights of the positions that may be attended are scaled to sum to one.
+    Masking: the weights of the positions that may be attended to are scaled to sum to 1.
 
     State: the values of a window, `{"value": (batch, heads, window, value_dim), "position": (batch,)}`:
-    the six standard deviations beyond which a weight is nothing in float32.
+    the six standard deviations beyond which a weight vanishes in float32.
 
     Raises:
         ValueError: σ that is not positive, offsets that are not integers, steps with an offset that looks
@@ -59,8 +59,8 @@ class GaussianAttention(PositionAttention):
 
     Source: Zeng, section 3.1 (HC-SA, of You et al.).
 
-    Differences from the paper: weights sum to one at the borders too, where the
-    density of the distribution, taken as it is, leaves some outside.
+    Differences from the paper: weights also sum to 1 at the borders, where the plain
+    density of the distribution would lose some of its mass.
     """
 
     def __init__(

@@ -20,8 +20,8 @@ MARGINALIZATIONS = ("exact", "top_k")
 class LatentAlignmentHead(keras.layers.Layer):
     """Output layer of a translator whose alignment is a latent variable.
 
-    Use it in place of the projection onto the vocabulary and its softmax, where
-    the alignment matters: the attention is then a probability of its own, and
+    Use it in place of the projection onto the vocabulary and its softmax if the
+    alignment matters: the attention is then a probability in its own right, and
     the posterior p(j|e_i) knows the token that it aligns.
 
         p(e_i)       = Σ_j p(j) p(e_i|j)                  p(j) = mean of attention heads
@@ -30,11 +30,11 @@ class LatentAlignmentHead(keras.layers.Layer):
 
     Symbols: e_{i-1} the embedding of the previous token, s_i decoder state, h_j
     encoder state; P_e, P_s, P_h bias-free maps to `width`, W `(vocabulary, width)`,
-    the matrix of an embedding where that is given.
+    the matrix of an embedding if one is given.
 
     The lexicon is linear in a sum, so its logits are S_iv + H_jv, and the
     normalisers of all pairs are one product of matrices: see `log_normalizer`.
-    Nothing of pairs times vocabulary ever stands in memory, in training or search.
+    No array of pairs by vocabulary is ever held in memory, in training or search.
 
     Args:
         vocabulary_size: number of tokens.
@@ -43,7 +43,7 @@ class LatentAlignmentHead(keras.layers.Layer):
         marginalization: "exact" sums over all positions; "top_k" over the `top_k` with the largest p(j), in the
             forward pass: the gradient with respect to p(j) is that of the full sum (straight-through), see below.
         top_k: K; ignored by "exact".
-        kernel_initializer: initialiser of P_e, P_s, P_h and W; a plain function will do.
+        kernel_initializer: initialiser of P_e, P_s, P_h and W; may be a plain function.
 
     Shapes: prior p(j) `(batch, target, source)`, embedded `(batch, target, embedding_dim)`, states
     `(batch, target, state_dim)`, encoded `(batch, source, encoder_dim)`, targets `(batch, target)` or None. With
@@ -51,7 +51,7 @@ class LatentAlignmentHead(keras.layers.Layer):
     smoothing takes in place of the mean over the vocabulary, Σ_j p(j) mean_v log p(v|j); "posterior"
     `(batch, target, source)`; and "logits", the log-probabilities of all tokens `(batch, target, vocabulary)`, which
     have no gradient: of "top_k" they are not renormalised, as in the paper, and sum to less than one. Without targets
-    it returns these alone.
+    it returns only these.
 
     Straight-through: the derivative with respect to a p(j) that is not among the K largest is p(e_i|j) / p(e_i), with
     p(e_i) of the K alone. It is cut off at e^46, some 10^20: where the K positions all but rule out a token that

@@ -42,8 +42,8 @@ SCORES = ("dot", "general", "concat")
 class LuongAttention(AttentionLayer):
     """Multiplicative attention: the energy is a product of query and key.
 
-    Use it as cross-attention of an RNN decoder, queried by the current state;
-    without input feeding it runs for all target positions in one product.
+    Use it as cross-attention of an RNN decoder, queried by the current state.
+    Without input feeding, it handles all target positions in one product.
 
         e_ij = s_iᵀ h_j                    score="dot"
         e_ij = s_iᵀ W h_j                  score="general"
@@ -57,13 +57,13 @@ class LuongAttention(AttentionLayer):
 
     Args:
         score: "dot", "general" or "concat".
-        units: width of the hidden layer of "concat"; by default that of the query.
+        units: width of the hidden layer of "concat"; by default the query's width.
         kernel_initializer: initialiser of W and v.
 
     Shapes, masking: see `AttentionLayer`. State: none.
 
     Raises:
-        ValueError: an unknown score; "dot" with a query and a key of different width.
+        ValueError: an unknown score; "dot" with a query and a key of different widths.
 
     Example:
         >>> layer = LuongAttention(score="general")

@@ -20,9 +20,9 @@ from keras_attn_zoo.types import Tensor, TensorTree
 class MultiHeadAttention(SelfAttentionSteps, DotProductAttention):
     """Scaled dot-product attention in several heads: the baseline of four papers.
 
-    Use it as self-attention and as cross-attention of a Transformer, where
-    `keras.layers.MultiHeadAttention` stands: arguments, call, weights and outputs
-    are the same, and search by steps comes with it.
+    Use it as self-attention and cross-attention of a Transformer, in place of
+    `keras.layers.MultiHeadAttention`: arguments, call, weights and outputs are the
+    same, and it adds steps for a search.
 
         ê_ij^n = (W_q^n s_i)ᵀ (W_k^n h_j) / √d_k
         α_ij^n = softmax_j(ê_ij^n)
@@ -37,18 +37,18 @@ class MultiHeadAttention(SelfAttentionSteps, DotProductAttention):
         dropout: rate on the weights, which the scores do not show.
         use_bias: whether the four projections have biases.
         output_shape: width of the context, an integer or a tuple of one; by default that of the query.
-        attention_axes, sliding_window, flash_attention, use_gate: as in Keras where they change nothing, else refused.
+        attention_axes, sliding_window, flash_attention, use_gate: as in Keras if they change nothing, else refused.
         kernel_initializer, bias_initializer: as in Keras.
         kernel_regularizer, bias_regularizer, kernel_constraint, bias_constraint, seed: as in Keras.
 
     Shapes: see `AttentionLayer`; the context is as wide as `output_shape` says.
 
-    Masking: as in Keras' layer, but a row with nothing to attend gives 0, bias
-    included, and softmax runs in float32 under every policy.
+    Masking: as in Keras' layer, but a row with nothing to attend to gives 0, bias
+    included, and the softmax runs in float32 under every policy.
 
-    State: as self-attention the keys and values so far,
+    State: as self-attention, the keys and values so far,
     `{"key": (batch, heads, max_length, key_dim), "value": ..., "position": (batch,)}`;
-    as cross-attention none.
+    as cross-attention, none.
 
     Raises:
         ValueError: sizes that are not positive integers, a dropout outside [0, 1), shapes that do not fit.

@@ -1,4 +1,4 @@
-"""Recurrent cross-attention whose query sees the weight that a source position has just had."""
+"""Recurrent cross-attention whose query sees the previous weight of each source position."""
 
 from keras import ops
 
@@ -20,7 +20,7 @@ class PreviousWeightAttention(DotProductAttention):
     """Multi-head cross-attention with the previous weight of each source position concatenated to the query.
 
     Use it as cross-attention of a Transformer's decoder, to tell each position
-    where the one before has looked.
+    where the previous one has looked.
 
         ê_ij^n = (W_k^n h_j)ᵀ (W_q^n s_i + w^n α_{i-1,j}^n) / √d_k,   α_0 = 0
         α_ij^n = softmax_j(ê_ij^n)
@@ -29,7 +29,7 @@ class PreviousWeightAttention(DotProductAttention):
     W_q', with one column w `(heads, key_dim)` for the weight, a number for each j.
     So the energy is the plain one plus α_{i-1,j} · (k_jᵀ w) / √d_k.
 
-    Args, shapes, masking, errors: see `MultiHeadAttention`; a `value` is needed.
+    Args, shapes, masking, errors: see `MultiHeadAttention`; a `value` is required.
     The weights that are fed back are those before dropout.
 
     State: `{"past": (batch, heads, 1, source)}`, the previous weights.

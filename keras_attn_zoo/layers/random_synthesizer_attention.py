@@ -21,10 +21,10 @@ from keras_attn_zoo.types import Config, Initializer, Shape, Tensor
     cost=("1", "I²·d", "I·d", "I·d values"),
 )
 class RandomSynthesizerAttention(PositionAttention):
-    """Self-attention whose energies are trained as they are, without a look at the tokens.
+    """Self-attention whose energies are trained directly, without looking at the tokens.
 
-    Use it in place of self-attention, where the pattern of positions says
-    enough; it saves the projections of query and key and their product.
+    Use it in place of self-attention if the pattern of positions is enough; it
+    saves the projections of query and key, and their product.
 
         α^n = softmax(A^n),   c_i = Σ_n O^n Σ_j α_ij^n (W_v^n x_j) + b
 
@@ -32,14 +32,14 @@ class RandomSynthesizerAttention(PositionAttention):
     the heads; W_v `(width, heads, value_dim)`, O `(heads, value_dim, width)`.
 
     Args:
-        num_heads, key_dim: number of heads; width of a head of a value, if `value_dim` says nothing else.
+        num_heads, key_dim: number of heads; width of a value's head, unless `value_dim` is given.
         max_length: n, the longest sentence.
         energy_initializer: initialiser of A.
         **kwargs: see `MultiHeadAttention`.
 
     Shapes: `(batch, length, width)` in and out; scores `(batch, heads, length, length)`.
 
-    Masking: softmax runs over the positions that may be attended.
+    Masking: the softmax runs over the positions that may be attended to.
 
     State: the values so far, see `PositionAttention`.
 

@@ -21,7 +21,7 @@ class InitialAttention(keras.layers.Layer):
 
     Args:
         num_heads, max_length: N and n, the longest sentence.
-        causal: keep the lower triangle alone, as the decoder of the paper does.
+        causal: keep only the lower triangle, as in the paper's decoder.
         initializer: initialiser of the matrices.
         trainable: False freezes them (the paper's ablation).
 
@@ -200,7 +200,7 @@ class SharedMatrices(SharedBySide):
     places=("encoder", "decoder"),
     year=2021,
     arguments=lambda sizes: {**sizes.heads, "max_length": sizes.max_length, "causal": sizes.place == "decoder"},
-    cost=("1", "I²·d + I³·N once a batch", "I·d", "I·d values"),
+    cost=("1", "I²·d + I³·N once per batch", "I·d", "I·d values"),
 )
 class RecurrentAttention(PositionAttention):
     """Self-attention with learned matrices that are refined from layer to layer (RAN).
@@ -222,7 +222,7 @@ class RecurrentAttention(PositionAttention):
     the heads; W_v `(width, heads, value_dim)`, O `(heads, value_dim, width)`.
 
     Args:
-        num_heads, key_dim: number of heads; width of a head of a value, if `value_dim` says nothing else.
+        num_heads, key_dim: number of heads; width of a value's head, unless `value_dim` is given.
         max_length: the longest sentence, for matrices of its own: A_1 of an own A_0. None: the call gets `energies`.
         causal: for own matrices, see `InitialAttention`.
         **kwargs: see `MultiHeadAttention`. The paper has a dropout of 0.2.
@@ -230,7 +230,7 @@ class RecurrentAttention(PositionAttention):
     Shapes: `(batch, length, width)` in and out; scores `(batch, heads, length, length)`;
     energies, where they are given, `(heads, length, max_length)`.
 
-    Masking: softmax runs over the positions that may be attended.
+    Masking: the softmax runs over the positions that may be attended to.
 
     State: the values so far, see `PositionAttention`; the matrices are softmaxed
     once per search, in `prepare(max_length=..., energies=...)`.

@@ -16,7 +16,7 @@ AnyAttention = TypeVar("AnyAttention", bound=type[AttentionLayer])
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    """What a layer that is made from a name is sized with.
+    """The sizes for a layer that is made from a name.
 
     Attributes:
         width: width of the query.
@@ -67,8 +67,8 @@ class AttentionEntry:
         layer: the class.
         arguments: function of `Sizes` to the constructor's arguments.
         source: papers, each with the numbers of its equations, or after § of its sections.
-        places: where it stands: "encoder", "decoder" (self-attention), "cross".
-        year: when it was published, by whomever.
+        places: where it can be used: "encoder", "decoder" (self-attention), "cross".
+        year: when it was first published, by anyone.
         cost: a `Cost`, or None where nobody has counted.
     """
 
@@ -102,8 +102,8 @@ def attention(
     Args:
         name: what `get_attention` and `--set cross_attention=NAME` take.
         source: papers, each with the numbers of its equations, or after § of its sections.
-        places: where it stands, of `PLACES`: "encoder", "decoder" (self-attention), "cross".
-        year: when it was published, by whomever.
+        places: where it can be used, from `PLACES`: "encoder", "decoder" (self-attention), "cross".
+        year: when it was first published, by anyone.
         arguments: function of `Sizes` to the constructor's arguments; by default it takes none.
         cost: the four strings of a `Cost`.
 
@@ -125,7 +125,7 @@ def attention(
         if not places or not set(places) <= set(PLACES):
             raise ValueError(f"The attention {name!r}: choose places from {', '.join(PLACES)}. Received: {places!r}.")
         taken = ATTENTIONS.get(name)
-        # A cell of a notebook that runs again defines the same class anew.
+        # A cell of a notebook that runs again defines the same class again.
         if taken is not None and _identity(taken.layer) != _identity(layer):
             raise ValueError(
                 f"The attention {name!r} of {layer.__name__} has the name of {taken.layer.__name__}; take another."
@@ -225,7 +225,7 @@ def get_attention(
 
 
 def _check_place(layer, place):
-    """Raise where a layer does not stand in a place: by its entries, or without any by what it attends to."""
+    """Raise if a layer cannot be used in a place: by its entries or, without any, by what it attends to."""
     of_entries = {p for entry in ATTENTIONS.values() if entry.layer is type(layer) for p in entry.places}
     fitting = of_entries or {"value": {"cross"}, "itself": {"encoder", "decoder"}}.get(layer.attends_to, set(PLACES))
     if place not in fitting:

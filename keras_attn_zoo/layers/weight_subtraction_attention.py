@@ -32,7 +32,7 @@ class WeightSubtractionAttention(DotProductAttention):
         subtraction: λ, at least 0.
         num_heads, key_dim, **kwargs: see `MultiHeadAttention`.
 
-    Shapes, masking: see `MultiHeadAttention`; a `value` is needed. The weights
+    Shapes, masking: see `MultiHeadAttention`; a `value` is required. The weights
     that are added up are those before dropout.
 
     State: `{"past": (batch, heads, 1, source)}`, the sum of the weights so far.

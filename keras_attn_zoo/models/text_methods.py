@@ -66,7 +66,7 @@ class TextMethods:
 
     def _check_preprocessor(self):
         if self.preprocessor is None:
-            raise UserError("a translator takes sentences where it was made with a preprocessor: this one takes ids.")
+            raise UserError("this translator has no preprocessor, so it takes ids, not sentences.")
 
     def _check_weights_for(self, tokens):
         if not isinstance(tokens, numbers.Integral) or isinstance(tokens, bool) or tokens < 2:

@@ -46,7 +46,7 @@ class TransformerBackbone(TranslationBackbone):
         width, num_heads, ffn_dim: width of the model, heads, hidden width of the feed-forward networks.
         encoder_layers, decoder_layers: depths.
         encoder_attention, decoder_attention, cross_attention: a name of `keras_attn_zoo.layers.ATTENTIONS`, a
-            dict of a name as "attention" and arguments, an `AttentionLayer`, or a list of these, one a layer.
+            dict of a name as "attention" and arguments, an `AttentionLayer`, or a list of these, one per layer.
             "recurrent" shares its matrices among the layers of a side.
         normalization: "post" or "pre"; with "pre", encoder and decoder end in one more normalisation.
         encoder_positions, decoder_positions: "sine", "learned" or "none".

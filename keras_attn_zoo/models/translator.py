@@ -97,7 +97,7 @@ class Translator(TextMethods, PresetLoading, PerTokenTraining, keras_hub.models.
             **kwargs: `run_eagerly`, `jit_compile` and the like; see `keras.Model.compile`.
 
         Raises:
-            UserError: a loss or metrics; positions to sum over that are no count, or of a model without a latent
+            UserError: a loss or metrics; positions to sum over that are not a count, or of a model without a latent
                 alignment.
         """
         if loss is not None and loss != "auto":

@@ -68,10 +68,10 @@ class ResumableState(keras.callbacks.Callback):
                 random = {name: _numbers(arrays[f"random_{name}"]) for name in saved["random"]}
         except Exception:
             # An archive of other people's making has NumPy, zipfile and json raise all there is.
-            raise UserError(f"{shown(self.path)} is damaged: remove it to begin again, or restore a copy.") from None
+            raise UserError(f"{shown(self.path)} is damaged: remove it to start over, or restore a copy.") from None
         if keras.config.backend() != saved["backend"]:
             raise UserError(
-                f"this run was begun under {saved['backend']}, not {keras.config.backend()}: resume it there."
+                f"this run was started under {saved['backend']}, not {keras.config.backend()}: resume it there."
             )
         # What was saved before the first round has nothing in it yet.
         self._values = values or None
@@ -158,7 +158,7 @@ def _plain(value):
 
 def _numbers(array):
     if array.dtype.kind not in "biuf":
-        raise ValueError(f"{array.dtype} is no type of numbers")
+        raise ValueError(f"{array.dtype} is not a numeric dtype")
     return array
 
 

@@ -103,7 +103,7 @@ def read_log(path: str | Path) -> list[dict[str, Any]]:
     """Read the lines of a `RunLog`; a last line cut by a kill is left out, and a number that is not finite is None.
 
     Raises:
-        UserError: there is no such file, or it is no log.
+        UserError: there is no such file, or it is not a log.
     """
     check_file(path)
     try:
@@ -119,7 +119,7 @@ def read_log(path: str | Path) -> list[dict[str, Any]]:
         except (ValueError, RecursionError):
             if number == len(lines) and not line.endswith("\n"):
                 break
-            raise UserError(f"{shown(path)} line {number} is no JSON: the log is damaged.") from None
+            raise UserError(f"{shown(path)} line {number} is not JSON: the log is damaged.") from None
         if not _is_record(record):
             raise UserError(f"{shown(path)} line {number} is not the line of a step or a round: the log is damaged.")
         records.append({k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in record.items()})

@@ -20,7 +20,7 @@ class PerTokenTraining:
         loss = Σ w·loss / Σ w + R      over all tokens of all parts of a batch
 
     R is the sum of the model's `losses`: weight regularisers, and what layers add by
-    `add_loss`. As in Keras it counts once a batch, in `evaluate` too; perplexity
+    `add_loss`. As in Keras it counts once per batch, in `evaluate` too; perplexity
     is free of it.
 
     With `accumulation_steps=k`, a batch is taken in k parts of equal rows: memory

@@ -103,7 +103,7 @@ def test_bad_tokens_are_named_with_file_and_line(tmp_path, token):
     path.write_text(f"0-0\n0-1 {token} 3-3\n")
     with pytest.raises(UserError) as error:
         read_alignments(path)
-    assert str(error.value).startswith(f"{path}, line 2: '{token}' is no link")
+    assert str(error.value).startswith(f"{path}, line 2: '{token}' is not a link")
 
 
 def test_position_zero_in_a_file_that_counts_from_one(tmp_path):
@@ -118,9 +118,9 @@ def test_lengths_find_a_wrong_index_base_or_direction(tmp_path):
     path.write_text("1-1\n2-1 3-2\n")
     lengths = [(1, 1), (3, 2)]
     assert len(read_alignments(path, index_base=1, lengths=lengths)) == 2
-    with pytest.raises(UserError, match=r"line 1: link 1-1 points behind .* 1 source and 1 target"):
+    with pytest.raises(UserError, match=r"line 1: link 1-1 points past .* 1 source and 1 target"):
         read_alignments(path, index_base=0, lengths=lengths)
-    with pytest.raises(UserError, match=r"line 2: link 3-2 points behind .*reverse=True"):
+    with pytest.raises(UserError, match=r"line 2: link 3-2 points past .*reverse=True"):
         read_alignments(path, index_base=1, reverse=True, lengths=lengths)
     with pytest.raises(UserError, match="2 lines, but there are 1 sentence pairs"):
         read_alignments(path, index_base=1, lengths=lengths[:1])

@@ -123,7 +123,7 @@ def test_a_damaged_or_foreign_state_is_refused(trained, corpus, tmp_path):
         arrays = dict(arrays)
     settings = {**json.loads(str(arrays["settings"])), "backend": "theano"}
     np.savez(folder / "state.npz", **{**arrays, "settings": np.array(json.dumps(settings))})
-    with pytest.raises(UserError, match="begun under theano"):
+    with pytest.raises(UserError, match="started under theano"):
         train_system(TINY.override(hidden_dim=14), corpus, folder, resume=True)
 
 

@@ -66,7 +66,7 @@ def text(rng):
         expect = "refuse"
     if kind in damage.HARMLESS or (kind == "empty" and path.endswith(".gold")):
         expect = "either"
-    # Only of two files that belong together has one a line too many.
+    # Only of two files that belong together has one per line too many.
     if kind == "surplus line" and (arguments[0] == "translate" or path.endswith((".tsv", ".tsv.gz", ".bitext"))):
         expect = "accept"
     if kind == "blank" and arguments[0] == "translate":

@@ -349,7 +349,7 @@ def test_every_attention_of_the_registry_builds():
         ({"cross_attention": keras.layers.Dense(3)}, "received Dense"),
         ({"tie_embeddings": "all", "target_vocabulary_size": 33}, "32 source and 33 target"),
         ({"tie_embeddings": "target", "readout_dim": 9}, "embedding_dim = 6; received 9"),
-        ({"hidden_dim": 0}, "hidden_dim must be a whole number, 1 or more; received 0"),
+        ({"hidden_dim": 0}, "hidden_dim must be a positive integer; received 0"),
         ({"dropout": 1}, "dropout must be at least 0 and below 1; received 1"),
         (
             {"cross_attention": AverageAttention()},

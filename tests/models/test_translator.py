@@ -372,7 +372,7 @@ def test_a_translator_without_a_preprocessor_takes_ids():
         lambda: task.evaluate(texts),
     )
     for call in calls:
-        with pytest.raises(UserError, match="made with a preprocessor: this one takes ids"):
+        with pytest.raises(UserError, match="has no preprocessor, so it takes ids"):
             call()
 
 

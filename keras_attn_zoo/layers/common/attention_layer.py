@@ -43,17 +43,17 @@ class AttentionLayer(keras.layers.Layer):
 
     Shapes:
         query: `(batch, target, query_dim)`; query_i: `(batch, query_dim)`.
-        value, key: `(batch, source, value_dim)`; `key` is `value` where it is not given.
+        value, key: `(batch, source, value_dim)`; `key` is `value` by default.
         context: `(batch, target, value_dim)`, in a step `(batch, value_dim)`, in the compute type.
         scores: `(batch, heads, target, source)`, in a step `(batch, heads, source)`, float32.
 
-    Masking: all masks are true where a position may be attended, and masks that
-    Keras carries with a tensor arrive by themselves. A row with nothing to attend,
-    and a masked query, gets weights and context 0. Whatever stands in padding, NaN
-    included, reaches neither contexts nor gradients.
+    Masking: all masks are true where a position may be attended to, and masks that
+    Keras attaches to a tensor arrive by themselves. A row with nothing to attend to,
+    or a masked query, gets zero weights and a zero context. The contents of padding,
+    even NaN, reach neither contexts nor gradients.
 
-    Self-attention: `value` is left out, and `value_mask` is `query_mask` where it
-    is not given. Its steps are causal and begin with a maximum length and a
+    Self-attention: `value` is left out, and `value_mask` defaults to
+    `query_mask`. Its steps are causal and begin with a maximum length and a
     batch size; its scores in a step are `(batch, heads, max_length)`::
 
         memory = layer.prepare(max_length=100)
@@ -63,19 +63,19 @@ class AttentionLayer(keras.layers.Layer):
     Args:
         normalizer: how energies become weights. "softmax" gives every position a share;
             "sparsemax" and, halfway between the two, "entmax15" give most of them exactly 0.
-            Mechanisms whose weights are no plain softmax of energies take "softmax" alone.
+            Mechanisms whose weights are not a plain softmax of energies only take "softmax".
 
-    `attends_to` says what a mechanism takes: "value" (cross-attention alone),
-    "itself" (self-attention alone) or "either"; `looks_ahead`, whether a position
-    attends to later ones without a mask, so that it has no steps.
+    `attends_to` says what a mechanism takes: "value" (cross-attention only),
+    "itself" (self-attention only) or "either". `looks_ahead` says whether a position
+    attends to later ones without a mask, in which case there are no steps.
 
     State: a tree of tensors with the batch as first axis, passed in and returned;
     nothing stays on the layer. The memory of cross-attention has a batch axis
     too, that of self-attention has none: it depends on weights and lengths alone.
 
     Raises:
-        ValueError: a query, value or mask whose rank or sizes do not fit; another width
-            than the layer was built for; a value where the mechanism takes none, or none
+        ValueError: a query, value or mask whose rank or sizes do not match; a width
+            other than the layer was built for; a value where the mechanism takes none, or none
             where it needs one; `prepare` before `build`; a step beyond `max_length`
             (inside a compiled loop, which cannot raise, its context is NaN); a
             normaliser that is unknown, or that the mechanism does not take.

@@ -33,7 +33,7 @@ class HeadedAttention(AttentionLayer):
     `projections` names what is projected by heads. The weights come in this order, then those of the output
     projection, as in Keras' layer; what a mechanism adds to them comes last.
 
-    Args: see `MultiHeadAttention`; `key_dim` is the width of a value's head where `value_dim` is not given.
+    Args: see `MultiHeadAttention`; `key_dim` is the width of a value's head unless `value_dim` is given.
     """
 
     projections: tuple[str, ...] = ("value",)

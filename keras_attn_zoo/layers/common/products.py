@@ -29,7 +29,7 @@ def repeated():
 def product(x: Tensor, kernel: Tensor) -> Tensor:
     """Return x W; in a `repeated` step by XLA on a CPU as (Wᵀ xᵀ)ᵀ.
 
-    XLA packs the right factor of a product anew each time: in every step all weights, where the few hypotheses are
+    XLA packs the right factor of a product again each time: in every step all weights, where the few hypotheses are
     as good. Barriers keep it from turning the factors round again; Wᵀ does not change, and is moved out of the loop.
 
     Args:
