@@ -71,14 +71,17 @@ def selection(backend, options):
 def parse(arguments):
     """Options of this program, and arguments of pytest."""
     parser = argparse.ArgumentParser(
-        prog="python -m tests", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m tests",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
-    parser.add_argument("--backends", nargs="+", choices=BACKENDS, help="default: all; torch with --quick")
+    parser.add_argument("--backend", action="append", choices=BACKENDS, help="default: all; torch with --quick")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--quick", action="store_true", help="one backend, without the tests that take longest")
     which.add_argument("--all", action="store_true", help="all tests, slow ones too, and long searches for faults")
     options, rest = parser.parse_known_args(arguments)
-    options.backends = options.backends or ([ONE_BACKEND] if options.quick else BACKENDS)
+    options.backend = options.backend or ([ONE_BACKEND] if options.quick else BACKENDS)
     return options, rest
 
 
@@ -91,7 +94,7 @@ def main(arguments):
         status, _ = run([sys.executable, "-m", *command], os.environ)
         rows.append((" ".join(command), "passed" if status == 0 else "FAILED", status))
     with tempfile.TemporaryDirectory() as cache:
-        for backend in options.backends:
+        for backend in options.backend:
             print(f"\n=== {backend} ===", flush=True)
             # Compiled programs are shared between the processes that the tests start, and thrown away.
             environment = {**os.environ, **ONE_THREAD, "KERAS_BACKEND": backend, "JAX_COMPILATION_CACHE_DIR": cache}
