@@ -73,8 +73,17 @@ LATENT = {
 }
 # The same sums in another order or shape.
 EXACT = {"rtol": 0, "atol": 2e-6}
-every_config = pytest.mark.parametrize("name", [*CONFIGS, *LATENT])
-every_config_that_guesses = pytest.mark.parametrize("name", CONFIGS)
+# Between them the others have every path through the body.
+ON_ONE_BACKEND = ("bahdanau", "luong_dot_one_way", "coverage", "local_m_after_the_cells", "local_p_feeding")
+
+
+def each(names):
+    marked = [pytest.param(name, marks=pytest.mark.one_backend) for name in names if name in ON_ONE_BACKEND]
+    return pytest.mark.parametrize("name", [*(name for name in names if name not in ON_ONE_BACKEND), *marked])
+
+
+every_config = each([*CONFIGS, *LATENT])
+every_config_that_guesses = each(CONFIGS)
 
 
 def forward(backbone, x, **kwargs):
@@ -251,7 +260,9 @@ def test_every_dropout_of_the_decoder_matters_alone():
         assert np.abs(readouts - inference).max() > 1e-2
 
 
-@pytest.mark.parametrize("attention", ["multi_head", "expanded_key_value_3"])
+@pytest.mark.parametrize(
+    "attention", ["multi_head", pytest.param("expanded_key_value_3", marks=pytest.mark.one_backend)]
+)
 def test_dropout_of_the_attention_reaches_every_loop(attention):
     """Drawn before the loop, where JAX would leak it, anew for every position; and there is none outside training."""
     arguments = {"attention": attention, "dropout": 0.5}

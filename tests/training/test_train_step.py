@@ -340,7 +340,7 @@ def test_translator_learns(arguments):
         assert np.abs(now - old).max() > 1e-3, variable.path
 
 
-@pytest.mark.parametrize("output", ["softmax", "latent"])
+@pytest.mark.parametrize("output", ["softmax", pytest.param("latent", marks=pytest.mark.one_backend)])
 def test_a_regularizer_of_the_attention_enters_the_loss_of_a_translator(output):
     attention = MultiHeadAttention(1, 3, output_shape=10, kernel_regularizer=keras.regularizers.L1(0.5))
     task = translator(keras.optimizers.SGD(0.0), output=output, cross_attention=attention)
