@@ -18,7 +18,7 @@ class Programs:
 
     Example:
         >>> programs = Programs(translator)
-        >>> found = programs.run("logits", lambda: lambda x: translator(x)["logits"], inputs)
+        >>> found = programs.run("logits", lambda: lambda x: translator(x)["logits"], inputs)  # doctest: +SKIP
     """
 
     def __init__(self, model: keras.Model) -> None:

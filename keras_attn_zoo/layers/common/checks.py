@@ -89,7 +89,8 @@ def check_inputs(
         masks: dict of "query_mask", "value_mask", "key_mask" and "attention_mask".
 
     Example:
-        >>> check_inputs(layer, query, value, None, {"query_mask": None, "value_mask": mask, ...})
+        >>> masks = dict.fromkeys(["query_mask", "value_mask", "key_mask", "attention_mask"])
+        >>> check_inputs(layer, query, value, None, masks)  # doctest: +SKIP
     """
     name = type(layer).__name__
     check_shape(layer, "query", query, "(batch, target, query_dim)", (None, None, None))
