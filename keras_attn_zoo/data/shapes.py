@@ -135,7 +135,7 @@ def check_bounds(bounds: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
     return sorted(set(pairs), key=lambda bound: (sum(bound), bound))
 
 
-def assign_buckets(bounds: Sequence[tuple[int, int]], corpus) -> np.ndarray:
+def assign_buckets(bounds: Sequence[tuple[int, int]], corpus: Any) -> np.ndarray:
     """Return the first bucket that takes each sentence pair of an `EncodedCorpus`; raise where none does."""
     source, target = corpus.source_lengths + 1, corpus.target_lengths + 1
     bucket = np.full(len(corpus), -1)

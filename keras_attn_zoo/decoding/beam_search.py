@@ -1,6 +1,7 @@
 """Beam search over the step contract: frozen finished hypotheses, length penalty, n-best, attention."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import keras
 import keras_hub
@@ -54,7 +55,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
     the length penalty is named by Zeng, section 3.1, its form that of Wu et al. 2016.
     """
 
-    def __init__(self, num_beams: int = 5, length_penalty: float = 0.0, **kwargs) -> None:
+    def __init__(self, num_beams: int = 5, length_penalty: float = 0.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not isinstance(num_beams, int) or num_beams < 1:
             raise ValueError(f"BeamSearch: `num_beams` must be a positive integer. Received: {num_beams}.")
@@ -63,7 +64,17 @@ class BeamSearch(keras_hub.samplers.Sampler):
         self.num_beams = num_beams
         self.length_penalty = float(length_penalty)
 
-    def __call__(self, next, prompt, cache=None, index=0, mask=None, stop_token_ids=None, model=None, **kwargs):
+    def __call__(
+        self,
+        next,
+        prompt,
+        cache: TensorTree = None,
+        index: int = 0,
+        mask: Tensor = None,
+        stop_token_ids=None,
+        model: Any = None,
+        **kwargs: Any,
+    ):
         """Return the best token ids `(batch, length)`; the call of every KerasHub sampler."""
         return self.search(next, prompt, cache, index, mask, stop_token_ids, model)["token_ids"][:, 0]
 

@@ -13,7 +13,7 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.models.presets import PresetFiles
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
 from keras_attn_zoo.models.tokenizer import TranslationTokenizer
-from keras_attn_zoo.types import Config, Tensor
+from keras_attn_zoo.types import Config, Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -49,7 +49,7 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
         tokenizer: TranslationTokenizer,
         encoder_sequence_length: int = 128,
         decoder_sequence_length: int = 128,
-        **kwargs,
+        **kwargs: Any,
     ) -> None:
         super().__init__(
             tokenizer,
@@ -59,11 +59,11 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
         )
         self.source_tokenizer = source_tokenizer
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         """Nothing to build: packing is done in NumPy."""
         self.built = True
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any):
         """Call without Keras in between, which would wrap an error of one line in several."""
         return self.call(*args, **kwargs)
 

@@ -30,7 +30,7 @@ class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokeni
 
     backbone_cls: Any = RNNBackbone
 
-    def __init__(self, proto: str | bytes | None = None, **kwargs) -> None:
+    def __init__(self, proto: str | bytes | None = None, **kwargs: Any) -> None:
         self._add_special_token("<s>", "start_token")
         self._add_special_token("</s>", "end_token")
         self._add_special_token("<pad>", "pad_token")

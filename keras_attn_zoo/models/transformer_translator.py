@@ -1,5 +1,7 @@
 """The translator's classes for Transformer bodies: KerasHub finds the parts of a preset by the class of its body."""
 
+from typing import Any
+
 import keras
 
 from keras_attn_zoo.models.preprocessor import TranslationPreprocessor
@@ -23,7 +25,7 @@ class TransformerPreprocessor(TranslationPreprocessor):
     tokenizer_cls = TransformerTokenizer
 
     @classmethod
-    def of(cls, preprocessor):
+    def of(cls, preprocessor: Any):
         """Return the preprocessor of another body's translator as one of a Transformer's."""
 
         def convert(tokenizer):
@@ -51,7 +53,7 @@ class TransformerTranslator(Translator):
     backbone_cls = TransformerBackbone
     preprocessor_cls = TransformerPreprocessor
 
-    def __init__(self, backbone, preprocessor=None, **kwargs):
+    def __init__(self, backbone: Any, preprocessor: Any = None, **kwargs: Any) -> None:
         if preprocessor is not None and not isinstance(preprocessor, TransformerPreprocessor):
             preprocessor = TransformerPreprocessor.of(preprocessor)
         super().__init__(backbone, preprocessor, **kwargs)

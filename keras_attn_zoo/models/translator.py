@@ -51,13 +51,13 @@ class Translator(TextMethods, PresetLoading, PerTokenTraining, keras_hub.models.
     backbone_cls: Any = RNNBackbone
     preprocessor_cls: Any = TranslationPreprocessor
 
-    def __new__(cls, backbone=None, *args, **kwargs):
+    def __new__(cls, backbone: Any = None, *args: Any, **kwargs: Any):
         """Make the subclass that belongs to the body: KerasHub knows a task by the class of its body."""
         fitting = [task for task in (cls, *cls.__subclasses__()) if type(backbone) is task.backbone_cls]
         return super().__new__(fitting[0] if fitting else cls, backbone, *args, **kwargs)
 
     def __init__(
-        self, backbone: TranslationBackbone, preprocessor: TranslationPreprocessor | None = None, **kwargs
+        self, backbone: TranslationBackbone, preprocessor: TranslationPreprocessor | None = None, **kwargs: Any
     ) -> None:
         self.backbone = backbone
         self.preprocessor = preprocessor
@@ -82,7 +82,7 @@ class Translator(TextMethods, PresetLoading, PerTokenTraining, keras_hub.models.
         accumulation_steps: int = 1,
         sampler: str | keras_hub.samplers.Sampler = "beam",
         search_top_k: int | None = None,
-        **kwargs,
+        **kwargs: Any,
     ) -> None:
         """Set up training and search.
 
@@ -161,7 +161,7 @@ class Translator(TextMethods, PresetLoading, PerTokenTraining, keras_hub.models.
     # Training. KerasHub's own pipeline takes no `keras.utils.PyDataset`, and strings only with TensorFlow.
 
     def fit(
-        self, x: Any = None, y: Any = None, sample_weight: Any = None, validation_data: Any = None, **kwargs
+        self, x: Any = None, y: Any = None, sample_weight: Any = None, validation_data: Any = None, **kwargs: Any
     ) -> keras.callbacks.History:
         """Train; see `keras.Model.fit`."""
         x, y, sample_weight = self._to_ids(x, y, sample_weight)
@@ -171,7 +171,7 @@ class Translator(TextMethods, PresetLoading, PerTokenTraining, keras_hub.models.
         return keras.Model.fit(self, x=x, y=y, sample_weight=sample_weight, validation_data=validation_data, **kwargs)
 
     def evaluate(
-        self, x: Any = None, y: Any = None, sample_weight: Any = None, **kwargs
+        self, x: Any = None, y: Any = None, sample_weight: Any = None, **kwargs: Any
     ) -> list[float] | dict[str, float]:
         """Return loss, perplexity and accuracy per token; see `keras.Model.evaluate`."""
         x, y, sample_weight = self._to_ids(x, y, sample_weight)

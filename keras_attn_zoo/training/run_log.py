@@ -42,7 +42,7 @@ class RunLog(keras.callbacks.Callback):
         self.path = Path(path)
         self.batches = batches
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: Any = None) -> None:
         """Open the file, and cut what will be written again."""
         self.step = self._first = self.batches.round * len(self.batches)
         kept = [line for line in read_log(self.path) if line["step"] <= self.step] if self.path.exists() else []
@@ -50,11 +50,11 @@ class RunLog(keras.callbacks.Callback):
             file.write("".join(json.dumps(line) + "\n" for line in kept).encode())
         self._file = self.path.open("a", encoding="utf-8")
 
-    def on_train_batch_begin(self, batch, logs=None):
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         """Start the clock of a step."""
         self._began = time.perf_counter()
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Write a step."""
         numbers = {name: float(value) for name, value in logs.items()}
         seconds = time.perf_counter() - self._began
@@ -65,14 +65,14 @@ class RunLog(keras.callbacks.Callback):
         learning_rate = float(ops.convert_to_numpy(self.model.optimizer.learning_rate))
         self._write({"step": self.step, **numbers, "learning_rate": learning_rate, "seconds": seconds, "shape": shape})
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Write a round."""
         numbers = {name: float(value) for name, value in logs.items()}
         self._check_finite(numbers, self.step)
         self._write({"round": epoch + 1, "step": self.step, **numbers})
         self._file.flush()
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: Any = None) -> None:
         """Close the file."""
         self._file.close()
 
