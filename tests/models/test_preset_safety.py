@@ -63,7 +63,7 @@ def test_every_flipped_bit_is_found_and_named(preset):
                 assert message.startswith(f"{files[name]} is damaged or was changed") and "\n" not in message
         files[name].unlink()
         # Without a configuration it is no preset at all.
-        with pytest.raises(UserError, match="no preset of a translator" if name == "config.json" else f"lacks {name}"):
+        with pytest.raises(UserError, match="is not a translator preset" if name == "config.json" else f"lacks {name}"):
             load_translator(preset)
         files[name].write_bytes(whole)
 
