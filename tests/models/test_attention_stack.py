@@ -10,7 +10,7 @@ from keras_attn_zoo.models.attention_stack import AttentionStack
 from tests.layers.calls import to_numpy
 from tests.layers.cases import numbers
 
-pytestmark = pytest.mark.skipif(keras.config.backend() != "torch", reason="alike on all; nothing is compiled on torch")
+pytestmark = pytest.mark.one_backend
 
 SIZES = {"width": 8, "num_heads": 2, "max_length": 9, "dropout": 0.0}
 
