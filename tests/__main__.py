@@ -56,8 +56,9 @@ def outcomes(lines):
 
 def durations(lines):
     """Seconds, and which test took them in which of its phases, as a pytest run lists them."""
-    found = (re.match(r"([\d.]+)s ((?:call|setup|teardown) +\S.*)", line) for line in lines)
-    return [(float(one[1]), re.sub(r" +", " ", one[2])) for one in found if one]
+    # Behind the name stands the group that runs in one worker.
+    found = (re.match(r"([\d.]+)s (call|setup|teardown) +(\S.*?)(?:@[\w.]+)?$", line) for line in lines)
+    return [(float(one[1]), f"{one[2]} {one[3]}") for one in found if one]
 
 
 def selection(backend, options):
