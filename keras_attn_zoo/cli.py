@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import keras_attn_zoo
 from keras_attn_zoo.commands import (
@@ -45,7 +46,7 @@ def build_parser() -> Parser:
     return parser
 
 
-def _add(group, command: Command) -> None:
+def _add(group: Any, command: Command) -> None:
     parser = group.add_parser(
         command.name,
         help=command.summary,

@@ -66,15 +66,15 @@ class BeamSearch(keras_hub.samplers.Sampler):
 
     def __call__(
         self,
-        next,
-        prompt,
+        next: Any,
+        prompt: Tensor,
         cache: TensorTree = None,
         index: int = 0,
         mask: Tensor = None,
-        stop_token_ids=None,
+        stop_token_ids: Any = None,
         model: Any = None,
         **kwargs: Any,
-    ):
+    ) -> Tensor:
         """Return the best token ids `(batch, length)`; the call of every KerasHub sampler."""
         return self.search(next, prompt, cache, index, mask, stop_token_ids, model)["token_ids"][:, 0]
 

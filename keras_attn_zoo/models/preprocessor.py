@@ -63,7 +63,7 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
         """Nothing to build: packing is done in NumPy."""
         self.built = True
 
-    def __call__(self, *args: Any, **kwargs: Any):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call without Keras in between, which would wrap an error of one line in several."""
         return self.call(*args, **kwargs)
 

@@ -25,7 +25,7 @@ class TransformerPreprocessor(TranslationPreprocessor):
     tokenizer_cls = TransformerTokenizer
 
     @classmethod
-    def of(cls, preprocessor: Any):
+    def of(cls, preprocessor: Any) -> Any:
         """Return the preprocessor of another body's translator as one of a Transformer's."""
 
         def convert(tokenizer):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 
@@ -72,7 +73,7 @@ class ScoredTranslation:
 
 
 def read_hypotheses(
-    found: dict[str, np.ndarray], row: int, source: list[int], n_best: int, preprocessor
+    found: dict[str, np.ndarray], row: int, source: list[int], n_best: int, preprocessor: Any
 ) -> list[Hypothesis]:
     """Read the hypotheses of one sentence from what a search found.
 
@@ -109,6 +110,6 @@ def read_hypotheses(
     return hypotheses
 
 
-def pieces(tokenizer, ids) -> list[str]:
+def pieces(tokenizer: Any, ids: Any) -> list[str]:
     """Return the subwords of ids."""
     return [tokenizer.id_to_token(int(i)) for i in ids]

@@ -51,7 +51,7 @@ class Translator(TextMethods, PresetLoading, PerTokenTraining, keras_hub.models.
     backbone_cls: Any = RNNBackbone
     preprocessor_cls: Any = TranslationPreprocessor
 
-    def __new__(cls, backbone: Any = None, *args: Any, **kwargs: Any):
+    def __new__(cls, backbone: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Make the subclass that belongs to the body: KerasHub knows a task by the class of its body."""
         fitting = [task for task in (cls, *cls.__subclasses__()) if type(backbone) is task.backbone_cls]
         return super().__new__(fitting[0] if fitting else cls, backbone, *args, **kwargs)

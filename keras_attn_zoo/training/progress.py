@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
+from typing import Any
 
 import keras
 
@@ -19,7 +20,7 @@ class Progress(keras.callbacks.Callback):
         show: function of the number of steps done and of a text, see `progress_bar`; None shows no steps.
     """
 
-    def __init__(self, batches, rounds: int, name: str = "", show: Callable[..., None] | None = None):
+    def __init__(self, batches: Any, rounds: int, name: str = "", show: Callable[..., None] | None = None):
         super().__init__()
         self.batches, self.rounds, self.name, self.show = batches, rounds, name, show
 
