@@ -41,6 +41,8 @@ autodoc_typehints = "none"
 autodoc_inherit_docstrings = False
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
+# Fields of a named tuple are members already.
+napoleon_use_ivar = True
 
 # Parts of a docstring that are a paragraph rather than a section that napoleon knows.
 LABELS = ("Args", "Differences", "Inputs", "Masking", "Outputs", "Shapes", "Source", "State", "Symbols", "Training")
