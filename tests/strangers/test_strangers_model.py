@@ -74,12 +74,11 @@ def by_day(count):
     )
 
 
-# Each precision and each length is a program of its own, which takes a minute where it is compiled. The laws have each
-# mechanism by itself in all of them.
+# Training, each precision and each length are programs of their own, which take a minute where they are compiled. The
+# laws have each mechanism by itself in all of them.
 COMPILED = BACKEND != "torch"
 every_precision = by_day(1 if COMPILED else 2)
-mostly_float32 = by_day(1)
-other_lengths = by_day(0 if COMPILED else 1)
+other_programs = by_day(0 if COMPILED else 1)
 
 
 def test_every_public_layer_is_tried():
@@ -145,7 +144,7 @@ def test_what_stands_on_padding_reaches_nothing(name, filler):
     assert not different
 
 
-@mostly_float32
+@other_programs
 def test_one_step_of_training(name):
     """Every weight learns, and what stands on padding reaches no loss, no gradient and no weight: were it NaN."""
     loss, weights = world(name).fit(0.0)
@@ -167,7 +166,7 @@ def cut(tree, wanted):
     return keras.tree.map_structure(lambda x, y: x[tuple(map(slice, y.shape))], tree, wanted)
 
 
-@other_lengths
+@other_programs
 def test_more_padding_changes_nothing(name):
     """Neither what a mechanism gives, nor what its neighbours make of it: they get its mask."""
     wanted, found = world(name).predict(), world(name).predict(more=2)
@@ -176,7 +175,7 @@ def test_more_padding_changes_nothing(name):
     assert not different
 
 
-@other_lengths
+@other_programs
 def test_a_sentence_alone(name):
     """Padded in a batch or alone and without any padding, a sentence gives the same."""
     rows = slice(1, 2)
