@@ -148,7 +148,7 @@ def test_files_say_what_the_pairs_say(tmp_path):
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match="no empty folder"):
+    with pytest.raises(UserError, match="not an empty folder"):
         write_corpus(tmp_path, generate_splits(2, 1, 1))
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
