@@ -47,7 +47,7 @@ def names_a_backend(path):
 
 
 def test_the_architecture_lists_every_file_that_names_a_backend():
-    listed = set(re.findall(r"`([\w/]+\.py)`", section("docs/architecture.md", "Where a backend's name stands")))
+    listed = set(re.findall(r"`([\w/]+\.py)`", section("docs/architecture.md", "Where a backend is named")))
     found = {path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py") if names_a_backend(path)}
     assert listed == found
 
