@@ -4,6 +4,7 @@ import ast
 import contextlib
 import doctest
 import importlib
+import os
 import re
 from pathlib import Path
 
@@ -96,6 +97,8 @@ def run(module, given):
 @pytest.mark.parametrize("module", [name for name, needs_translator in MODULES.items() if not needs_translator])
 def test_examples(module, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    # An example chooses a backend: that must not be the backend of the processes that later tests start.
+    monkeypatch.setenv("KERAS_BACKEND", os.environ["KERAS_BACKEND"])
     run(module, {**GIVEN, "matches": matches})
 
 
