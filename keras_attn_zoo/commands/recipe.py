@@ -138,9 +138,11 @@ def _train(systems, folders, corpus, options):
     for system, folder in zip(systems, folders, strict=True):
         try:
             run = train_system(system, corpus, folder, options.out / "data", resume=True, **room)
-            if not run.read_scores():
+            scored, drawn = "test" in run.read_scores(), run.picture("curves").exists()
+            if not (scored and drawn):
                 translator, test = load_translator(folder, **room), corpus.splits.test
-                score_run(folder, translator, test, corpus.gold)
+                if not scored:
+                    score_run(folder, translator, test, corpus.gold)
                 draw_run(folder, translator, test, corpus.gold)
         except Exception as error:
             failed[folder.name] = reason(error)

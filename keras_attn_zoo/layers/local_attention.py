@@ -84,6 +84,11 @@ class LocalAttention(LuongAttention):
         self.alignment = check_choice(self, "alignment", alignment, ALIGNMENTS)
         self.window = check_positive(self, "window", window)
 
+    @property
+    def may_attend_nothing(self) -> bool:
+        """Whether a window may lie beyond the source."""
+        return self.alignment == "monotonic"
+
     def build(self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None) -> None:
         """Make what the score needs and, for "predictive", W_p and v."""
         super().build(query_shape, value_shape, key_shape)

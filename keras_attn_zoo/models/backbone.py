@@ -275,6 +275,15 @@ def output_layer(
     return None, head
 
 
+def check_alignment(output: str, attention: AttentionLayer) -> None:
+    """Raise where a latent alignment would have no position to choose: a sentence without one costs nothing."""
+    if output == "latent" and attention.may_attend_nothing:
+        raise UserError(
+            "a latent alignment needs a cross-attention that always attends to some source position, which "
+            f"{type(attention).__name__} does not: choose another one."
+        )
+
+
 def build_output(backbone: TranslationBackbone) -> None:
     """Make the weights of a body's output layer, which its functional model does not call."""
     outputs = backbone.output

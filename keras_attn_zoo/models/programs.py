@@ -33,6 +33,8 @@ class Programs:
             make: returns the function; called where the key is new.
             *inputs: arguments of the function.
         """
+        # TensorFlow's graphs keep the variables that they were traced with, which LoRA and `quantize` replace.
+        key = key, tuple(map(id, self._model.variables))
         if key not in self._compiled:
             # Of two threads that are both the first, one's is kept.
             self._compiled.setdefault(key, compiled(self._model, make()))

@@ -14,6 +14,7 @@ from keras_attn_zoo.models.backbone import (
     TranslationBackbone,
     attention_config,
     build_output,
+    check_alignment,
     check_one_of,
     check_vocabularies,
     output_layer,
@@ -170,8 +171,10 @@ class RNNBackbone(TranslationBackbone):
             top_k,
             dtype,
         )
+        attention = get_attention(cross_attention, hidden_dim, dtype=dtype, name="cross_attention")
+        check_alignment(output, attention)
         decoder = RNNDecoder(
-            attention=get_attention(cross_attention, hidden_dim, dtype=dtype, name="cross_attention"),
+            attention=attention,
             target_embedding=target_embedding,
             readout=Readout(readout, readout_dim, dtype=dtype, name="readout"),
             output_projection=output_projection,

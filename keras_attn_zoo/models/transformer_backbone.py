@@ -15,6 +15,7 @@ from keras_attn_zoo.models.backbone import (
     TranslationBackbone,
     attention_config,
     build_output,
+    check_alignment,
     check_one_of,
     check_vocabularies,
     output_layer,
@@ -156,6 +157,8 @@ class TransformerBackbone(TranslationBackbone):
         encoder_stack = stack(encoder_attention, encoder_layers, "encoder")
         decoder_stack = stack(decoder_attention, decoder_layers, "decoder")
         cross_stack = stack(cross_attention, decoder_layers, "cross")
+        for layer in cross_stack.layers if attention_layer == "all" else [cross_stack.layers[attention_layer]]:
+            check_alignment(output, layer)
         common = {
             "width": width,
             "ffn_dim": ffn_dim,

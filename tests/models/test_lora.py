@@ -6,7 +6,8 @@ from keras import ops
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.models import RNNBackbone, TransformerBackbone
-from tests.tiny import BACKBONE, PIECES, TRANSFORMER
+from tests.tiny import BACKBONE, PIECES, TRANSFORMER, translator
+from tests.tiny import transformer as tiny_transformer
 from tests.weights import fill_weights
 
 pytestmark = pytest.mark.one_backend
@@ -57,3 +58,29 @@ def test_int8_of_a_body_and_its_configuration():
     again = TransformerBackbone.from_config(backbone.get_config())
     again.set_weights(backbone.get_weights())
     np.testing.assert_allclose(outputs_of(again), after, atol=2e-6)
+
+
+@pytest.mark.every_backend
+def test_what_was_compiled_before_sees_what_is_added():
+    model = translator(body=tiny_transformer)
+    pairs = ["aber", "da"], ["so", "so da"]
+    before = model.score(*pairs)
+    model.backbone.enable_lora(2)
+    for weight in model.backbone.trainable_weights:
+        if weight.path.endswith("lora_kernel_b"):
+            weight.assign(ops.ones(weight.shape))
+    after = model.score(*pairs)
+    again = translator(body=tiny_transformer)
+    again.backbone.enable_lora(2)
+    again.backbone.set_weights(model.backbone.get_weights())
+    for one, other, fresh in zip(before, after, again.score(*pairs), strict=True):
+        assert abs(one.log_prob - other.log_prob) > 1e-3
+        np.testing.assert_allclose(other.log_prob, fresh.log_prob, rtol=1e-5)
+
+
+@pytest.mark.parametrize("body", [RNNBackbone, TransformerBackbone])
+def test_a_latent_alignment_needs_somewhere_to_attend(body):
+    sizes = BACKBONE if body is RNNBackbone else TRANSFORMER
+    with pytest.raises(UserError, match="always attends to some source position, which LocalAttention does not"):
+        body(PIECES, PIECES, **{**sizes, "cross_attention": "local_m", "output": "latent"})
+    body(PIECES, PIECES, **{**sizes, "cross_attention": "local_m"})

@@ -67,7 +67,8 @@ class AttentionLayer(keras.layers.Layer):
 
     `attends_to` says what a mechanism takes: "value" (cross-attention only),
     "itself" (self-attention only) or "either". `looks_ahead` says whether a position
-    attends to later ones without a mask, in which case there are no steps.
+    attends to later ones without a mask, in which case there are no steps;
+    `may_attend_nothing`, whether a row may be empty though nothing is masked.
 
     State: a tree of tensors with the batch as first axis, passed in and returned;
     nothing stays on the layer. The memory of cross-attention has a batch axis
@@ -84,6 +85,7 @@ class AttentionLayer(keras.layers.Layer):
     num_heads = 1
     attends_to = "value"
     looks_ahead = False
+    may_attend_nothing = False
     # Why a mechanism takes no other normaliser than softmax; None where it does.
     softmax_alone: str | None = None
     # A subclass of `SharedBySide`, where the layers of one side of a model share something.
