@@ -38,7 +38,7 @@ class Stoppable:
         signal: the number of the signal that came; None so far.
     """
 
-    def __init__(self, farewell: str, last: bool = False):
+    def __init__(self, farewell: str, last: bool = False) -> None:
         self.farewell, self.last = farewell, last
         self.signal: int | None = None
         self._said = False

@@ -4,7 +4,6 @@ What a tensor is depends on the backend, and Keras carries no annotations, so a 
 `Any`. They tell a reader what is meant.
 """
 
-import os
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -16,8 +15,9 @@ TensorTree: TypeAlias = Any
 Shape: TypeAlias = Sequence[Any]
 # A dtype or its policy: a name, a `keras.DTypePolicy`, or None for the one that Keras is set to.
 DType: TypeAlias = Any
-FilePath: TypeAlias = str | os.PathLike[str]
 # An initialiser: its name, a `keras.Initializer` or a plain function.
 Initializer: TypeAlias = Any
+# The numbers that Keras tells a callback, by name.
+Logs: TypeAlias = dict[str, Any]
 # The arguments of a constructor, as `get_config` returns them.
 Config: TypeAlias = dict[str, Any]

@@ -1,10 +1,16 @@
 """The public names, pinned: a change here is a change for users; new mechanisms join by themselves."""
 
+import ast
 import importlib
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import keras_attn_zoo
+
+ROOT = Path(keras_attn_zoo.__file__).parent
 
 PUBLIC = {
     "keras_attn_zoo.layers": [
@@ -129,6 +135,40 @@ def test_what_can_stand_in_a_saved_model_is_registered(module):
     for name in set(found.__all__) - bases:
         if hasattr(getattr(found, name), "get_config"):
             assert keras.saving.get_registered_name(getattr(found, name)) == f"keras_attn_zoo>{name}"
+
+
+def public_functions(parent, of_class=False):
+    """Functions and methods of public names in a module or a class, each with whether it has a self."""
+    for node in parent.body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield from public_functions(node, of_class=True)
+        elif isinstance(node, ast.FunctionDef) and (node.name[0] != "_" or node.name in ("__init__", "__call__")):
+            static = any(isinstance(x, ast.Name) and x.id == "staticmethod" for x in node.decorator_list)
+            yield node, of_class and not static
+
+
+def not_annotated(function, has_self):
+    """What a signature says no type of: arguments, and "return"."""
+    given = function.args
+    arguments = [*given.posonlyargs, *given.args][has_self:] + given.kwonlyargs
+    arguments += [x for x in (given.vararg, given.kwarg) if x is not None]
+    return [x.arg for x in arguments if x.annotation is None] + ["return"] * (function.returns is None)
+
+
+def test_what_is_not_annotated_is_found():
+    source = (
+        "class A:\n def f(self, x, *y, z: int = 1, **w): ...\n @staticmethod\n def g(x) -> None: ...\n def _h(x): ..."
+    )
+    found = [not_annotated(*one) for one in public_functions(ast.parse(source))]
+    assert found == [["x", "y", "w", "return"], ["x"]]
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_public_signatures_are_annotated(path):
+    functions = public_functions(ast.parse(path.read_text(encoding="utf-8")))
+    missing = {f.name: names for f, has_self in functions if (names := not_annotated(f, has_self))}
+    assert not missing
 
 
 def test_registered_names():

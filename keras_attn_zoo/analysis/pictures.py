@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keras_attn_zoo.extras import require
-from keras_attn_zoo.types import FilePath
 
 require("matplotlib", user=__name__)
 
@@ -28,7 +27,7 @@ from matplotlib.ticker import LogFormatter
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import Alignment
-from keras_attn_zoo.files import atomic_path
+from keras_attn_zoo.files import PathLike, atomic_path
 
 SUFFIXES = (".png", ".pdf", ".svg")
 
@@ -216,7 +215,7 @@ def plot_attentions(
     matrices: Sequence[tuple[str | None, ArrayLike]],
     source_tokens: Sequence[str],
     target_tokens: Sequence[str],
-    path: FilePath,
+    path: PathLike,
     gold: Alignment | Iterable[tuple[int, int]] | None = None,
 ) -> None:
     """Draw several attention matrices of one sentence pair side by side.
@@ -250,7 +249,7 @@ def plot_attention(
     weights: ArrayLike,
     source_tokens: Sequence[str],
     target_tokens: Sequence[str],
-    path: FilePath,
+    path: PathLike,
     title: str | None = None,
     gold: Alignment | Iterable[tuple[int, int]] | None = None,
 ) -> None:
@@ -328,7 +327,7 @@ def _curves_figure(curves, ylabel, title=None, xlabel="step", log_scale=False, t
 
 def plot_curves(
     curves: Mapping[str, tuple[Sequence[float], Sequence[float]]],
-    path: FilePath,
+    path: PathLike,
     ylabel: str,
     title: str | None = None,
     xlabel: str = "step",

@@ -6,8 +6,8 @@ import dataclasses
 import itertools
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
-from typing import NoReturn
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.setting_types import Setting
@@ -60,10 +60,10 @@ class _Help(argparse.HelpFormatter):
 class Parser(argparse.ArgumentParser):
     """A parser of options that are written out and given once; its errors are one line."""
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(formatter_class=_Help, allow_abbrev=False, **kwargs)
 
-    def parse_known_args(self, args=None, namespace=None):
+    def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """See the base class."""
         args = sys.argv[1:] if args is None else list(args)
         given = collections.Counter(

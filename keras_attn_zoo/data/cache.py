@@ -14,7 +14,7 @@ import numpy as np
 from keras_attn_zoo.checksums import sha256
 from keras_attn_zoo.data.filters import Filter, FilterReport, filter_numbered_pairs
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import atomic_path, read_json, write_json
+from keras_attn_zoo.files import PathLike, atomic_path, read_json, write_json
 
 if TYPE_CHECKING:
     from keras_attn_zoo.data.subwords import Subwords
@@ -67,7 +67,7 @@ class EncodedCorpus:
         >>> corpus.source(0), corpus.target(0)  # doctest: +SKIP
     """
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: PathLike) -> None:
         self.folder = Path(folder)
         self.reused = True
         self.meta = self._read_meta()
@@ -286,7 +286,7 @@ def _standing(folder, fingerprint):
 
 
 def build_cache(
-    folder: str | Path,
+    folder: PathLike,
     pairs: Iterable[tuple[str, str]],
     source_subwords: "Subwords",
     target_subwords: "Subwords",

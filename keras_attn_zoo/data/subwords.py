@@ -2,13 +2,14 @@
 
 import io
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from keras_attn_zoo.data import END, PAD, START, UNKNOWN
 from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.extras import require
-from keras_attn_zoo.files import atomic_path, read_bytes, shown
+from keras_attn_zoo.files import PathLike, atomic_path, read_bytes, shown
 
 MODEL_TYPES = ("bpe", "unigram", "word", "char")
 SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")
@@ -27,11 +28,11 @@ _THREADS = 4
 class _TextStream:
     """Feed sentences to the trainer and keep the exception that reading them raises."""
 
-    def __init__(self, sentences):
+    def __init__(self, sentences: Iterable[str]) -> None:
         self.sentences = sentences
-        self.error = None
+        self.error: Exception | None = None
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         try:
             for sentence in self.sentences:
                 yield normalise(sentence).replace(_RESERVED, " ")
@@ -125,8 +126,13 @@ def _write(model, path):
 
 
 def train_subwords(
-    sentences, model_path, vocabulary_size, model_type="bpe", byte_fallback=False, character_coverage=1.0
-):
+    sentences: Iterable[str],
+    model_path: PathLike,
+    vocabulary_size: int | None,
+    model_type: str = "bpe",
+    byte_fallback: bool = False,
+    character_coverage: float = 1.0,
+) -> Path:
     """Train a SentencePiece model on a stream of sentences.
 
     The same text and options give the same file on every machine. Ids 0 to 3
@@ -159,7 +165,13 @@ def train_subwords(
     return _write(model, model_path)
 
 
-def train_subword_pair(pairs, folder, vocabulary_size, joint=False, **options):
+def train_subword_pair(
+    pairs: Iterable[tuple[str, str]],
+    folder: PathLike,
+    vocabulary_size: int | None,
+    joint: bool = False,
+    **options: str | bool | float,
+) -> tuple[Path, Path]:
     """Train the models of both sides of a parallel text.
 
     Args:
@@ -189,7 +201,10 @@ def train_subword_pair(pairs, folder, vocabulary_size, joint=False, **options):
         path = _write(_train(both, vocabulary_size, **options), folder / "joint.spm")
         return path, path
     models = [_train((pair[side] for pair in pairs), vocabulary_size, **options) for side in range(2)]
-    return tuple(_write(model, folder / name) for model, name in zip(models, ("source.spm", "target.spm"), strict=True))
+    source, target = (
+        _write(model, folder / name) for model, name in zip(models, ("source.spm", "target.spm"), strict=True)
+    )
+    return source, target
 
 
 class Subwords:
@@ -214,7 +229,7 @@ class Subwords:
         (['▁', 'b', '▁', 'a', 'b'], [0, 0, 1, 1, 1], 'b ab')
     """
 
-    def __init__(self, model):
+    def __init__(self, model: PathLike | bytes) -> None:
         require("sentencepiece", user="a subword model")
         import sentencepiece
 
@@ -242,11 +257,11 @@ class Subwords:
         # Every model but a word model knows the lone space mark.
         self._whole_words = self._processor.piece_to_id(_SPACE) == UNKNOWN
 
-    def encode(self, sentences):
+    def encode(self, sentences: Iterable[str]) -> list[list[int]]:
         """Turn sentences into lists of ids, without start and end.
 
         Args:
-            sentences: list of str.
+            sentences: strings.
 
         Returns:
             A list of ids for each sentence.
@@ -257,17 +272,17 @@ class Subwords:
             return [self._processor.piece_to_id([_SPACE + word for word in sentence.split()]) for sentence in sentences]
         return self._processor.encode(sentences)
 
-    def decode(self, ids):
+    def decode(self, ids: Iterable[int]) -> str:
         """Turn the ids of one sentence into a line of text; padding, start and end are left out."""
         text = self._processor.decode([int(i) for i in ids])
         # Bytes of a fallback may make up a line break, which would shift all lines below it in a file.
         return " ".join(text.splitlines())
 
-    def pieces(self, ids):
+    def pieces(self, ids: Iterable[int]) -> list[str]:
         """Turn ids into pieces; a piece that begins a word begins with `▁`."""
         return self._processor.id_to_piece([int(i) for i in ids])
 
-    def word_groups(self, pieces):
+    def word_groups(self, pieces: Sequence[str] | Sequence[int]) -> list[int]:
         """Give for each piece the whitespace word that it belongs to.
 
         Use it to merge the attention of pieces into that of words.
@@ -278,10 +293,11 @@ class Subwords:
         Returns:
             A list of word indices counted from 0; -1 for padding, start and end.
         """
-        if not all(isinstance(piece, str) for piece in pieces):
-            pieces = self.pieces(pieces)
+        texts = [piece for piece in pieces if isinstance(piece, str)]
+        if len(texts) < len(pieces):
+            texts = self.pieces([int(piece) for piece in pieces])
         groups, word = [], -1
-        for piece in pieces:
+        for piece in texts:
             if piece in SPECIAL_PIECES and piece != SPECIAL_PIECES[UNKNOWN]:
                 groups.append(-1)
                 continue

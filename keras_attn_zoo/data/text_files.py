@@ -181,7 +181,7 @@ def _windows(path, size):
 class _Files:
     """Text in files that is read from the start whenever it is iterated."""
 
-    def __init__(self, *paths):
+    def __init__(self, *paths: PathLike) -> None:
         self.paths = tuple(Path(path) for path in paths)
         for path in self.paths:
             check_file(path, streams=True)
@@ -215,7 +215,7 @@ class ParallelFiles(_Files):
         [('ein Haus', 'a house')]
     """
 
-    def __init__(self, source: PathLike, target: PathLike):
+    def __init__(self, source: PathLike, target: PathLike) -> None:
         super().__init__(source, target)
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
@@ -261,7 +261,7 @@ class TSVFile(_Files):
         [('ein Haus', 'a house')]
     """
 
-    def __init__(self, path: PathLike, source_column: int = 0, target_column: int = 1):
+    def __init__(self, path: PathLike, source_column: int = 0, target_column: int = 1) -> None:
         super().__init__(path)
         self.columns = (source_column, target_column)
         if min(self.columns) < 0:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import check_file, shown, write_text
+from keras_attn_zoo.files import PathLike, check_file, shown, write_text
 
 # Source and target position.
 Link: TypeAlias = tuple[int, int]
@@ -173,7 +173,7 @@ def _read_lines(path):
 
 
 def read_alignments(
-    path: str | Path,
+    path: PathLike,
     index_base: int = 0,
     reverse: bool = False,
     lengths: Sequence[tuple[int, int]] | None = None,
@@ -228,7 +228,7 @@ def _check_lengths(alignments, lengths, path, index_base, reverse):
 
 
 def write_alignments(
-    path: str | Path,
+    path: PathLike,
     alignments: Iterable[Alignment | Collection[Link]],
     index_base: int = 0,
     reverse: bool = False,

@@ -4,6 +4,7 @@ import dataclasses
 import logging
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import keras
 
@@ -97,7 +98,7 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike) -> Pr
         UserError: text that cannot be read, or settings that it does not allow.
     """
     pair_filter = Filter(settings.min_words, settings.max_words, settings.max_length_ratio, settings.drop_duplicates)
-    options = {
+    options: dict[str, Any] = {
         "vocabulary_size": settings.vocabulary_size,
         "joint": settings.joint,
         "model_type": settings.model_type,

@@ -70,7 +70,7 @@ class RunFolder:
         PosixPath('runs/bahdanau/log.jsonl')
     """
 
-    def __init__(self, path: PathLike):
+    def __init__(self, path: PathLike) -> None:
         self.path = Path(path)
         self.config = self.path / "config.json"
         self.test = self.path / "test.tsv"

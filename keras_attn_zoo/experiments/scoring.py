@@ -1,17 +1,22 @@
 """Translate and score a test set with the translator of a run."""
 
 import time
+from collections.abc import Iterable
+from typing import Any
 
 import keras
 
+from keras_attn_zoo.data.splits import Pair
 from keras_attn_zoo.evaluation.alignments import Alignment, write_alignments
 from keras_attn_zoo.evaluation.likelihood import corpus_likelihood
 from keras_attn_zoo.evaluation.text_scores import score_text
 from keras_attn_zoo.evaluation.timing import CompilationClock
+from keras_attn_zoo.experiments.corpora import Gold
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.word_alignment import align_words, score_links
-from keras_attn_zoo.files import write_text
+from keras_attn_zoo.files import PathLike, write_text
 from keras_attn_zoo.messages import progress_bar
+from keras_attn_zoo.models import Translator
 from keras_attn_zoo.training.run_log import read_log
 
 # Sentences of a test batch.
@@ -19,7 +24,14 @@ EVALUATION_ROWS = 64
 _OF_REFERENCES = ("loss", "perplexity", "accuracy", "tokens")
 
 
-def score_run(folder, translator, pairs, gold=None, name="test", known=None):
+def score_run(
+    folder: PathLike,
+    translator: Translator,
+    pairs: Iterable[Pair],
+    gold: Gold | None = None,
+    name: str = "test",
+    known: dict[str, Any] | None = None,
+) -> dict[str, Any]:
     """Translate and score a test set; write hypotheses, references, scores and alignments into the run folder.
 
     Args:
@@ -70,7 +82,7 @@ def score_run(folder, translator, pairs, gold=None, name="test", known=None):
     return scores
 
 
-def score_alignment(translator, gold, path, batch_size=32):
+def score_alignment(translator: Translator, gold: Gold, path: PathLike, batch_size: int = 32) -> dict[str, float]:
     """Align gold-aligned sentence pairs by forced decoding; write the links; return AER, precision, recall.
 
     Args:
@@ -110,7 +122,7 @@ def _scores_of_references(translator, system, sources, references, gold, path):
     return scores
 
 
-def training_summary(run):
+def training_summary(run: RunFolder) -> dict[str, Any]:
     """Return steps, rounds and wall time of a run's training, from its log; compilation apart."""
     lines = read_log(run.log)
     steps = [line for line in lines if "seconds" in line]

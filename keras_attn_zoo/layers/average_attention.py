@@ -1,5 +1,6 @@
 """Average attention: the mean of all positions so far, a feed-forward network and a gate."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -8,9 +9,9 @@ from keras import ops
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_positive, check_rate
 from keras_attn_zoo.layers.common.dropout import Dropout
-from keras_attn_zoo.layers.common.heads import fresh_initializer
+from keras_attn_zoo.layers.common.kernels import fresh_initializer
 from keras_attn_zoo.layers.common.loops import cumulative_sum
-from keras_attn_zoo.layers.common.masks import combine_masks, without_padding
+from keras_attn_zoo.layers.common.masks import combine_masks, padding_masks, without_padding
 from keras_attn_zoo.layers.common.products import Dense
 from keras_attn_zoo.layers.common.self_attention_steps import SelfAttentionSteps
 from keras_attn_zoo.layers.registry import attention
@@ -131,15 +132,26 @@ class AverageAttention(SelfAttentionSteps, AttentionLayer):
             self.gate = dense(2 * width, 2 * width, "gate", "sigmoid")
         self.built = True
 
-    def run(self, query, value, key, masks, return_attention_scores, training, use_causal_mask):
+    def run(
+        self,
+        query: Tensor,
+        value: Tensor | None,
+        key: Tensor | None,
+        masks: Sequence[Tensor | None],
+        return_attention_scores: bool,
+        training: bool | None,
+        use_causal_mask: bool,
+        **prepared: Tensor | None,
+    ) -> Tensor | tuple[Tensor, Tensor]:
         """Average up to every position."""
         if query.shape[1] == 0:
-            return super().run(query, value, key, masks, return_attention_scores, training, use_causal_mask)
-        query_mask, value_mask, attention_mask = self.padding(query, value, *masks)
+            return super().run(query, value, key, masks, return_attention_scores, training, use_causal_mask, **prepared)
+        query_mask, value_mask, attention_mask = padding_masks(query, value, *masks)
         query = without_padding(query, query_mask)
         length = ops.shape(query)[1]
         y = ops.cast(query, self.compute_dtype)
-        weights, some = None, True
+        weights: Tensor = None
+        some: Tensor = True
         if attention_mask is not None or return_attention_scores:
             real = ops.ones(ops.shape(query)[:2], dtype="bool") if value_mask is None else value_mask
             mask = combine_masks(query_mask, real, attention_mask, True, length, length)

@@ -8,7 +8,7 @@ from keras import ops
 from keras_attn_zoo.layers.common.additive_energies import additive_energies, position_energies_with_feedback
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_positive
-from keras_attn_zoo.layers.common.heads import fresh_initializer
+from keras_attn_zoo.layers.common.kernels import add_kernel
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
 
@@ -88,17 +88,13 @@ class BahdanauAttention(AttentionLayer):
         """Make W, U, b, v and, with feedback, u."""
         key_dim = (key_shape or value_shape)[-1]
         self.built_widths = {"query": query_shape[-1], "key": key_dim}
-        self.query_kernel = self._kernel("query_kernel", (query_shape[-1], self.units))
-        self.key_kernel = self._kernel("key_kernel", (key_dim, self.units))
+        self.query_kernel = add_kernel(self, "query_kernel", (query_shape[-1], self.units))
+        self.key_kernel = add_kernel(self, "key_kernel", (key_dim, self.units))
         self.bias = self.add_weight(name="bias", shape=(self.units,), initializer="zeros")
-        self.energy_kernel = self._kernel("energy_kernel", (self.units, 1))
+        self.energy_kernel = add_kernel(self, "energy_kernel", (self.units, 1))
         if self.attention_feedback:
-            self.feedback_kernel = self._kernel("feedback_kernel", (1, self.units))
+            self.feedback_kernel = add_kernel(self, "feedback_kernel", (1, self.units))
         self.built = True
-
-    def _kernel(self, name, shape):
-        # A fresh copy of the initialiser: with one instance, all kernels would draw the same numbers.
-        return self.add_weight(name=name, shape=shape, initializer=fresh_initializer(self.kernel_initializer))
 
     def _energy_vector(self):
         return ops.squeeze(self.weight(self.energy_kernel), -1)

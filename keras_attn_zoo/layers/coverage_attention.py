@@ -8,7 +8,7 @@ from keras import ops
 from keras_attn_zoo.layers.common.additive_energies import position_energies_with_record
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_positive
-from keras_attn_zoo.layers.common.heads import fresh_initializer
+from keras_attn_zoo.layers.common.kernels import add_kernel
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
 
@@ -76,19 +76,16 @@ class CoverageAttention(AttentionLayer):
         """Make the weights of the energy, then those of the update."""
         query_dim, key_dim = query_shape[-1], (key_shape or value_shape)[-1]
         self.built_widths = {"query": query_dim, "key": key_dim}
-        self.query_kernel = self._kernel("query_kernel", (query_dim, self.units))
-        self.key_kernel = self._kernel("key_kernel", (key_dim, self.units))
-        self.coverage_kernel = self._kernel("coverage_kernel", (self.coverage_dim, self.units))
+        self.query_kernel = add_kernel(self, "query_kernel", (query_dim, self.units))
+        self.key_kernel = add_kernel(self, "key_kernel", (key_dim, self.units))
+        self.coverage_kernel = add_kernel(self, "coverage_kernel", (self.coverage_dim, self.units))
         self.bias = self.add_weight(name="bias", shape=(self.units,), initializer="zeros")
-        self.energy_kernel = self._kernel("energy_kernel", (self.units, 1))
-        self.update_kernel = self._kernel("update_kernel", (self.coverage_dim, self.coverage_dim))
-        self.update_weight_kernel = self._kernel("update_weight_kernel", (1, self.coverage_dim))
-        self.update_key_kernel = self._kernel("update_key_kernel", (key_dim, self.coverage_dim))
-        self.update_query_kernel = self._kernel("update_query_kernel", (query_dim, self.coverage_dim))
+        self.energy_kernel = add_kernel(self, "energy_kernel", (self.units, 1))
+        self.update_kernel = add_kernel(self, "update_kernel", (self.coverage_dim, self.coverage_dim))
+        self.update_weight_kernel = add_kernel(self, "update_weight_kernel", (1, self.coverage_dim))
+        self.update_key_kernel = add_kernel(self, "update_key_kernel", (key_dim, self.coverage_dim))
+        self.update_query_kernel = add_kernel(self, "update_query_kernel", (query_dim, self.coverage_dim))
         self.built = True
-
-    def _kernel(self, name, shape):
-        return self.add_weight(name=name, shape=shape, initializer=fresh_initializer(self.kernel_initializer))
 
     def project_key(self, key: Tensor) -> Tensor:
         """U h_j + b, and U_c h_j."""

@@ -6,7 +6,7 @@ from keras import ops
 
 from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.common.gradients import flat, merged_recurrence, pair_by_head, with_pair
-from keras_attn_zoo.layers.common.heads import fresh_initializer
+from keras_attn_zoo.layers.common.kernels import fresh_initializer
 from keras_attn_zoo.layers.common.loops import scan
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.types import Config, Shape, Tensor, TensorTree

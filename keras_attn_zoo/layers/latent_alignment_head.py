@@ -8,10 +8,10 @@ from keras import ops
 
 from keras_attn_zoo.layers.common.checks import check_choice, check_positive, check_shape
 from keras_attn_zoo.layers.common.gradients import log_normalizer
-from keras_attn_zoo.layers.common.heads import fresh_initializer
+from keras_attn_zoo.layers.common.kernels import add_kernel, fresh_initializer
 from keras_attn_zoo.layers.common.log_mixture import SMALLEST_WEIGHT, exponentials, log_mixture
 from keras_attn_zoo.layers.common.products import product, with_quantized_policies
-from keras_attn_zoo.types import Config, Initializer, Tensor, TensorTree
+from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
 
 MARGINALIZATIONS = ("exact", "top_k")
 
@@ -103,10 +103,17 @@ class LatentAlignmentHead(keras.layers.Layer):
         self.marginalization = check_choice(self, "marginalization", marginalization, MARGINALIZATIONS)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
-    def build(self, prior_shape, embedded_shape, states_shape, encoded_shape, targets_shape=None):
+    def build(
+        self,
+        prior_shape: Shape,
+        embedded_shape: Shape,
+        states_shape: Shape,
+        encoded_shape: Shape,
+        targets_shape: Shape | None = None,
+    ) -> None:
         """Make P_e, P_s, P_h and W."""
         shapes = {"embedded": embedded_shape, "state": states_shape, "encoder": encoded_shape}
-        self.maps = {}
+        self.maps: dict[str, keras.layers.Dense] = {}
         for name, shape in shapes.items():
             self.maps[name] = keras.layers.Dense(
                 self.width,
@@ -117,16 +124,20 @@ class LatentAlignmentHead(keras.layers.Layer):
             )
             self.maps[name].build((None, None, shape[-1]))
         if self.embedding is None:
-            self.kernel = self.add_weight(
-                name="kernel",
-                shape=(self.vocabulary_size, self.width),
-                initializer=fresh_initializer(self.kernel_initializer),
-            )
+            self.kernel = add_kernel(self, "kernel", (self.vocabulary_size, self.width))
         elif not self.embedding.built:
             self.embedding.build((None, None))
         self.built = True
 
-    def __call__(self, prior, embedded, states, encoded, targets=None, **kwargs):
+    def __call__(
+        self,
+        prior: Tensor,
+        embedded: Tensor,
+        states: Tensor,
+        encoded: Tensor,
+        targets: Tensor | None = None,
+        **kwargs: Any,
+    ) -> Tensor | dict[str, Tensor]:
         """Call the layer, after a check of what comes: here, where Keras has built nothing of wrong shapes yet."""
         self._check_shapes(prior, embedded, states, encoded, targets)
         if targets is not None:
@@ -274,7 +285,9 @@ class LatentAlignmentHead(keras.layers.Layer):
         posterior = ops.where(some[..., None], terms / total[..., None], 0.0)
         return ops.log(total) + largest[..., 0], posterior
 
-    def compute_output_spec(self, prior, embedded, states, encoded, targets=None):
+    def compute_output_spec(
+        self, prior: Tensor, embedded: Tensor, states: Tensor, encoded: Tensor, targets: Tensor | None = None
+    ) -> keras.KerasTensor | dict[str, keras.KerasTensor]:
         """Return shapes and types."""
         row, logits = prior.shape[:2], (*prior.shape[:2], self.vocabulary_size)
         if targets is None:
@@ -283,7 +296,7 @@ class LatentAlignmentHead(keras.layers.Layer):
         return {name: keras.KerasTensor(shape, "float32") for name, shape in shapes.items()}
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: Config) -> "LatentAlignmentHead":
         """Make a layer of what `get_config` gave; in a saved model, the layers that shared a matrix share it again."""
         return super().from_config({**config, "embedding": keras.saving.deserialize_keras_object(config["embedding"])})
 

@@ -5,6 +5,7 @@ from typing import Any
 from keras import ops
 
 from keras_attn_zoo.layers.common.checks import check_choice, check_positive
+from keras_attn_zoo.layers.common.kernels import add_kernel
 from keras_attn_zoo.layers.luong_attention import LuongAttention
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
@@ -94,8 +95,8 @@ class LocalAttention(LuongAttention):
         super().build(query_shape, value_shape, key_shape)
         if self.alignment == "predictive":
             width = self.built_widths["query"] = query_shape[-1]
-            self.position_kernel = self._kernel("position_kernel", (width, width))
-            self.position_vector = self._kernel("position_vector", (width, 1))
+            self.position_kernel = add_kernel(self, "position_kernel", (width, width))
+            self.position_vector = add_kernel(self, "position_vector", (width, 1))
 
     def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
         """The energies and, for "predictive", the centres of the windows."""

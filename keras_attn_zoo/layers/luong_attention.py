@@ -8,7 +8,7 @@ from keras import ops
 from keras_attn_zoo.layers.common.additive_energies import additive_energies
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_choice, check_positive
-from keras_attn_zoo.layers.common.heads import fresh_initializer
+from keras_attn_zoo.layers.common.kernels import add_kernel
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
 
@@ -93,12 +93,12 @@ class LuongAttention(AttentionLayer):
         if self.score != "dot":
             self.built_widths = {"query": query_dim, "key": key_dim}
         if self.score == "general":
-            self.kernel = self._kernel("kernel", (query_dim, key_dim))
+            self.kernel = add_kernel(self, "kernel", (query_dim, key_dim))
         if self.score == "concat":
             units = self.units or query_dim
-            self.query_kernel = self._kernel("query_kernel", (query_dim, units))
-            self.key_kernel = self._kernel("key_kernel", (key_dim, units))
-            self.energy_kernel = self._kernel("energy_kernel", (units, 1))
+            self.query_kernel = add_kernel(self, "query_kernel", (query_dim, units))
+            self.key_kernel = add_kernel(self, "key_kernel", (key_dim, units))
+            self.energy_kernel = add_kernel(self, "energy_kernel", (units, 1))
         self.built = True
 
     def check_inputs(
@@ -114,9 +114,6 @@ class LuongAttention(AttentionLayer):
                 f"{type(self).__name__}: score='dot' needs a query and a key of equal width; take score='general'. "
                 f"Received: query width {query_dim}, key width {key_dim}."
             )
-
-    def _kernel(self, name, shape):
-        return self.add_weight(name=name, shape=shape, initializer=fresh_initializer(self.kernel_initializer))
 
     def _energy_vector(self):
         return ops.squeeze(self.weight(self.energy_kernel), -1)

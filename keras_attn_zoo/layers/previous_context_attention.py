@@ -3,7 +3,7 @@
 from keras import ops
 
 from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
-from keras_attn_zoo.layers.common.heads import fresh_initializer
+from keras_attn_zoo.layers.common.kernels import fresh_initializer
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.types import Shape, Tensor, TensorTree
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import keras
 from keras import ops
+from keras.quantizers import QuantizationConfig
 
 from keras_attn_zoo.layers.common.checks import check_positive
 from keras_attn_zoo.layers.common.loops import first
@@ -77,7 +78,7 @@ class InitialAttention(keras.layers.Layer):
         """Return None."""
         return None
 
-    def compute_output_spec(self, inputs):
+    def compute_output_spec(self, inputs: Tensor) -> keras.KerasTensor:
         """Return the shape and type of the rows."""
         check_length(self, inputs.shape[1], self.max_length)
         return keras.KerasTensor((self.num_heads, inputs.shape[1], self.max_length), "float32")
@@ -96,7 +97,9 @@ class InitialAttention(keras.layers.Layer):
 class _Float32Dense(keras.layers.Dense):
     """W and b of the transition, which stay what they are where a model is quantised: the matrices are float32."""
 
-    def quantize(self, mode=None, type_check=True, config=None):
+    def quantize(
+        self, mode: str | None = None, type_check: bool = True, config: QuantizationConfig | None = None
+    ) -> None:
         """Do nothing."""
 
 
@@ -145,7 +148,7 @@ class RecurrentTransition(keras.layers.Layer):
             refined = self.normalization(refined)
         return refined + energies if self.residual else refined
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         """Return the shape, which stays."""
         return input_shape
 
@@ -290,7 +293,9 @@ class RecurrentAttention(PositionAttention):
         masks = query_mask if query_mask is not None else mask, value_mask, key_mask, attention_mask
         return self.run(query, value, key, masks, return_attention_scores, training, use_causal_mask, energies=energies)
 
-    def compute_output_spec(self, query, *args, energies=None, **kwargs):
+    def compute_output_spec(
+        self, query: Tensor, *args: Any, energies: Tensor | None = None, **kwargs: Any
+    ) -> Tensor | tuple[Tensor, Tensor]:
         """Return shapes and types without running the layer."""
         return super().compute_output_spec(query, *args, **kwargs)
 

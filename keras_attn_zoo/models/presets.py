@@ -14,9 +14,8 @@ from keras_hub.src.utils.preset_utils import get_file
 
 from keras_attn_zoo.checksums import CHECKSUMS, check_sum, read_checksums, write_checksums
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import check_file, open_output, read_json, shown
+from keras_attn_zoo.files import PathLike, check_file, open_output, read_json, shown
 from keras_attn_zoo.models.downloads import downloading
-from keras_attn_zoo.types import FilePath
 
 _WEIGHTS = ".weights.h5"
 # Whole numbers of a body that its weights do not know, and the longest sentence that positions are made for.
@@ -33,7 +32,7 @@ class PresetFiles:
     functions read such presets too, and look at no checksum.
     """
 
-    def save_to_preset(self, preset_dir: FilePath, **kwargs: Any) -> None:
+    def save_to_preset(self, preset_dir: PathLike, **kwargs: Any) -> None:
         """Save a preset; see the base class.
 
         Raises:
@@ -55,7 +54,7 @@ class PresetFiles:
         write_checksums(preset_dir, _preset_files(Path(preset_dir)))
 
     @classmethod
-    def from_preset(cls, preset: FilePath, *args: Any, **kwargs: Any) -> Any:
+    def from_preset(cls, preset: PathLike, *args: Any, **kwargs: Any) -> Any:
         """Load a preset; see the base class.
 
         Raises:
@@ -75,7 +74,7 @@ class PresetLoading(PresetFiles):
     """
 
     @classmethod
-    def from_preset(cls, preset: FilePath, load_weights: bool = True, **kwargs: Any) -> Any:
+    def from_preset(cls, preset: PathLike, load_weights: bool = True, **kwargs: Any) -> Any:
         """Load a preset; see the base class. `dtype` is by default the dtype policy that Keras is set to."""
         if kwargs.get("dtype") is None:
             kwargs["dtype"] = keras.config.dtype_policy()
@@ -89,7 +88,7 @@ class PresetLoading(PresetFiles):
 class WeightFiles:
     """Mixin before a Keras model: weights are written whole, and read only if they are its own and finite."""
 
-    def save_weights(self, filepath: FilePath, *args: Any, **kwargs: Any) -> None:
+    def save_weights(self, filepath: PathLike, *args: Any, **kwargs: Any) -> None:
         """Save the weights; see `keras.Model.save_weights`.
 
         Raises:
@@ -105,7 +104,7 @@ class WeightFiles:
         with open_output(filepath) as file:
             file.write(memory.getbuffer())
 
-    def load_weights(self, filepath: FilePath, skip_mismatch: bool = False, **kwargs: Any) -> None:
+    def load_weights(self, filepath: PathLike, skip_mismatch: bool = False, **kwargs: Any) -> None:
         """Load weights; see `keras.Model.load_weights`.
 
         Raises:

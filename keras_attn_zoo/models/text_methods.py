@@ -251,7 +251,7 @@ class TextMethods:
         sources, targets = preprocessor.encode_sources(sources), preprocessor.encode_targets(targets)
         lengths = [list(map(len, side)) for side in (sources, targets)]
         limits = (preprocessor.encoder_sequence_length, preprocessor.decoder_sequence_length)
-        results: list[Any] = [None] * len(sources)
+        results = [None] * len(sources)
         for batch in grid_batches(lengths, limits, batch_size, progress):
             pairs = ([side[i] for i in batch.members] for side in (sources, targets))
             x, labels, _ = preprocessor.pack_pairs(*pairs, *batch.widths)

@@ -142,7 +142,7 @@ class Translator(TextMethods, PresetLoading, PerTokenTraining, keras_hub.models.
         self.optimizer.build(self.trainable_variables)
 
     @property
-    def input_spec(self):
+    def input_spec(self) -> None:
         """None: two inputs may be left out, which Keras' own check does not allow."""
         return None
 

@@ -7,11 +7,11 @@ from keras import ops
 
 from keras_attn_zoo.data.text_files import read_lines
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.files import PathLike
 from keras_attn_zoo.models.token_embedding import TokenEmbedding
-from keras_attn_zoo.types import FilePath
 
 
-def load_word_vectors(embedding: TokenEmbedding, vocabulary: Sequence[str], path: FilePath) -> int:
+def load_word_vectors(embedding: TokenEmbedding, vocabulary: Sequence[str], path: PathLike) -> int:
     """Set the rows of an embedding to the vectors of the same words; leave the other rows alone.
 
     Use it before training. Pieces are compared with words after the mark of a

@@ -18,13 +18,13 @@ _ACCUSATIVE = lexicon.Slot("a")
 
 
 @cache
-def uses_of(kind):
+def uses_of(kind: str) -> list[tuple[lexicon.Verb, lexicon.Frame]]:
     """The verbs, each with a frame, whose subject may be of a kind."""
     return [(v, f) for v in lexicon.verbs().values() for f in v.frames if kind in f.subjects]
 
 
 @cache
-def uses_with_object(kind):
+def uses_with_object(kind: str) -> list[tuple[lexicon.Verb, lexicon.Frame]]:
     """The verbs, each with a frame, that take an accusative object of a kind."""
     return [
         (verb, frame)
@@ -49,7 +49,7 @@ def _masculine_persons():
     return [noun for noun in lexicon.nouns_of("person") if noun.gender == "m"]
 
 
-def is_object(slot):
+def is_object(slot: lexicon.Slot) -> bool:
     """Whether what fills a slot is an accusative object."""
     return slot.case == "a" and not slot.preposition
 

@@ -7,9 +7,11 @@ costs nothing; positions are counted once, when the sentence is finished.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
+from typing import TypeAlias
 
 from keras_attn_zoo.synthetic import lexicon
 
@@ -48,7 +50,7 @@ class Word:
 
     __slots__ = ("text",)
 
-    def __init__(self, text):
+    def __init__(self, text: str) -> None:
         self.text = text
 
 
@@ -56,18 +58,18 @@ class Word:
 class Fragment:
     """German words, English words, and the links between them."""
 
-    german: list = field(default_factory=list)
-    english: list = field(default_factory=list)
-    sure: list = field(default_factory=list)
-    possible: list = field(default_factory=list)
+    german: list[Word] = field(default_factory=list)
+    english: list[Word] = field(default_factory=list)
+    sure: list[tuple[Word, Word]] = field(default_factory=list)
+    possible: list[tuple[Word, Word]] = field(default_factory=list)
 
 
-def words_of(text):
+def words_of(text: str) -> list[Word]:
     """The words of a text that is split at blanks."""
     return list(map(Word, text.split()))
 
 
-def both(german, english):
+def both(german: str, english: str) -> Fragment:
     """Words that translate each other, each linked to each."""
     left, right = words_of(german), words_of(english)
     return Fragment(left, right, list(product(left, right)))
@@ -78,12 +80,12 @@ def _units(text):
     return tuple(unit.replace("_", " ").split("|") for unit in text.split())
 
 
-def gloss(text):
+def gloss(text: str) -> Fragment:
     """Word by word: "gestern|yesterday Abend|evening"; "_" joins words of one side."""
     return join(*(both(german, english) for german, english in _units(text)))
 
 
-def arrange(german, english):
+def arrange(german: Sequence[Fragment], english: Sequence[Fragment]) -> Fragment:
     """Join fragments, in German in the one order and in English in the other."""
     whole = Fragment()
     for fragment in german:
@@ -96,7 +98,7 @@ def arrange(german, english):
     return whole
 
 
-def join(*fragments):
+def join(*fragments: Fragment) -> Fragment:
     """Join fragments in the same order on both sides."""
     whole = Fragment()
     for fragment in fragments:
@@ -107,7 +109,7 @@ def join(*fragments):
     return whole
 
 
-def comma(english=False):
+def comma(english: bool = False) -> Fragment:
     """A comma: of German alone, or of both languages."""
     return both(",", ",") if english else Fragment(german=[Word(",")])
 
@@ -146,7 +148,7 @@ def _raw_text(texts):
     return re.sub(rf" ([{_MARKS}])", r"\1", " ".join(texts))
 
 
-def finish(fragment, mark=".", construction=""):
+def finish(fragment: Fragment, mark: str = ".", construction: str = "") -> SyntheticPair:
     """End a sentence: punctuation, capitals, a or an, and positions for the links.
 
     Args:
@@ -187,6 +189,8 @@ def finish(fragment, mark=".", construction=""):
 # Every phrase has `person` (0 to 5: ich to sie), `gender` and `noun` (or None), and `realise(case)`, which
 # gives two fragments: the phrase, and a tail that may move to the end of a German clause.
 
+Phrase: TypeAlias = "Pronoun | Name | Gap | Fixed | NounPhrase | Coordination | Polite"
+
 
 @dataclass
 class Pronoun:
@@ -202,7 +206,7 @@ class Pronoun:
         self.english = dict(n=subject, a=obj, d=obj)
         self.person = int(person)
 
-    def realise(self, case):
+    def realise(self, case: str) -> tuple[Fragment, Fragment]:
         """The pronoun, and no tail."""
         return both(self.german[case], self.english[case]), Fragment()
 
@@ -217,7 +221,7 @@ class Name:
     person = lexicon.ER
     noun = None
 
-    def realise(self, case):
+    def realise(self, case: str) -> tuple[Fragment, Fragment]:
         """The name, and no tail."""
         name = both(self.german, self.german)
         if self.title:
@@ -229,10 +233,12 @@ class Name:
 class Gap:
     """A subject that is said elsewhere: of the second verb in "he comes and sings"."""
 
-    def __init__(self, subject):
-        self.person, self.gender, self.noun = subject.person, subject.gender, subject.noun
+    def __init__(self, subject: Phrase) -> None:
+        self.person: int = subject.person
+        self.gender: str = subject.gender
+        self.noun: lexicon.Noun | None = subject.noun
 
-    def realise(self, case):
+    def realise(self, case: str) -> tuple[Fragment, Fragment]:
         """Nothing."""
         return Fragment(), Fragment()
 
@@ -247,7 +253,7 @@ class Fixed:
     gender: str = "m"
     noun: lexicon.Noun | None = None
 
-    def realise(self, case):
+    def realise(self, case: str) -> tuple[Fragment, Fragment]:
         """The pronoun, and no tail."""
         return both(self.german, self.english), Fragment()
 
@@ -269,22 +275,22 @@ class NounPhrase:
     noun: lexicon.Noun
     determiner: lexicon.Determiner
     plural: bool = False
-    adjectives: tuple = ()
-    owner: object = None
+    adjectives: tuple[lexicon.Adjective, ...] = ()
+    owner: "Phrase | None" = None
     relative: Fragment | None = None
     extraposed: bool = False
 
     @property
-    def person(self):
+    def person(self) -> int:
         """Third person, singular or plural."""
         return lexicon.SIE if self.plural else lexicon.ER
 
     @property
-    def gender(self):
+    def gender(self) -> str:
         """Gender, "p" in the plural."""
         return lexicon.PLURAL if self.plural else self.noun.gender
 
-    def realise(self, case):
+    def realise(self, case: str) -> tuple[Fragment, Fragment]:
         """The phrase, and the relative clause where it may move."""
         article = both(
             self.determiner.form(self.gender, case),
@@ -292,16 +298,18 @@ class NounPhrase:
         )
         ending = self.determiner.adjective_endings(self.gender)[case]
         adjectives = [both(item.stem + ending, item.english) for item in self.adjectives]
-        noun = self.noun
-        head = both(
-            (noun.plural if self.plural else noun.singular)[case],
-            noun.english_plural if self.plural else noun.english,
-        )
-        phrase = self._with_owner(article, adjectives, head)
+        phrase = self._with_owner(article, adjectives, self._head(case))
         if self.relative is None:
             return phrase, Fragment()
         tail = join(comma(), self.relative, comma())
         return (phrase, tail) if self.extraposed else (join(phrase, tail), Fragment())
+
+    def _head(self, case):
+        noun = self.noun
+        return both(
+            (noun.plural if self.plural else noun.singular)[case],
+            noun.english_plural if self.plural else noun.english,
+        )
 
     def _with_owner(self, article, adjectives, head):
         """Article, adjectives and noun, with the owner behind in German."""
@@ -322,22 +330,22 @@ class NounPhrase:
 class Coordination:
     """Two phrases with "und" or "oder", or "sowohl ... als auch", as one plural phrase."""
 
-    first: object
-    second: object
+    first: Phrase
+    second: Phrase
     word: str = "und|and"
     lead: str = ""
     person = lexicon.SIE
     gender = lexicon.PLURAL
     noun = None
 
-    def realise(self, case):
+    def realise(self, case: str) -> tuple[Fragment, Fragment]:
         """Both phrases, and no tail."""
         parts = [self.first.realise(case), self.second.realise(case)]
         (first, _), (second, _) = parts
         return join(gloss(self.lead), first, gloss(self.word), second), Fragment()
 
 
-def possessive(owner):
+def possessive(owner: Phrase) -> lexicon.Determiner:
     """The possessive that refers to a phrase: German follows its gender, English what it is.
 
     Args:
@@ -358,7 +366,7 @@ def possessive(owner):
     return lexicon.SINGULAR_POSSESSIVES[owner.gender, sex]
 
 
-def prepositional(preposition, english, phrase, case):
+def prepositional(preposition: str, english: str, phrase: Phrase, case: str) -> tuple[Fragment, Fragment]:
     """A prepositional phrase: "im Garten", "in the garden".
 
     Args:
@@ -420,7 +428,7 @@ class Constituent:
     fronts: bool = True
 
 
-def complement(slot, phrase):
+def complement(slot: lexicon.Slot, phrase: Phrase) -> Constituent:
     """What a verb governs, in its place.
 
     Args:
@@ -472,10 +480,10 @@ class Clause:
         frequency: gloss of an adverb that English puts before the verb, or "".
     """
 
-    subject: object
+    subject: Phrase
     verb: lexicon.Verb
     tense: str = "present"
-    constituents: list = field(default_factory=list)
+    constituents: list[Constituent] = field(default_factory=list)
     modal: lexicon.Modal | None = None
     passive: bool = False
     negated: bool = False
@@ -483,23 +491,23 @@ class Clause:
 
     # ------------------------------------------------------------ word order
 
-    def main(self, front=None):
+    def main(self, front: Constituent | None = None) -> Fragment:
         """Main clause: the German verb second, after the subject or the constituent `front`."""
         return self._render("second", front)
 
-    def verb_first(self):
+    def verb_first(self) -> Fragment:
         """German with the verb first, as after a fronted clause; English as ever."""
         return self._render("first")
 
-    def question(self, front=None):
+    def question(self, front: Constituent | None = None) -> Fragment:
         """Question, after the question word `front` if given; where the subject asks, it is `main`."""
         return self._render("second" if front else "first", front, asks=True)
 
-    def final(self, front=None):
+    def final(self, front: Constituent | None = None) -> Fragment:
         """Subordinate clause: the German verb last, and `front`, a relative pronoun, first."""
         return self._render("final", front)
 
-    def infinitive(self):
+    def infinitive(self) -> Fragment:
         """Infinitive clause with "zu", without its subject."""
         group = self._infinitive_group()
         middle, tail = self._german_field(group)
@@ -671,27 +679,27 @@ class Clause:
 # ---------------------------------------------------------------- sentences of several clauses
 
 
-def subordinate(conjunction, clause):
+def subordinate(conjunction: str, clause: Clause) -> Fragment:
     """A clause with its conjunction, a gloss such as "weil|because"."""
     return join(gloss(conjunction), clause.final())
 
 
-def followed(main, dependent):
+def followed(main: Fragment, dependent: Fragment) -> Fragment:
     """A main clause and a dependent one; only German sets a comma."""
     return join(main, comma(), dependent)
 
 
-def preceded(dependent, clause):
+def preceded(dependent: Fragment, clause: Clause) -> Fragment:
     """A fronted dependent clause, the main clause inverted in German."""
     return join(dependent, comma(english=True), clause.verb_first())
 
 
-def purpose(main, clause):
+def purpose(main: Fragment, clause: Clause) -> Fragment:
     """ "um ... zu": what a thing is done for."""
     return join(main, comma(), both("um", "in order"), clause.infinitive())
 
 
-def existential(phrase, place, tense, place_first):
+def existential(phrase: Phrase, place: Constituent, tense: str, place_first: bool) -> Fragment:
     """ "Es gibt": that there is something in some place.
 
     Args:
@@ -711,7 +719,7 @@ def existential(phrase, place, tense, place_first):
     return arrange([there, verb, place.fragment, thing, tail], [there, verb, thing, tail, place.fragment])
 
 
-def request(clause):
+def request(clause: Clause) -> Fragment:
     """A polite request: "Bitte rufen Sie an", "please call"; the subject is `Polite`."""
     return join(both("bitte", "please"), clause.verb_first())
 
@@ -724,11 +732,11 @@ class Polite:
     gender = lexicon.PLURAL
     noun = None
 
-    def realise(self, case):
+    def realise(self, case: str) -> tuple[Fragment, Fragment]:
         """ "Sie", and no tail."""
         return Fragment(german=words_of("Sie")), Fragment()
 
 
-def relative_pronoun(phrase, case, english):
+def relative_pronoun(phrase: Phrase, case: str, english: str) -> Fixed:
     """The relative pronoun for a noun phrase in a case, as a phrase."""
     return Fixed(lexicon.RELATIVE[phrase.gender][case], english, phrase.person, phrase.gender, phrase.noun)

@@ -8,6 +8,7 @@ verb, and verbs with a prefix take them from there.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -87,7 +88,7 @@ class Determiner:
     plural: str
     kind: str = "ein"
 
-    def form(self, gender, case):
+    def form(self, gender: str, case: str) -> str:
         """The German form, "" where there is none."""
         if self.kind == "definite":
             return DEFINITE[gender][case]
@@ -98,7 +99,7 @@ class Determiner:
         stem = "eur" if self.german == "euer" and ending else self.german
         return stem + ending
 
-    def adjective_endings(self, gender):
+    def adjective_endings(self, gender: str) -> dict[str, str]:
         """The endings of the adjectives that follow it."""
         if self.kind == "fixed" or self.german in ("viel", "einig", "mehrer", "wenig"):
             return ADJECTIVE_ENDINGS["strong"][gender]
@@ -2045,13 +2046,13 @@ class Noun:
 
     lemma: str
     gender: str
-    singular: dict
-    plural: dict | None
+    singular: dict[str, str]
+    plural: dict[str, str] | None
     english: str
     english_plural: str
     kind: str
 
-    def compound(self, modifier, english):
+    def compound(self, modifier: str, english: str) -> "Noun":
         """The compound with this head: "Tür" and ("Haus", "front") make "Haustür", "front door"."""
 
         def forms(own):
@@ -2088,14 +2089,14 @@ def _noun(line, kind):
 
 
 @cache
-def nouns():
+def nouns() -> dict[str, Noun]:
     """All nouns by lemma, compounds included."""
     simple = {}
     for kind, table in NOUNS.items():
         for line in table.strip().split("\n"):
             noun = _noun(line, kind)
             simple[noun.lemma] = noun
-    compounds = {}
+    compounds: dict[str, Noun] = {}
     for line in COMPOUNDS.strip().split("\n"):
         heads, modifiers = line.split(" : ")
         for head in heads.split():
@@ -2107,7 +2108,7 @@ def nouns():
 
 
 @cache
-def nouns_of(kind):
+def nouns_of(kind: str) -> tuple[Noun, ...]:
     """The nouns of a kind or of a noun set, simple ones first."""
     if kind in NOUN_SETS:
         return tuple(nouns()[lemma] for lemma in NOUN_SETS[kind].split())
@@ -2144,7 +2145,7 @@ class Adjective:
     german: str
     stem: str
     english: str
-    comparative: tuple | None
+    comparative: tuple[str, str] | None
 
 
 def _adjective(line):
@@ -2162,13 +2163,13 @@ def _adjective(line):
 
 
 @cache
-def adjectives_of(kind):
+def adjectives_of(kind: str) -> tuple[Adjective, ...]:
     """The adjectives that go with nouns of a kind."""
     group = ADJECTIVE_GROUP.get(kind, "object")
     return tuple(_adjective(line) for line in ADJECTIVES[group].strip().split("\n"))
 
 
-def adjective(german, kind):
+def adjective(german: str, kind: str) -> Adjective:
     """One adjective by its German form."""
     return next(item for item in adjectives_of(kind) if item.german == german)
 
@@ -2235,13 +2236,13 @@ class EnglishVerb:
     past: str
     participle: str
 
-    def present(self, person):
+    def present(self, person: int) -> str:
         """The present of a person from 0 (I) to 5 (they)."""
         if self.base == "be":
             return ("am", "are", "is", "are", "are", "are")[person]
         return self.third if person == ER else self.base
 
-    def preterite(self, person):
+    def preterite(self, person: int) -> str:
         """The past of a person from 0 (I) to 5 (they)."""
         if self.base == "be":
             return "was" if person in (ICH, ER) else "were"
@@ -2249,7 +2250,7 @@ class EnglishVerb:
 
 
 @cache
-def english_verb(base):
+def english_verb(base: str) -> EnglishVerb:
     """The forms of an English verb."""
     third = {"have": "has", "be": "is"}.get(base)
     if third is None:
@@ -2278,15 +2279,15 @@ class Slot:
     case: str
     preposition: str = ""
     english: str = ""
-    kinds: tuple = ()
+    kinds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Frame:
     """One way to use a verb: what it governs and the kinds of its subject."""
 
-    slots: tuple = ()
-    subjects: tuple = ("person",)
+    slots: tuple[Slot, ...] = ()
+    subjects: tuple[str, ...] = ("person",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -2305,17 +2306,17 @@ class Verb:
 
     infinitive: str
     prefix: str
-    present: tuple
-    preterite: tuple
+    present: tuple[str, ...]
+    preterite: tuple[str, ...]
     participle: str
-    zu: tuple
+    zu: tuple[str, ...]
     auxiliary: str
     reflexive: bool
     english: EnglishVerb
-    rest: tuple = ()
+    rest: tuple[str, ...] = ()
     movable: bool = False
-    frames: tuple = ()
-    clauses: tuple = ()
+    frames: tuple[Frame, ...] = ()
+    clauses: tuple[str, ...] = ()
 
 
 def _german_verb(entry):
@@ -2358,7 +2359,7 @@ def _frame(text):
     return Frame(tuple(slots), tuple(subjects.split()) or ("person",))
 
 
-def make_verb(entry, english, frames=(), clauses=()):
+def make_verb(entry: str, english: str, frames: Iterable[Frame] = (), clauses: Iterable[str] = ()) -> Verb:
     """A verb from its dictionary entry: "an|rufen", "be-kommen", "gehen*", "freuen sich"."""
     head, *rest = english.split()
     return Verb(
@@ -2371,30 +2372,34 @@ def make_verb(entry, english, frames=(), clauses=()):
     )
 
 
+def _cut(pattern, line):
+    return re.fullmatch(pattern, line).groups()
+
+
 @cache
-def verbs():
+def verbs() -> dict[str, Verb]:
     """The verbs with their frames, by infinitive ("sich freuen" for a reflexive one)."""
     found = {}
     for line in VERBS.strip().split("\n"):
-        entry, english, frames = re.fullmatch(r"(.+?) = (.+?) ?:(.*)", line).groups()
+        entry, english, frames = _cut(r"(.+?) = (.+?) ?:(.*)", line)
         verb = make_verb(entry, english, [_frame(frame) for frame in frames.split(";")])
         found["sich " * verb.reflexive + verb.infinitive] = verb
     return found
 
 
 @cache
-def clause_verbs(kind):
+def clause_verbs(kind: str) -> tuple[Verb, ...]:
     """The verbs that take a clause of a kind: "that", "whether" or "to"."""
     found = []
     for line in CLAUSE_VERBS.strip().split("\n"):
-        entry, english, kinds = re.fullmatch(r"(.+?) = (.+?) : (.+)", line).groups()
+        entry, english, kinds = _cut(r"(.+?) = (.+?) : (.+)", line)
         if kind in kinds.split():
             found.append(make_verb(entry, english, clauses=kinds.split()))
     return tuple(found)
 
 
 @cache
-def auxiliary(infinitive):
+def auxiliary(infinitive: str) -> Verb:
     """haben, sein or werden, with its English as a full verb."""
     english = {"haben": "have", "sein": "be", "werden": "become"}[infinitive]
     return make_verb(infinitive + ("" if infinitive == "haben" else "*"), english)
@@ -2405,12 +2410,12 @@ class Modal:
     """A modal verb: German forms, English words in present and past (past may be None)."""
 
     german: Verb = field(repr=False)
-    present: tuple = ()
-    past: tuple | None = None
+    present: tuple[str, ...] = ()
+    past: tuple[str, ...] | None = None
 
 
 @cache
-def modals():
+def modals() -> dict[str, Modal]:
     """The modals by infinitive."""
     found = {}
     for line in MODALS.strip().split("\n"):
@@ -2450,7 +2455,7 @@ _ENGLISH_ORDINALS = {
 }
 
 
-def number_words(number):
+def number_words(number: int) -> tuple[str, str]:
     """A number from 2 to 999 in German and English: 125 is "hundertfünfundzwanzig"."""
     hundreds, rest = divmod(number, 100)
     german, english = [], []
@@ -2468,7 +2473,7 @@ def number_words(number):
     return "".join(german), " ".join(english)
 
 
-def ordinal_words(number):
+def ordinal_words(number: int) -> tuple[str, str]:
     """An ordinal from 1 to 99, the German one as it stands after "am": ("dritten", "third")."""
     german, english = ("ein", "one") if number == 1 else number_words(number)
     stem = _GERMAN_ORDINALS.get(number) or german + ("t" if number < 20 else "st")
@@ -2477,13 +2482,13 @@ def ordinal_words(number):
     return stem + "en", f"{tens}-{unit}" if tens else unit
 
 
-def counting(number):
+def counting(number: int) -> Determiner:
     """The determiner of a number from 2 to 999."""
     german, english = number_words(number)
     return Determiner(german, "", english, "fixed")
 
 
-def owned_by(name):
+def owned_by(name: str) -> Determiner:
     """The determiner of a first name: "Annas", "Anna's"."""
     return Determiner(name + "s", name + "'s", name + "'s", "fixed")
 

@@ -34,7 +34,7 @@ class PhraseSampler:
     Draws use `random.random` alone, whose sequence Python guarantees to stay the same.
     """
 
-    def __init__(self, seed):
+    def __init__(self, seed: int) -> None:
         self._random = random.Random(seed).random
 
     # ------------------------------------------------------------ draws

@@ -13,6 +13,7 @@ from keras_attn_zoo.synthetic.grammar import (
     Name,
     Polite,
     Pronoun,
+    SyntheticPair,
     both,
     comma,
     complement,
@@ -80,11 +81,11 @@ _PATTERNS = dict(
 class SentenceSampler(ClauseSampler):
     """Draws sentences; its public methods are the patterns, each of which gives a fragment and a mark."""
 
-    def __init__(self, seed):
+    def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self._patterns = [getattr(self, name) for name, weight in _PATTERNS.items() for _ in range(weight)]
 
-    def sentence(self):
+    def sentence(self) -> SyntheticPair:
         """A `SyntheticPair` of a pattern drawn by weight."""
         pattern = self._pick(self._patterns)
         fragment, mark = pattern()
@@ -96,11 +97,11 @@ class SentenceSampler(ClauseSampler):
     def _past_or_present(self):
         return self._pick((PAST, PAST, PRESENT))
 
-    def statement(self):
+    def statement(self) -> tuple[Fragment, str]:
         """Subject first."""
         return self._clause(self._any_time()).main(), "."
 
-    def fronted(self):
+    def fronted(self) -> tuple[Fragment, str]:
         """An adverbial or a masculine object first, the verb second."""
         clause = self._clause(self._any_time())
         fronts = [part for part in clause.constituents if part.german in ("time", "place") or _is_plain(part)]
@@ -111,11 +112,11 @@ class SentenceSampler(ClauseSampler):
             return clause.main(front), "."
         return clause.main(self._pick(fronts)), "."
 
-    def yes_no_question(self):
+    def yes_no_question(self) -> tuple[Fragment, str]:
         """The verb first."""
         return self._clause(self._any_time()).question(), "?"
 
-    def open_question(self):
+    def open_question(self) -> tuple[Fragment, str]:
         """A question word first."""
         time = self._any_time()
         draw = self._random()
@@ -153,12 +154,12 @@ class SentenceSampler(ClauseSampler):
             return subordinate("nachdem|after", clause)
         return subordinate(self._pick(lexicon.SUBORDINATORS[time]), self._clause(time, light=True))
 
-    def subordinate_last(self):
+    def subordinate_last(self) -> tuple[Fragment, str]:
         """A main clause and a subordinate one."""
         time = self._past_or_present()
         return followed(self._clause(time).main(), self._subordinate(time)), "."
 
-    def subordinate_first(self):
+    def subordinate_first(self) -> tuple[Fragment, str]:
         """A subordinate clause and the main clause after it."""
         time = self._past_or_present()
         return preceded(self._subordinate(time), self._clause(time, light=True)), "."
@@ -171,18 +172,18 @@ class SentenceSampler(ClauseSampler):
             clause.constituents.append(self._time(time))
         return clause
 
-    def reported(self):
+    def reported(self) -> tuple[Fragment, str]:
         """ "dass" after a verb of saying or thinking."""
         time = self._past_or_present()
         clause = subordinate("dass|that", self._clause(time))
         return followed(self._report("that", time, light=False).main(), clause), "."
 
-    def asked(self):
+    def asked(self) -> tuple[Fragment, str]:
         """ "ob" after a verb of asking."""
         time = self._past_or_present()
         return followed(self._report("whether", time).main(), subordinate("ob|whether", self._clause(time))), "."
 
-    def attempt(self):
+    def attempt(self) -> tuple[Fragment, str]:
         """A verb with an infinitive clause."""
         time = self._past_or_present()
         report = self._report("to", time, light=False)
@@ -190,14 +191,14 @@ class SentenceSampler(ClauseSampler):
         gap = Gap(subject)
         return followed(report.main(), self._clause(time, gap, plain=True).infinitive()), "."
 
-    def purpose(self):
+    def purpose(self) -> tuple[Fragment, str]:
         """ "um ... zu"."""
         time = self._past_or_present()
         clause = self._clause(time, self._subject(time=time), light=True)
         gap = Gap(clause.subject)
         return purpose(clause.main(), self._clause(time, gap, light=True, plain=True)), "."
 
-    def coordinated_clauses(self):
+    def coordinated_clauses(self) -> tuple[Fragment, str]:
         """Two main clauses."""
         time = self._past_or_present()
         first, second = self._clause(time), self._clause(time, light=True)
@@ -206,7 +207,7 @@ class SentenceSampler(ClauseSampler):
         word = self._pick(("aber|but", "denn|for"))
         return join(first.main(), comma(english=True), gloss(word), second.main()), "."
 
-    def shared_subject(self):
+    def shared_subject(self) -> tuple[Fragment, str]:
         """Two verbs with one subject."""
         time = self._past_or_present()
         first = self._clause(time, self._subject(time=time), light=True)
@@ -218,7 +219,7 @@ class SentenceSampler(ClauseSampler):
         tense = self._tense(time, subject.person, None, compound=0.25)
         return Clause(subject, verb, tense, [Constituent(predicate, "predicate", "predicate")])
 
-    def predicate(self):
+    def predicate(self) -> tuple[Fragment, str]:
         """A thing has a quality, or gets it."""
         time = self._any_time()
         kind = self._pick(_COMPARABLE)
@@ -233,7 +234,7 @@ class SentenceSampler(ClauseSampler):
             clause.constituents.append(self._time(time))
         return (clause.question(), "?") if self._chance(0.2) else (clause.main(), ".")
 
-    def comparison(self):
+    def comparison(self) -> tuple[Fragment, str]:
         """ "größer als" or "so groß wie"."""
         time = self._past_or_present()
         kind = self._pick(_COMPARABLE)
@@ -246,11 +247,11 @@ class SentenceSampler(ClauseSampler):
         subject = self._noun_phrase((kind,), definite=True, time=time)
         return self._being(time, subject, join(quality, other, tail)).main(), "."
 
-    def profession(self):
+    def profession(self) -> tuple[Fragment, str]:
         """A person's profession, which only English gives an article."""
         time = self._past_or_present()
         gender = self._pick("fm")
-        subject = Name(self._pick(lexicon.FIRST_NAMES[gender]), gender)
+        subject: Name | Pronoun = Name(self._pick(lexicon.FIRST_NAMES[gender]), gender)
         if self._chance(0.4):
             subject = Pronoun(3 if gender == "f" else 2)
         noun = self._skewed(_professions(gender))
@@ -259,7 +260,7 @@ class SentenceSampler(ClauseSampler):
         clause.constituents.append(self._place())
         return clause.main(), "."
 
-    def existence(self):
+    def existence(self) -> tuple[Fragment, str]:
         """ "es gibt"."""
         time = self._past_or_present()
         table = lexicon.DETERMINERS
@@ -270,7 +271,7 @@ class SentenceSampler(ClauseSampler):
         tense = "present" if time == PRESENT else "preterite"
         return existential(phrase, self._place(), tense, self._chance(0.5)), "."
 
-    def passive(self):
+    def passive(self) -> tuple[Fragment, str]:
         """The passive, with or without its agent."""
         time = self._past_or_present()
         verb, slot = self._skewed(_passive_uses())
@@ -285,11 +286,11 @@ class SentenceSampler(ClauseSampler):
             clause.constituents.append(self._time(time))
         return (clause.question(), "?") if self._chance(0.15) else (clause.main(), ".")
 
-    def polite_request(self):
+    def polite_request(self) -> tuple[Fragment, str]:
         """ "Bitte ... Sie"."""
         return request(self._clause(PRESENT, Polite(), light=True, plain=True)), "!"
 
-    def nested(self):
+    def nested(self) -> tuple[Fragment, str]:
         """A reported clause with a subordinate or infinitive clause of its own."""
         time = self._past_or_present()
         report = self._report("that", time)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import keras
 
-from keras_attn_zoo.files import atomic_path
+from keras_attn_zoo.files import PathLike, atomic_path
+from keras_attn_zoo.types import Logs
 
 
 class ValidationBLEU(keras.callbacks.Callback):
@@ -28,7 +29,7 @@ class ValidationBLEU(keras.callbacks.Callback):
         super().__init__()
         self.sources, self.references, self.batch_size = sources, references, batch_size
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: Logs) -> None:
         """Add the score to the logs, which the callbacks after this one read."""
         from keras_attn_zoo.evaluation.text_scores import score_text
 
@@ -48,16 +49,16 @@ class BestPreset(keras.callbacks.Callback):
         monitor: "val_loss" or "val_bleu".
     """
 
-    def __init__(self, folder: str | Path, monitor: str = "val_loss") -> None:
+    def __init__(self, folder: PathLike, monitor: str = "val_loss") -> None:
         super().__init__()
         self.folder, self.monitor = Path(folder), monitor
         self.sign = -1.0 if monitor == "val_bleu" else 1.0
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: Logs | None = None) -> None:
         """Forget the best, as Keras' own callbacks do."""
-        self.best = None
+        self.best: float | None = None
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: Logs) -> None:
         """Save, if this round is the best so far."""
         value = float(logs[self.monitor])
         if not math.isfinite(value):

@@ -7,6 +7,8 @@ from typing import Any
 
 import keras
 
+from keras_attn_zoo.types import Logs
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -20,19 +22,19 @@ class Progress(keras.callbacks.Callback):
         show: function of the number of steps done and of a text, see `progress_bar`; None shows no steps.
     """
 
-    def __init__(self, batches: Any, rounds: int, name: str = "", show: Callable[..., None] | None = None):
+    def __init__(self, batches: Any, rounds: int, name: str = "", show: Callable[..., None] | None = None) -> None:
         super().__init__()
         self.batches, self.rounds, self.name, self.show = batches, rounds, name, show
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: Logs | None = None) -> None:
         """Take up the number of steps done before."""
         self._steps = self.batches.round * len(self.batches)
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def on_epoch_begin(self, epoch: int, logs: Logs | None = None) -> None:
         """Start the clock of a round."""
         self._round, self._round_began, self._tokens = epoch, time.perf_counter(), 0.0
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: Logs) -> None:
         """Show a step."""
         self._steps += 1
         if self.show is None:
@@ -42,7 +44,7 @@ class Progress(keras.callbacks.Callback):
         text = f"round {self._round + 1}/{self.rounds}, loss {float(logs['loss']):.3f}, {speed:.0f} tokens/s"
         self.show(self._steps, text)
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: Logs) -> None:
         """Tell of a round."""
         seconds = time.perf_counter() - self._round_began
         numbers = [f"loss {logs['loss']:.3f}"]

@@ -11,8 +11,9 @@ import numpy as np
 from keras import ops
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import check_file, kind_of, open_output, shown
+from keras_attn_zoo.files import PathLike, check_file, kind_of, open_output, shown
 from keras_attn_zoo.training.random_state import get_random_state, set_random_state
+from keras_attn_zoo.types import Logs
 
 # What Keras' own callbacks count from round to round, and forget when training begins again.
 _COUNTERS = ("wait", "best", "cooldown_counter", "stopped_epoch")
@@ -40,7 +41,7 @@ class ResumableState(keras.callbacks.Callback):
         >>> model.fit(**fit_arguments(batches), callbacks=[stopper, state])  # doctest: +SKIP
     """
 
-    def __init__(self, path: str | Path, batches: Any, watched: Iterable[keras.callbacks.Callback] = ()) -> None:
+    def __init__(self, path: PathLike, batches: Any, watched: Iterable[keras.callbacks.Callback] = ()) -> None:
         super().__init__()
         self.path = Path(path)
         self.batches = batches
@@ -101,7 +102,7 @@ class ResumableState(keras.callbacks.Callback):
         if not fits or any(value.shape != tuple(variables[name].shape) for name, value in self._values.items()):
             raise UserError(f"{self.path} belongs to another model: take another run folder.")
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: Logs | None = None) -> None:
         """Set the model's state, and give the other callbacks their counters back, which they have just reset."""
         if kind_of(self.path) is None:
             # From now on a run without a state is one that has lost it.
@@ -111,10 +112,10 @@ class ResumableState(keras.callbacks.Callback):
         for name, value in (self._values or {}).items():
             variables[name].assign(value)
         for callback, counters in zip(self.watched, self._counters, strict=False):
-            for name, value in counters.items():
-                setattr(callback, name, value)
+            for counter, count in counters.items():
+                setattr(callback, counter, count)
 
-    def on_train_batch_begin(self, batch, logs=None):
+    def on_train_batch_begin(self, batch: int, logs: Logs | None = None) -> None:
         """Set the random state before the first step, after all that `fit` draws while it begins."""
         try:
             set_random_state(self._random)
@@ -122,7 +123,7 @@ class ResumableState(keras.callbacks.Callback):
             raise UserError(f"{self.path} holds no random state of this backend: it is damaged.") from None
         self._random = None
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
         """Save the state."""
         counters = [
             {name: _plain(getattr(callback, name)) for name in _COUNTERS if hasattr(callback, name)}

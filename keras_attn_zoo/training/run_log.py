@@ -10,7 +10,8 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import check_file, open_output, shown
+from keras_attn_zoo.files import PathLike, check_file, open_output, shown
+from keras_attn_zoo.types import Logs
 
 # What training cannot go on from where it is NaN or infinite.
 _FINITE = ("loss", "gradient_norm", "val_loss")
@@ -37,12 +38,12 @@ class RunLog(keras.callbacks.Callback):
         >>> model.fit(**fit_arguments(batches), callbacks=[RunLog("log.jsonl", batches)])  # doctest: +SKIP
     """
 
-    def __init__(self, path: str | Path, batches: Any) -> None:
+    def __init__(self, path: PathLike, batches: Any) -> None:
         super().__init__()
         self.path = Path(path)
         self.batches = batches
 
-    def on_train_begin(self, logs: Any = None) -> None:
+    def on_train_begin(self, logs: Logs | None = None) -> None:
         """Open the file, and cut what will be written again."""
         self.step = self._first = self.batches.round * len(self.batches)
         kept = [line for line in read_log(self.path) if line["step"] <= self.step] if self.path.exists() else []
@@ -50,11 +51,11 @@ class RunLog(keras.callbacks.Callback):
             file.write("".join(json.dumps(line) + "\n" for line in kept).encode())
         self._file = self.path.open("a", encoding="utf-8")
 
-    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+    def on_train_batch_begin(self, batch: int, logs: Logs | None = None) -> None:
         """Start the clock of a step."""
         self._began = time.perf_counter()
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+    def on_train_batch_end(self, batch: int, logs: Logs) -> None:
         """Write a step."""
         numbers = {name: float(value) for name, value in logs.items()}
         seconds = time.perf_counter() - self._began
@@ -65,14 +66,14 @@ class RunLog(keras.callbacks.Callback):
         learning_rate = float(ops.convert_to_numpy(self.model.optimizer.learning_rate))
         self._write({"step": self.step, **numbers, "learning_rate": learning_rate, "seconds": seconds, "shape": shape})
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: Logs) -> None:
         """Write a round."""
         numbers = {name: float(value) for name, value in logs.items()}
         self._check_finite(numbers, self.step)
         self._write({"round": epoch + 1, "step": self.step, **numbers})
         self._file.flush()
 
-    def on_train_end(self, logs: Any = None) -> None:
+    def on_train_end(self, logs: Logs | None = None) -> None:
         """Close the file."""
         self._file.close()
 
@@ -99,7 +100,7 @@ class RunLog(keras.callbacks.Callback):
             raise UserError(f"cannot write {self.path}: {error.strerror}. Free some space, then resume.") from None
 
 
-def read_log(path: str | Path) -> list[dict[str, Any]]:
+def read_log(path: PathLike) -> list[dict[str, Any]]:
     """Read the lines of a `RunLog`; a last line cut by a kill is left out, and a number that is not finite is None.
 
     Raises:

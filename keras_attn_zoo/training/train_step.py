@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.training.token_loss import token_losses, weighted_sums
-from keras_attn_zoo.types import Tensor
+from keras_attn_zoo.types import Tensor, TensorTree
 
 
 class PerTokenTraining:
@@ -82,12 +82,12 @@ class PerTokenTraining:
             sums = {**sums, "loss": sums["loss"] + sums["tokens"] * extra}
         return sums
 
-    def train_step(self, *args):
-        """Take one optimiser step."""
+    def train_step(self, *args: TensorTree) -> TensorTree:
+        """Take one optimiser step; arguments and result are those that Keras' trainer of the backend has."""
         return _STEPS[keras.config.backend()][0](self, *args)
 
-    def test_step(self, *args):
-        """Score one batch."""
+    def test_step(self, *args: TensorTree) -> TensorTree:
+        """Score one batch; arguments and result as in `train_step`."""
         return _STEPS[keras.config.backend()][1](self, *args)
 
     def get_metrics_result(self) -> dict[str, Tensor]:
@@ -245,7 +245,7 @@ def _torch_test_step(model, data):
         return _eager_test_step(model, data)
 
 
-_STEPS = {
+_STEPS: dict[str, tuple[Callable[..., TensorTree], Callable[..., TensorTree]]] = {
     "jax": (_jax_train_step, _jax_test_step),
     "tensorflow": (_tensorflow_train_step, _eager_test_step),
     "torch": (_torch_train_step, _torch_test_step),

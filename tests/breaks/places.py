@@ -61,14 +61,14 @@ PLACES = (
     Place(
         "self-attention loses the mask Keras carries",
         "mask",
-        "keras_attn_zoo/layers/common/attention_layer.py",
-        "            value_mask = query_mask\n",
-        "            value_mask = None\n",
+        "keras_attn_zoo/layers/common/masks.py",
+        "        value_mask = query_mask\n",
+        "        value_mask = None\n",
     ),
     Place(
         "key mask is ignored beside a value mask",
         "mask",
-        "keras_attn_zoo/layers/common/attention_layer.py",
+        "keras_attn_zoo/layers/common/masks.py",
         'key_mask if value_mask is None else ops.logical_and(ops.cast(value_mask, "bool"), key_mask)',
         "key_mask if value_mask is None else value_mask",
     ),

@@ -1,5 +1,6 @@
 """What every attention layer shares: the call of Keras' multi-head attention, and the step of a search."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -7,7 +8,7 @@ from keras import ops, tree
 
 from keras_attn_zoo.layers.common.checks import check_choice, check_inputs
 from keras_attn_zoo.layers.common.loops import scan
-from keras_attn_zoo.layers.common.masks import combine_masks, without_padding
+from keras_attn_zoo.layers.common.masks import combine_masks, padding_masks, without_padding
 from keras_attn_zoo.layers.common.normalizers import NORMALIZERS
 from keras_attn_zoo.layers.common.products import with_quantized_policies
 from keras_attn_zoo.layers.common.shared_by_side import SharedBySide
@@ -103,9 +104,16 @@ class AttentionLayer(keras.layers.Layer):
         # What `build` has made weights for, by part: "query", "value", "key".
         self.built_widths: dict[str, Any] = {}
 
-    def __call__(self, query, value=None, key=None, *masks, **kwargs):
+    def __call__(
+        self,
+        query: Tensor,
+        value: Tensor | None = None,
+        key: Tensor | None = None,
+        *masks: Tensor | None,
+        **kwargs: Any,
+    ) -> Tensor | tuple[Tensor, Tensor]:
         """Call the layer; `layer(x, x)` is self-attention, as Keras' users write it."""
-        masks = [self._as_mask("mask", x) for x in masks]
+        masks = tuple(self._as_mask("mask", x) for x in masks)
         kwargs = {name: self._as_mask(name, x) if name.endswith("mask") else x for name, x in kwargs.items()}
         if self.attends_to == "itself":
             # Seen here, since casting makes two tensors out of one.
@@ -310,32 +318,28 @@ class AttentionLayer(keras.layers.Layer):
         masks = query_mask if query_mask is not None else mask, value_mask, key_mask, attention_mask
         return self.run(query, value, key, masks, return_attention_scores, training, use_causal_mask)
 
-    def run(self, query, value, key, masks, return_attention_scores, training, use_causal_mask, **prepared):
+    def run(
+        self,
+        query: Tensor,
+        value: Tensor | None,
+        key: Tensor | None,
+        masks: Sequence[Tensor | None],
+        return_attention_scores: bool,
+        training: bool | None,
+        use_causal_mask: bool,
+        **prepared: Tensor | None,
+    ) -> Tensor | tuple[Tensor, Tensor]:
         """What a call does; what a mechanism's call takes besides goes to its `prepare`."""
         source = query if value is None else value
         lengths = ops.shape(query)[1], ops.shape(source)[1]
         if 0 in (query.shape[1], source.shape[1]):
             context, scores = self._nothing(query, source)
         else:
-            query_mask, value_mask, attention_mask = self.padding(query, value, *masks)
+            query_mask, value_mask, attention_mask = padding_masks(query, value, *masks)
             mask = combine_masks(query_mask, value_mask, attention_mask, use_causal_mask, *lengths)
             memory = self.prepare(source, key=key, value_mask=value_mask, **prepared)
             context, scores = self.attend(without_padding(query, query_mask), memory, mask, training=training)
         return (context, scores) if return_attention_scores else context
-
-    def padding(self, query, value, query_mask, value_mask, key_mask, attention_mask):
-        """The masks of query and source, each for the whole batch, and that of pairs of positions."""
-        batch = ops.shape(query)[0]
-        query_mask, value_mask, key_mask = (
-            ops.broadcast_to(x, (batch, ops.shape(x)[1])) if x is not None and x.shape[0] == 1 else x
-            for x in (query_mask, value_mask, key_mask)
-        )
-        if value is None and value_mask is None:
-            value_mask = query_mask
-        if key_mask is not None:
-            key_mask = ops.cast(key_mask, "bool")
-            value_mask = key_mask if value_mask is None else ops.logical_and(ops.cast(value_mask, "bool"), key_mask)
-        return query_mask, value_mask, attention_mask
 
     def _nothing(self, query, source):
         """Context and scores where there is no target or no source position."""

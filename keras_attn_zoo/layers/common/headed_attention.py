@@ -114,12 +114,12 @@ class HeadedAttention(AttentionLayer):
         self.built = True
 
     @property
-    def weights(self):
+    def weights(self) -> list[keras.Variable]:
         """All weights; those of a mechanism itself after those that Keras' layer has too."""
         return self._projections_first(super().weights)
 
     @property
-    def variables(self):
+    def variables(self) -> list[keras.Variable]:
         """All weights and the states of random numbers, in the order of `weights`."""
         return self._projections_first(super().variables)
 

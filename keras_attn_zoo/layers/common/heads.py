@@ -1,18 +1,14 @@
 """The linear maps into attention heads and out of them, with weights as in Keras' multi-head attention."""
 
+from typing import Any
+
 import keras
 from keras import ops
+from keras.quantizers import QuantizationConfig
 
+from keras_attn_zoo.layers.common.kernels import fresh_initializer
 from keras_attn_zoo.layers.common.products import product, quantize_to_int8
 from keras_attn_zoo.types import Initializer, Shape, Tensor
-
-
-def fresh_initializer(initializer: Initializer) -> Initializer:
-    """Return an initialiser for one more weight: a copy, so that no two weights draw the same numbers.
-
-    A plain function draws what it draws, and is returned as it is.
-    """
-    return initializer.clone() if isinstance(initializer, keras.Initializer) else initializer
 
 
 class _HeadMap(keras.layers.EinsumDense):
@@ -21,7 +17,7 @@ class _HeadMap(keras.layers.EinsumDense):
     kernel_initializer: Initializer
     bias_initializer: Initializer
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         # Its result has another layout than the sequence that a mask belongs to: `compute_mask` drops the mask.
         self.supports_masking = True
@@ -40,11 +36,13 @@ class _HeadMap(keras.layers.EinsumDense):
         """Return None: the caller keeps the mask."""
         return None
 
-    def quantize(self, mode=None, type_check=True, config=None):
+    def quantize(
+        self, mode: str | None = None, type_check: bool = True, config: QuantizationConfig | None = None
+    ) -> None:
         """Quantize the kernel to int8, as `keras.layers.EinsumDense` does."""
         quantize_to_int8(self, super().quantize, mode, config)
 
-    def matrix(self, rows):
+    def matrix(self, rows: int) -> Tensor:
         """The kernel as a matrix of so many rows, with LoRA, in floating point; -1 rows: as many as there are."""
         if self.quantization_mode is None:
             kernel = self.kernel if self.lora_enabled else self._kernel
@@ -71,7 +69,7 @@ class HeadProjection(_HeadMap):
     W `(width, heads, head_dim)`, b `(heads, head_dim)`.
     """
 
-    def __init__(self, num_heads, head_dim, use_bias=True, **kwargs):
+    def __init__(self, num_heads: int, head_dim: int, use_bias: bool = True, **kwargs: Any) -> None:
         bias_axes = "de" if use_bias else None
         super().__init__("abc,cde->abde", (None, num_heads, head_dim), bias_axes=bias_axes, **kwargs)
         self.num_heads = num_heads
@@ -85,11 +83,11 @@ class HeadProjection(_HeadMap):
             x = x + ops.reshape(self.bias, (-1,))
         return ops.transpose(ops.reshape(x, (batch, length, self.num_heads, self.head_dim)), (0, 2, 1, 3))
 
-    def quantized_call(self, x, training=None):
+    def quantized_call(self, x: Tensor, training: bool | None = None) -> Tensor:
         """Project by Keras' einsum of integers."""
         return ops.transpose(super().quantized_call(x, training=training), (0, 2, 1, 3))
 
-    def compute_output_spec(self, x, training=None):
+    def compute_output_spec(self, x: Tensor, training: bool | None = None) -> keras.KerasTensor:
         """Return the shape and type of the projection."""
         return keras.KerasTensor((x.shape[0], self.num_heads, x.shape[1], self.head_dim), self.compute_dtype)
 
@@ -106,7 +104,7 @@ class HeadMerge(_HeadMap):
     O `(heads, head_dim, width)`, b `(width,)`.
     """
 
-    def __init__(self, width, use_bias=True, **kwargs):
+    def __init__(self, width: int, use_bias: bool = True, **kwargs: Any) -> None:
         super().__init__("abcd,cde->abe", (None, width), bias_axes="e" if use_bias else None, **kwargs)
         self.width = width
 
@@ -125,10 +123,10 @@ class HeadMerge(_HeadMap):
             joined = joined + self.bias
         return ops.reshape(joined, (batch, length, self.width))
 
-    def quantized_call(self, contexts, training=None):
+    def quantized_call(self, contexts: Tensor, training: bool | None = None) -> Tensor:
         """Join by Keras' einsum of integers."""
         return super().quantized_call(ops.transpose(contexts, (0, 2, 1, 3)), training=training)
 
-    def compute_output_spec(self, contexts, training=None):
+    def compute_output_spec(self, contexts: Tensor, training: bool | None = None) -> keras.KerasTensor:
         """Return the shape and type of the result."""
         return keras.KerasTensor((contexts.shape[0], contexts.shape[2], self.width), self.compute_dtype)

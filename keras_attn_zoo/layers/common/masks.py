@@ -52,6 +52,31 @@ def combine_masks(
     return mask
 
 
+def padding_masks(
+    query: Tensor,
+    value: Tensor | None,
+    query_mask: Tensor | None,
+    value_mask: Tensor | None,
+    key_mask: Tensor | None,
+    attention_mask: Tensor | None,
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Return the masks of query and source, each for the whole batch, and that of pairs of positions.
+
+    Without a value, in self-attention, the mask of the query is that of the source.
+    """
+    batch = ops.shape(query)[0]
+    query_mask, value_mask, key_mask = (
+        ops.broadcast_to(x, (batch, ops.shape(x)[1])) if x is not None and x.shape[0] == 1 else x
+        for x in (query_mask, value_mask, key_mask)
+    )
+    if value is None and value_mask is None:
+        value_mask = query_mask
+    if key_mask is not None:
+        key_mask = ops.cast(key_mask, "bool")
+        value_mask = key_mask if value_mask is None else ops.logical_and(ops.cast(value_mask, "bool"), key_mask)
+    return query_mask, value_mask, attention_mask
+
+
 def without_padding(x: Tensor, mask: Tensor | None) -> Tensor:
     """Return `x`, `(batch, length, width)`, with 0 where `mask`, `(batch, length)`, is false.
 

@@ -2,11 +2,13 @@
 
 import contextlib
 import contextvars
+from collections.abc import Callable, Iterator
 
 import keras
 from keras import ops
+from keras.quantizers import QuantizationConfig
 
-from keras_attn_zoo.types import Tensor
+from keras_attn_zoo.types import Config, Tensor
 
 # Up to here the form below takes half the time of the plain one on the CPUs that were measured, from there as long.
 _FEW_ROWS = 64
@@ -14,7 +16,7 @@ _REPEATED = contextvars.ContextVar("repeated", default=False)
 
 
 @contextlib.contextmanager
-def repeated():
+def repeated() -> Iterator[None]:
     """Say that what runs inside, or is decorated, is the body of a loop that keeps the weights.
 
     Outside a loop the form of `product` for few rows costs more than it saves: all weights would be moved for one use.
@@ -63,12 +65,16 @@ class Dense(keras.layers.Dense):
             x = x + self.bias
         return x if self.activation is None else self.activation(x)
 
-    def quantize(self, mode=None, type_check=True, config=None):
+    def quantize(
+        self, mode: str | None = None, type_check: bool = True, config: QuantizationConfig | None = None
+    ) -> None:
         """Quantize the kernel to int8, as `keras.layers.Dense` does."""
         quantize_to_int8(self, super().quantize, mode, config)
 
 
-def quantize_to_int8(layer, quantize, mode, config):
+def quantize_to_int8(
+    layer: keras.layers.Layer, quantize: Callable[..., None], mode: str | None, config: QuantizationConfig | None
+) -> None:
     """Quantize a subclass of a Keras layer by `quantize` of that layer, which would leave out subclasses.
 
     Raises:
@@ -80,7 +86,7 @@ def quantize_to_int8(layer, quantize, mode, config):
     quantize(mode, type_check=False, config=config)
 
 
-def with_quantized_policies(layer, config):
+def with_quantized_policies(layer: keras.layers.Layer, config: Config) -> Config:
     """Return the configuration of a layer with the policies of the layers inside that `quantize` has changed.
 
     Those take their policy from the layer around them, so that it must come from the file with that.
