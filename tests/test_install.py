@@ -20,7 +20,7 @@ BROUGHT["tensorflow"] = {"tensorflow", "tensorflow_text"}
 
 LAYERS_ALONE = """
 import sys, tempfile
-missing = dict.fromkeys(["keras_hub", "sentencepiece", "sacrebleu", "matplotlib", "tensorflow", "torch"])
+missing = dict.fromkeys(["keras_hub", "sentencepiece", "sacrebleu", "matplotlib", "tqdm", "tensorflow", "torch"])
 sys.modules.update(missing)
 
 import keras
@@ -82,9 +82,9 @@ def test_what_is_missing_is_named_with_the_line_that_installs_it(code, message):
 
 
 def test_the_command_line_names_all_that_is_missing_in_one_line():
-    code = "import sys\nsys.modules.update({'keras_hub': None, 'matplotlib': None})\n"
+    code = f"import sys\nsys.modules.update({dict.fromkeys(TRANSLATE)})\n"
     done = run(code + "from keras_attn_zoo.cli import main\nsys.exit(main(sys.argv[1:]))", "demo")
-    line = "attn-zoo: error: attn-zoo needs keras-hub, matplotlib: pip install 'keras-attn-zoo[translate]'.\n"
+    line = f"attn-zoo: error: attn-zoo needs {', '.join(TRANSLATE.values())}: pip install 'keras-attn-zoo[translate]'.\n"
     assert (done.returncode, done.stderr) == (2, line)
 
 
