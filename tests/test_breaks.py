@@ -12,4 +12,5 @@ def test_a_break_stands_in_one_place_and_changes_it(place):
     broken = place.broken(text)
     assert broken != text
     compile(broken, place.file, "exec")
-    assert all((ROOT / path).exists() for paths in what_to_run(place.file) for path in paths if path.startswith("tests/"))
+    run = [path for paths in what_to_run(place.file) for path in paths if path.startswith("tests/")]
+    assert run and all((ROOT / path).exists() for path in run)
