@@ -83,12 +83,9 @@ class LocalAttention(LuongAttention):
     ) -> None:
         super().__init__(score, units, kernel_initializer, **kwargs)
         self.alignment = check_choice(self, "alignment", alignment, ALIGNMENTS)
+        # A window may lie beyond the source.
+        self.may_attend_nothing = self.alignment == "monotonic"
         self.window = check_positive(self, "window", window)
-
-    @property
-    def may_attend_nothing(self) -> bool:
-        """Whether a window may lie beyond the source."""
-        return self.alignment == "monotonic"
 
     def build(self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None) -> None:
         """Make what the score needs and, for "predictive", W_p and v."""
