@@ -36,7 +36,7 @@ def plain(head, inputs):
 
 
 def of_keras(dense, inputs):
-    """The log-likelihood of one softmax, of Keras' own layer and loss."""
+    """The log-likelihood of one softmax, by Keras' own layer and loss."""
     return -keras.losses.sparse_categorical_crossentropy(inputs["targets"], dense(inputs["states"]), from_logits=True)
 
 
@@ -64,7 +64,7 @@ def top_6(head, inputs):
 
 
 def of_pairs(logits, prior, targets):
-    """log Σ_j p(j) softmax(logits_ij), of one token a position."""
+    """log Σ_j p(j) softmax(logits_ij), for one token per position."""
     columns = ops.broadcast_to(targets[:, :, None, None], (*ops.shape(logits)[:3], 1))
     gold = ops.take_along_axis(logits, columns, axis=-1)[..., 0] - ops.logsumexp(logits, axis=-1)
     return ops.logsumexp(gold + ops.log(ops.maximum(prior, 1e-30)), axis=-1)
@@ -74,7 +74,7 @@ FORMS = {"plain": plain, "keras": of_keras, "exact": exact, "top-6": top_6, "nai
 
 
 def layers_of(vocabulary, source, options):
-    """Every form of the output layer, to be run."""
+    """Every form of the output layer, ready to run."""
     rng = np.random.default_rng(0)
     states = (options.batch, source, options.width)
     inputs = {
@@ -91,7 +91,7 @@ def layers_of(vocabulary, source, options):
 
 
 def transformers_of(vocabulary, source, options):
-    """A Transformer with every form of output layer, to be run."""
+    """A Transformer with every form of output layer, ready to run."""
     rng = np.random.default_rng(0)
     shape = (options.batch, source)
     body = TransformerBackbone(

@@ -1,7 +1,7 @@
 """Time and peak memory of every attention layer, as ratios to Keras' own multi-head attention in the same run.
 
 Cross-attention gets a value mask, decoder self-attention a causal mask, and Keras' layer gets the same. Compilation is
-not counted. The two run in turn, and their medians are compared.
+not counted. The layer and Keras' run alternately, and their medians are compared.
 
   KERAS_BACKEND=jax python benchmarks/layers.py
   KERAS_BACKEND=torch python benchmarks/layers.py --layers previous_context average --lengths 30
@@ -57,14 +57,14 @@ def call(layer, inputs):
 
 
 def weighed(inputs):
-    """`call` times random numbers: a gradient of ones alone, which a sum has, would be simplified."""
+    """`call` times random numbers: a plain sum's gradient of ones would be simplified away."""
     numbers = np.random.default_rng(1).normal(size=inputs["query"].shape).astype("float32")
     numbers = keras.ops.convert_to_tensor(numbers)
     return lambda layer, inputs: call(layer, inputs) * numbers
 
 
 def measure(options):
-    """Yield one result a layer, length and direction: all of memory first."""
+    """Yield one result per layer, length and direction, memory first."""
     for place, length, keras_layer, layers, inputs in cases(options):
         baseline = Call(keras_layer, inputs, weighed(inputs), backward=True).peak_bytes()
         for name, layer in layers.items():
@@ -107,7 +107,7 @@ TABLES = {
 
 
 def tables(results):
-    """Times as ratios to Keras' layer, whose own are given in milliseconds, and memory; by backend and length."""
+    """Tables by backend and length: times as ratios to Keras' layer, its own in milliseconds, and memory."""
     found = {(r["backend"], r["length"], r["place"], r["layer"], r["what"]): r for r in results}
     columns = list(dict.fromkeys((r["backend"], r["length"]) for r in results))
     texts = []

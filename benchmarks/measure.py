@@ -23,12 +23,13 @@ _USUAL = {_M_MMAP_THRESHOLD: 1 << 25, _M_TRIM_THRESHOLD: 1 << 26}
 
 
 class Call:
-    """A layer's call on given inputs, compiled once, to be run any number of times.
+    """A layer's call on given inputs, compiled once, that can be run any number of times.
 
     Args:
         layer: a built layer.
-        inputs: tree of arrays that the gradient is taken of.
-        call: function of the layer and the inputs to one tensor; by default the layer of the inputs by name.
+        inputs: tree of arrays; the gradient is taken with respect to them.
+        call: function of the layer and the inputs that returns one tensor; by default, the layer called with the inputs
+            as keywords.
         backward: whether the gradients of inputs and weights are computed too.
     """
 
@@ -39,7 +40,7 @@ class Call:
         self._run = getattr(self, f"_{BACKEND}")(backward)
 
     def __call__(self):
-        """Run it, and wait for the results."""
+        """Run it and wait for the results."""
         self._run()
 
     def seconds(self):
@@ -49,7 +50,7 @@ class Call:
         return time.perf_counter() - began
 
     def peak_bytes(self):
-        """Most memory that one run needs besides inputs and weights; to be asked for before anything is timed."""
+        """Peak memory of one run besides inputs and weights; call it before anything is timed."""
         if BACKEND == "jax":
             analysis = self._compiled.memory_analysis()
             return analysis.temp_size_in_bytes + analysis.output_size_in_bytes
@@ -122,7 +123,7 @@ class Call:
 
 
 def _peak_of_the_process(run):
-    """Growth of the peak of the resident memory; what is freed goes back to the system at once.
+    """Growth of the peak resident memory; freed memory returns to the system at once.
 
     That costs some layers twice their time, so `side_by_side` ends it; and what is free in the process by then is
     used in place of what could be counted, so there is no way back.
@@ -145,7 +146,7 @@ def _status(what):
 
 
 def side_by_side(calls, seconds=1.0, rounds=5):
-    """Median seconds of each of several calls, run in turn for at least some seconds and rounds.
+    """Median seconds of each of several calls, run in turn for a minimum of seconds and rounds.
 
     Each is timed when it runs for the second time in a row: the first one finds the caches and the memory as another
     call left them, and behind one that needs a gigabyte takes up to half as long again.

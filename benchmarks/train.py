@@ -24,7 +24,7 @@ from keras_attn_zoo.models import Translator
 
 
 class Clock(keras.callbacks.Callback):
-    """Seconds of every step, until its loss is there."""
+    """Seconds of every step, until its loss is available."""
 
     def __init__(self):
         super().__init__()
@@ -39,7 +39,7 @@ class Clock(keras.callbacks.Callback):
 
 
 def translator(system, options):
-    """A translator to be trained, and the seconds of its first step."""
+    """A translator to train, and the seconds of its first step."""
     model = Translator(BODIES[system.body].body_class(options.vocabulary, options.vocabulary, **system.backbone))
     model.compile(optimizer=keras.optimizers.Adam(1e-3, global_clipnorm=1.0))
     return model, train(model, 2, options)[0]

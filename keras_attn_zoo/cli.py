@@ -1,4 +1,4 @@
-"""The command `attn-zoo`: its parser, and the way to its commands."""
+"""The command `attn-zoo`: its parser and its entry point."""
 
 import sys
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ def build_parser() -> Parser:
     """Return the parser of `attn-zoo`."""
     parser = Parser(
         prog="attn-zoo",
-        description="Use, compare and look inside attention mechanisms for translation.",
+        description="Train, compare and visualise attention mechanisms for translation.",
         epilog="examples:\n"
         "  attn-zoo demo\n"
         "  attn-zoo train --system bahdanau --train train.de train.en --run runs/bahdanau\n"

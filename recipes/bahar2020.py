@@ -1,8 +1,8 @@
 """Bahar, Makarov and Ney: Investigation of Transformer-based Latent Attention Models for Neural Machine Translation.
 
-The alignment as a latent variable: p(e) = sum over source positions of alignment times lexicon, in place of one
-softmax. A base Transformer and an RNN with six bidirectional layers, each plain, with the six most likely positions as
-published, and with the exact sum.
+The alignment as a latent variable: p(e) = sum over source positions of alignment times lexicon, instead of one
+softmax. A base Transformer and an RNN with six bidirectional layers, each in three forms: plain, with the six most
+likely positions as published, and with the exact sum.
 
 Examples:
   python recipes/bahar2020.py --train train.de train.en --out runs/bahar
@@ -14,21 +14,21 @@ Examples:
 
 How the paper is read:
 - The lexicon is one bias-free linear map of the sum of the projected embedding, decoder state and encoder state.
-- The weights of the six best positions are not renormalised in training; a search divides by their sum.
-- One vocabulary of 50,000 BPE subwords for both sides; the paper has 50,000 merges, and ends with 45,000 German and
-  33,000 English tokens. The Transformers share one matrix among both embeddings and the output, the lexicon's too; the
-  RNNs share none. The paper does not say.
-- The learning rate is lowered after two validations without gain; the paper says "several". There are four validations
-  an epoch and 20 epochs; the paper gives no numbers.
-- Batches of 4,096 tokens, padding included, of the longer side; the paper's are as large as its memory allows.
-- Labels are smoothed by 0.1, as in the Transformer's own paper, and gradients clipped at a norm of 1.0; this one says
-  neither.
-- 1,024 LSTM cells are those of one direction of an encoder layer. The encoder gets a layer more after every validation,
-  a quarter of an epoch; the paper grows it "for the first epochs".
-- The plain RNN reads out by maxout, as Bahdanau's; a latent one by the lexicon, which takes the state as it is.
-- The RNN's lexicon sees the decoder state after the context went in; equation 12 has the one before it.
-- Twelve beams as in the paper, with a length penalty of 1.0, of which it does not speak.
-- TER is case-sensitive, as the paper's, but not normalised, as the paper's is: punctuation is not split from words.
+- The weights of the six best positions are not renormalised in training; the search divides by their sum.
+- Both sides share one vocabulary of 50,000 BPE subwords; the paper has 50,000 merges, which give 45,000 German and
+  33,000 English tokens. The Transformers share one matrix among both embeddings, the output and the lexicon; the RNNs
+  share none. The paper does not say.
+- The learning rate is lowered after two validations without improvement; the paper says "several". There are four
+  validations per epoch and 20 epochs; the paper gives no numbers.
+- Batches hold 4,096 tokens of the longer side, padding included; the paper's are as large as its memory allows.
+- Labels are smoothed by 0.1, as in the original Transformer paper, and gradients are clipped at a norm of 1.0; this
+  paper mentions neither.
+- Each direction of an encoder layer has 1,024 LSTM cells. The encoder gets one more layer after every validation, that
+  is every quarter of an epoch; the paper grows it "for the first epochs".
+- The plain RNN has a maxout readout, like Bahdanau's; a latent one has the lexicon, which takes the state as it is.
+- The RNN's lexicon sees the decoder state after the context was fed in; equation 12 has the state before.
+- Search uses twelve beams, as in the paper, and a length penalty of 1.0, which the paper does not mention.
+- TER is case-sensitive, like the paper's, but unlike it not normalised: punctuation is not split from words.
 """
 
 import sys

@@ -1,31 +1,32 @@
 """Dang: Comparison of Attention Functions in NMT.
 
-Bahdanau's against Luong's attention in an RNN translator of two layers and width 512, and multi-head against average
-attention in a base Transformer; the same data, optimiser and number of steps.
+Bahdanau's versus Luong's attention in an RNN translator of two layers and width 512, and multi-head versus average
+attention in a base Transformer, with the same data, optimiser and number of steps.
 
 Examples:
   python recipes/dang2023.py --train tatoeba.tsv --out runs/dang
   python recipes/dang2023.py --train train.tsv.gz --valid valid.tsv.gz --test test.tsv.gz --out runs/dang \\
       --systems bahdanau luong --set epochs=5
 
-How the paper is read. It trained with OpenNMT-py and says little of what it left at that toolkit's defaults:
-- `average` has the gate and no network, as in the toolkit that the paper used; `average-without-gate` is the formula
-  as the paper prints it, a network and no gate; `average-with-network` has both, as in Zhang et al., who proposed it.
+How the paper is read (it used OpenNMT-py and says little about what was left at the toolkit's defaults):
+- `average` has the gate but no network, as in that toolkit; `average-without-gate` is the formula as the paper prints
+  it, with a network but no gate; `average-with-network` has both, as in Zhang et al., who proposed it.
 - Luong's attention is the "general" one, as the heading of the paper's section 2.4 says; the formula below it is "dot".
   Its learning rate halves from step 16,000 on.
 - Bahdanau's attention is queried by the previous state, as in the paper's section 2.3. Both RNNs have input feeding and
-  a tanh readout of state and context, as the toolkit's unless told otherwise.
-- "Hidden state size 512" is the decoder's state here, and the encoder's in each direction, whose states are 1,024 wide;
-  the toolkit divides 512 between the directions.
-- Dropout of 0.1 falls, in the RNNs, on embeddings, between layers and on the readout, not on the attention; in the
-  Transformers also on attention weights and hidden layers.
-- 40,000 steps of 256 sentences are 50 epochs of the paper's 204,653 training pairs. Validation comes once an epoch, in
-  the paper every 2,000 steps. The best checkpoint by validation loss is scored; the paper's BLEU is of the last one.
+  a tanh readout of state and context, as the toolkit's do by default.
+- "Hidden state size 512" is the decoder's state here, and the encoder's in each direction, whose states are thus 1,024
+  wide; the toolkit divides 512 between the directions.
+- In the RNNs, dropout of 0.1 is applied to embeddings, between layers and to the readout, not to the attention; in the
+  Transformers also to attention weights and hidden layers.
+- 40,000 steps of 256 sentences are 50 epochs of the paper's 204,653 training pairs. Validation takes place once per
+  epoch, in the paper every 2,000 steps. The checkpoint with the best validation loss is scored; the paper's BLEU is
+  that of the last one.
 - The Transformers are trained at a learning rate of 0.001 after a warm-up of 4,000 steps, without which they do not
-  train. They normalise after each part of a layer, as the base model; the toolkit normalises before.
-- The paper does not say how it cuts text into tokens, searches, smooths labels or clips gradients: here 8,000 BPE
-  subwords a side, five beams without a length penalty, no smoothing, a norm of at most 1.0.
-- Perplexity and accuracy in the table are of the test text, the paper's the best ones on its validation set.
+  train. They normalise after each part of a layer, like the base model; the toolkit normalises before.
+- The paper does not say how it tokenises, searches, smooths labels or clips gradients: here 8,000 BPE subwords per
+  side, five beams without a length penalty, no smoothing, a norm of at most 1.0.
+- Perplexity and accuracy in the table are measured on the test text; the paper's are the best on its validation set.
 """
 
 import sys

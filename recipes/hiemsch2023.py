@@ -2,8 +2,8 @@
 
 A bidirectional GRU encoder, a GRU decoder, Bahdanau's attention, German to English. The paper's experiments 1 to 4
 differ in learning rate, batch size and teacher forcing; its ablation is experiment 4 with uniform attention. The
-remaining systems take up what the paper's discussion asks for: dropout, maxout readout, beam search, a decaying
-learning rate and a decaying teacher forcing.
+remaining systems try what the paper's discussion proposes: dropout, maxout readout, beam search, decaying learning rate
+and decaying teacher forcing.
 
 Examples:
   python recipes/hiemsch2023.py --train train.de train.en --out runs/hiemsch
@@ -14,22 +14,22 @@ Examples:
 How the paper is read:
 - The paper's validation and test losses are free-running: teacher forcing "is set to 0" (section 5), so the decoder is
   fed its own guesses. The table has a column for the perplexity of that loss, with the paper's exp(4.48) and exp(4.61)
-  beside ours, and is ranked by it, as the paper ranks its experiments, on its validation text. The best checkpoint is
-  picked by the teacher-forced validation loss here, by the free-running one in the paper.
-- The readout is fed the new decoder state, the context and the embedding of the previous token, as in the original of
-  Bahdanau; the paper's text says the previous state.
-- Teacher forcing throws a coin for every target position of every sentence; what replaces a gold token is the model's
-  best guess.
-- Vocabularies are 8,000 subwords a side; the paper's are 8,000 words. BLEU is sacrebleu's, cased and on plain text; the
-  paper does not say how its BLEU was computed, and its examples are partly lower-cased.
-- 512 is the width of the decoder's state and of the encoder's in each direction, which the paper does not say.
-- 4 to 30 words is a filter of the training text. The paper filters before it splits, so its test set has such sentences
-  alone.
+  beside ours, and is ranked by it, as the paper ranks its experiments on its validation text. The best checkpoint is
+  chosen by the teacher-forced validation loss here, by the free-running one in the paper.
+- The readout is fed the new decoder state, the context and the embedding of the previous token, as in Bahdanau's
+  original; the paper's text says the previous state.
+- Teacher forcing tosses a coin for every target position of every sentence; the model's best guess replaces the gold
+  token.
+- Vocabularies have 8,000 subwords per side; the paper's have 8,000 words. BLEU is sacrebleu's, cased and on plain text;
+  the paper does not say how its BLEU was computed, and its examples are partly lower-cased.
+- The decoder's state is 512 wide, and so is the encoder's in each direction; the paper does not say.
+- The filter of 4 to 30 words applies to the training text. The paper filters before splitting, so its test set has only
+  such sentences.
 - The paper does not name its optimiser; here it is Adam, without clipping.
-- The paper does not say how many epochs its models were given; it sees overfitting after about six.
+- The paper does not say how many epochs its models were trained; it sees overfitting after about six.
 - The systems beyond the paper have training sentences of up to 50 words, batches of 64, a learning rate of 1e-3 that is
-  halved after a validation without gain, gradients clipped at a norm of 1.0, five beams with a length penalty of 1.0
-  and a dropout of 0.4, "plain" none.
+  halved after a validation without improvement, gradients clipped at a norm of 1.0, five beams with a length penalty of
+  1.0, and a dropout of 0.4, except "plain", which has none.
 """
 
 import dataclasses
@@ -58,7 +58,7 @@ def experiment(name, learning_rate, batch, teacher_forcing, attention="bahdanau"
 
 
 def extended(name, attention="bahdanau", dropout=0.4, **training):
-    """The paper's sizes with its wish list: maxout readout, beam search, a learning rate that decays."""
+    """The paper's sizes with its proposals: maxout readout, beam search, decaying learning rate."""
     settings = {
         "epochs": 10,
         "validations_per_epoch": 2,

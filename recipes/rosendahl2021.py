@@ -1,7 +1,7 @@
 """Rosendahl and others: Recurrent Attention for the Transformer.
 
-A base Transformer with all embeddings tied, and its cross-attention replaced by each of the recurrent ones: the
-systems of the paper's Table 2, and the other variants of its Table 1.
+A base Transformer with all embeddings tied, its cross-attention replaced by each recurrent one in turn: the systems of
+the paper's Table 2, and the other variants of its Table 1.
 
 Examples:
   python recipes/rosendahl2021.py --train train.ro train.en --out runs/rosendahl
@@ -13,15 +13,15 @@ How the paper is read:
 - The paper names the base configuration, its batch and its dropout. The rest is that of the base Transformer: a
   learning rate of 7e-4 after 4,000 steps of warm-up, falling with the inverse square root of the step, label smoothing
   0.1. Unlike there, gradients are clipped at a norm of 1.0, and Adam's second moment decays by 0.999, not 0.98.
-- The paper does not say how long it trains: here 30 epochs at most, and no longer than eight epochs without a better
+- The paper does not say how long it trains: here at most 30 epochs, stopping after eight epochs without a better
   validation loss.
 - Dropout is 0.2, as for Romanian-English; the paper has 0.3 for its other two tasks (`--set dropout=0.3`).
-- A batch of 9,600 counts tokens, padding included, of the longer side. All systems have it; some of the paper's
-  recurrent ones had to take 7,600.
-- 20,000 is the size of the joint vocabulary; the paper has 20,000 merges.
-- Twelve beams and a length penalty of 1.0; the paper does not say how it searches.
-- The best checkpoint is the one of the lowest validation loss; the paper takes the highest BLEU (`--set best_by=bleu`).
-- TER is sacrebleu's, case-sensitive; the paper's is that of TERCom, with options it does not name.
+- Batches hold 9,600 tokens of the longer side, padding included, for all systems; some of the paper's recurrent ones
+  had to use 7,600.
+- The joint vocabulary has 20,000 subwords; the paper has 20,000 merges.
+- Search uses twelve beams and a length penalty of 1.0; the paper does not say how it searches.
+- The best checkpoint has the lowest validation loss; the paper's has the highest BLEU (`--set best_by=bleu`).
+- TER is sacrebleu's, case-sensitive; the paper's is TERCom's, with unspecified options.
 """
 
 import sys

@@ -1,8 +1,8 @@
 """Zeng and others: Recurrent Attention for Neural Machine Translation (RAN).
 
-A base Transformer whose self-attention is replaced by learned matrices that a shared transition refines from layer to
-layer, in the encoder, in the decoder, in both; against hard-coded Gaussian attention and the Random Synthesizer; with
-the ablations of the paper's Tables 2 and 3.
+A base Transformer whose self-attention, in the encoder, the decoder or both, is replaced by learned matrices that a
+shared transition refines from layer to layer; compared with hard-coded Gaussian attention and the Random Synthesizer,
+with the ablations of the paper's Tables 2 and 3.
 
 Examples:
   python recipes/zeng2021.py --train train.en train.de --out runs/zeng
@@ -11,20 +11,20 @@ Examples:
       --set width=256 num_heads=4 ffn_dim=1024 encoder_layers=3 decoder_layers=3 vocabulary_size=8000
 
 How the paper is read:
-- The transition has its normalisation, which the authors' released code leaves out.
+- The transition is normalised, which the authors' released code leaves out.
 - The ablation without normalisation and residual connection leaves both out at once, as its one row in Table 3 says.
-- Optimisation is that of the base Transformer, which the paper names and does not spell out: a learning rate of 7e-4
+- Optimisation is that of the base Transformer, which the paper names without details: a learning rate of 7e-4
   after 4,000 steps of warm-up, falling with the inverse square root of the step, label smoothing 0.1, batches of 9,600
   tokens, padding included. Unlike there, gradients are clipped at a norm of 1.0, and Adam's second moment decays by
-  0.999, not 0.98. The paper trains 250,000 steps; here it is 30 epochs at most, and no longer than eight epochs without
-  a better validation loss.
-- All embeddings are tied; the paper says that the vocabulary is joint. 40,000 is its size.
-- The attention dropout of 0.2 is RAN's alone, the other mechanisms have none.
+  0.999, not 0.98. The paper trains 250,000 steps; here it is at most 30 epochs, stopping after eight epochs without a
+  better validation loss.
+- All embeddings are tied; the paper says that the vocabulary is joint. Its size is 40,000.
+- Only RAN has the attention dropout of 0.2; the other mechanisms have none.
 - The learned matrices have 320 positions, 1.25 times the 256 subwords that a training sentence may have; the paper does
   not say how many. Its own limit of 256 counts words.
 - The length penalty is that of Wu et al. 2016; the paper gives its exponent, 0.6.
-- The best checkpoint is the one of the lowest validation loss; the paper does not say by what it is the best.
-- The paper's Table 1 has a SacreBLEU of 27.0 for the Transformer, its Table 2, of the positions, 27.12.
+- The best checkpoint has the lowest validation loss; the paper does not say by what measure it is best.
+- For the Transformer, the paper's Table 1 has a SacreBLEU of 27.0, its Table 2, on positions, 27.12.
 """
 
 import sys

@@ -21,18 +21,18 @@ def add_arguments(parser: Parser) -> None:
     """Add the options."""
     parser.add_argument(
         "model",
-        help=f"{MODEL}; of a run on the embedded corpus, whose test text has gold links, no text need be given",
+        help=f"{MODEL}; for a run on the embedded corpus, the text is optional: its test text has gold links",
     )
     parser.add_argument("--source", metavar="FILE", help="source sentences, words separated by spaces")
     parser.add_argument("--target", metavar="FILE", help="their translations")
     parser.add_argument("--bitext", metavar="FILE", help="both in one file: SOURCE ||| TARGET")
-    parser.add_argument("--reverse", action="store_true", help="the second side is the source of the model")
-    parser.add_argument("--gold", metavar="FILE", help="gold links, i-j sure and ipj possible")
+    parser.add_argument("--reverse", action="store_true", help="the second side is the model's source")
+    parser.add_argument("--gold", metavar="FILE", help="gold links: i-j is sure, ipj possible")
     parser.add_argument(
-        "--index-base", type=int, choices=(0, 1), default=0, help="what the gold links count from (default: 0)"
+        "--index-base", type=int, choices=(0, 1), default=0, help="index of the first word in the gold links (default: 0)"
     )
     parser.add_argument("--gold-reverse", action="store_true", help="the gold links are target-source")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="links, source-target, counted from 0")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the links here: source-target, counted from 0")
     add_attention_arguments(parser, ("best",), "; best: the one with the lowest error rate against --gold")
     add_length_argument(parser)
     parser.add_argument(
@@ -40,13 +40,13 @@ def add_arguments(parser: Parser) -> None:
         nargs="*",
         default=["end"],
         choices=("end", "full_stop"),
-        help="what no word is aligned to: the end of the sentence, the full stop (default: end)",
+        help="never align to these: the end of the sentence, the full stop (default: end)",
     )
     add_batch_argument(parser, "decoded")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Align; write the links, or print them, or print how they compare with gold."""
+    """Align; write or print the links, or print their scores against gold links."""
     from keras_attn_zoo.evaluation.alignments import Alignment, format_alignment
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.experiments.word_alignment import align_words, score_links
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _text_and_gold(options):
-    """Word pairs, and their gold links or None, as the options name them."""
+    """Word pairs and their gold links, or None, from the options."""
     from keras_attn_zoo.evaluation.alignments import read_alignments
     from keras_attn_zoo.experiments.corpora import read_bitext
     from keras_attn_zoo.files import shown
@@ -93,7 +93,7 @@ def _text_and_gold(options):
     if pairs is None:
         pairs = read_bitext(options.bitext, options.source, options.target, options.reverse)
     if options.layer == "best" and gold is None and options.gold is None:
-        raise UserError("--layer best needs --gold: alignment error rates decide.")
+        raise UserError("--layer best needs --gold: it compares alignment error rates.")
     if options.gold is not None:
         lengths = [(len(source), len(target)) for source, target in pairs]
         gold = read_alignments(options.gold, options.index_base, options.gold_reverse, lengths=lengths)
@@ -103,7 +103,7 @@ def _text_and_gold(options):
 
 
 def _own_gold(model):
-    """Word pairs and gold links of a run on the embedded corpus; None and None of anything else."""
+    """Word pairs and gold links of a run on the embedded corpus; None and None for anything else."""
     from keras_attn_zoo.experiments.corpora import corpus_from_description
     from keras_attn_zoo.experiments.run_folder import RunFolder
 
@@ -131,7 +131,7 @@ def _best_layer(translator, pairs, gold, arguments):
 
 COMMAND = Command(
     "align",
-    "align the words of given translations by forced decoding; write Pharaoh lines, score against gold",
+    "align the words of given translations by forced decoding; write Pharaoh format, score against gold links",
     [
         "attn-zoo align runs/bahdanau --source test.de --target test.en --output test.align",
         "attn-zoo align runs/bahdanau --bitext test.de-en --gold gold.talp --index-base 1",

@@ -17,12 +17,12 @@ def add_arguments(parser: Parser) -> None:
         "--out",
         type=Path,
         default=Path("demo-run"),
-        help="output folder (default: %(default)s); a demonstration in it is resumed",
+        help="output folder (default: %(default)s); an interrupted demonstration in it is resumed",
     )
 
 
 def run(options: argparse.Namespace) -> None:
-    """Train both systems, print table and samples, draw; a demonstration that was stopped goes on."""
+    """Train both systems, print table and samples, draw; resume an interrupted demonstration."""
     from keras_attn_zoo.analysis.pictures import plot_curves
     from keras_attn_zoo.experiments.corpora import embedded_corpus
     from keras_attn_zoo.experiments.curves import curves

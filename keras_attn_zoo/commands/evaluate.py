@@ -1,4 +1,4 @@
-"""`attn-zoo evaluate`: scores of runs on a test text, or of a file of translations."""
+"""`attn-zoo evaluate`: scores of runs on a test text, or of translations in a file."""
 
 import argparse
 import logging
@@ -16,7 +16,7 @@ from keras_attn_zoo.commands.parser import Command, Parser
 from keras_attn_zoo.errors import UserError
 
 _LOG = logging.getLogger(__name__)
-# Options of a search, with what they are without being given.
+# Options of a search, with their defaults.
 _SEARCH = {"beams": None, "length_penalty": None, "max_tokens": None}
 
 
@@ -30,7 +30,7 @@ def add_arguments(parser: Parser) -> None:
     add_name_argument(parser)
     parser.add_argument("--stored", action="store_true", help="translate nothing; print the table of the stored scores")
     parser.add_argument(
-        "--baseline", type=Path, metavar="RUN", help="one of the runs: mark what differs from it significantly"
+        "--baseline", type=Path, metavar="RUN", help="one of the runs: mark results that differ from it significantly"
     )
     parser.add_argument("--hypotheses", metavar="FILE", help="translations, one per line")
     parser.add_argument("--references", metavar="FILE", help="their references")

@@ -1,4 +1,4 @@
-"""Run a command line: signals, streams, the choice of a backend, and failures as one line and a status."""
+"""Run a command line: signals, streams, choice of backend, and failures as one line and an exit status."""
 
 import argparse
 import signal
@@ -17,16 +17,16 @@ def guarded(
     arguments: Sequence[str] | None = None,
     farewell: str = "",
 ) -> int:
-    """Parse a command line, choose the backend, run; turn bad input into one line and a status.
+    """Parse a command line, choose the backend, run; turn bad input into one line and an exit status.
 
     Args:
         parser: a `Parser` with the options of `add_backend_argument`.
-        action: function of the parsed options, or None for the one that a subcommand has set.
+        action: function of the parsed options, or None for the one set by a subcommand.
         arguments: the command line; by default that of the process, which then ends with the status.
-        farewell: what is said beside when it is stopped; a subcommand may set it.
+        farewell: added to the message when the command is interrupted; a subcommand may set it.
 
     Returns:
-        the exit status: 0; 2 for bad input, and for failures of the disk, of memory, of a library; 130, 143 or 129
+        the exit status: 0; 2 for bad input and for failures of the disk, of memory or of a library; 130, 143 or 129
         after Ctrl-C, SIGTERM or SIGHUP.
     """
     with Stoppable(f"{parser.prog}: stopped.", last=arguments is None) as stoppable:

@@ -1,4 +1,4 @@
-"""The options that commands and recipes share, and what is read from them."""
+"""The options that commands and recipes share, and functions that read them."""
 
 import argparse
 import dataclasses
@@ -39,14 +39,14 @@ def add_corpus_arguments(parser: Parser) -> None:
         "--split-seed",
         type=typed(SETTINGS["System"]["seed"]),
         default=0,
-        help="of the random split, without --valid and --test",
+        help="seed of the random split; only without --valid and --test",
     )
     group.add_argument("--embedded", action="store_true", help="use the built-in synthetic corpus")
     group.add_argument(
         "--max-tokens",
         type=typed(SETTINGS["Data"]["max_tokens"]),
         metavar="N",
-        help="most subwords of a test sentence, if the model's weights set no limit (default: 1.25 times the "
+        help="longest test sentence, in subwords, if the model's weights set no limit (default: 1.25 times the "
         "setting max_tokens)",
     )
 
@@ -59,7 +59,7 @@ def add_override_argument(parser: Parser) -> None:
         default=[],
         action="extend",
         metavar="NAME=VALUE",
-        help="change settings of a system, such as epochs=3 hidden_dim=256 seed=2; see below",
+        help="change settings of the system, such as epochs=3 hidden_dim=256 seed=2; see below",
     )
     lines = []
     for part, settings in SETTINGS.items():
@@ -67,16 +67,16 @@ def add_override_argument(parser: Parser) -> None:
         for name, setting in settings.items():
             lines.append(f"  {name}={setting.default}")
             lines.append(f"      {setting.help}: {setting.values}")
-    parser.add_argument_group("settings and their defaults, from which the named systems differ", "\n".join(lines))
+    parser.add_argument_group("settings and their defaults, some of which named systems override", "\n".join(lines))
 
 
 def add_length_argument(parser: Parser) -> None:
-    """Add `--max-tokens` of a model that is trained."""
+    """Add `--max-tokens` of a trained model."""
     parser.add_argument(
         "--max-tokens",
         type=typed(SETTINGS["Data"]["max_tokens"]),
         metavar="N",
-        help="most subwords of a sentence, if the model's weights set no limit (default: what it was made for)",
+        help="longest sentence, in subwords, if the model's weights set no limit (default: that of the model)",
     )
 
 
@@ -95,12 +95,12 @@ def add_search_arguments(parser: Parser, several: bool = False) -> None:
         nargs="+" if several else None,
         default=[None] if several else None,
         help="source positions that a latent alignment sums over; 0 for all (default: the run's)"
-        + ("; of several, each is scored, as NAME-kK" if several else ""),
+        + ("; several are each scored, as NAME-kK" if several else ""),
     )
 
 
 def add_batch_argument(parser: Parser, what: str) -> None:
-    """Add `--batch-size`; `what` is done with the sentences of a batch at once."""
+    """Add `--batch-size`; `what` says what is done with a batch."""
     parser.add_argument(
         "--batch-size",
         type=typed(SETTINGS["Search"]["batch_size"]),
@@ -115,13 +115,13 @@ def add_name_argument(parser: Parser) -> None:
         "--name",
         type=checked(check_name),
         default="test",
-        help="of the test set, in the run folder (default: test)",
+        help="name of the test set in the run folder (default: test)",
     )
 
 
 def add_picture_argument(parser: Parser) -> None:
     """Add `--output` of a picture."""
-    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="picture: .png, .pdf or .svg")
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="the picture: .png, .pdf or .svg")
 
 
 def add_attention_arguments(parser: Parser, more: tuple[str, ...] = (), text: str = "") -> None:
@@ -130,8 +130,8 @@ def add_attention_arguments(parser: Parser, more: tuple[str, ...] = (), text: st
         "--layer",
         type=typed(Whole(least=1, most=MOST_LAYERS, words=("all", "posterior", *more))),
         metavar="N",
-        help="decoder layer to read attention from, counted from 1, or all; posterior: of a latent alignment, once "
-        f"the token is known{text} (default: what the model aligns by, the last)",
+        help="decoder layer to read attention from, counted from 1, or all; posterior: of a latent alignment, given "
+        f"the token{text} (default: the model's alignment layer, the last)",
     )
     parser.add_argument(
         "--heads",
@@ -143,7 +143,7 @@ def add_attention_arguments(parser: Parser, more: tuple[str, ...] = (), text: st
 
 
 def layers_of(translator: Any, layer: int | str | None) -> Any:
-    """Return the layers of `--layer`, counted from 0, or "posterior"; None for the one that the model names.
+    """Return the layers of `--layer`, counted from 0, or "posterior"; None for the model's alignment layer.
 
     Raises:
         UserError: the model has no such layer.
@@ -160,13 +160,13 @@ def corpus_from_options(options: argparse.Namespace) -> "Corpus":
     """Read the corpus that the options of `add_corpus_arguments` name.
 
     Raises:
-        UserError: no text, or options that mean nothing beside each other.
+        UserError: no text, or options that exclude each other.
     """
     from keras_attn_zoo.experiments.corpora import corpus_from_files, embedded_corpus
 
     if options.embedded:
         refuse(
-            options, "--embedded is a text of its own", train=None, valid=None, test=None, reverse=False, split_seed=0
+            options, "--embedded has its own text", train=None, valid=None, test=None, reverse=False, split_seed=0
         )
         return embedded_corpus()
     if not options.train:
@@ -181,7 +181,7 @@ def corpus_from_options(options: argparse.Namespace) -> "Corpus":
 
 
 def refuse(options: argparse.Namespace, why: str, **without: object) -> None:
-    """Raise where one of some options has another value than it has without being given.
+    """Raise if any of the named options differs from its default.
 
     Raises:
         UserError: says why, and which options to leave out.
@@ -195,7 +195,7 @@ def one_or_two_files(name: str, files: list[str]) -> "TextFiles":
     """Return the text of an option: source and target, or one TSV file.
 
     Raises:
-        UserError: there are more.
+        UserError: there are more than two files.
     """
     if len(files) > 2:
         raise UserError(f"--{name} takes SOURCE TARGET or one TSV file; received {len(files)} files.")
@@ -203,7 +203,7 @@ def one_or_two_files(name: str, files: list[str]) -> "TextFiles":
 
 
 def ask(question: str) -> bool:
-    """Ask who sits at the terminal; where nobody does, the answer is no."""
+    """Ask at the terminal; without one, the answer is no."""
     if sys.stdin is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)

@@ -19,13 +19,13 @@ class Command:
     """A command of `attn-zoo`.
 
     Attributes:
-        name: by which it is called.
+        name: its name on the command line.
         summary: what it does, in one line.
         examples: command lines.
         add_arguments: function of its `Parser`, which adds its options.
         run: function of the parsed options.
-        list_argument: name of the positional argument that takes the rest of the line, options among it.
-        farewell: what is said beside when it is stopped.
+        list_argument: name of the positional argument that takes the rest of the line, even after options.
+        farewell: added to the message when the command is interrupted.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Command:
 
 
 class _Help(argparse.HelpFormatter):
-    """Help that fits the terminal: paragraphs and list items are filled, commands are left as they can be copied."""
+    """Help that fits the terminal: paragraphs and list items are filled, commands stay on one line to be copied."""
 
     def _fill_text(self, text, width, indent):
         blocks = [""]
@@ -58,7 +58,7 @@ class _Help(argparse.HelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser of options that are written out and given once; its errors are one line."""
+    """A parser whose options are spelled out and given at most once, with one-line errors."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(formatter_class=_Help, allow_abbrev=False, **kwargs)
@@ -75,17 +75,17 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong and end with status 2."""
+        """Print the error and exit with status 2."""
         self.exit(2, f"{self.prog}: error: {one_line(message)} (see {self.prog} --help)\n")
 
 
 def typed(setting: Setting) -> Callable[[str], object]:
-    """Return a function that reads an option as it reads a setting."""
+    """Return a function that reads an option like a setting."""
     return checked(setting.parse)
 
 
 def checked(function: Callable[[str], object]) -> Callable[[str], object]:
-    """Return a function for the type of an option, which raises as argparse wants it."""
+    """Return a function to use as the type of an option: it raises the error that argparse expects."""
 
     def read(text):
         try:

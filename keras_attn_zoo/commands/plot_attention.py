@@ -21,7 +21,7 @@ def add_arguments(parser: Parser) -> None:
     """Add the options."""
     parser.add_argument("model", help=MODEL)
     parser.add_argument("sentence", help="the source sentence")
-    parser.add_argument("--target", metavar="TEXT", help="a given translation; by default the model's own")
+    parser.add_argument("--target", metavar="TEXT", help="a given translation (default: the model's own)")
     parser.add_argument(
         "--beside", nargs="+", default=[], metavar="MODEL", help="draw these models beside the first one"
     )
@@ -43,10 +43,10 @@ def run(options: argparse.Namespace) -> None:
     words: list[list[str]] = []
     search = (options.beams, options.length_penalty, options.top_k)
     if target is not None and any(x is not None for x in search):
-        raise UserError("--target is given, so nothing is searched: leave out --beams, --length-penalty and --top-k.")
+        raise UserError("--target is given, so there is no search: leave out --beams, --length-penalty and --top-k.")
     models = [options.model, *options.beside]
     for model, title in zip(models, titles(models), strict=True):
-        # Only the first one searches, and that without a given translation.
+        # Only the first model searches, and only if no translation is given.
         beams, penalty, top_k = search if target is None else (None, None, None)
         translator = load_translator(model, beams, penalty, top_k, options.max_tokens)
         if options.beside and target is None:
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> None:
         layers = layers_of(translator, options.layer)
         matrix, *found = sentence_picture(translator, options.sentence, target, options.subwords, layers, options.heads)
         if words and words != found:
-            raise UserError(f"{model} splits the sentences into different subwords from {options.model}: draw words.")
+            raise UserError(f"{model} and {options.model} split the sentences differently: leave out --subwords.")
         words = found
         panels.append((title if options.beside else None, matrix))
     source_words, target_words = words

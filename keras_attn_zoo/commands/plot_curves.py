@@ -13,7 +13,7 @@ _LOG = logging.getLogger(__name__)
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run folders")
-    parser.add_argument("--key", default="val_loss", help="a number of the log (default: val_loss)")
+    parser.add_argument("--key", default="val_loss", help="what to draw, a key of the log (default: val_loss)")
     add_picture_argument(parser)
 
 

@@ -9,7 +9,7 @@ from keras_attn_zoo.commands.parser import Command, Parser
 from keras_attn_zoo.errors import UserError
 
 _LOG = logging.getLogger(__name__)
-_LABELS = {"seconds": "seconds of translation", "tokens/s": "target tokens a second in training"}
+_LABELS = {"seconds": "seconds of translation", "tokens/s": "target tokens per second in training"}
 
 
 def add_arguments(parser: Parser) -> None:
@@ -19,13 +19,13 @@ def add_arguments(parser: Parser) -> None:
         "--key",
         default="BLEU",
         choices=("BLEU", "chrF", "TER", "seconds", "tokens/s"),
-        help="what is drawn: a score, seconds of translation, tokens/s of training (default: BLEU)",
+        help="what to draw: a score, seconds of translation, tokens/s of training (default: BLEU)",
     )
     parser.add_argument(
         "--trained",
         action="store_true",
-        help="over the number in training, one point per run, others as levels (default: over those of `evaluate "
-        "--top-k`)",
+        help="draw over the number of positions in training, one point per run, other runs as horizontal lines "
+        "(default: over those of `evaluate --top-k`)",
     )
     add_name_argument(parser)
     add_picture_argument(parser)
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.experiments.table import METRICS, steady_translation_seconds
 
     if options.key == "tokens/s" and not options.trained:
-        raise UserError("tokens/s are those of training: give --trained too.")
+        raise UserError("tokens/s are measured in training: give --trained too.")
 
     def value(scores):
         if options.key == "seconds":

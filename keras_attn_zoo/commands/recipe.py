@@ -1,4 +1,4 @@
-"""The command line of a recipe: train named systems on one corpus, score them, set the table beside the paper's."""
+"""The command line of a recipe: train named systems on one corpus, score them, compare with the paper's figures."""
 
 import argparse
 import dataclasses
@@ -25,12 +25,12 @@ _LOG = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """One system of a recipe, with what the paper reports of it.
+    """One system of a recipe, with the paper's figures for it.
 
     Attributes:
         system: the `System`.
-        paper: the paper's figures, `{column: figure}`; empty where it reports none.
-        baseline: name of the system that the paper compares it with; None where it names none.
+        paper: the paper's figures, `{column: figure}`; empty if it reports none.
+        baseline: name of the system that the paper compares it with, or None.
     """
 
     system: System
@@ -45,10 +45,10 @@ class Recipe:
     Attributes:
         title: short title of the paper.
         entries: its systems, by name.
-        default: names of the systems that run where none are named.
-        note: what a reader of the table must know.
-        rank_by: function of a run's scores to the number by which the paper ranks its systems, the lowest first; None
-            leaves their order.
+        default: names of the systems that run by default.
+        note: shown below the table.
+        rank_by: function from a run's scores to the number by which the paper ranks its systems, lowest first; None
+            keeps their order.
     """
 
     title: str
@@ -70,15 +70,15 @@ def run_recipe(recipe: Recipe, description: str, arguments: Sequence[str] | None
         the exit status.
     """
     parser = Parser(description=description)
-    parser.add_argument("--out", type=Path, required=True, help="folder of the runs; a run in it is resumed")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the runs; interrupted runs in it are resumed")
     parser.add_argument(
         "--systems",
         nargs="+",
         default=list(recipe.default),
         metavar="NAME",
-        help=f"systems to train, of: {', '.join(recipe.entries)} (default: {' '.join(recipe.default)})",
+        help=f"systems to train, from: {', '.join(recipe.entries)} (default: {' '.join(recipe.default)})",
     )
-    parser.add_argument("--table-only", action="store_true", help="train nothing, write the table of the runs there")
+    parser.add_argument("--table-only", action="store_true", help="train nothing; write the table of the existing runs")
     add_corpus_arguments(parser)
     add_override_argument(parser)
     add_backend_argument(parser)
@@ -115,7 +115,7 @@ def _run(recipe: Recipe, options: argparse.Namespace) -> None:
 
 
 def _check(systems, folders, max_tokens):
-    """Raise where one of the systems cannot be trained, before the first one is."""
+    """Raise if any system cannot be trained, before training the first."""
     from keras_attn_zoo.experiments.preparation import check_system
     from keras_attn_zoo.experiments.run_folder import RunFolder
 
@@ -128,7 +128,7 @@ def _check(systems, folders, max_tokens):
 
 
 def _train(systems, folders, corpus, options):
-    """Train and score; return the reasons of the systems that failed, by name: they do not stop the others."""
+    """Train and score; a failure does not stop the other systems. Return the reasons of failure by name."""
     from keras_attn_zoo.experiments.drawing import draw_run
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.experiments.scoring import score_run
@@ -147,7 +147,7 @@ def _train(systems, folders, corpus, options):
         except Exception as error:
             failed[folder.name] = reason(error)
             if failed[folder.name] is None:
-                # A defect: whoever looks for it needs to see where it is.
+                # A bug: show where it is.
                 traceback.print_exception(error)
                 failed[folder.name] = f"{type(error).__name__}: {error}".splitlines()[0]
             _LOG.error("%s failed: %s", folder.name, failed[folder.name])
@@ -155,10 +155,10 @@ def _train(systems, folders, corpus, options):
 
 
 def _systems(systems, settings):
-    """Systems with their settings changed, each by those that mean something in it.
+    """Systems with their settings changed, each by those it understands.
 
     Raises:
-        UserError: a setting that none of them knows; a value that one of them cannot have.
+        UserError: a setting that none of them has; a value that one of them rejects.
     """
     understood = [system.understood(settings) for system in systems]
     for name in settings:

@@ -11,7 +11,7 @@ from keras_attn_zoo.experiments.system import parse_settings
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
-    parser.add_argument("--system", required=True, metavar="NAME", help="an unknown name lists the known ones")
+    parser.add_argument("--system", required=True, metavar="NAME", help="a named system; see attn-zoo systems")
     parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="the run folder")
     parser.add_argument("--resume", action="store_true", help="resume the run in this folder")
     parser.add_argument("--small", action="store_true", help="use the sizes of the demonstration")

@@ -19,11 +19,11 @@ WINDOW_BATCHES = 100
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
     parser.add_argument("model", help=MODEL)
-    parser.add_argument("sentences", nargs="*", metavar="SENTENCE", help="by default the standard input, one per line")
-    parser.add_argument("--input", metavar="FILE", help="file of sentences, plain or gzip")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="by default the standard output")
+    parser.add_argument("sentences", nargs="*", metavar="SENTENCE", help="sentences (default: standard input, one per line)")
+    parser.add_argument("--input", metavar="FILE", help="file with one sentence per line, plain or gzip")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the translations here (default: standard output)")
     parser.add_argument(
-        "--n-best", type=typed(SETTINGS["Search"]["beams"]), default=1, help="write NUMBER ||| TEXT ||| SCORE lines"
+        "--n-best", type=typed(SETTINGS["Search"]["beams"]), default=1, help="translations per sentence, as NUMBER ||| TEXT ||| SCORE lines"
     )
     parser.add_argument("--scores", action="store_true", help="write the score after each translation")
     add_batch_argument(parser, "searched")
@@ -32,11 +32,11 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Translate, and write each window of lines as soon as it is done."""
+    """Translate, writing each window of lines as soon as it is done."""
     from keras_attn_zoo.data.text_files import read_windows
 
     if options.sentences and options.input is not None:
-        raise UserError("sentences and --input: give one of them.")
+        raise UserError("received both sentences and --input: give only one.")
     if options.n_best > 1 and options.scores:
         raise UserError("--n-best already writes the scores: leave --scores out.")
     windows: Iterable[list[str]]
@@ -62,7 +62,7 @@ def _translate_window(translator, window, before, options, write, show):
     """Translate the lines that follow the first `before` ones, and write their translations."""
     from keras_attn_zoo.models.preprocessor import SentenceTooLong
 
-    # An empty line stays an empty line, so that lines of input and output correspond.
+    # An empty line stays empty, so that lines of input and output correspond.
     numbers = [i for i, sentence in enumerate(window) if sentence.strip()]
     try:
         found = translator.translate(
@@ -75,7 +75,7 @@ def _translate_window(translator, window, before, options, write, show):
         i = numbers[error.number - 1]
         what = "sentence" if options.sentences else "line"
         if i and not (options.sentences or options.output):
-            # Of a stream, what came before is good.
+            # In a stream, the lines before it are good.
             _translate_window(translator, window[:i], before, options, write, show)
         raise SentenceTooLong(before + i + 1, error.tokens, error.limit, what) from None
     lines = [[""] for _ in window]
@@ -89,7 +89,7 @@ def _translate_window(translator, window, before, options, write, show):
 
 @contextlib.contextmanager
 def _writer(path):
-    """Give a function that writes text at once: to the standard output, or to a file that is whole or absent."""
+    """Yield a function that writes text immediately: to standard output, or to a file that is whole or absent."""
     from keras_attn_zoo.files import open_output
 
     with contextlib.nullcontext(sys.stdout) if path is None else open_output(path) as file:
@@ -103,7 +103,7 @@ def _writer(path):
 
 COMMAND = Command(
     "translate",
-    "translate sentences, a file, or what comes through a pipe",
+    "translate sentences, a file, or standard input",
     [
         'attn-zoo translate runs/bahdanau "Guten Morgen." "Wie geht es dir?"',
         "attn-zoo translate runs/bahdanau --input news.de --output news.en --beams 5",

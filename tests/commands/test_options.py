@@ -53,14 +53,14 @@ def test_options_that_would_mean_nothing_are_refused(attn_zoo, trained, tmp_path
         ((*text_alone, "--stored", "--name", "x", "--reverse"), "leave out --reverse and --name and --stored"),
         (("evaluate", trained, "--stored", "--test", "a", "b", "--beams", 2), "leave out --beams and --test"),
         (("evaluate", trained, "--reverse"), "as the run read it: leave out --reverse"),
-        ((*train, "--embedded", "--valid", "a"), "a text of its own: leave out --valid"),
+        ((*train, "--embedded", "--valid", "a"), "has its own text: leave out --valid"),
         ((*train, "--valid", "a", "--test", "a", "--train", "a", "--split-seed", 3), "leave out --split-seed"),
         (("align", trained, "--bitext", "a", "--index-base", 1), "there is no --gold: leave out --index-base"),
         (("translate", trained, "--input", ""), "there is no file ''"),
         (("translate", trained, "--n-best", 2, "--scores", "rot haus"), "--n-best already writes the scores"),
         (
             ("plot", "attention", trained, "rot haus", "--target", "house", "--beams", 3, "--output", picture),
-            "nothing is searched",
+            "there is no search",
         ),
     ):
         status, output, error = attn_zoo(*arguments)
