@@ -29,10 +29,14 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--reverse", action="store_true", help="the second side is the model's source")
     parser.add_argument("--gold", metavar="FILE", help="gold links: i-j is sure, ipj possible")
     parser.add_argument(
-        "--index-base", type=int, choices=(0, 1), default=0, help="index of the first word in the gold links (default: 0)"
+        "--index-base",
+        type=int,
+        choices=(0, 1),
+        default=0,
+        help="whether the gold links count from 0 or 1 (default: 0)",
     )
     parser.add_argument("--gold-reverse", action="store_true", help="the gold links are target-source")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write the links here: source-target, counted from 0")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="file for the links: source-target, counted from 0")
     add_attention_arguments(parser, ("best",), "; best: the one with the lowest error rate against --gold")
     add_length_argument(parser)
     parser.add_argument(

@@ -165,9 +165,7 @@ def corpus_from_options(options: argparse.Namespace) -> "Corpus":
     from keras_attn_zoo.experiments.corpora import corpus_from_files, embedded_corpus
 
     if options.embedded:
-        refuse(
-            options, "--embedded has its own text", train=None, valid=None, test=None, reverse=False, split_seed=0
-        )
+        refuse(options, "--embedded has its own text", train=None, valid=None, test=None, reverse=False, split_seed=0)
         return embedded_corpus()
     if not options.train:
         raise UserError("no training text: give --train SOURCE TARGET, --train FILE.tsv, or --embedded.")

@@ -70,7 +70,7 @@ def run_recipe(recipe: Recipe, description: str, arguments: Sequence[str] | None
         the exit status.
     """
     parser = Parser(description=description)
-    parser.add_argument("--out", type=Path, required=True, help="folder of the runs; interrupted runs in it are resumed")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the runs; a run in it is resumed")
     parser.add_argument(
         "--systems",
         nargs="+",

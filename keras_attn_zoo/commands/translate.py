@@ -19,11 +19,14 @@ WINDOW_BATCHES = 100
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
     parser.add_argument("model", help=MODEL)
-    parser.add_argument("sentences", nargs="*", metavar="SENTENCE", help="sentences (default: standard input, one per line)")
+    parser.add_argument("sentences", nargs="*", metavar="SENTENCE", help="default: standard input, one per line")
     parser.add_argument("--input", metavar="FILE", help="file with one sentence per line, plain or gzip")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write the translations here (default: standard output)")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="output file (default: standard output)")
     parser.add_argument(
-        "--n-best", type=typed(SETTINGS["Search"]["beams"]), default=1, help="translations per sentence, as NUMBER ||| TEXT ||| SCORE lines"
+        "--n-best",
+        type=typed(SETTINGS["Search"]["beams"]),
+        default=1,
+        help="translations per sentence; above 1, written as NUMBER ||| TEXT ||| SCORE lines",
     )
     parser.add_argument("--scores", action="store_true", help="write the score after each translation")
     add_batch_argument(parser, "searched")
