@@ -1,4 +1,4 @@
-"""Batches of a few fixed shapes, in an order that a seed fixes."""
+"""Batches of a few fixed shapes, in an order fixed by a seed."""
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +24,7 @@ def _permutation(rng, count):
 
 
 def _gather(ids, offsets, lengths, rows, width):
-    """Give the ids of sentences with an end token after each.
+    """Return the ids of sentences, each with an end token.
 
     A row of -1 is an empty sentence. Returns ids and the mask of real ones,
     both `(len(rows), width)`.
@@ -46,10 +46,10 @@ class TranslationBatches(keras.utils.PyDataset):
     bucket is filled up with rows of weight zero.
 
     The stream is the concatenation of epochs, shuffled by (seed, epoch). It is
-    cut into rounds of equal length, after each of which one validates; a round
-    is what `fit` calls an epoch. Batch `i` is the one that stands `i` batches
-    after the beginning of the round set by `set_round`, so a run resumed at a
-    round reads what an uninterrupted one reads.
+    cut into rounds of equal length, each followed by a validation; a round
+    is what `fit` calls an epoch. Batch `i` is `i` batches after the start of
+    the round set by `set_round`, so a run resumed at a round reads the same
+    batches as an uninterrupted one.
 
     Train with `model.fit(**fit_arguments(batches), epochs=...)`.
 
@@ -68,17 +68,17 @@ class TranslationBatches(keras.utils.PyDataset):
         corpus: an `EncodedCorpus`.
         bounds: (S, T) of each bucket; `None` chooses them by `choose_bounds`.
         tokens_per_batch: most padded positions of a side; rows are rounded
-            down to a multiple of 8 where there are as many.
+            down to a multiple of 8, if there are at least 8.
         sentences_per_batch: rows of every batch. Give this or `tokens_per_batch`.
-        seed: fixes the order and the coins of teacher forcing.
+        seed: fixes the order and the coin tosses of teacher forcing.
         shuffle: whether to shuffle; otherwise buckets follow one another and
             sentences keep the order of the corpus.
         repeat: an endless stream, or one pass over the corpus.
-        bucket_count: most buckets, where `bounds` is not given.
+        bucket_count: most buckets, if `bounds` is not given.
         teacher_forcing: function of the step, counted in batches from the
             beginning of the stream, that gives the probability of feeding
             the gold token; `None` always feeds it, and batches have no mask for it.
-        rounds_per_epoch: how many rounds make about an epoch.
+        rounds_per_epoch: number of rounds in an epoch, roughly.
         steps_per_round: batches of a round; overrides `rounds_per_epoch`.
 
     Attributes:
@@ -158,13 +158,13 @@ class TranslationBatches(keras.utils.PyDataset):
         return (self[index] for index in range(len(self)))
 
     def set_round(self, number: int) -> None:
-        """Let batch 0 be the first of round `number`, counted from 0."""
+        """Make batch 0 the first of round `number`, counted from 0."""
         if number < 0 or (number > 0 and not self.repeat):
             raise UserError(f"there is no round {number}: give one from 0 up, and only 0 for one pass.")
         self.round = number
 
     def epoch_of_round(self, number: int) -> float:
-        """Give how often the corpus has been read when a round begins, as a float."""
+        """Return how often the corpus has been read when a round begins, as a float."""
         return number * len(self) / self.batches_per_epoch
 
     def _rng(self, *key):
@@ -185,7 +185,7 @@ class TranslationBatches(keras.utils.PyDataset):
         return batches
 
     def _locate(self, index):
-        """Give epoch and position in it of a batch of the stream."""
+        """Return the epoch of a batch of the stream, and its position there."""
         if index < 0 or (not self.repeat and index >= len(self)):
             raise IndexError(f"batch {index} of {len(self)}")
         return divmod(self.round * len(self) + index, self.batches_per_epoch)
@@ -199,11 +199,11 @@ class TranslationBatches(keras.utils.PyDataset):
         return plan[position]
 
     def bound(self, index: int) -> tuple[int, int]:
-        """Give the shape (S, T) that a batch is padded to."""
+        """Return the shape (S, T) that a batch is padded to."""
         return self.bounds[self._bucket_and_rows(index)[0]]
 
     def sentences(self, index: int) -> np.ndarray:
-        """Give the corpus index of each row of a batch, shape `(B,)`; -1 is padding."""
+        """Return the corpus index of each row of a batch, shape `(B,)`; -1 is padding."""
         return self._bucket_and_rows(index)[1]
 
     def _teacher_forcing_mask(self, index, shape):
@@ -239,10 +239,10 @@ class TranslationBatches(keras.utils.PyDataset):
         return x, labels, (target_mask & (rows >= 0)[:, None]).astype(np.float32)
 
     def padding_report(self) -> dict[str, float]:
-        """Tell how much of the batches of an epoch is padding.
+        """Report how much of the batches of an epoch is padding.
 
         Returns:
-            A dict of `shapes`, `batches` an epoch, and the shares of padding
+            A dict of `shapes`, `batches` per epoch, and the shares of padding
             `source_padding` and `target_padding`, rows of weight zero included.
         """
         batch_rows = np.multiply(self._batch_counts, self.rows)
@@ -295,7 +295,7 @@ def evaluation_batches(
 
 
 def as_fit_input(batches: TranslationBatches) -> Any:
-    """Give what `fit`, `evaluate` and `validation_data` read batches from.
+    """Return batches in a form that `fit`, `evaluate` and `validation_data` accept.
 
     TensorFlow gets a `tf.data.Dataset` whose shapes are unknown, because Keras
     would take those of the first two batches for the shapes of all.
@@ -326,7 +326,7 @@ def as_fit_input(batches: TranslationBatches) -> Any:
 
 
 def fit_arguments(batches: TranslationBatches) -> dict[str, Any]:
-    """Give the arguments with which `fit` reads training batches, round by round.
+    """Return the arguments with which `fit` reads training batches, round by round.
 
     To resume, call `batches.set_round` first: `fit` begins at that round and
     counts it as its epoch of the same number. A further `fit` begins there

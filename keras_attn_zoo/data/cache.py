@@ -42,9 +42,9 @@ _FILES = {_META, _LINES, *map(_ids_file, _SIDES), *map(_offsets_file, _SIDES)}
 class EncodedCorpus:
     """The token ids of a filtered parallel corpus, memory-mapped.
 
-    Made by `build_cache`. Ids stand without start and end tokens. The files are
+    Made by `build_cache`. Ids exclude start and end tokens. The files are
     compared with their SHA-256 when the cache is opened, which reads each of them
-    once: about a second a gigabyte, or ten million pairs of sentences.
+    once: about a second per gigabyte, or per ten million sentence pairs.
 
     Args:
         folder: the cache.
@@ -57,7 +57,7 @@ class EncodedCorpus:
         lines: for each sentence pair its number in the corpus before
             filtering, from 0.
         report: the `FilterReport` of the pairs kept and dropped.
-        reused: whether `build_cache` found the cache standing.
+        reused: whether `build_cache` reused an existing cache.
 
     Raises:
         UserError: the folder holds no cache or a damaged one.
@@ -126,16 +126,16 @@ class EncodedCorpus:
         return len(self.lines)
 
     def source(self, index: int) -> np.ndarray:
-        """Give the source ids of a sentence pair, shape `(length,)`."""
+        """Return the source ids of a sentence pair, shape `(length,)`."""
         return self.source_ids[self.source_offsets[index] : self.source_offsets[index + 1]]
 
     def target(self, index: int) -> np.ndarray:
-        """Give the target ids of a sentence pair, shape `(length,)`."""
+        """Return the target ids of a sentence pair, shape `(length,)`."""
         return self.target_ids[self.target_offsets[index] : self.target_offsets[index + 1]]
 
 
 def _hash_pairs(digest, pairs):
-    """Hash the files that pairs are read from or, where there are none, the pairs."""
+    """Hash the files that pairs are read from or, without files, the pairs."""
     if hasattr(pairs, "paths"):
         digest.update(json.dumps([type(pairs).__name__, getattr(pairs, "columns", None)]).encode())
         for path in pairs.paths:
@@ -170,7 +170,7 @@ def fingerprint(pairs: Iterable[tuple[str, str]], subwords: "Iterable[Subwords]"
 
 @contextlib.contextmanager
 def _growing_array(path, dtype):
-    """Open a one-dimensional `.npy` file and give the function that appends to it."""
+    """Open a one-dimensional `.npy` file and return a function that appends to it."""
     dtype, size = np.dtype(dtype), 0
 
     with open(path, "wb") as file:
@@ -296,10 +296,10 @@ def build_cache(
     too_long: str = "drop",
     progress: Callable[[int], None] | None = None,
 ) -> EncodedCorpus:
-    """Encode a parallel corpus, or open the cache of it that stands already.
+    """Encode a parallel corpus, or open its existing cache.
 
-    A cache is used again if the text, the subword models, the filter and the
-    limits are the same; otherwise, or if it is damaged, it is built anew.
+    A cache is reused if the text, the subword models, the filter and the
+    limits are the same; otherwise, or if it is damaged, it is rebuilt.
 
     Args:
         folder: the cache, a folder that holds nothing else.
@@ -311,10 +311,10 @@ def build_cache(
             start and end; `None` sets no bound.
         too_long: `"drop"` sentence pairs above these limits and count them,
             or treat one as an `"error"`.
-        progress: called with the number of pairs encoded, now and then.
+        progress: called occasionally with the number of pairs encoded.
 
     Returns:
-        The `EncodedCorpus`; its `reused` tells whether the cache stood already.
+        The `EncodedCorpus`; its `reused` tells whether the cache existed.
 
     Raises:
         UserError: the corpus cannot be read, nothing is left of it, a sentence

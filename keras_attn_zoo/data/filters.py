@@ -18,7 +18,7 @@ class FilterReport:
         short: pairs with a side of fewer than `min_words`.
         long: pairs with a side of more than `max_words`.
         ratio: pairs whose sides differ in length by more than `max_length_ratio`.
-        duplicate: pairs that had come before.
+        duplicate: pairs that occurred before.
         over_limit: pairs with more tokens than a token limit allows.
     """
 
@@ -109,7 +109,7 @@ def filter_numbered_pairs(
 ) -> Iterator[tuple[int, str, str]]:
     """Yield (number, source, target) of the pairs kept, numbered from 0 before filtering.
 
-    For callers that must say which line a kept pair stood on; the others use
+    For callers that need the line of a kept pair; others use
     `filter_pairs`.
     """
     seen = set()
@@ -133,7 +133,7 @@ def filter_pairs(
     Args:
         pairs: iterable of (source, target).
         pair_filter: a `Filter`.
-        report: a `FilterReport` that is counted up as the stream is read.
+        report: a `FilterReport`, updated as the stream is read.
 
     Returns:
         An iterator of the (source, target) kept, in order.

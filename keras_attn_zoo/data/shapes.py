@@ -1,4 +1,4 @@
-"""Few shapes: what batches are padded to, so that a backend that compiles once per shape compiles few times.
+"""A few shapes to pad batches to, since compiled backends compile once per shape.
 
 Training and validation know all lengths beforehand and choose their shapes by them. Sentences that come one call at a
 time, to be translated, aligned or scored, are padded to a fixed grid, so that the next call meets the same shapes.
@@ -36,7 +36,7 @@ def grid_batches(
     batch_size: int,
     progress: Callable[[int], None] | None = None,
 ) -> Iterator[GridBatch]:
-    """Cut sentences into batches of like length, whose shapes lie on a grid.
+    """Cut sentences into batches of similar length, whose shapes lie on a grid.
 
     Sentences are sorted by their longest side, so that most batches are about as long on all sides.
 
@@ -65,7 +65,7 @@ def grid_batches(
 
 
 def grid_length(length: int, limit: int) -> int:
-    """Return the length of the grid that takes `length` tokens; the limit is on the grid too."""
+    """Return the grid length that fits `length` tokens; the limit is on the grid too."""
     return min(-(-length // LENGTH_STEP) * LENGTH_STEP, limit)
 
 
@@ -77,7 +77,7 @@ def pad_rows(x: np.ndarray, rows: int) -> np.ndarray:
 def choose_bounds(
     source_lengths: Sequence[int], target_lengths: Sequence[int], bucket_count: int = 6, multiple: int = 2
 ) -> list[tuple[int, int]]:
-    """Choose the shapes that the sentence pairs of a corpus are padded to, so that as little as possible is padding.
+    """Choose the shapes that the sentence pairs of a corpus are padded to, with as little padding as possible.
 
     Compiled backends compile once per shape, so there should be few. Pairs are
     sorted by their longer side and cut into buckets; each bucket is as wide,
@@ -127,7 +127,7 @@ def choose_bounds(
 
 
 def check_bounds(bounds: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
-    """Return the bounds of buckets in order; raise where they are not pairs of lengths."""
+    """Return the bounds of buckets in order; raise if they are not pairs of lengths."""
     pairs: list[Any] = [tuple(bound) for bound in bounds]
     if not pairs or any(len(pair) != 2 or min(pair) < 2 for pair in pairs):
         raise UserError(f"bounds={pairs} are not pairs of lengths from 2 up: give (source, target) pairs.")
@@ -136,7 +136,7 @@ def check_bounds(bounds: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
 
 
 def assign_buckets(bounds: Sequence[tuple[int, int]], corpus: Any) -> np.ndarray:
-    """Return the first bucket that takes each sentence pair of an `EncodedCorpus`; raise where none does."""
+    """Return the first bucket that fits each sentence pair of an `EncodedCorpus`; raise if none does."""
     source, target = corpus.source_lengths + 1, corpus.target_lengths + 1
     bucket = np.full(len(corpus), -1)
     for index in reversed(range(len(bounds))):
@@ -152,7 +152,7 @@ def assign_buckets(bounds: Sequence[tuple[int, int]], corpus: Any) -> np.ndarray
 
 
 def rows_of_bucket(bound: tuple[int, int], tokens_per_batch: int | None, sentences_per_batch: int | None) -> int:
-    """Return the rows of a bucket's batches: a multiple of 8 where there are as many."""
+    """Return the rows of a bucket's batches: a multiple of 8, if there are at least 8."""
     if sentences_per_batch is not None:
         return sentences_per_batch
     rows = max(1, (tokens_per_batch or 0) // max(bound))

@@ -15,7 +15,7 @@ Pair: TypeAlias = tuple[str, str]
 class Splits(NamedTuple):
     """The three parts of a corpus, each an iterable of (source, target).
 
-    Build it from files of their own, or by `random_split`.
+    Build it from separate files, or with `random_split`.
 
     Example:
         >>> splits = Splits(train=[("a", "b")], valid=[("c", "d")], test=[("e", "f")])
@@ -30,7 +30,7 @@ class Splits(NamedTuple):
 def random_split(pairs: Iterable[Pair], ratios: Sequence[float] = (8, 1, 1), seed: int = 0) -> Splits:
     """Divide sentence pairs at random into training, validation and test parts.
 
-    Use it where a corpus comes without parts of its own. Every pair goes to
+    Use it if a corpus is not split already. Every pair goes to
     exactly one part and the parts keep the order of the corpus.
 
     Args:

@@ -64,7 +64,7 @@ def _too_large(vocabulary_size, model_type, largest):
 
 
 def _explain(error, vocabulary_size, model_type):
-    """Turn the trainer's message into one that names the sizes possible."""
+    """Turn the trainer's message into one that names the possible sizes."""
     message = str(error)
     if found := re.search(r"too high.*<= (\d+)", message):
         return _too_large(vocabulary_size, model_type, found[1])
@@ -183,8 +183,8 @@ def train_subword_pair(
             `train_subwords`.
 
     Returns:
-        The paths of the source model and the target model; one path twice
-        where they are joint.
+        The paths of the source model and the target model; the same path
+        twice for a joint model.
 
     Raises:
         UserError: as in `train_subwords`; nothing is written then.
@@ -214,7 +214,7 @@ class Subwords:
         model: path of a model file, or its bytes.
 
     Attributes:
-        model_bytes: the model as it stands in its file.
+        model_bytes: the contents of the model file.
         vocabulary_size: number of pieces.
 
     Raises:
@@ -283,7 +283,7 @@ class Subwords:
         return self._processor.id_to_piece([int(i) for i in ids])
 
     def word_groups(self, pieces: Sequence[str] | Sequence[int]) -> list[int]:
-        """Give for each piece the whitespace word that it belongs to.
+        """Return the whitespace word that each piece belongs to.
 
         Use it to merge the attention of pieces into that of words.
 

@@ -72,7 +72,7 @@ def _lines_and_pauses(stream):
 
 
 def _may_pause(stream):
-    """Whether a stream is one whose readiness can be asked: what is packed says nothing about its lines."""
+    """Whether a stream can be polled for readiness; a compressed one cannot."""
     if isinstance(getattr(stream, "raw", None), gzip.GzipFile):
         return False
     try:
@@ -148,7 +148,7 @@ def read_windows(path: PathLike, size: int) -> Iterator[list[str]]:
         An iterator of lists of normalised sentences, none of them empty.
 
     Raises:
-        UserError: see `read_lines`; the lines before the one that is wrong come first.
+        UserError: see `read_lines`; the lines before the bad one are yielded first.
 
     Example:
         >>> from keras_attn_zoo.files import write_text
@@ -188,7 +188,7 @@ class _Files:
         self._was_read = False
 
     def _begin(self):
-        """Raise where the text is read a second time, and cannot be."""
+        """Raise if the text is read a second time but cannot be."""
         for path in self.paths if self._was_read else ():
             if kind_of(path) == "stream":
                 raise UserError(f"{shown(path)} is a pipe or a device, which can be read only once: give a file.")
@@ -196,7 +196,7 @@ class _Files:
 
 
 class ParallelFiles(_Files):
-    """Parallel text in two files, one sentence per line; iterate as often as you like.
+    """Parallel text in two files, one sentence per line; can be iterated repeatedly.
 
     Args:
         source: file of the source sentences, plain or gzip.
@@ -239,7 +239,7 @@ class ParallelFiles(_Files):
 
 
 class TSVFile(_Files):
-    """Parallel text in the columns of one tab-separated file; iterate as often as you like.
+    """Parallel text in the columns of one tab-separated file; can be iterated repeatedly.
 
     A blank line is an empty pair, as in two parallel files; nothing is quoted
     and there is no header.

@@ -1,11 +1,11 @@
-"""The words of a sentence: its one spelling, and how it is cut."""
+"""The words of a sentence: normalisation and splitting."""
 
 import re
 import unicodedata
 
 
 def normalise(text: str) -> str:
-    """Give a sentence its one spelling: NFC, words parted by single spaces.
+    """Normalise a sentence: NFC, words separated by single spaces.
 
     Every reader and every subword model applies it, so that one word has one
     spelling and the whitespace words of a text are its subword words.

@@ -14,7 +14,7 @@ IMPOSSIBLE = -1e9
 
 
 def length_penalty(length: float | Tensor, alpha: float) -> float | Tensor:
-    """Return ((5 + length) / 6) ** alpha, by which a log-probability is divided; 1 for `alpha=0`.
+    """Return ((5 + length) / 6) ** alpha, the divisor of a log-probability; 1 for `alpha=0`.
 
     Example:
         >>> length_penalty(7.0, 1.0)
@@ -41,7 +41,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
         num_beams: number of hypotheses kept; 1 is greedy search.
         length_penalty: α; 0 compares plain log-probabilities, a larger one favours longer translations.
 
-    State: all of it stands in the loop's variables; what the model's steps
+    State: all of it is in the loop's variables; whatever the model's steps
     remember is reordered with the beams, attention included.
 
     Raises:

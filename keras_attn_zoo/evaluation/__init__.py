@@ -1,1 +1,1 @@
-"""Scores of translations and alignments, and the clocks beside them: strings, arrays and files only."""
+"""Scores of translations and alignments, and timing: strings, arrays and files only."""

@@ -109,9 +109,9 @@ def parse_alignment(line: str, index_base: int = 0, reverse: bool = False, place
 
     Args:
         line: links separated by white space; an empty line has none.
-        index_base: 0 where positions count from 0, as in Pharaoh files; 1 where they
-            count from 1, as in TALP files. It cannot be told from the links.
-        reverse: set it where the target position stands first ("target-source").
+        index_base: 0 if positions count from 0, as in Pharaoh files; 1 if they
+            count from 1, as in TALP files. The links do not tell.
+        reverse: set it if the target position comes first ("target-source").
         place: what an error message starts with, such as "gold.txt, line 3: ".
 
     Returns:
@@ -261,13 +261,13 @@ def alignment_scores(
         recall    = |A ∩ S| / |S|
         AER       = 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
 
-    Nothing predicted makes no wrong link: precision is 1, and AER is 1 if there
-    are sure links to be found. Where there are no sure links none is missed:
-    recall is 1, and AER is 1 - precision. Where both are empty AER is 0.
+    Without predicted links precision is 1, and AER is 1 if there are sure links.
+    Without sure links recall is 1, and AER is 1 - precision. If there are
+    neither, AER is 0.
 
     Args:
-        predicted: list of sets of links (j, i), or of `Alignment`, of which all
-            possible links count.
+        predicted: list of sets of links (j, i), or of `Alignment`, whose possible
+            links all count.
         gold: list of `Alignment`, as long; of a plain set all links are sure.
 
     Returns:

@@ -40,7 +40,7 @@ def perplexity(total_nll: float, tokens: int) -> float:
 
 
 def corpus_likelihood(translations: Iterable) -> dict[str, float]:
-    """Likelihood of a corpus, from the log-probabilities of its tokens.
+    """Likelihood of a corpus, from its tokens' log-probabilities.
 
     Use it on what `Translator.score` returned. All numbers are per real target token, so that long and short sentences
     count by their tokens.
@@ -49,8 +49,8 @@ def corpus_likelihood(translations: Iterable) -> dict[str, float]:
         translations: objects with "log_probs" and "correct", arrays of as many numbers as a translation has tokens.
 
     Returns:
-        "loss", the mean negative log-likelihood in nats, "perplexity", "accuracy", the share of tokens than which the
-        model held none more likely, and "tokens", their number.
+        "loss", the mean negative log-likelihood in nats, "perplexity", "accuracy", the share of tokens to which the
+        model gave the highest probability, and "tokens", their number.
 
     Raises:
         UserError: there is no token.

@@ -39,7 +39,7 @@ class MetricScore:
     verbose: str
 
     def __str__(self) -> str:
-        """One line in the manner of sacrebleu."""
+        """One line, in sacrebleu's format."""
         return f"{self.name}|{self.signature} = {self.score:.2f} {self.verbose}".rstrip()
 
 
@@ -164,14 +164,14 @@ def score_text(
     """Score translations against one reference each with BLEU, chrF and TER.
 
     Give plain detokenised text: sacrebleu tokenises by itself. All metrics
-    follow `lowercase`; sacrebleu's command line has TER without case by default,
-    so its `--ter-case-sensitive` gives the number that stands here.
+    follow `lowercase`; sacrebleu's command line ignores case in TER by default;
+    `--ter-case-sensitive` gives the number returned here.
 
     Args:
         hypotheses: list of strings, one per sentence; may hold empty strings.
         references: list of strings, as many.
         metrics: any of "bleu", "chrf" and "ter".
-        lowercase: whether case is left out of account.
+        lowercase: whether to ignore case.
         tokenize: sacrebleu's tokeniser for BLEU: "13a", "zh", "char", "intl", "none", ...
 
     Returns:
@@ -202,7 +202,7 @@ def score_text(
 
 @contextlib.contextmanager
 def _sacrebleu_seed(seed):
-    """Set the seed where sacrebleu reads it, and put back what stood there."""
+    """Set the seed where sacrebleu reads it, and restore the old one."""
     before = os.environ.get(_SEED_VARIABLE)
     os.environ[_SEED_VARIABLE] = str(seed)
     try:

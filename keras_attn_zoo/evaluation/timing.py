@@ -16,7 +16,7 @@ class CompilationClock:
 
     A shape that was called once tells nothing about its compilation: all of
     its time counts as running, so `steady` is never too small by it. Such
-    shapes stand in `unresolved`.
+    shapes are listed in `unresolved`.
 
     Example:
         >>> clock = CompilationClock()

@@ -1,4 +1,4 @@
-"""The bodies of a translator: what each is, what settings it has, and what it needs and allows."""
+"""The bodies of a translator: their classes, settings, needs and limits."""
 
 import ast
 import dataclasses
@@ -29,19 +29,19 @@ OUTPUT = ("output", "marginalization", "top_k")
 
 @dataclasses.dataclass(frozen=True)
 class Body:
-    """What a body of a translator is.
+    """A body of a translator.
 
     Attributes:
-        name: by which run folders know it.
-        title: by which tables know it.
-        module, class_name: where its class stands, in `keras_attn_zoo.models`.
-        arguments: type, bounds and help of the constructor's arguments, by name, vocabularies left out. Which there
-            are, in what order and with what defaults the constructor's signature says.
-        kept_numbers: function of the sizes and of the longest sentence to about how many numbers a position of a
-            batch keeps for the backward pass, its output apart.
+        name: its name in run folders.
+        title: its name in tables.
+        module, class_name: where its class is, in `keras_attn_zoo.models`.
+        arguments: type, bounds and help of the constructor's arguments, by name, without the vocabularies. Their
+            order and defaults come from the constructor's signature.
+        kept_numbers: function from the sizes and the longest sentence to a rough count of the numbers that a position
+            of a batch keeps for the backward pass, without its output.
         takes_length: whether it is told the longest sentence, for weights that are made for one.
-        grows: whether its encoder can get its layers one by one while it trains.
-        feeds_itself: whether it can be trained on tokens of its own, unless its output is latent.
+        grows: whether layers can be added to its encoder one by one during training.
+        feeds_itself: whether it can be trained on its own predictions, unless its output is latent.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Body:
         return getattr(importlib.import_module(f"keras_attn_zoo.models.{self.module}"), self.class_name)
 
     def sizes(self, backbone: dict[str, Any]) -> dict[str, Any]:
-        """Return the value of every setting, those that a system leaves out at their defaults."""
+        """Return the value of every setting, with defaults for those that a system leaves out."""
         return {name: backbone.get(name, setting.default) for name, setting in self.settings.items()}
 
 

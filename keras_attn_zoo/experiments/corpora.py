@@ -1,4 +1,4 @@
-"""The text of an experiment: three splits, gold alignments where there are any, and where it all came from."""
+"""The text of an experiment: three splits, gold alignments if there are any, and where they came from."""
 
 import dataclasses
 import os
@@ -31,7 +31,7 @@ class Corpus:
 
     Attributes:
         splits: iterables of sentence pairs.
-        description: where they come from, plain data; is kept in the run folder.
+        description: where they come from, as plain data; kept in the run folder.
         gold: for each test pair `(source words, target words, Alignment)`, or None.
     """
 
@@ -76,7 +76,7 @@ def corpus_from_files(
 
 
 def corpus_from_description(description: dict[str, Any]) -> Corpus:
-    """Read the corpus again that the description in a run folder tells of.
+    """Read the corpus described in a run folder.
 
     Raises:
         UserError: it is not a description of a corpus; a corpus to be generated is too large; a file is missing.
@@ -97,12 +97,12 @@ def corpus_from_description(description: dict[str, Any]) -> Corpus:
 def own_test_text(run: "RunFolder", ask: Callable[[str], bool] | None = None) -> tuple[list[Pair], Gold | None]:
     """Return the test text of a run: sentence pairs, and for each its gold alignment, or None.
 
-    A run folder keeps its test text. One from before it did names files
-    elsewhere, and so may one that a stranger made: they are read only if `ask` allows it.
+    A run folder keeps its test text. Older ones name files elsewhere, and so may
+    one made by a stranger: such files are read only if `ask` allows it.
 
     Args:
         run: a `RunFolder`.
-        ask: function of a question in a line, to yes or no; None says no.
+        ask: function that takes a one-line question and returns yes or no; None means no.
 
     Raises:
         UserError: the folder keeps no text, and the files it names may not be read.
@@ -123,7 +123,7 @@ def own_test_text(run: "RunFolder", ask: Callable[[str], bool] | None = None) ->
 
 
 def _is_description(description):
-    """Whether plain data is what `corpus_from_files` or `embedded_corpus` says of a corpus."""
+    """Whether plain data is a description by `corpus_from_files` or `embedded_corpus`."""
     if "generated" in description:
         sizes = description["generated"]
         names = {"train", "valid", "test", "seed", "max_words"}
@@ -155,7 +155,7 @@ def embedded_corpus(
 
 
 def open_pairs(files: TextFiles, reverse: bool = False) -> Iterable[Pair]:
-    """Return sentence pairs of two files or of one TSV file, to be iterated as often as one likes.
+    """Return sentence pairs of two files or of one TSV file, which can be iterated any number of times.
 
     Args:
         files: `(source, target)`, or the path of a TSV file.
@@ -171,7 +171,7 @@ def read_pairs(files: TextFiles, reverse: bool = False) -> list[Pair]:
     """Read the sentence pairs of `open_pairs` into a list.
 
     Raises:
-        UserError: not one of them has two sides.
+        UserError: none of them has two sides.
 
     Example:
         >>> read_pairs(("test.de", "test.en"))  # doctest: +SKIP
@@ -190,11 +190,11 @@ def read_bitext(
     target: PathLike | None = None,
     reverse: bool = False,
 ) -> list[tuple[list[str], list[str]]]:
-    """Read tokenised sentence pairs: words apart by spaces.
+    """Read tokenised sentence pairs: words separated by spaces.
 
     Args:
         bitext: file of `SOURCE ||| TARGET` lines.
-        source, target: two files in its place.
+        source, target: two files instead.
         reverse: whether the second side is the source.
 
     Returns:

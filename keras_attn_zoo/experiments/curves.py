@@ -16,7 +16,7 @@ Curves: TypeAlias = dict[str, tuple[list[int], list[float]]]
 
 
 def titles(folders: Collection[PathLike]) -> list[str]:
-    """Names of folders for a picture: the last parts of the paths, or all of them where two of those are alike.
+    """Names of folders for a picture: the last parts of the paths, or whole paths if two of those are alike.
 
     Example:
         >>> titles(["runs/a", "runs/b"])
@@ -57,11 +57,11 @@ def curves_over_top_k(
 
     Args:
         folders: run folders of latent alignments, scored with several `search_top_k`.
-        name: of the test set; its scores are those of any name that begins so.
-        value: function of a dict of scores that gives the number.
+        name: of the test set; all scores whose names begin with it count.
+        value: function that takes a dict of scores and returns the number.
 
     Returns:
-        curves `{run: (steps, values)}` and ticks `{step: label}`; all positions stand behind the largest count.
+        curves `{run: (steps, values)}` and ticks `{step: label}`; all positions come after the largest count.
 
     Raises:
         UserError: a run was not scored with any count.
@@ -83,7 +83,7 @@ def curves_over_trained_top_k(
     Args:
         folders: run folders: latent alignments, a point each; others are levels beside them.
         name: of the test set.
-        value: function of a dict of scores that gives the number.
+        value: function that takes a dict of scores and returns the number.
 
     Returns:
         curves and ticks, see `curves_over_top_k`.

@@ -25,8 +25,8 @@ def draw_run(
 ) -> list[Path]:
     """Draw the attention of a few test sentences, and the curve of the validation loss, into the run folder.
 
-    Sentences of a length that shows reordering and still reads well are taken; the given translation is
-    decoded along, and gold links are outlined.
+    The sentences are long enough to show reordering and short enough to read; attention is that along the given
+    translation, and gold links are outlined.
 
     Args:
         folder: the run folder of a trained system.

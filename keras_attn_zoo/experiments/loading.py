@@ -49,7 +49,7 @@ def load_translator(
 
 
 def _from_preset(preset):
-    """Load a preset; whatever is wrong with it is one line that names it."""
+    """Load a preset; report any defect in one line that names it."""
     try:
         return Translator.from_preset(preset)
     except UserError as error:

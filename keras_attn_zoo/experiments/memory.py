@@ -1,4 +1,4 @@
-"""The memory that training takes: estimated before anything is built, and refused beyond what the machine has."""
+"""The memory that training takes: estimated before anything is built; more than the machine has is refused."""
 
 import logging
 import os
@@ -26,10 +26,10 @@ def weight_bytes(parameters: int) -> int:
 
 
 def activation_bytes(system: System, vocabulary_size: int) -> int:
-    """Return about the most memory that a batch takes in training: what the backward pass needs of the forward pass.
+    """Estimate the peak memory of a batch in training: what the backward pass needs from the forward pass.
 
-    A batch is taken as full and its sentences as long as they may be. Counted are, for each position, the logits with
-    their softmax and gradient, what each layer keeps of its width, and the weights of each attention. XLA on a CPU took
+    The batch is assumed full and its sentences as long as allowed. For each position, this counts the logits with
+    their softmax and gradient, what each layer keeps, and the weights of each attention. XLA on a CPU took
     80 to 100 % of it in models of either body.
 
     Args:
@@ -48,15 +48,15 @@ def activation_bytes(system: System, vocabulary_size: int) -> int:
 
 
 def check_memory(system: System, parameters: int, vocabulary_size: int, tell: bool = True) -> None:
-    """Say what training a system takes; refuse what this machine cannot hold.
+    """Report the memory that training a system takes; refuse what this machine cannot hold.
 
-    The machine's memory counts where the model stands in it; of an accelerator's Keras does not tell.
+    The limit applies only to a model in the machine's own memory; Keras does not report an accelerator's.
 
     Args:
         system: a `System`.
         parameters: number of its weights.
         vocabulary_size: tokens of the target side.
-        tell: whether to say it, and not only to refuse.
+        tell: whether to report it, not only to refuse.
 
     Raises:
         UserError: weights, gradients and optimiser need more memory than the machine has.
@@ -80,7 +80,7 @@ def check_memory(system: System, parameters: int, vocabulary_size: int, tell: bo
 
 
 def machine_bytes() -> float:
-    """Return the memory of this machine; infinity where it does not say."""
+    """Return the memory of this machine; infinity if unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -88,7 +88,7 @@ def machine_bytes() -> float:
 
 
 def on_cpu() -> bool:
-    """Return whether tensors stand in the machine's own memory."""
+    """Return whether tensors are in the machine's own memory."""
     return "cpu" in str(keras.ops.zeros((1,)).device).lower()
 
 

@@ -1,4 +1,4 @@
-"""The systems that the command line knows by name."""
+"""The named systems of the command line."""
 
 import dataclasses
 from typing import Any
@@ -41,7 +41,7 @@ def transformer(
     search: SearchSettings | None = None,
     **backbone: Any,
 ) -> System:
-    """Return a Transformer system in the size of the base model; `backbone` says which attention stands where."""
+    """Return a Transformer system in the size of the base model; `backbone` sets the attention of each place."""
     return System(
         name,
         {**_TRANSFORMER, "tie_embeddings": "all", "dropout": dropout, **backbone},

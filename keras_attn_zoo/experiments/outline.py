@@ -12,11 +12,11 @@ from keras_attn_zoo.experiments.system import System
 
 
 def body_arguments(system: System, longest: int | None = None) -> dict[str, Any]:
-    """Return the arguments of a system's body, vocabularies left out.
+    """Return the arguments of a system's body, without the vocabularies.
 
     Args:
         system: a `System`.
-        longest: length of weights that are made for one, where the system names none; by default that of its longest
+        longest: length of weights that depend on one, if the system names none; by default that of its longest
             translation.
     """
     if not BODIES[system.body].takes_length:
@@ -27,11 +27,11 @@ def body_arguments(system: System, longest: int | None = None) -> dict[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Outline:
-    """What is known of a body before it has weights.
+    """What is known about a body before it has weights.
 
     Attributes:
         parameters: number of its weights.
-        longest_sentence: the most tokens that weights made for a given length allow; None where there are none such.
+        longest_sentence: the most tokens that length-dependent weights allow; None if there are no such weights.
     """
 
     parameters: int
@@ -41,7 +41,7 @@ class Outline:
 def outline(
     system: System, source_vocabulary_size: int, target_vocabulary_size: int, longest: int | None = None
 ) -> Outline:
-    """Build a system's body in the abstract: all shapes, no weights, in a fraction of a second whatever its size.
+    """Build a system's body abstractly: all shapes, no weights, in a fraction of a second at any size.
 
     Args:
         system: a `System`.

@@ -30,7 +30,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def check_system(system: System, max_tokens: int | None = None) -> None:
-    """Raise where a system cannot be trained on this machine, or cannot translate as long as it has to.
+    """Raise if a system cannot be trained on this machine, or cannot handle the sentences it must translate.
 
     It takes a fraction of a second, makes no weights and reads no text; `train_system` begins with it.
 
@@ -40,7 +40,7 @@ def check_system(system: System, max_tokens: int | None = None) -> None:
 
     Raises:
         UserError: mechanisms and sizes that do not fit together; more memory than the machine has; weights for
-            sentences shorter than they may be; no file of word vectors.
+            too short sentences; a missing file of word vectors.
 
     Example:
         >>> from keras_attn_zoo.experiments.named_systems import SYSTEMS
@@ -87,12 +87,12 @@ class PreparedData:
 
 
 def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike) -> PreparedData:
-    """Train subwords and encode training and validation text, or open what is there already.
+    """Train subwords and encode training and validation text, or reuse what exists.
 
     Args:
         corpus: a `Corpus`.
         settings: a `DataSettings`.
-        folder: where subword models and caches stand; systems with the same settings share them.
+        folder: where subword models and caches are kept; systems with the same settings share them.
 
     Raises:
         UserError: text that cannot be read, or settings that it does not allow.
@@ -133,7 +133,7 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike) -> Pr
 
 
 class _Filtered:
-    """The pairs that a filter keeps, as often as they are asked for."""
+    """The pairs that a filter keeps; can be iterated repeatedly."""
 
     def __init__(self, pairs, pair_filter):
         self.pairs, self.pair_filter = pairs, pair_filter
@@ -143,7 +143,7 @@ class _Filtered:
 
 
 def check_test_text(pairs: Iterable[Pair], subword_paths: Iterable[Path], room: int) -> None:
-    """Raise where a test sentence has more tokens than a translator takes, which is known before it is trained."""
+    """Raise if a test sentence has more tokens than the translator to be trained takes."""
     of_sides = []
     for path, sentences in zip(subword_paths, zip(*pairs, strict=True), strict=True):
         of_sides.append([len(ids) + 1 for ids in Subwords(path).encode(list(sentences))])
@@ -177,7 +177,7 @@ def build_translator(system: System, subword_paths: Iterable[Path], max_tokens: 
 
 
 def compile_translator(translator: Translator, system: System) -> None:
-    """Compile as the system's training and search settings say."""
+    """Compile according to the system's training and search settings."""
     training, search = system.training, system.search
     schedules = {
         "constant": lambda: training.learning_rate,

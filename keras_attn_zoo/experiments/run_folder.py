@@ -1,4 +1,4 @@
-"""The folder that holds everything of one run, and what stands where in it."""
+"""The folder of one run, and its files."""
 
 import importlib.metadata
 import math
@@ -82,7 +82,7 @@ class RunFolder:
 
     @property
     def holds_run(self) -> bool:
-        """Whether a run was begun here: a preset has a `config.json` too, and beside it files that no run has."""
+        """Whether a run was begun here: a preset has a `config.json` too, but also files that no run has."""
         of_preset = ("metadata.json", "task.json", "model.weights.h5")
         return kind_of(self.config) is not None and not any(kind_of(self.path / name) for name in of_preset)
 
@@ -91,13 +91,13 @@ class RunFolder:
         return locked(self.path)
 
     def lock_scores(self) -> AbstractContextManager[None]:
-        """Keep other processes from writing scores, and wait until they have; see `locked`."""
+        """Wait for other processes that write scores, and keep them from writing; see `locked`."""
         return locked(self.path, ".scores.lock", wait=True)
 
     def check_links(self) -> None:
-        """Raise where a file of the folder is a link out of it: nothing is read or written there.
+        """Raise if a file of the folder is a link out of it: nothing is read or written there.
 
-        The data may stand elsewhere.
+        The data may be elsewhere.
 
         Raises:
             UserError: names the link.
@@ -111,7 +111,7 @@ class RunFolder:
                     raise UserError(f"{shown(path)} is a link out of the run folder: put the file in its place.")
 
     def remove_partials(self) -> None:
-        """Remove what killed processes have left; call it with the lock."""
+        """Remove what killed processes left behind; call it while holding the lock."""
         remove_partials(self.path)
         with self.lock_scores():
             for part in _PARTS:
@@ -137,7 +137,7 @@ class RunFolder:
         return self.path / part / f"{check_name(name)}{suffix}"
 
     def check_free(self, resume: bool = False, beside: Iterable[str] = ()) -> None:
-        """Raise where a run cannot begin here, before anything is written.
+        """Raise if a run cannot begin here, before anything is written.
 
         Args:
             resume: whether to resume the run in this folder.
@@ -178,7 +178,7 @@ class RunFolder:
             system, corpus: see `create`.
 
         Raises:
-            UserError: the run was started with other settings or other text: says which.
+            UserError: the run was started with other settings or text; the message names them.
         """
         if not self.holds_run:
             return
@@ -235,7 +235,7 @@ class RunFolder:
         return found["backend"]
 
     def read_scores(self) -> dict[str, dict[str, Any]]:
-        """Return the scores so far; none for a run that was not scored.
+        """Return the scores so far; empty for a run that was not scored.
 
         Raises:
             UserError: the file is damaged.
@@ -249,7 +249,7 @@ class RunFolder:
         return scores
 
     def add_scores(self, name: str, scores: dict[str, Any]) -> None:
-        """Add the scores of a test set, in place of earlier ones of that name.
+        """Add the scores of a test set, replacing earlier ones of that name.
 
         Raises:
             UserError: the name cannot be that of a file.
@@ -284,7 +284,7 @@ _SCORES = {
 
 
 def _fits(value, shape):
-    """Whether plain data has the shape that is asked for; what is there beside it does not matter."""
+    """Whether plain data has the given shape; extra entries are ignored."""
     if not isinstance(shape, dict):
         return isinstance(value, shape) and not isinstance(value, bool)
     if not isinstance(value, dict):
@@ -298,14 +298,14 @@ def _fits(value, shape):
 
 
 def _finite(value):
-    """Plain data with None for what is NaN or infinite: JSON has no word for it, and a table a dash."""
+    """Plain data with None for NaN and infinity, which JSON lacks and tables show as a dash."""
     if isinstance(value, dict):
         return {key: _finite(one) for key, one in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def check_name(name: str) -> str:
-    """Return the name of a test set; raise where no file of a run folder can have it.
+    """Return the name of a test set; raise if no file of a run folder can have it.
 
     Raises:
         UserError: it is empty, too long, or would lead out of the folder.

@@ -40,7 +40,7 @@ def score_run(
         pairs: test sentence pairs.
         gold: for each pair `(source words, target words, Alignment)`, or None for no alignment scores.
         name: of the test set, in files and tables.
-        known: scores of the same text with another search: what does not depend on it is taken from there.
+        known: scores of the same text with another search, reused where they do not depend on it.
 
     Returns:
         the scores, plain data.
@@ -87,7 +87,7 @@ def score_alignment(translator: Translator, gold: Gold, path: PathLike, batch_si
 
     Args:
         translator: a `Translator`.
-        gold: `(source words, target words, Alignment)` a sentence.
+        gold: `(source words, target words, Alignment)` per sentence.
         path: file of the links, in Pharaoh's format counted from 0, source first.
 
     Returns:
@@ -112,7 +112,7 @@ def score_alignment(translator: Translator, gold: Gold, path: PathLike, batch_si
 
 
 def _scores_of_references(translator, system, sources, references, gold, path):
-    """What a test set's references score along the model, whatever the search."""
+    """Scores that the model gives a test set's references, independent of the search."""
     scores = corpus_likelihood(translator.score(sources, references, batch_size=EVALUATION_ROWS))
     if system.training.samples_tokens:
         free = translator.score(sources, references, free_running=True, batch_size=EVALUATION_ROWS)
@@ -123,7 +123,7 @@ def _scores_of_references(translator, system, sources, references, gold, path):
 
 
 def training_summary(run: RunFolder) -> dict[str, Any]:
-    """Return steps, rounds and wall time of a run's training, from its log; compilation apart."""
+    """Return steps, rounds and wall time of a run's training, from its log, with compilation apart."""
     lines = read_log(run.log)
     steps = [line for line in lines if "seconds" in line]
     rounds = [line for line in lines if "round" in line]

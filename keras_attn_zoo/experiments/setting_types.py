@@ -18,7 +18,7 @@ _SHOWN = 60
 
 
 def shown_value(value: Any) -> str:
-    """Return a bad value as an error message shows it: on one line, and not too long.
+    """Return a bad value as error messages show it: on one line, and not too long.
 
     Example:
         >>> shown_value("a\\nb")
@@ -32,7 +32,7 @@ def shown_value(value: Any) -> str:
 
 
 class Typed(str):
-    """What somebody typed: shown in messages without quotation marks, unless it would not be seen without them."""
+    """Typed text: shown in messages without quotation marks, unless it would be invisible without them."""
 
     def __new__(cls, text):
         """Quote what is empty or not printable."""
@@ -46,8 +46,8 @@ class Setting:
     The subclasses are the types: `Whole`, `Number`, `Switch`, `Choice`, `Text`, `Mechanism`.
 
     Attributes:
-        default: its value where nothing is said.
-        help: what it is, in one line.
+        default: its default value.
+        help: its description, in one line.
         optional: whether None is a value.
     """
 
@@ -57,7 +57,7 @@ class Setting:
 
     @property
     def values(self) -> str:
-        """What values there are, in words."""
+        """The valid values, in words."""
         return f"{self._values()} or None" if self.optional else self._values()
 
     def _values(self) -> str:
@@ -68,7 +68,7 @@ class Setting:
 
         Args:
             value: a Python value.
-            what: how an error message calls it.
+            what: its name in error messages.
 
         Raises:
             UserError: another type, a value out of bounds, a number that is not finite.
@@ -83,7 +83,7 @@ class Setting:
         """Read and check a value that was typed.
 
         Raises:
-            UserError: it is not such a value.
+            UserError: it is not a valid value.
 
         Example:
             >>> Switch().parse("no"), Whole(least=1, most=9, optional=True).parse("none")
@@ -105,11 +105,11 @@ class Setting:
         return fitting
 
     def _read(self, text):
-        """Return the Python value of a text, or the text itself where it is none."""
+        """Return the Python value of a text, or the text itself if it has none."""
         return text
 
     def _fit(self, value):
-        """Return the value in this type; None where it is none."""
+        """Return the value in this type; None if it does not fit."""
         raise NotImplementedError
 
 
@@ -230,7 +230,7 @@ class Text(Setting):
 class Mechanism(Setting):
     """A mechanism: a name, a name with arguments, or, with `layers`, a list with one of these for each layer.
 
-    Which names there are, and what arguments, the layers themselves say when a system is checked.
+    Names and arguments are checked by the layers themselves, when a system is checked.
     """
 
     layers: int = 0

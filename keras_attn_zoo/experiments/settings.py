@@ -17,7 +17,7 @@ def _field(setting):
 
 
 class _Checked:
-    """Settings whose types and bounds are checked when they are made; a whole number becomes a rate where one is."""
+    """Settings whose types and bounds are checked on creation; whole numbers become floats if the setting is a rate."""
 
     def __post_init__(self):
         for name, setting in settings_of(type(self)).items():
@@ -26,7 +26,7 @@ class _Checked:
 
 @dataclasses.dataclass(frozen=True)
 class DataSettings(_Checked):
-    """How text becomes batches; `attn-zoo train --help` says what each setting is.
+    """How text becomes batches; `attn-zoo train --help` explains each setting.
 
     Raises:
         UserError: a setting of another type or out of bounds; settings that do not fit together.
@@ -83,7 +83,7 @@ class DataSettings(_Checked):
     bucket_count: int = _field(Whole(default=6, help="number of batch shapes, at most", least=1, most=100))
 
     def __post_init__(self):
-        """Check every setting, and what must fit together."""
+        """Check every setting, and that they fit together."""
         super().__post_init__()
         if (self.sentences_per_batch is None) == (self.tokens_per_batch is None):
             raise UserError(
@@ -102,7 +102,7 @@ class DataSettings(_Checked):
 
 @dataclasses.dataclass(frozen=True)
 class TrainingSettings(_Checked):
-    """How a system is trained; `attn-zoo train --help` says what each setting is.
+    """How a system is trained; `attn-zoo train --help` explains each setting.
 
     Raises:
         UserError: a setting of another type or out of bounds; settings that do not fit together.
@@ -199,7 +199,7 @@ class TrainingSettings(_Checked):
     )
 
     def __post_init__(self):
-        """Check every setting, and what must fit together."""
+        """Check every setting, and that they fit together."""
         super().__post_init__()
         if self.teacher_forcing_end not in (None, self.teacher_forcing) and self.teacher_forcing_steps is None:
             raise UserError(
@@ -215,7 +215,7 @@ class TrainingSettings(_Checked):
 
 @dataclasses.dataclass(frozen=True)
 class SearchSettings(_Checked):
-    """How a system translates; `attn-zoo train --help` says what each setting is.
+    """How a system translates; `attn-zoo train --help` explains each setting.
 
     Raises:
         UserError: a setting of another type or out of bounds.

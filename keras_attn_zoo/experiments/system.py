@@ -1,4 +1,4 @@
-"""A system: what makes a translator, trains it and searches with it; and the table of all settings."""
+"""A system: the settings of a translator, its training and its search; and the table of all settings."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -31,13 +31,13 @@ def parse_settings(items: Iterable[str]) -> dict[str, Any]:
     """Read settings that were typed as NAME=VALUE.
 
     Args:
-        items: strings; the last of a name counts.
+        items: strings; the last one of each name counts.
 
     Returns:
         a dict of names and values, each in the type of its setting.
 
     Raises:
-        UserError: no equals sign, a name that no system has, a value of another type or out of bounds.
+        UserError: a missing equals sign, an unknown name, a value of another type or out of bounds.
 
     Example:
         >>> parse_settings(["epochs=3", "bidirectional=no", "clip_norm=none"])
@@ -76,10 +76,10 @@ class System:
         body: name of a `Body` of `BODIES`: "rnn" or "transformer".
         data, training, search: the settings.
         seed: fixes weights, data order, dropout and sampling.
-        source: paper and section it stands in.
+        source: paper and section.
 
     Raises:
-        UserError: a setting that its body has not, of another type or out of bounds; settings that do not fit together.
+        UserError: a setting that its body lacks, of another type or out of bounds; settings that do not fit together.
     """
 
     name: str
@@ -141,10 +141,10 @@ class System:
 
     @classmethod
     def from_dict(cls, value: Any) -> "System":
-        """Read what `to_dict` gave.
+        """Read the result of `to_dict`.
 
         Raises:
-            UserError: a setting that does not exist, or a value that it cannot have.
+            UserError: an unknown setting, or an invalid value.
         """
         if not isinstance(value, dict):
             raise UserError(f"the settings of a system are damaged: received {shown_value(value)}.")
@@ -181,7 +181,7 @@ class System:
         return dataclasses.replace(self, **changed)
 
     def understood(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """Return those of some settings that mean something in this system: its body has them, and its output.
+        """Return only the settings that apply to this system: to its body and its output.
 
         Args:
             settings: a dict of names and values, for systems of either body.

@@ -1,4 +1,4 @@
-"""Tables from run folders: one row a system, never typed by hand."""
+"""Tables from run folders: one row per system, never typed by hand."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ def _metric(metric):
 
 
 def steady_translation_seconds(scores: dict[str, Any]) -> float:
-    """Wall time of translating a test set, compilation apart."""
+    """Wall time of translating a test set, without compilation."""
     return scores["translation_seconds"] - scores["translation_compilation_seconds"]
 
 
@@ -66,8 +66,8 @@ def results_table(
             By default the order of the folders.
 
     Raises:
-        UserError: not one of the runs was scored, the one baseline was not, or runs to be compared were scored on other
-            text.
+        UserError: none of the runs was scored, the only baseline was not, or runs to be compared were scored on
+            different texts.
 
     Example:
         >>> print(results_table(["runs/bahdanau", "runs/uniform"]))  # doctest: +SKIP
@@ -113,7 +113,7 @@ def results_table(
 
 
 def _about_baselines(folders, baselines):
-    """Lines below the table: what a star says, and which systems have no baseline among the runs."""
+    """Lines below the table: the meaning of stars, and systems without a baseline among the runs."""
     compared = {}
     for folder in folders:
         own = baselines.get(folder, folder)
@@ -179,7 +179,7 @@ def _cell(get, scores, mark, figure):
 
 
 def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table whose columns stand straight in plain text too.
+    """Return a Markdown table whose columns also align in plain text.
 
     Example:
         >>> print(markdown_table(["a", "b"], [["x", "1"]]))

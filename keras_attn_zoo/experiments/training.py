@@ -45,17 +45,17 @@ def train_system(
 ) -> RunFolder:
     """Train a system on a corpus into a run folder.
 
-    A run that was stopped, by Ctrl-C or by a kill, goes on with `resume=True`
-    from its last round, to the numbers of an uninterrupted one.
+    With `resume=True`, an interrupted or killed run continues from its last
+    round, and gives the numbers of an uninterrupted one.
 
     Args:
         system: a `System`.
         corpus: a `Corpus`.
         folder: the run folder.
-        data_folder: where subword models and caches stand; by default in the run folder.
+        data_folder: where subword models and caches are kept; by default in the run folder.
         resume: whether to resume the run in this folder.
-        max_tokens: most tokens of a test sentence, as `score_run` will be told: a longer one is refused before
-            anything is trained. By default as many as a translation may have.
+        max_tokens: most tokens of a test sentence: a longer one is refused before anything is trained. By default
+            as many as a translation may have.
 
     Returns:
         the `RunFolder`.
@@ -78,7 +78,7 @@ def train_system(
 
 
 def _train(system, corpus, run, data, max_tokens):
-    """Train in a folder that is this process's own."""
+    """Train in a folder locked by this process."""
     training = system.training
     description = {**corpus.description, "fingerprint": data.key}
     # Before the state is read, which of another model's says less.
@@ -146,7 +146,7 @@ def _train(system, corpus, run, data, max_tokens):
 
 
 def _watching(training, run):
-    """The callbacks that keep the best round and lower the learning rate, and those that end training."""
+    """The callbacks that keep the best round and lower the learning rate, and those that stop training."""
     monitor, mode = f"val_{training.best_by}", "max" if training.best_by == "bleu" else "min"
     watched, stopping = [BestPreset(run.best, monitor)], []
     if training.schedule == "plateau":
@@ -161,7 +161,7 @@ def _watching(training, run):
 
 
 def _check_whole(run, rounds):
-    """Raise where what a run has trained is gone in part: it would begin again, or end without its best."""
+    """Raise if part of a run is missing: it would start over, or end without its best round."""
     logged = sum("round" in line for line in read_log(run.log)) if kind_of(run.log) else 0
     lost = run.state if logged and not kind_of(run.state) else run.best if rounds and not kind_of(run.best) else None
     if lost is not None:
@@ -178,7 +178,7 @@ def _encoder_layers(system, number):
 
 
 def _grows_at(system):
-    """The rounds that begin with more encoder layers than the one before had."""
+    """The rounds that begin with more encoder layers than the previous one."""
     rounds = system.training.pretraining_rounds
     return [rounds * layers for layers in range(1, system.backbone.get("encoder_layers", 1))] if rounds else []
 

@@ -26,7 +26,7 @@ _SPACE_BEFORE_PUNCTUATION = re.compile(r" ([,.;:?!])")
 
 
 def as_sentence(words: Iterable[str]) -> str:
-    """Join tokenised words to a sentence as in running text: punctuation stands without a space before it.
+    """Join tokenised words to a sentence as in running text: no space before punctuation.
 
     Example:
         >>> as_sentence(["Das", "stimmt", "nicht", "!"])
@@ -36,14 +36,14 @@ def as_sentence(words: Iterable[str]) -> str:
 
 
 def group_pieces(pieces: Iterable[str], words: Iterable[str]) -> list[int]:
-    """Give for each piece of a sentence the word in which it begins.
+    """Return for each piece of a sentence the word in which it begins.
 
     Args:
         pieces: subwords of `as_sentence(words)`, with `▁` for a space.
         words: the words.
 
     Returns:
-        a list of word indices; -1 for special pieces, and for what lies outside the words.
+        a list of word indices; -1 for special pieces, and for anything outside the words.
 
     Example:
         >>> group_pieces(["▁ge", "lesen", ".", "</s>"], ["gelesen", "."])
@@ -93,9 +93,9 @@ def align_words(
 
     Args:
         translator: a `Translator`.
-        pairs: `(source words, target words)` a sentence.
+        pairs: `(source words, target words)` per sentence.
         layers, heads: see `Translator.force`; the mean is over all of them.
-        leave_out: what no word may be aligned to: "end", the end of the source sentence, and "full_stop", which has
+        leave_out: what no word is aligned to: "end", the end of the source sentence, and "full_stop", which has
             no link on the target side either. A word that attends most to what is left out gets its next best; one
             that attends most to the end, where that is not left out, gets no link.
         batch_size, progress: see `Translator.force`.
@@ -105,7 +105,7 @@ def align_words(
         `(target words, source words)`.
 
     Raises:
-        UserError: a head that a layer has not; something else to leave out.
+        UserError: a head that a layer lacks; an unknown `leave_out`.
     """
     _check_leave_out(leave_out)
     decoded = _force_words(translator, pairs, layers, heads, batch_size, progress)
@@ -115,11 +115,11 @@ def align_words(
 def score_links(
     links: Iterable[Links], pairs: Sequence[WordPair], gold: Sequence[Alignment], leave_out: Sequence[str] = ("end",)
 ) -> AlignmentScores:
-    """Score links against gold ones, of which those of a full stop are left out too, if `leave_out` says so.
+    """Score links against gold ones; both omit links of a full stop if `leave_out` says so.
 
     Args:
-        links: a set of `(source word, target word)` a sentence.
-        pairs: `(source words, target words)` a sentence.
+        links: a set of `(source word, target word)` per sentence.
+        pairs: `(source words, target words)` per sentence.
         gold: `Alignment` of every pair.
         leave_out: see `align_words`.
 

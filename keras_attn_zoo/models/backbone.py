@@ -1,4 +1,4 @@
-"""What every translator's body has: its inputs, the projection onto the vocabulary, and the steps of a search."""
+"""What all translators' bodies share: inputs, the projection onto the vocabulary, and the steps of a search."""
 
 import numbers
 from collections.abc import Collection, Mapping, Sequence
@@ -26,7 +26,7 @@ OUTPUTS = ("softmax", "latent")
 
 
 class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone):
-    """Base of the bodies: a functional model, and a search by steps over the same layers.
+    """Base class of the bodies: a functional model, and a stepwise search with the same layers.
 
     Subclass it for a new body, and give it `_search_constants`, `_begin` and
     `_advance`. A search runs like this::
@@ -92,7 +92,7 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
 
     @property
     def longest_sentence(self) -> int | None:
-        """The most tokens that weights made for a given length allow; None where there are no such weights."""
+        """The most tokens that length-dependent weights allow; None if there are no such weights."""
         limits = (
             getattr(layer, name, None)
             for layer in self._flatten_layers(include_self=False)
@@ -116,7 +116,7 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
         """Freeze the body and train LoRA weights of so low a rank, by default on the projections of query and value.
 
         Raises:
-            UserError: no layer of these names takes LoRA, so that nothing would be left to train.
+            UserError: no layer of these names supports LoRA, so nothing would be left to train.
         """
         names = target_layer_names or self.default_lora_layer_names()
         layers = self._flatten_layers(include_self=False)
@@ -134,7 +134,7 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
         return self.latent_head(*lexicon_inputs(outputs))
 
     def score_targets(self, outputs: Mapping[str, Tensor], token_ids: Tensor) -> dict[str, Tensor]:
-        """What a `LatentAlignmentHead` says of given tokens, from the model's outputs."""
+        """Scores of given tokens by the `LatentAlignmentHead`, from the model's outputs."""
         return self.latent_head(*lexicon_inputs(outputs), token_ids)
 
     def posterior_model(self) -> keras.Model:
@@ -218,7 +218,7 @@ class Posterior(keras.layers.Layer):
         encoded_shape: Shape,
         targets_shape: Shape | None = None,
     ) -> None:
-        """Build the head, if nobody has yet."""
+        """Build the head, unless it is built."""
         build_once(self.head, prior_shape, embedded_shape, states_shape, encoded_shape)
         self.built = True
 
@@ -235,7 +235,7 @@ class Posterior(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
-        """Make a layer of what `get_config` gave."""
+        """Create a layer from the result of `get_config`."""
         return cls(**deserialize_layers(config, "head"))
 
     def get_config(self) -> Config:
@@ -316,13 +316,13 @@ def attention_config(attention: AttentionChoice | Sequence[AttentionChoice]) -> 
 
 
 def check_one_of(name: str, value: str, valid: Collection[str]) -> None:
-    """Raise where a name is none of the valid ones."""
+    """Raise if a name is not valid."""
     if value not in valid:
         raise UserError(f"{name} must be one of {', '.join(valid)}; received {value!r}.")
 
 
 def check_vocabularies(tie_embeddings: str, source_vocabulary_size: int, target_vocabulary_size: int) -> None:
-    """Raise where the embeddings of two vocabularies should be one."""
+    """Raise if two different vocabularies should share an embedding."""
     check_one_of("tie_embeddings", tie_embeddings, TIED)
     if tie_embeddings == "all" and source_vocabulary_size != target_vocabulary_size:
         raise UserError(

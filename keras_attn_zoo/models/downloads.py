@@ -1,4 +1,4 @@
-"""Presets that a hub has: which addresses can be used, and what is said where the network fails."""
+"""Presets on a hub: valid addresses, and errors if the network fails."""
 
 import contextlib
 import importlib.util
@@ -31,16 +31,16 @@ _HOSTS = {"kaggle": "www.kaggle.com", "modelscope": "www.modelscope.cn", "gs": "
 
 @contextlib.contextmanager
 def downloading(preset: str) -> Iterator[None]:
-    """Have a preset fetched that is not in a folder; where its hub does not answer, it is taken from the cache.
+    """Fetch a preset that is not in a folder; if its hub does not answer, use the cached copy.
 
-    The libraries try for half a minute, at every file, and then say that there is no such file.
+    The libraries would try for half a minute per file, and then report that there is no such file.
 
     Args:
         preset: a folder, for which this does nothing, or an address such as `hf://user/preset`.
 
     Raises:
-        UserError: an address that cannot be used, or not without another package; there is no such preset; the hub
-            cannot be reached, and there is no copy in the cache.
+        UserError: an address that cannot be used, or needs another package; no such preset; the hub cannot be
+            reached, and the cache has no copy.
 
     Example:
         >>> with downloading("hf://user/preset"):  # doctest: +SKIP
@@ -89,7 +89,7 @@ def _cache_where_nobody_answers(preset, address):
 
 
 def _answers(url):
-    """Whether a server says anything, be it that there is no such file."""
+    """Whether a server answers at all, even that there is no such file."""
     from huggingface_hub.utils import get_session
 
     heard = []

@@ -1,4 +1,4 @@
-"""Layers that are made of layers: their configurations, arguments and weights."""
+"""Layers made of layers: their configurations, arguments and weights."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def deserialize_layers(config: Config, *names: str) -> Config:
 
 
 def build_once(layer: keras.layers.Layer, *shapes: Any) -> None:
-    """Build a layer that several may hold, if nobody has yet.
+    """Build a layer that several may hold, unless it is built.
 
     Example:
         >>> build_once(keras.layers.Dense(4), (None, 3))

@@ -13,7 +13,7 @@ from keras_attn_zoo.types import Config, Shape, Tensor
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class OutputProjection(keras.layers.Layer):
-    """Project readouts onto the vocabulary, with an own matrix or that of the target embedding.
+    """Project readouts onto the vocabulary, with its own matrix or that of the target embedding.
 
     Use it as the last layer of a translator, in place of `keras.layers.Dense`.
 
@@ -29,7 +29,7 @@ class OutputProjection(keras.layers.Layer):
     Args:
         vocabulary_size: number of logits.
         embedding: a `TokenEmbedding` to share the matrix with, or None.
-        use_bias: whether an own matrix has a bias.
+        use_bias: whether the layer's own matrix has a bias.
 
     Shapes:
         in `(..., width)`, out `(..., vocabulary_size)`.
@@ -50,7 +50,7 @@ class OutputProjection(keras.layers.Layer):
         self.embedding = embedding
 
     def build(self, input_shape: Shape) -> None:
-        """Make W and b, or see to the embedding's matrix."""
+        """Create W and b, or make sure that the embedding is built."""
         if self.embedding is None:
             self.kernel = self.add_weight(
                 name="kernel", shape=(self.vocabulary_size, input_shape[-1]), initializer="glorot_uniform"
@@ -76,7 +76,7 @@ class OutputProjection(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
-        """Make a layer of what `get_config` gave."""
+        """Create a layer from the result of `get_config`."""
         return cls(**deserialize_layers(config, "embedding"))
 
     def get_config(self) -> Config:

@@ -18,7 +18,7 @@ from keras_attn_zoo.types import Config, Shape, Tensor
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocessor):
-    """Tokenize and pad sentence pairs; runs where TensorFlow is not installed.
+    """Tokenize and pad sentence pairs, without TensorFlow.
 
     Use it as the `preprocessor` of a `Translator`, which then takes strings.
 
@@ -34,7 +34,7 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
     the end token; a target is read after the start token and ends in the end token.
 
     Raises:
-        UserError: a sentence has more tokens than the limit; something other than lists of as many strings.
+        UserError: a sentence has more tokens than the limit; anything other than lists of equally many strings.
 
     Example:
         >>> x, y, weight = preprocessor({"encoder_text": ["Guten Tag"], "decoder_text": ["Hello"]})
@@ -64,7 +64,7 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
         self.built = True
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call without Keras in between, which would wrap an error of one line in several."""
+        """Bypass Keras' wrapper, which would turn a one-line error into several lines."""
         return self.call(*args, **kwargs)
 
     def call(
@@ -187,7 +187,7 @@ def _pairs(x):
 
 
 def check_lengths(encoded: list[list[int]], limit: int) -> list[list[int]]:
-    """Return tokenized sentences as they are; raise where one is longer than the limit."""
+    """Return tokenized sentences as they are; raise if one is longer than the limit."""
     for number, ids in enumerate(encoded, start=1):
         if len(ids) > limit:
             raise SentenceTooLong(number, len(ids), limit)
@@ -212,7 +212,7 @@ class SentenceTooLong(UserError):
 
 
 def _encode(tokenizer, texts, limit):
-    """Return the ids of texts with an end token each; raise where one is longer than the limit then."""
+    """Return the ids of texts with an end token each; raise if one is then longer than the limit."""
     return [[*ids, tokenizer.end_token_id] for ids in check_lengths(tokenizer.tokenize(texts), limit - 1)]
 
 

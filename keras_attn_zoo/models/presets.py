@@ -58,7 +58,7 @@ class PresetFiles:
         """Load a preset; see the base class.
 
         Raises:
-            UserError: a file of the preset is not the one that was saved; parts of it do not fit together; it cannot be
+            UserError: a file of the preset has changed since it was saved; its parts do not fit together; it cannot be
                 fetched.
         """
         with downloading(str(preset)):
@@ -68,7 +68,7 @@ class PresetFiles:
 
 
 class PresetLoading(PresetFiles):
-    """Mixin before a KerasHub class: a preset is loaded in today's dtype policy, whatever it was saved in.
+    """Mixin before a KerasHub class: a preset is loaded in the current dtype policy, whichever it was saved in.
 
     KerasHub has the same rule, but fails on a preset that was saved in a mixed policy.
     """
@@ -130,13 +130,13 @@ def _preset_files(folder):
 
 
 def check_preset(preset: str) -> None:
-    """Compare the files of a preset with its checksums; say in one line where it has none.
+    """Compare the files of a preset with its checksums; warn if it has none.
 
     Args:
         preset: a folder, or what else KerasHub takes; what is not there yet is fetched.
 
     Raises:
-        UserError: a file is missing, or not the one that was saved.
+        UserError: a file is missing, or has changed since it was saved.
     """
     try:
         config = get_file(preset, "config.json")
@@ -168,7 +168,7 @@ def check_preset(preset: str) -> None:
 
 
 def check_finite(model: keras.Model, consequence: str) -> None:
-    """Raise where a weight of a model is NaN or infinite.
+    """Raise if a weight of a model is NaN or infinite.
 
     Raises:
         UserError: names the weight.
@@ -182,10 +182,10 @@ def check_finite(model: keras.Model, consequence: str) -> None:
 
 
 def check_vocabulary_sizes(backbone: Any, preprocessor: Any) -> None:
-    """Raise where a tokenizer has another number of tokens than the embedding of its side.
+    """Raise if a tokenizer and the embedding of its side differ in vocabulary size.
 
     Raises:
-        UserError: says how many either has.
+        UserError: names both sizes.
     """
     sides = (
         ("source", preprocessor.source_tokenizer, backbone.source_vocabulary_size),
@@ -251,7 +251,7 @@ def _weight_shapes(path):
 
 
 def _check_surplus(model, path):
-    """Raise where a file holds what the model has no place for; Keras would leave it unread."""
+    """Raise if a file holds weights that the model lacks; Keras would ignore them."""
     shapes = _weight_shapes(path)
     if shapes is None:
         return

@@ -1,4 +1,4 @@
-"""Functions that read a model's variables, compiled once each in the way of the backend.
+"""Functions that read a model's variables, each compiled once, as the backend requires.
 
 Keras compiles one function each for `predict`, `evaluate` and KerasHub's `generate`, and keeps on the model what they
 need between their calls. These keep nothing, so that several threads may run them on one model.
@@ -14,7 +14,7 @@ from keras_attn_zoo.types import TensorTree
 
 
 class Programs:
-    """The compiled functions of a model, each made when it is first asked for.
+    """The compiled functions of a model, each created on first use.
 
     Example:
         >>> programs = Programs(translator)
@@ -29,8 +29,8 @@ class Programs:
         """Run the function of a key on trees of arrays; return arrays.
 
         Args:
-            key: what tells the function from the model's others.
-            make: returns the function; called where the key is new.
+            key: distinguishes the function from the model's others.
+            make: returns the function; called if the key is new.
             *inputs: arguments of the function.
         """
         # TensorFlow's graphs keep the variables that they were traced with, which LoRA and `quantize` replace.

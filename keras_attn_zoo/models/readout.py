@@ -14,7 +14,7 @@ READOUTS = ("linear", "tanh", "maxout", "state")
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class Readout(keras.layers.Layer):
-    """Combine decoder state s_i, context c_i and, where given, the embedding of y_{i-1}.
+    """Combine decoder state s_i, context c_i and, if given, the embedding of y_{i-1}.
 
     Use it between an RNN decoder and its projection onto the vocabulary.
 

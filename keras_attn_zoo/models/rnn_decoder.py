@@ -1,4 +1,4 @@
-"""RNN decoder with attention: one body for Bahdanau's and Luong's order of things."""
+"""RNN decoder with attention, in Bahdanau's and in Luong's order."""
 
 from typing import Any
 
@@ -283,7 +283,7 @@ class RNNDecoder(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config: Config) -> "RNNDecoder":
-        """Make a layer of what `get_config` gave."""
+        """Create a layer from the result of `get_config`."""
         return cls(**deserialize_layers(config, "attention", "target_embedding", "readout", "output_projection"))
 
     def get_config(self) -> Config:

@@ -1,6 +1,6 @@
-"""What a translator does with text: translate it, decode along given translations, score them.
+"""A translator's methods on text: translate, decode along given translations, score them.
 
-The road is the same for all: text, ids, batches of few shapes, a compiled function, results.
+All go the same way: text, ids, batches of few shapes, a compiled function, results.
 """
 
 import numbers
@@ -46,10 +46,10 @@ class TextMethods:
     _programs: Programs
 
     def make_room(self, max_tokens: int) -> None:
-        """Take sentences and give translations of up to `max_tokens` tokens, more or less than the model was made for.
+        """Set the longest sentence and translation to `max_tokens`, more or less than the model was made for.
 
-        Sines and RNNs count on. What a model has not seen in training it does worse; learned positions and matrices
-        of weights end where they end.
+        Sines and RNNs work beyond the lengths seen in training, though less well; learned positions and matrices of
+        weights are fixed in length.
 
         Args:
             max_tokens: most tokens of a sentence, start and end included.
@@ -90,8 +90,8 @@ class TextMethods:
     ) -> list[Any]:
         """Translate sentences; return hypotheses with scores and, if asked for, attention.
 
-        Sentences are taken in batches of like length, whose shapes are few: a
-        compiled backend compiles once per shape.
+        Sentences are batched by similar length into a few shapes: a compiled
+        backend compiles once per shape.
 
         Args:
             sentences: a list of strings, or one string.
@@ -107,7 +107,7 @@ class TextMethods:
             entry alone, as `generate` returns one string.
 
         Raises:
-            UserError: something other than strings; more hypotheses asked for than beams; a sentence longer than the
+            UserError: anything other than strings; more hypotheses asked for than beams; a sentence longer than the
                 limit; a `max_length` beyond the model's weights; no `BeamSearch`; no preprocessor.
 
         Example:
@@ -155,13 +155,13 @@ class TextMethods:
         progress: Callable[[int], None] | None = None,
         heads: Sequence[int] | None = None,
     ) -> OneOrMany:
-        """Decode along given translations; return the attention, with which words are aligned.
+        """Decode along given translations; return the attention, from which words can be aligned.
 
         Args:
-            sources, targets: lists of as many strings, or one string each.
+            sources, targets: lists of equally many strings, or one string each.
             layers: decoder layers, counted from 0, whose heads are returned one layer after the other; by default
                 what the backbone names, `attention_layer`. "posterior" is p(j|e_i) of a latent alignment: what a
-                position was aligned to, once its token is known.
+                position is aligned to, given its token.
             batch_size: sentences decoded at once.
             progress: function called with the number of sentences done, after every batch.
             heads: heads of each layer that are returned, counted from 0; by default all.
@@ -170,8 +170,8 @@ class TextMethods:
             A list of `ForcedDecoding`; of one string each, one.
 
         Raises:
-            UserError: something other than strings; lists of unequal length; a sentence longer than the limit; a layer
-                or a head that there is not; the posterior of a model without a latent alignment; no preprocessor.
+            UserError: anything other than strings; lists of unequal length; a sentence longer than the limit; a layer
+                or a head that does not exist; the posterior of a model without a latent alignment; no preprocessor.
 
         Example:
             >>> translator.force(["Guten Tag"], ["Hello"])[0].attention
@@ -199,7 +199,7 @@ class TextMethods:
         `evaluation.likelihood.corpus_likelihood`.
 
         Args:
-            sources, targets: lists of as many strings, or one string each.
+            sources, targets: lists of equally many strings, or one string each.
             free_running: whether the decoder is fed its own best guesses and not the given tokens: an RNN without a
                 latent alignment can be.
             batch_size: sentences scored at once.
@@ -209,7 +209,7 @@ class TextMethods:
             A list of `ScoredTranslation`; of one string each, one.
 
         Raises:
-            UserError: something other than strings; lists of unequal length; a sentence longer than the limit; a body
+            UserError: anything other than strings; lists of unequal length; a sentence longer than the limit; a body
                 that is not fed its own guesses; no preprocessor.
 
         Example:

@@ -352,7 +352,7 @@ class TransformerBackbone(TranslationBackbone):
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class TargetMask(keras.layers.Layer):
-    """Set scores `(batch, heads, target, source)` of padded target positions to 0; without a mask leave them."""
+    """Set scores `(batch, heads, target, source)` of padded target positions to 0; without a mask, keep them."""
 
     def call(self, scores: Tensor, padding_mask: Tensor = None) -> Tensor:
         """Mask."""

@@ -91,7 +91,7 @@ class TransformerLayer(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config: Config) -> "TransformerLayer":
-        """Make a layer of what `get_config` gave."""
+        """Create a layer from the result of `get_config`."""
         return cls(**deserialize_layers(config, *cls.parts))
 
     def get_config(self) -> Config:

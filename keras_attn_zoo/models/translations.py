@@ -1,4 +1,4 @@
-"""What a translator says of a sentence: translations found, and given ones decoded along or scored."""
+"""A translator's results for a sentence: translations found, and given ones decoded along or scored."""
 
 import dataclasses
 import math
@@ -19,7 +19,7 @@ class Hypothesis:
         log_prob: its log-probability, the end token included.
         source_tokens: subwords of the source, the end token included.
         tokens: subwords of the translation, the end token included.
-        attention: `(heads, len(tokens), len(source_tokens))`, or None where it was not asked for.
+        attention: `(heads, len(tokens), len(source_tokens))`, or None unless requested.
     """
 
     text: str
@@ -32,7 +32,7 @@ class Hypothesis:
 
 @dataclasses.dataclass(frozen=True)
 class ForcedDecoding:
-    """A given translation as the model sees it.
+    """A given translation and the model's attention along it.
 
     Attributes:
         source_tokens: subwords of the source, the end token included.

@@ -40,8 +40,8 @@ class Translator(TextMethods, PresetLoading, PerTokenTraining, keras_hub.models.
     State: weights alone. `compile` sets optimiser, sampler and loss.
 
     Raises:
-        UserError: sentences of the preprocessor are longer than the body has weights for; its tokenizers have other
-            numbers of tokens than the body.
+        UserError: the preprocessor allows longer sentences than the body has weights for; its tokenizers and the body
+            differ in vocabulary size.
 
     Example:
         >>> translator = Translator.from_preset("my_preset")
@@ -127,7 +127,7 @@ class Translator(TextMethods, PresetLoading, PerTokenTraining, keras_hub.models.
         self._programs = Programs(self)
 
     def get_compile_config(self) -> Config:
-        """Return what `compile` was given, for a `.keras` file."""
+        """Return the arguments of `compile`, for a `.keras` file."""
         return {
             "optimizer": keras.optimizers.serialize(self.optimizer),
             "label_smoothing": self.label_smoothing,
@@ -178,7 +178,7 @@ class Translator(TextMethods, PresetLoading, PerTokenTraining, keras_hub.models.
         return keras.Model.evaluate(self, x=x, y=y, sample_weight=sample_weight, **kwargs)
 
     def _to_ids(self, x, y=None, sample_weight=None):
-        """Run the preprocessor over strings; leave everything else alone."""
+        """Run the preprocessor on strings; return everything else unchanged."""
         if isinstance(x, dict) and "encoder_text" in x:
             self._check_preprocessor()
             return self.preprocessor(x)

@@ -1,4 +1,4 @@
-"""Embeddings that begin as word vectors from a text file."""
+"""Embeddings initialised with word vectors from a text file."""
 
 from collections.abc import Sequence
 
@@ -15,8 +15,8 @@ def load_word_vectors(embedding: TokenEmbedding, vocabulary: Sequence[str], path
     """Set the rows of an embedding to the vectors of the same words; leave the other rows alone.
 
     Use it before training. Pieces are compared with words after the mark of a
-    word's beginning, `▁`, is taken off; pieces that do not begin a word keep
-    what they have.
+    word's beginning, `▁`, is removed; pieces that do not begin a word stay
+    unchanged.
 
     Args:
         embedding: a built `TokenEmbedding`.
@@ -24,7 +24,7 @@ def load_word_vectors(embedding: TokenEmbedding, vocabulary: Sequence[str], path
         path: text file, plain or gzip: a word and its numbers per line, with or without the header line of word2vec.
 
     Returns:
-        how many pieces were found.
+        the number of pieces found.
 
     Raises:
         UserError: vectors of another width; a line that is not a vector; not a single piece found.

@@ -41,11 +41,11 @@ class ValidationBLEU(keras.callbacks.Callback):
 class BestPreset(keras.callbacks.Callback):
     """Save the model as a preset whenever a number has improved.
 
-    A preset holds tokenizers and configuration too, so it translates by
-    itself, under any backend. It is written aside and then renamed.
+    A preset also contains tokenizers and configuration, so it can translate
+    on its own, under any backend. It is written aside, then renamed.
 
     Args:
-        folder: where the preset shall stand.
+        folder: where to write the preset.
         monitor: "val_loss" or "val_bleu".
     """
 

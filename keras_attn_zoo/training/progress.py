@@ -13,12 +13,12 @@ _LOG = logging.getLogger(__name__)
 
 
 class Progress(keras.callbacks.Callback):
-    """Tell of each round by `logging`, and of each step by a bar of progress.
+    """Report each round through `logging`, and each step in a progress bar.
 
     Args:
         batches: the `TranslationBatches` that are trained on.
         rounds: number of rounds in all.
-        name: what stands before every message.
+        name: the prefix of every message.
         show: function of the number of steps done and of a text, see `progress_bar`; None shows no steps.
     """
 
@@ -27,7 +27,7 @@ class Progress(keras.callbacks.Callback):
         self.batches, self.rounds, self.name, self.show = batches, rounds, name, show
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
-        """Take up the number of steps done before."""
+        """Continue counting from the steps done before."""
         self._steps = self.batches.round * len(self.batches)
 
     def on_epoch_begin(self, epoch: int, logs: Logs | None = None) -> None:
@@ -45,7 +45,7 @@ class Progress(keras.callbacks.Callback):
         self.show(self._steps, text)
 
     def on_epoch_end(self, epoch: int, logs: Logs) -> None:
-        """Tell of a round."""
+        """Report a round."""
         seconds = time.perf_counter() - self._round_began
         numbers = [f"loss {logs['loss']:.3f}"]
         if "val_loss" in logs:

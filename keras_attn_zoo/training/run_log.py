@@ -78,7 +78,7 @@ class RunLog(keras.callbacks.Callback):
         self._file.close()
 
     def _check_finite(self, numbers, step):
-        """Raise where the weights are beyond help; what is on disk is from before."""
+        """Raise if a weight is not finite; the files on disk are from before."""
         wrong = next((name for name in _FINITE if not math.isfinite(numbers.get(name, 0.0))), None)
         if wrong is None:
             return
@@ -128,7 +128,7 @@ def read_log(path: PathLike) -> list[dict[str, Any]]:
 
 
 def _is_record(record):
-    """Whether a value has what those who read a log ask of a line."""
+    """Whether a value has the fields that readers of a log expect in a line."""
     if not isinstance(record, dict) or type(record.get("step")) is not int:
         return False
     numbers = {name: value for name, value in record.items() if name != "shape"}

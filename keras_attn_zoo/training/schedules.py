@@ -11,7 +11,7 @@ from keras_attn_zoo.types import Config, Tensor
 class InverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
     """Linear warm-up, then decay with the inverse square root of the step.
 
-    Use it for a Transformer, or where Adam needs a gentle start.
+    Use it for a Transformer, or when Adam needs a gentle start.
 
         lr(t) = peak · min(t / warmup, √(warmup / t)),  t = step + 1
 
@@ -40,13 +40,13 @@ class InverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class HalvingSchedule(keras.optimizers.schedules.LearningRateSchedule):
-    """Constant up to a step, from there on halved again and again.
+    """Constant up to a step, then halved repeatedly.
 
         lr(t) = initial                                    t < start
         lr(t) = initial · rate^(1 + ⌊(t - start) / every⌋)   t >= start
 
     Args:
-        initial: learning rate of the beginning.
+        initial: learning rate at the start.
         start: first step with a smaller one.
         every: steps between two cuts.
         rate: factor of a cut.
@@ -76,7 +76,7 @@ class HalvingSchedule(keras.optimizers.schedules.LearningRateSchedule):
 class TeacherForcing:
     """Probability of feeding the gold token, as a function of the step.
 
-    Use it as `teacher_forcing` of `TranslationBatches`: a coin is thrown for
+    Use it as `teacher_forcing` of `TranslationBatches`: a coin is tossed for
     every target position of every sentence.
 
         p(t) = start + (end - start) · min(t / steps, 1)
@@ -96,7 +96,7 @@ class TeacherForcing:
     Source: Hiemsch, section 4 (a constant ratio); the decay is the one of
     Bengio et al. 2015 that Hiemsch names, in its linear form.
 
-    Differences from the paper: a sentence's positions throw their own coins;
+    Differences from the paper: each position of a sentence has its own coin;
     the paper leaves open whether a batch shares them.
     """
 

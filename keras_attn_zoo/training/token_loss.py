@@ -25,7 +25,7 @@ def token_sums(logits: Tensor, labels: Tensor, weights: Tensor, label_smoothing:
 
     Returns:
         a dict of float32 scalars: "loss" Σ w·loss, "nll" Σ w·nll, "correct" the weight of the
-        tokens than which the model holds none more likely, and "tokens" Σ w.
+        tokens to which the model gives the highest probability, and "tokens" Σ w.
 
     Example:
         >>> sums = token_sums(ops.zeros((1, 2, 4)), [[1, 2]], [[1.0, 1.0]])
