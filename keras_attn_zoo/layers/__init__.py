@@ -1,7 +1,7 @@
 """Attention layers: one mechanism, one file, the equation first.
 
-The files of this folder are found by themselves: a mechanism is public, and has a name in `ATTENTIONS`, because its
-file is here. `__init__.pyi` says the same to editors and type checkers; `docs/write_tables.py` writes it.
+The files of this folder are discovered: a mechanism is public, and has a name in `ATTENTIONS`, because its file is
+here. `__init__.pyi` lists the same names for editors and type checkers; `docs/write_tables.py` writes it.
 """
 
 import importlib

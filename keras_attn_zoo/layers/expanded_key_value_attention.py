@@ -1,4 +1,4 @@
-"""Recurrent cross-attention with one more pair of key and value, made of the previous context."""
+"""Recurrent cross-attention with one more pair of key and value, made from the previous context."""
 
 from typing import Any
 
@@ -78,10 +78,10 @@ class ExpandedKeyValueAttention(DotProductAttention):
     Masking: see `MultiHeadAttention`. A position with no source to attend to gets
     0, and leaves the pair for the next one as c_{i-1} = 0 would.
 
-    State: `{"key": (batch, heads, key_dim), "value": (batch, heads, value_dim)}`, the pair made of c_{i-1}.
+    State: `{"key": (batch, heads, key_dim), "value": (batch, heads, value_dim)}`, the pair made from c_{i-1}.
 
     Raises:
-        ValueError: an unknown variant; variant 1 where context, key and value differ in width.
+        ValueError: an unknown variant; variant 1 if context, key and value differ in width.
 
     Example:
         >>> layer = ExpandedKeyValueAttention(num_heads=2, key_dim=4, variant=3)
@@ -131,7 +131,7 @@ class ExpandedKeyValueAttention(DotProductAttention):
             setattr(self, f"context_{part}_kernel", kernel)
 
     def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
-        """The pair that c_0 = 0 makes."""
+        """The pair made from c_0 = 0."""
         batch = ops.shape(memory["mask"])[0]
         bias = self._pair_bias()
         key, value = pair_by_head(ops.broadcast_to(bias, (batch, bias.shape[0])), self.num_heads, self.key_dim)
@@ -183,7 +183,7 @@ class ExpandedKeyValueAttention(DotProductAttention):
         return scan(step, first, steps)[1]
 
     def _without_pair(self, query, memory, mask, training=None, noise=None):
-        """What the source alone gives: scores, and by position query, context and log Σ_j exp ê_ij of every head."""
+        """Results from the source alone: scores, and by position query, context and log Σ_j exp ê_ij of every head."""
         query = self.query_dense(query) * self.key_dim**-0.5
         energies = ops.cast(ops.matmul(query, ops.transpose(memory["key"], (0, 1, 3, 2))), "float32")
         scores = self.normalize(energies, mask)
@@ -207,7 +207,7 @@ class ExpandedKeyValueAttention(DotProductAttention):
         return {name: ops.transpose(x, (2, 0, 1, 3)) for name, x in steps.items()}, scores
 
     def _pair(self, contexts, merged=None):
-        """Key and value made of the heads' contexts or, in variants 1 and 2, of what they are merged to."""
+        """Key and value from the heads' contexts or, in variants 1 and 2, from the merged context."""
         if self.variant < 3:
             kernel, bias = self._pair_map()
             key, value = pair_by_head(ops.matmul(merged, kernel) + bias, self.num_heads, self.key_dim)
@@ -229,7 +229,7 @@ class ExpandedKeyValueAttention(DotProductAttention):
         return ops.concatenate([self.weight(x) for x in kernels], axis=1), self._pair_bias()
 
     def _pair_bias(self):
-        """Bias of key and value as one, which is the pair that nothing makes."""
+        """Joint bias of key and value: the pair that results from a context of 0."""
         if self.variant == 1 and self.use_bias:
             biases = [self.key_dense.bias, self.value_dense.bias]
             return ops.concatenate([ops.reshape(self.weight(x), (-1,)) for x in biases])

@@ -1,4 +1,4 @@
-"""Gaussian attention: fixed weights around an offset from the own position."""
+"""Gaussian attention: fixed weights around an offset from the query's own position."""
 
 import math
 from collections.abc import Iterable
@@ -84,7 +84,7 @@ class GaussianAttention(PositionAttention):
 
     @property
     def window(self) -> int:
-        """Positions up to the own one that can have weight."""
+        """Positions up to the current one that can have weight."""
         return math.ceil(_REACH * self.sigma) - min(self.offsets) + 1
 
     def _energies(self, distance):
@@ -127,7 +127,7 @@ class GaussianAttention(PositionAttention):
     def step(
         self, query: Tensor, memory: TensorTree, state: TensorTree, noise: TensorTree | None = None
     ) -> tuple[Tensor, Tensor, TensorTree]:
-        """Move the window on by one value, and weigh what stands in it."""
+        """Move the window on by one value, and weigh the values in it."""
         value = self.value_dense(ops.cast(query, self.compute_dtype)[:, None])
         length = memory["positions"].shape[0]
         index = self.index_of_step(state["position"], length)

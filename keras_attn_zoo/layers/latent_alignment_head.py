@@ -138,14 +138,14 @@ class LatentAlignmentHead(keras.layers.Layer):
         targets: Tensor | None = None,
         **kwargs: Any,
     ) -> Tensor | dict[str, Tensor]:
-        """Call the layer, after a check of what comes: here, where Keras has built nothing of wrong shapes yet."""
+        """Check the inputs, then call the layer: here, before Keras builds anything of wrong shapes."""
         self._check_shapes(prior, embedded, states, encoded, targets)
         if targets is not None:
             self._check_vocabulary(targets)
         return super().__call__(prior, embedded, states, encoded, targets, **kwargs)
 
     def _check_shapes(self, prior, embedded, states, encoded, targets):
-        """Raise where ranks, known sizes, or widths do not fit."""
+        """Raise if ranks, known sizes or widths do not fit."""
         check_shape(self, "prior", prior, "(batch, target, source)", (None, None, None))
         batch, target, source = prior.shape
         width = {part: layer.kernel.shape[0] for part, layer in self.maps.items()} if self.built else {}
@@ -160,7 +160,7 @@ class LatentAlignmentHead(keras.layers.Layer):
             check_shape(self, name, x, f"{pattern} = {sizes}", sizes)
 
     def _check_vocabulary(self, targets):
-        """Raise where a target is not in the vocabulary, as far as the values can be looked at."""
+        """Raise if a target is not in the vocabulary, as far as the values are accessible."""
         try:
             values = np.asarray(targets)
         except (TypeError, ValueError, NotImplementedError):
@@ -226,7 +226,7 @@ class LatentAlignmentHead(keras.layers.Layer):
 
         Args:
             prior, embedded, states: `(rows, width)`; rows are sentences, or the beams of each in turn.
-            memory: what `prepare` gave.
+            memory: the result of `prepare`.
             top_k: source positions summed over; 0 for all, None for as many as in training.
         """
         for name, x in (("prior", prior), ("embedded", embedded), ("states", states)):
@@ -314,7 +314,7 @@ class LatentAlignmentHead(keras.layers.Layer):
 
 
 def _without_unused(states, used):
-    """States, 0 where nothing uses them, as on padding: such logits are 0, and disturb nobody, were the states NaN."""
+    """States, 0 where nothing uses them, as on padding: such logits are 0 and harmless even if the states are NaN."""
     return ops.where(used[..., None], states, ops.zeros_like(states))
 
 

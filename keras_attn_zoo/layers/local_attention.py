@@ -1,4 +1,4 @@
-"""Local attention: Luong attention inside a window, at the target position or where the decoder state says."""
+"""Local attention: Luong attention inside a window, at the target position or a predicted one."""
 
 from typing import Any
 
@@ -106,7 +106,7 @@ class LocalAttention(LuongAttention):
         return {"energies": energies, "centre": (length[:, None, None] * share)[:, None]}
 
     def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
-        """The first target position, where its number counts."""
+        """The first target position, if its number counts."""
         if self.alignment == "predictive":
             return {}
         return {"position": ops.zeros(ops.shape(memory["mask"])[:1], dtype="int32")}
@@ -123,7 +123,7 @@ class LocalAttention(LuongAttention):
     def attend(
         self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Attend from all positions at once: their numbers are known before."""
+        """Attend from all positions at once: their numbers are known beforehand."""
         if self.alignment == "predictive":
             return super().attend(query, memory, mask, training=training)
         energies = self.ahead(ops.cast(query, self.compute_dtype), memory)

@@ -104,7 +104,7 @@ class LuongAttention(AttentionLayer):
     def check_inputs(
         self, query: Tensor, value: Tensor | None, key: Tensor | None, masks: dict[str, Tensor | None]
     ) -> None:
-        """Raise where shapes do not fit, those of "dot" included."""
+        """Raise if shapes do not fit, including the widths for "dot"."""
         super().check_inputs(query, value, key, masks)
         self._check_equal(*[x.shape[-1] for x in (query, key, value) if x is not None][:2])
 

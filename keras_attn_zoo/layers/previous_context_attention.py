@@ -72,7 +72,7 @@ class PreviousContextAttention(DotProductAttention):
     def advance(
         self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
     ) -> tuple[Tensor, TensorTree]:
-        """Add what the previous context says, and keep the weights that make the next one."""
+        """Add the previous context's energies, and keep the weights that make the next context."""
         past = ops.cast(state["past"], self.compute_dtype)
         energies = at + ops.cast(ops.matmul(past, memory["context_energies"]), "float32")
         weights = self.normalize(energies, mask)

@@ -69,7 +69,7 @@ class PreviousWeightAttention(DotProductAttention):
     def advance(
         self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
     ) -> tuple[Tensor, TensorTree]:
-        """Add what the weights so far say."""
+        """Add the energies from the weights so far."""
         weights = self.normalize(at + state["past"] * memory["slopes"], mask)
         return weights, {"past": self.remember(state["past"], weights)}
 

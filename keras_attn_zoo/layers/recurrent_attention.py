@@ -95,7 +95,7 @@ class InitialAttention(keras.layers.Layer):
 
 
 class _Float32Dense(keras.layers.Dense):
-    """W and b of the transition, which stay what they are where a model is quantised: the matrices are float32."""
+    """W and b of the transition, unchanged if a model is quantised: the matrices are float32."""
 
     def quantize(
         self, mode: str | None = None, type_check: bool = True, config: QuantizationConfig | None = None
@@ -208,7 +208,7 @@ class SharedMatrices(SharedBySide):
 class RecurrentAttention(PositionAttention):
     """Self-attention with learned matrices that are refined from layer to layer (RAN).
 
-    Use it in place of self-attention: by itself with matrices of its own, or in
+    Use it in place of self-attention: by itself with its own matrices, or in
     a stack of layers that share them::
 
         energies = InitialAttention(num_heads=8, max_length=100)(x)
@@ -226,12 +226,12 @@ class RecurrentAttention(PositionAttention):
 
     Args:
         num_heads, key_dim: number of heads; width of a value's head, unless `value_dim` is given.
-        max_length: the longest sentence, for matrices of its own: A_1 of an own A_0. None: the call gets `energies`.
-        causal: for own matrices, see `InitialAttention`.
+        max_length: the longest sentence, for its own matrices: A_1 from its own A_0. None: the call gets `energies`.
+        causal: for the layer's own matrices, see `InitialAttention`.
         **kwargs: see `MultiHeadAttention`. The paper has a dropout of 0.2.
 
     Shapes: `(batch, length, width)` in and out; scores `(batch, heads, length, length)`;
-    energies, where they are given, `(heads, length, max_length)`.
+    energies, if given, `(heads, length, max_length)`.
 
     Masking: the softmax runs over the positions that may be attended to.
 
@@ -268,7 +268,7 @@ class RecurrentAttention(PositionAttention):
             self.transition = RecurrentTransition(name="transition")
 
     def build(self, query_shape: Shape, value_shape: Shape | None = None, key_shape: Shape | None = None) -> None:
-        """Build the projections, and matrices of its own."""
+        """Build the projections, and the layer's own matrices."""
         super().build(query_shape)
         if self.max_length is not None:
             self.initial_attention.build()
@@ -317,7 +317,7 @@ class RecurrentAttention(PositionAttention):
         return self.prepare_from(energies[:, :length, :length], value, value_mask, max_length)
 
     def _check_energies(self, energies, length):
-        """Raise where energies from outside are too few."""
+        """Raise if energies from outside are too few."""
         shape, wanted = tuple(energies.shape), (self.num_heads, length, length)
         fits = len(shape) == 3 and shape[0] == self.num_heads
         for have, want in zip(shape[1:], wanted[1:], strict=False):

@@ -20,10 +20,10 @@ class Sizes:
 
     Attributes:
         width: width of the query.
-        num_heads: heads, where a mechanism has them.
-        max_length: longest sentence, where a mechanism has to know it.
+        num_heads: heads, if a mechanism has them.
+        max_length: longest sentence, if a mechanism needs it.
         place: "encoder", "decoder" or "cross".
-        dropout: rate on the weights, where a mechanism has it.
+        dropout: rate on the weights, if a mechanism has it.
     """
 
     width: int
@@ -69,7 +69,7 @@ class AttentionEntry:
         source: papers, each with the numbers of its equations, or after § of its sections.
         places: where it can be used: "encoder", "decoder" (self-attention), "cross".
         year: when it was first published, by anyone.
-        cost: a `Cost`, or None where nobody has counted.
+        cost: a `Cost`, or None if unknown.
     """
 
     layer: type[AttentionLayer]

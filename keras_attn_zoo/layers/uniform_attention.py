@@ -17,7 +17,7 @@ from keras_attn_zoo.types import Shape, Tensor, TensorTree
 class UniformAttention(AttentionLayer):
     """Attention with fixed, equal weights: the ablation that shows what learned weights are worth.
 
-    Use it as the twin of a learned attention, with everything else left alone.
+    Use it as a baseline for a learned attention, with everything else unchanged.
 
         α_ij = 1 / |{j : j is a real source token}|
         c_i  = Σ_j α_ij h_j
@@ -39,7 +39,7 @@ class UniformAttention(AttentionLayer):
     softmax_alone = "its weights are equal whatever the energies"
 
     def build(self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None) -> None:
-        """Nothing to make: the mechanism has no weights."""
+        """Nothing to build: the mechanism has no weights."""
         self.built = True
 
     def prepare(
@@ -75,7 +75,7 @@ class UniformAttention(AttentionLayer):
     def attend(
         self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Attend from all target positions: without a softmax, and once for all where no mask tells them apart."""
+        """Attend from all target positions, without a softmax; once for all if no mask tells them apart."""
         if mask is None:
             scores, context = memory["scores"][:, None], memory["context"][:, None]
         else:

@@ -40,7 +40,7 @@ def _stream(seed, min_words, max_words):
 def generate_corpus(size: int, seed: int = 0, min_words: int = 4, max_words: int = 25) -> list[SyntheticPair]:
     """Make German-English sentence pairs with gold alignments.
 
-    Use it where no corpus is at hand: for examples, tests, and comparisons of
+    Use it if no corpus is at hand: for examples, tests, and comparisons of
     mechanisms that shall run anywhere and be scored by alignment.
 
     Args:

@@ -46,7 +46,7 @@ class SyntheticPair:
 
 
 class Word:
-    """One word of a sentence in the making; two words are never the same, whatever they say."""
+    """One word of a sentence under construction; two words are never equal, even with the same text."""
 
     __slots__ = ("text",)
 

@@ -21,8 +21,8 @@ _MASKS = ("query_mask", "value_mask", "key_mask", "attention_mask")
 class AttentionLayer(keras.layers.Layer):
     """Base class of the attention layers: two contracts, one mechanism.
 
-    Subclass it and say how energies are made, and how a past changes the weights
-    where there is one; the call and the step both follow:
+    Subclass it and define the energies and, if there is a past, how it changes the
+    weights; the call and the step both follow:
 
     - `prepare` (or `project_key` alone): what depends on the source only, once per sentence;
     - `ahead` (or `energies` alone): what needs no past, for all target positions at once;
@@ -160,7 +160,7 @@ class AttentionLayer(keras.layers.Layer):
         }
 
     def project_key(self, key: Tensor) -> Tensor:
-        """Return what the energies need of the keys; the keys themselves unless a mechanism says otherwise."""
+        """Return what the energies need of the keys; by default the keys themselves."""
         return key
 
     def energies(self, query: Tensor, memory: TensorTree) -> Tensor:
@@ -182,7 +182,7 @@ class AttentionLayer(keras.layers.Layer):
     def advance(
         self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
     ) -> tuple[Tensor, TensorTree]:
-        """Weights `(batch, heads, target, source)` from what `ahead` gave, and the next state.
+        """Weights `(batch, heads, target, source)` from the result of `ahead`, and the next state.
 
         With a state it is called for one position after the other: `at`, weights and mask then have a target axis of
         size 1. Without one it is called once for all positions. The weights are those before dropout.
@@ -204,7 +204,7 @@ class AttentionLayer(keras.layers.Layer):
         return None
 
     def after_dropout(self, state: TensorTree, dropped: Tensor) -> TensorTree:
-        """Return the next state where dropout turned the weights of a position into `dropped`; by default as it is."""
+        """Return the next state after dropout turned a position's weights into `dropped`; by default unchanged."""
         return state
 
     def no_weights(self, memory: TensorTree) -> Tensor:
@@ -217,7 +217,7 @@ class AttentionLayer(keras.layers.Layer):
         return ops.cast(variable, self.compute_dtype)
 
     def check_built(self) -> None:
-        """Raise where there are no weights yet."""
+        """Raise if there are no weights yet."""
         if not self.built:
             raise ValueError(
                 f"{type(self).__name__}: steps need the weights that a first call makes; call the layer, or "
@@ -236,7 +236,7 @@ class AttentionLayer(keras.layers.Layer):
                 the memory, one after the other, such as beams: they share its keys and values.
             memory: what `prepare` returned.
             state: what `initial_state` or the previous `step` returned.
-            noise: in training, one position of what `draw_noise` gave. A step draws no random numbers itself, since
+            noise: in training, one position of the result of `draw_noise`. A step draws no random numbers itself, since
                 none may be drawn inside a loop.
 
         Returns:
@@ -262,7 +262,7 @@ class AttentionLayer(keras.layers.Layer):
     ) -> tuple[Tensor, Tensor]:
         """Attend from all target positions: context and scores, under a mask `(batch, heads, target, source)`.
 
-        A mechanism with a state may override it where its recurrence has a closed form; a test compares the two.
+        A mechanism with a state may override it if its recurrence has a closed form; a test compares the two.
         """
         at, state = self.ahead(ops.cast(query, self.compute_dtype), memory), self.initial_state(memory)
         if state:
@@ -278,7 +278,7 @@ class AttentionLayer(keras.layers.Layer):
         state: TensorTree,
         training: bool | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Attend from one target position after the other: what needs no past stands before and after the loop."""
+        """Attend from one target position after the other; work that needs no past is outside the loop."""
         steps = {"at": tree.map_structure(_positions_first, at)}
         if mask is not None and mask.shape[2] != 1:
             steps["mask"] = _positions_first(mask)
@@ -329,7 +329,7 @@ class AttentionLayer(keras.layers.Layer):
         use_causal_mask: bool,
         **prepared: Tensor | None,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        """What a call does; what a mechanism's call takes besides goes to its `prepare`."""
+        """The body of a call; any further arguments of a mechanism's call go to its `prepare`."""
         source = query if value is None else value
         lengths = ops.shape(query)[1], ops.shape(source)[1]
         if 0 in (query.shape[1], source.shape[1]):
@@ -342,7 +342,7 @@ class AttentionLayer(keras.layers.Layer):
         return (context, scores) if return_attention_scores else context
 
     def _nothing(self, query, source):
-        """Context and scores where there is no target or no source position."""
+        """Context and scores if there is no target or no source position."""
         context = (*ops.shape(query)[:2], self.compute_output_shape(query.shape, source.shape)[-1])
         scores = (ops.shape(query)[0], self.num_heads, ops.shape(query)[1], ops.shape(source)[1])
         return ops.zeros(context, dtype=self.compute_dtype), ops.zeros(scores, dtype="float32")
@@ -383,7 +383,7 @@ class AttentionLayer(keras.layers.Layer):
     def check_inputs(
         self, query: Tensor, value: Tensor | None, key: Tensor | None, masks: dict[str, Tensor | None]
     ) -> None:
-        """Raise where ranks or known sizes of a call do not fit; a mechanism that knows more checks more."""
+        """Raise if ranks or known sizes of a call do not fit; mechanisms may add checks."""
         check_inputs(self, query, value, key, masks)
 
 

@@ -18,7 +18,7 @@ def is_integer(value: Any) -> bool:
 
 
 def check_positive(layer: Any, name: str, value: Any, optional: bool = False) -> Any:
-    """Return a size as a plain integer; raise where it is not a positive one.
+    """Return a size as a plain integer; raise if it is not a positive one.
 
     Example:
         >>> check_positive(layer, "units", np.int64(3))  # 3
@@ -31,7 +31,7 @@ def check_positive(layer: Any, name: str, value: Any, optional: bool = False) ->
 
 
 def check_rate(layer: Any, name: str, value: Any) -> float:
-    """Return a rate of dropout as a plain number; raise where it lies outside [0, 1).
+    """Return a rate of dropout as a plain number; raise if it is outside [0, 1).
 
     Example:
         >>> check_rate(layer, "dropout", 0)  # 0.0
@@ -42,7 +42,7 @@ def check_rate(layer: Any, name: str, value: Any) -> float:
 
 
 def check_choice(layer: Any, name: str, value: Any, valid: Iterable) -> Any:
-    """Return an argument; raise where it is not one of the valid ones.
+    """Return an argument; raise if it is not one of the valid ones.
 
     Example:
         >>> check_choice(layer, "score", "dot", ("dot", "general"))  # "dot"
@@ -55,12 +55,12 @@ def check_choice(layer: Any, name: str, value: Any, valid: Iterable) -> Any:
 
 
 def check_shape(layer: Any, name: str, tensor: Tensor, pattern: str, sizes: Shape, broadcasts: bool = False) -> None:
-    """Raise where something is not a tensor of a given shape.
+    """Raise unless something is a tensor of a given shape.
 
     Args:
         layer, name, tensor: the layer, what it calls its argument, and what it was given.
         pattern: the shape in words.
-        sizes: the size of every axis, None where any will do.
+        sizes: the size of every axis; None allows any.
         broadcasts: whether an axis may have size 1 instead.
 
     Example:
@@ -82,10 +82,10 @@ def check_shape(layer: Any, name: str, tensor: Tensor, pattern: str, sizes: Shap
 def check_inputs(
     layer: Any, query: Tensor, value: Tensor | None, key: Tensor | None, masks: dict[str, Tensor | None]
 ) -> None:
-    """Raise where ranks or known sizes of an attention's inputs do not fit, with what came and what is wanted.
+    """Raise if ranks or known sizes of an attention's inputs do not fit, naming those received and expected.
 
     Args:
-        layer, query, value, key: the layer, and the tensors of its call, None where there are none.
+        layer, query, value, key: the layer, and the tensors of its call, or None.
         masks: dict of "query_mask", "value_mask", "key_mask" and "attention_mask".
 
     Example:
@@ -126,7 +126,7 @@ def check_inputs(
 
 
 def _check_widths(layer, query, value, key):
-    """Raise where a width is not the one that the weights were made for."""
+    """Raise if a width is not the one that the weights were made for."""
     value = query if value is None else value
     parts = {"query": query, "value": value, "key": value if key is None else key}
     for part, tensor in parts.items():

@@ -11,7 +11,7 @@ from keras_attn_zoo.types import Tensor
 class Dropout(keras.layers.Dropout):
     """Keep each input with probability 1 - rate, scaled by 1 / (1 - rate); the others are 0.
 
-    Use it as `keras.layers.Dropout`, from which it differs under JAX alone: there, on a CPU, drawing the numbers of
+    Use it as `keras.layers.Dropout`, from which it differs only under JAX: there, on a CPU, drawing the numbers of
     JAX's generator takes fifteen times as long as reading and writing the inputs. Here they are a hash of the
     position and the seed, which the compiler joins with the rest into one pass.
 

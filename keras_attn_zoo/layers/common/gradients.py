@@ -1,4 +1,4 @@
-"""Backward passes written by hand, each beside the plain form whose gradient by the backend a test compares it with."""
+"""Hand-written backward passes, each beside a plain form; a test compares it with the backend's gradient of that."""
 
 from keras import ops, tree
 
@@ -57,7 +57,7 @@ def _at_last(inside, thresholds):
 
 @ops.custom_gradient
 def sparsemax_of(energies: Tensor) -> Tensor:
-    """Sparsemax of float32 energies without a mask; the gradient needs the weights alone."""
+    """Sparsemax of float32 energies without a mask; the gradient needs only the weights."""
     weights = plain_sparsemax(energies)
 
     def gradient(*args, upstream=None):
@@ -69,7 +69,7 @@ def sparsemax_of(energies: Tensor) -> Tensor:
 
 @ops.custom_gradient
 def entmax15_of(energies: Tensor) -> Tensor:
-    """Entmax of α = 1.5 of float32 energies without a mask; the gradient needs the weights alone."""
+    """Entmax of α = 1.5 of float32 energies without a mask; the gradient needs only the weights."""
     weights = plain_entmax15(energies)
 
     def gradient(*args, upstream=None):
@@ -146,7 +146,7 @@ def _log_normalizer(left, right):
 
 
 def guarded_log_normalizer(left: Tensor, right: Tensor) -> Tensor:
-    """Return the normaliser with a maximum of its own for each pair: right at any range, slice by slice."""
+    """Return the normaliser with a separate maximum for each pair: correct at any range, slice by slice."""
     lefts, rights = _slices(left), _slices(right)
     start = ops.zeros_like(ops.matmul(left[..., :1], ops.transpose(right[..., :1], (0, 2, 1)))) + EXCLUDED
 

@@ -83,7 +83,7 @@ class HeadedAttention(AttentionLayer):
         self._dropout_layer = Dropout(self.dropout, seed=self.seed, dtype=self.dtype_policy)
 
     def _refuse_what_keras_alone_has(self, attention_axes, sliding_window, flash_attention, use_gate):
-        """Raise where Keras' layer would compute something else than these layers do."""
+        """Raise if Keras' layer would compute something different from these layers."""
         axes = list(attention_axes) if isinstance(attention_axes, (list, tuple)) else [attention_axes]
         refusals = {
             "attention_axes": (axes in ([None], [1], [-2]), "it attends over the one axis of positions"),
@@ -148,11 +148,11 @@ class HeadedAttention(AttentionLayer):
         return self.merge(ops.matmul(self.drop(weights, training), memory["value"]), mask)
 
     def merge(self, contexts: Tensor, mask: Tensor | None) -> Tensor:
-        """The heads' contexts `(batch, heads, target, value_dim)` as one; 0 where a row has nothing to attend."""
+        """The heads' contexts `(batch, heads, target, value_dim)` as one; 0 in a row with nothing to attend to."""
         return self.without_empty_rows(self.output_dense(contexts), mask)
 
     def without_empty_rows(self, merged: Tensor, mask: Tensor | None) -> Tensor:
-        """Contexts `(batch, target, width)`, set to 0 where a row has nothing to attend."""
+        """Contexts `(batch, target, width)`, set to 0 in a row with nothing to attend to."""
         if mask is None:
             return merged
         return ops.where(ops.any(mask, axis=(1, 3))[..., None], merged, 0.0)

@@ -8,7 +8,7 @@ from keras_attn_zoo.types import Initializer, Shape
 def fresh_initializer(initializer: Initializer) -> Initializer:
     """Return an initialiser for one more weight: a copy, so that no two weights draw the same numbers.
 
-    A plain function draws what it draws, and is returned as it is.
+    A plain function is returned unchanged.
     """
     return initializer.clone() if isinstance(initializer, keras.Initializer) else initializer
 

@@ -25,8 +25,8 @@ def log_mixture(prior: Tensor, left: Tensor, right: TensorTree, normalizer: Tens
     Args:
         prior: `(batch, n, m)`, weights of the softmaxes.
         left: `(batch, n, vocabulary)`, float32.
-        right: what `exponentials` gave.
-        normalizer: what `log_normalizer` gave for the same logits, where that has been computed already.
+        right: the result of `exponentials`.
+        normalizer: the result of `log_normalizer` for the same logits, if already computed.
 
     Returns:
         float32 `(batch, n, vocabulary)`; what is impossible is large and negative, and so may be, of logits that stand

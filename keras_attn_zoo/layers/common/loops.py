@@ -24,7 +24,7 @@ def scan(
         step: function of a state and one slice of `inputs`, to the next state and one output, both trees of tensors.
         initial_state: tree of tensors; every step must keep shapes and types.
         inputs: tree of tensors `(length, ...)`, `length` at least 1.
-        reverse: whether to begin with the last slice; the outputs stand in the order of the inputs either way.
+        reverse: whether to begin with the last slice; the outputs are in the order of the inputs either way.
 
     Returns:
         The last state, and the outputs stacked to `(length, ...)`.
@@ -116,12 +116,12 @@ def first(array: Tensor, length: int | Tensor, axis: int) -> Tensor:
 
 
 def at_most(length: int | Tensor, bound: int, message: str) -> int | Tensor:
-    """Return `length`; raise where it is larger than `bound`, when it is known or, under TensorFlow, when it runs.
+    """Return `length`; raise if it exceeds `bound`, once it is known or, under TensorFlow, when it runs.
 
     Args:
-        length: an integer, or a scalar tensor where the length of a batch is unknown.
+        length: an integer, or a scalar tensor if the length of a batch is unknown.
         bound: an integer.
-        message: what is raised, `{}` stands for the length.
+        message: the error message; `{}` is replaced by the length.
 
     Example:
         >>> at_most(3, 5, "too long: {}")

@@ -1,4 +1,4 @@
-"""Masks of attention, and the softmax that keeps them: true where a position may be attended."""
+"""Attention masks, true where a position may be attended to, and the masked softmax."""
 
 from keras import ops
 
@@ -24,10 +24,10 @@ def combine_masks(
         attention_mask: bool `(batch, target, source)` or `(batch, heads, target, source)`, any axis of which may be 1;
             `(target, source)`; or None.
         causal: whether a target position may attend up to itself only.
-        target_length, source_length: needed where `causal` is set.
+        target_length, source_length: needed if `causal` is set.
 
     Returns:
-        bool, broadcastable to `(batch, heads, target, source)`; None where nothing is masked.
+        bool, broadcastable to `(batch, heads, target, source)`; None if nothing is masked.
 
     Example:
         >>> combine_masks(value_mask=[[True, False]]).shape
@@ -80,7 +80,7 @@ def padding_masks(
 def without_padding(x: Tensor, mask: Tensor | None) -> Tensor:
     """Return `x`, `(batch, length, width)`, with 0 where `mask`, `(batch, length)`, is false.
 
-    A weight of 0 is not enough where padding holds NaN or infinity: 0 · NaN is NaN, and so are the gradients.
+    A weight of 0 is not enough if padding holds NaN or infinity: 0 · NaN is NaN, and so are the gradients.
 
     Example:
         >>> without_padding(ops.ones((1, 2, 3)), [[True, False]])  # ones, then zeros

@@ -1,4 +1,4 @@
-"""What the attentions by position share: weights in which no token has a say."""
+"""What the attentions by position share: weights that do not depend on tokens."""
 
 from typing import Any
 
@@ -12,12 +12,12 @@ from keras_attn_zoo.types import Tensor, TensorTree
 
 
 class PositionAttention(SelfAttentionSteps, HeadedAttention):
-    """Base of self-attention whose energies depend on positions alone.
+    """Base class of self-attention whose energies depend only on positions.
 
         α^n = softmax(Ê^n),   c_i = Σ_n O^n Σ_j α_ij^n (W_v^n x_j) + b
 
-    A subclass gives `position_energies`. There is no projection of query or key,
-    and where nothing is masked by sentence one softmax serves the whole batch.
+    A subclass defines `position_energies`. There is no projection of query or key,
+    and if no mask differs by sentence, one softmax serves the whole batch.
 
     State: the values so far, `{"value": (batch, heads, max_length, value_dim), "position": (batch,)}`;
     the memory of the steps holds the softmaxed rows, made once per search.
@@ -33,7 +33,7 @@ class PositionAttention(SelfAttentionSteps, HeadedAttention):
     def check_inputs(
         self, query: Tensor, value: Tensor | None, key: Tensor | None, masks: dict[str, Tensor | None]
     ) -> None:
-        """Raise where shapes do not fit, or a sentence is too long."""
+        """Raise if shapes do not fit, or a sentence is too long."""
         super().check_inputs(query, value, key, masks)
         if self.max_length is not None:
             check_length(self, query.shape[1], self.max_length)
@@ -76,7 +76,7 @@ class PositionAttention(SelfAttentionSteps, HeadedAttention):
     def attend(
         self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Weigh the values of all positions; where no mask tells sentences apart, by one softmax for all of them."""
+        """Weigh the values of all positions, with one softmax for all sentences if no mask tells them apart."""
         context, scores = super().attend(query, memory, mask, training)
         return context, ops.broadcast_to(scores, (ops.shape(query)[0], *ops.shape(scores)[1:]))
 
@@ -109,9 +109,9 @@ class PositionAttention(SelfAttentionSteps, HeadedAttention):
 
 
 def check_length(layer: Any, length: int | Tensor, max_length: int) -> int | Tensor:
-    """Return the length of a sentence; raise where it is longer than the matrices of a layer.
+    """Return the length of a sentence; raise if it is longer than the matrices of a layer.
 
-    Where the length is not known before the layer runs, as with TensorFlow's unknown sizes, it is checked then.
+    A length that is unknown until the layer runs, as in TensorFlow, is checked then.
     """
     return at_most(
         length,

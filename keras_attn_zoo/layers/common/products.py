@@ -50,7 +50,7 @@ def product(x: Tensor, kernel: Tensor) -> Tensor:
 
 
 class Dense(keras.layers.Dense):
-    """`keras.layers.Dense` with the `product` of this module where its input is a matrix.
+    """`keras.layers.Dense` with the `product` of this module if its input is a matrix.
 
     Example:
         >>> Dense(4, activation="relu")(keras.ops.ones((2, 3)))  # (2, 4)

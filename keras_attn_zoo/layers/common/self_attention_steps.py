@@ -1,4 +1,4 @@
-"""Steps of self-attention: positions that are counted, within a length that is known beforehand."""
+"""Steps of self-attention: counted positions, within a length known beforehand."""
 
 import operator
 from typing import Any
@@ -9,7 +9,7 @@ from keras_attn_zoo.types import Tensor
 
 
 class SelfAttentionSteps:
-    """What self-attention adds to an `AttentionLayer`: steps that begin with nothing but a length and a batch size.
+    """What self-attention adds to an `AttentionLayer`: steps that start from only a length and a batch size.
 
     The state of such a layer holds what it has seen (keys and values, or a sum) and counts positions::
 
@@ -38,7 +38,7 @@ class SelfAttentionSteps:
         return ops.zeros((batch_size,), dtype="int32")
 
     def index_of_step(self, position: Tensor, max_length: int) -> int | Tensor:
-        """The number of the position of a step, from that of every sentence: a plain integer where it is known.
+        """The position of a step, from that of every sentence: a plain integer if known.
 
         Raises:
             ValueError: a position beyond `max_length`; inside a compiled loop, see `within`.

@@ -1,4 +1,4 @@
-"""What the attention layers of one side of a model may share: made once, handed on from layer to layer."""
+"""What the attention layers of one side of a model may share: made once, passed from layer to layer."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ from keras_attn_zoo.types import Tensor
 class SharedBySide:
     """What the layers of a side share, such as the matrices of `RecurrentAttention`; the hook of a mechanism.
 
-    A mechanism names its subclass as `shared_by_side`. A stack of layers then asks for one per side, and gives every
-    layer what comes out of it, in its call and where its steps begin::
+    A mechanism names its subclass as `shared_by_side`. A stack of layers then creates one per side, and passes
+    its results to every layer, in its call and when its steps begin::
 
         shared = layers[0].shared_by_side("encoder", max_length=100, **arguments)
         given = shared.first(x)
@@ -19,8 +19,8 @@ class SharedBySide:
 
     Attributes:
         what: the name of what is shared, in the plural.
-        arguments: what a description of a layer may say of it, rather than of the layer.
-        of_each: arguments of a layer that shares, whatever its registry entry says.
+        arguments: its own arguments in a description of a layer.
+        of_each: arguments of a layer that shares, which override those of its registry entry.
     """
 
     what = ""
@@ -28,7 +28,7 @@ class SharedBySide:
     of_each: dict[str, Any] = {}
 
     def __init__(self, place: str, max_length: int, **arguments: Any) -> None:
-        """Make what is shared by the layers of a place: "encoder", "decoder" or "cross"."""
+        """Create what the layers of a place share: "encoder", "decoder" or "cross"."""
 
     @classmethod
     def asked_by(cls, layer: Any) -> dict[str, Any] | None:
@@ -42,9 +42,9 @@ class SharedBySide:
         return {**{key: value for key, value in arguments.items() if key not in of_side}, **cls.of_each}, of_side
 
     def first(self, x: Tensor) -> dict[str, Tensor]:
-        """What the first layer is given, as arguments by name; of `x`, `(batch, length, ...)`, the length counts."""
+        """The first layer's arguments, by name; only the length of `x`, `(batch, length, ...)`, counts."""
         raise NotImplementedError
 
     def next(self, given: dict[str, Tensor]) -> dict[str, Tensor]:
-        """What a layer is given after one that was given this."""
+        """The arguments of a layer, from those of the previous one."""
         return given
