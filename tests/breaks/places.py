@@ -159,9 +159,9 @@ PLACES = (
     Place(
         "pair survives a row with nothing to attend",
         "state",
-        "keras_attn_zoo/layers/expanded_key_value_attention.py",
-        'ops.where(at["real"], x, first[name])',
-        "x",
+        "keras_attn_zoo/layers/common/gradients.py",
+        'left = ops.where(at["real"][:, 0], ops.matmul(merged, kernel[0]) + kernel[1], first)',
+        "left = ops.matmul(merged, kernel[0]) + kernel[1]",
     ),
     Place(
         "gradient of the normaliser doubled on the source side",
