@@ -8,6 +8,7 @@ from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttenti
 from keras_attn_zoo.layers.common.gradients import flat, merged_recurrence, pair_by_head, with_pair
 from keras_attn_zoo.layers.common.kernels import fresh_initializer
 from keras_attn_zoo.layers.common.loops import scan
+from keras_attn_zoo.layers.common.masks import EXCLUDED
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.types import Config, Shape, Tensor, TensorTree
 
@@ -176,9 +177,9 @@ class ExpandedKeyValueAttention(DotProductAttention):
         """The loop of variants 3 and 4: contexts and shares by position."""
 
         def step(pair, at):
+            # With nothing to attend the context is 0, and leaves the first pair: these maps have no biases.
             context, share = with_pair(at, **pair)
-            pair = {name: ops.where(at["real"], x, first[name]) for name, x in self._pair(context).items()}
-            return pair, (context, share)
+            return self._pair(context), (context, share)
 
         return scan(step, first, steps)[1]
 
@@ -192,7 +193,7 @@ class ExpandedKeyValueAttention(DotProductAttention):
         heads = ops.shape(energies)[:3]
         real = ops.broadcast_to(ops.any(mask, axis=-1), heads)
         # 0 where nothing is attended: the share is set to 0 there.
-        normalizer = ops.logsumexp(ops.where(mask, energies, -1e30), axis=-1)
+        normalizer = ops.logsumexp(ops.where(mask, energies, EXCLUDED), axis=-1)
         weights = scores if noise is None else scores * noise["source"][:, :, None]
         steps = {
             "query": query,

@@ -10,6 +10,7 @@ from keras_attn_zoo.layers.common.checks import check_choice, check_positive, ch
 from keras_attn_zoo.layers.common.gradients import log_normalizer
 from keras_attn_zoo.layers.common.kernels import add_kernel, fresh_initializer
 from keras_attn_zoo.layers.common.log_mixture import SMALLEST_WEIGHT, exponentials, log_mixture
+from keras_attn_zoo.layers.common.masks import EXCLUDED
 from keras_attn_zoo.layers.common.products import product, with_quantized_policies
 from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
 
@@ -268,7 +269,7 @@ class LatentAlignmentHead(keras.layers.Layer):
         """log Σ_j p(j) p(e_i|j), and the posterior."""
         approximate = self.marginalization == "top_k"
         counted = self._summed(prior, self._count()) >= SMALLEST_WEIGHT
-        joint = ops.where(counted, ops.log(ops.maximum(prior, SMALLEST_WEIGHT)) + lexicon, -1e30)
+        joint = ops.where(counted, ops.log(ops.maximum(prior, SMALLEST_WEIGHT)) + lexicon, EXCLUDED)
         largest = ops.stop_gradient(ops.max(joint, axis=-1, keepdims=True))
         some = ops.any(counted, axis=-1)
         largest = ops.where(some[..., None], largest, 0.0)

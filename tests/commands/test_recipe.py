@@ -124,3 +124,8 @@ def test_each_system_is_compared_with_its_own_baseline(trained, tmp_path):
     }
     assert "differs from its baseline (a, of of-a; b, of of-b), p < 0.05, p < 0.01" in table
     assert "no stars: alone, whose baseline other is not here" in table
+
+
+def test_what_was_scored_and_not_drawn_is_drawn(recipe, tmp_path):
+    assert recipe("--systems", "rnn")[0] == 0
+    assert (tmp_path / "out" / "rnn" / "pictures" / "curves.png").is_file()

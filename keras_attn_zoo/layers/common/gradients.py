@@ -3,11 +3,11 @@
 from keras import ops, tree
 
 from keras_attn_zoo.layers.common.loops import scan
+from keras_attn_zoo.layers.common.masks import EXCLUDED
 from keras_attn_zoo.types import Tensor
 
 # A sum below this, of products of two numbers of at most 1, may have lost what float32 cannot hold.
 SMALLEST_TOTAL = 1e-25
-EXCLUDED = -1e30
 # Vocabulary entries that the guard holds for all pairs at once.
 _SLICE = 32
 # Below every threshold where the largest energy is 0, and small enough to be summed up without loss.

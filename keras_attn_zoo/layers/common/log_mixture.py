@@ -2,7 +2,8 @@
 
 from keras import ops
 
-from keras_attn_zoo.layers.common.gradients import EXCLUDED, SMALLEST_TOTAL, guarded_log_normalizer
+from keras_attn_zoo.layers.common.gradients import SMALLEST_TOTAL, guarded_log_normalizer
+from keras_attn_zoo.layers.common.masks import EXCLUDED
 from keras_attn_zoo.types import Tensor, TensorTree
 
 # Below it a float32 may be flushed to zero: such a weight counts as none.

@@ -5,7 +5,7 @@ from keras import ops
 from keras_attn_zoo.types import Tensor
 
 # Finite, so that a row with nothing to attend stays free of NaN.
-_EXCLUDED = -1e30
+EXCLUDED = -1e30
 
 
 def combine_masks(
@@ -106,7 +106,7 @@ def masked_softmax(energies: Tensor, mask: Tensor | None = None) -> Tensor:
     energies = ops.cast(energies, "float32")
     if mask is not None:
         mask = ops.cast(mask, "bool")
-        energies = ops.where(mask, energies, _EXCLUDED)
+        energies = ops.where(mask, energies, EXCLUDED)
     # Keras warns of a softmax over one position, which is no mistake here.
     weights = ops.ones_like(energies) if energies.shape[-1] == 1 else ops.softmax(energies, axis=-1)
     return weights if mask is None else ops.where(mask, weights, 0.0)

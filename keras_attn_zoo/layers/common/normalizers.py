@@ -7,10 +7,8 @@ to attend. Sparsemax and entmax are exact, by sorting; their gradients are writt
 from keras import ops
 
 from keras_attn_zoo.layers.common.gradients import entmax15_of, sparsemax_of
-from keras_attn_zoo.layers.common.masks import masked_softmax
+from keras_attn_zoo.layers.common.masks import EXCLUDED, masked_softmax
 from keras_attn_zoo.types import Tensor
-
-_EXCLUDED = -1e30
 
 
 def sparsemax(energies: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -52,4 +50,4 @@ def _masked(normalize, energies, mask):
     if mask is None:
         return normalize(energies)
     mask = ops.cast(mask, "bool")
-    return ops.where(mask, normalize(ops.where(mask, energies, _EXCLUDED)), 0.0)
+    return ops.where(mask, normalize(ops.where(mask, energies, EXCLUDED)), 0.0)
