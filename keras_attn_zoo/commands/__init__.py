@@ -1,4 +1,4 @@
 """The commands of `attn-zoo`, one file each, and the command line of the recipes.
 
-`parser`, `options` and `guard` are what they share.
+They share `parser`, `options` and `guard`.
 """

@@ -21,36 +21,38 @@ def add_arguments(parser: Parser) -> None:
     """Add the options."""
     parser.add_argument(
         "model",
-        help=f"{MODEL}; for a run on the embedded corpus, the text is optional: its test text has gold links",
+        help=f"{MODEL}; a run on the built-in corpus needs no text, as its test text has gold links",
     )
-    parser.add_argument("--source", metavar="FILE", help="source sentences, words separated by spaces")
-    parser.add_argument("--target", metavar="FILE", help="their translations")
-    parser.add_argument("--bitext", metavar="FILE", help="both in one file: SOURCE ||| TARGET")
-    parser.add_argument("--reverse", action="store_true", help="the second side is the model's source")
-    parser.add_argument("--gold", metavar="FILE", help="gold links: i-j is sure, ipj possible")
+    parser.add_argument("--source", metavar="FILE", help="source sentences, one per line, words separated by spaces")
+    parser.add_argument("--target", metavar="FILE", help="their translations, in the same format")
+    parser.add_argument("--bitext", metavar="FILE", help="both in one file, as SOURCE ||| TARGET lines")
+    parser.add_argument("--reverse", action="store_true", help="use the second side as the source")
+    parser.add_argument("--gold", metavar="FILE", help="gold links to score against: i-j is sure, ipj possible")
     parser.add_argument(
         "--index-base",
         type=int,
         choices=(0, 1),
         default=0,
-        help="whether the gold links count from 0 or 1 (default: 0)",
+        help="number of the first word in the gold links (default: 0)",
     )
-    parser.add_argument("--gold-reverse", action="store_true", help="the gold links are target-source")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="file for the links: source-target, counted from 0")
-    add_attention_arguments(parser, ("best",), "; best: the one with the lowest error rate against --gold")
+    parser.add_argument("--gold-reverse", action="store_true", help="read the gold links as target-source")
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE", help="file for the links, source-target and counted from 0"
+    )
+    add_attention_arguments(parser, ("best",), "; best for the layer with the lowest error rate against --gold")
     add_length_argument(parser)
     parser.add_argument(
         "--leave-out",
         nargs="*",
         default=["end"],
         choices=("end", "full_stop"),
-        help="never align to these: the end of the sentence, the full stop (default: end)",
+        help="never align words to the end of the sentence or to the full stop (default: end)",
     )
     add_batch_argument(parser, "decoded")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Align; write or print the links, or print their scores against gold links."""
+    """Align; write or print the links, and print their scores against gold links if there are any."""
     from keras_attn_zoo.evaluation.alignments import Alignment, format_alignment
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.experiments.word_alignment import align_words, score_links
@@ -82,7 +84,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _text_and_gold(options):
-    """Word pairs and their gold links, or None, from the options."""
+    """Return the word pairs and their gold links, or None, as the options say."""
     from keras_attn_zoo.evaluation.alignments import read_alignments
     from keras_attn_zoo.experiments.corpora import read_bitext
     from keras_attn_zoo.files import shown
@@ -90,24 +92,24 @@ def _text_and_gold(options):
     given = any(file is not None for file in (options.bitext, options.source, options.target, options.gold))
     pairs, gold = (None, None) if given else _own_gold(options.model)
     if pairs is not None:
-        why = "the text and its gold links are those of the run"
+        why = "the run provides the text and its gold links"
         refuse(options, why, reverse=False, gold_reverse=False, index_base=0)
     elif options.gold is None:
         refuse(options, "there is no --gold", gold_reverse=False, index_base=0)
     if pairs is None:
         pairs = read_bitext(options.bitext, options.source, options.target, options.reverse)
     if options.layer == "best" and gold is None and options.gold is None:
-        raise UserError("--layer best needs --gold: it compares alignment error rates.")
+        raise UserError("--layer best compares alignment error rates: give --gold.")
     if options.gold is not None:
         lengths = [(len(source), len(target)) for source, target in pairs]
         gold = read_alignments(options.gold, options.index_base, options.gold_reverse, lengths=lengths)
         if not any(one.possible for one in gold):
-            raise UserError(f"{shown(options.gold)} holds no link: there is nothing to score against.")
+            raise UserError(f"{shown(options.gold)} has no links to score against: check the file.")
     return pairs, gold
 
 
 def _own_gold(model):
-    """Word pairs and gold links of a run on the embedded corpus; None and None for anything else."""
+    """Return the word pairs and gold links of a run on the built-in corpus; None and None for anything else."""
     from keras_attn_zoo.experiments.corpora import corpus_from_description
     from keras_attn_zoo.experiments.run_folder import RunFolder
 
@@ -119,7 +121,7 @@ def _own_gold(model):
 
 
 def _best_layer(translator, pairs, gold, arguments):
-    """The links of the layer that aligns best, and the table of all layers."""
+    """Return the links of the layer that aligns best, and the table of all layers."""
     from keras_attn_zoo.experiments.table import markdown_table
     from keras_attn_zoo.experiments.word_alignment import align_by_layer
 
@@ -135,7 +137,7 @@ def _best_layer(translator, pairs, gold, arguments):
 
 COMMAND = Command(
     "align",
-    "align the words of given translations by forced decoding; write Pharaoh format, score against gold links",
+    "align the words of given translations, in Pharaoh format, and score them against gold links",
     [
         "attn-zoo align runs/bahdanau --source test.de --target test.en --output test.align",
         "attn-zoo align runs/bahdanau --bitext test.de-en --gold gold.talp --index-base 1",

@@ -17,12 +17,12 @@ def add_arguments(parser: Parser) -> None:
         "--out",
         type=Path,
         default=Path("demo-run"),
-        help="output folder (default: %(default)s); an interrupted demonstration in it is resumed",
+        help="output folder; an interrupted demonstration in it is resumed (default: %(default)s)",
     )
 
 
 def run(options: argparse.Namespace) -> None:
-    """Train both systems, print table and samples, draw; resume an interrupted demonstration."""
+    """Train both systems, print the table and samples, draw; resume an interrupted demonstration."""
     from keras_attn_zoo.analysis.pictures import plot_curves
     from keras_attn_zoo.experiments.corpora import embedded_corpus
     from keras_attn_zoo.experiments.curves import curves
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.files import write_text
 
     out = options.out
-    _LOG.info("making the corpus")
+    _LOG.info("generating the corpus")
     corpus = embedded_corpus(train=7000, valid=250, test=250, max_words=16)
     translators, test = {}, list(corpus.splits.test)
     for name in NAMES:
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> None:
 
 COMMAND = Command(
     "demo",
-    "train Bahdanau's attention and a uniform-attention baseline on a built-in corpus, score, translate and draw",
+    "train Bahdanau's attention and a uniform-attention baseline on a built-in corpus; score, translate and draw",
     ["attn-zoo demo", "attn-zoo demo --out my-demo --backend torch"],
     add_arguments,
     run,

@@ -1,4 +1,4 @@
-"""`attn-zoo evaluate`: scores of runs on a test text, or of translations in a file."""
+"""`attn-zoo evaluate`: score runs on a test text, or translations in a file."""
 
 import argparse
 import logging
@@ -16,7 +16,7 @@ from keras_attn_zoo.commands.parser import Command, Parser
 from keras_attn_zoo.errors import UserError
 
 _LOG = logging.getLogger(__name__)
-# Options of a search, with their defaults.
+# Search options, with their defaults.
 _SEARCH = {"beams": None, "length_penalty": None, "max_tokens": None}
 
 
@@ -24,16 +24,19 @@ def add_arguments(parser: Parser) -> None:
     """Add the options."""
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="run folders")
     parser.add_argument(
-        "--test", nargs="+", metavar="FILE", help="SOURCE TARGET or one TSV file; by default the run's own"
+        "--test", nargs="+", metavar="FILE", help="test text: SOURCE TARGET, or one TSV file (default: the run's own)"
     )
-    parser.add_argument("--reverse", action="store_true", help="the second file or column is the source")
+    parser.add_argument("--reverse", action="store_true", help="use the second file or column as the source")
     add_name_argument(parser)
-    parser.add_argument("--stored", action="store_true", help="translate nothing; print the table of the stored scores")
+    parser.add_argument("--stored", action="store_true", help="print the table of stored scores without translating")
     parser.add_argument(
-        "--baseline", type=Path, metavar="RUN", help="one of the runs: mark results that differ from it significantly"
+        "--baseline",
+        type=Path,
+        metavar="RUN",
+        help="one of the runs; mark scores that differ significantly from its own",
     )
-    parser.add_argument("--hypotheses", metavar="FILE", help="translations, one per line")
-    parser.add_argument("--references", metavar="FILE", help="their references")
+    parser.add_argument("--hypotheses", metavar="FILE", help="score these translations, one per line, instead of runs")
+    parser.add_argument("--references", metavar="FILE", help="references for --hypotheses, one per line")
     add_search_arguments(parser, several=True)
     add_length_argument(parser)
 
@@ -51,9 +54,9 @@ def _score_files(options):
     from keras_attn_zoo.evaluation.text_scores import score_text
 
     if None in (options.hypotheses, options.references) or options.runs:
-        raise UserError("to score text, give --hypotheses and --references and no run.")
+        raise UserError("to score a file of translations, give --hypotheses and --references and no run.")
     of_runs = {"test": None, "reverse": False, "name": "test", "stored": False, "baseline": None, "top_k": [None]}
-    refuse(options, "text is scored, and nothing is translated", **_SEARCH, **of_runs)
+    refuse(options, "with --hypotheses, nothing is translated", **_SEARCH, **of_runs)
     hypotheses, references = list(read_lines(options.hypotheses)), list(read_lines(options.references))
     scores = score_text(hypotheses, references)
     if not any(line.strip() for line in hypotheses):
@@ -73,15 +76,15 @@ def _score_runs(options):
     if options.stored:
         refuse(options, "--stored translates nothing", **_SEARCH, test=None, reverse=False)
     elif not options.test:
-        refuse(options, "the text of the run is read as the run read it", reverse=False)
+        refuse(options, "without --test, the text is the run's own", reverse=False)
     if options.baseline not in (None, *options.runs):
-        raise UserError(f"the baseline {options.baseline} is not among the runs: name one of them.")
+        raise UserError(f"the baseline {options.baseline} is not among the runs: choose one of them.")
     counts = list(dict.fromkeys(options.top_k))
     names = [f"{options.name}-k{k}" if len(counts) > 1 else options.name for k in counts]
     if counts != [None] and not options.stored:
         for folder in options.runs:
             if RunFolder(folder).system().backbone.get("output") != "latent":
-                raise UserError(f"{folder} has no latent alignment: leave it out, or leave --top-k out.")
+                raise UserError(f"{folder} has no latent alignment: leave out the run, or --top-k.")
     for folder in [] if options.stored else options.runs:
         if options.test:
             pairs, gold = read_pairs(one_or_two_files("test", options.test), options.reverse), None

@@ -1,4 +1,4 @@
-"""Run a command line: signals, streams, choice of backend, and failures as one line and an exit status."""
+"""Run a command line: signals, streams, choice of backend; failures become one line and an exit status."""
 
 import argparse
 import signal
@@ -17,17 +17,17 @@ def guarded(
     arguments: Sequence[str] | None = None,
     farewell: str = "",
 ) -> int:
-    """Parse a command line, choose the backend, run; turn bad input into one line and an exit status.
+    """Parse a command line, choose the backend and run; turn failures into one line and an exit status.
 
     Args:
         parser: a `Parser` with the options of `add_backend_argument`.
-        action: function of the parsed options, or None for the one set by a subcommand.
-        arguments: the command line; by default that of the process, which then ends with the status.
-        farewell: added to the message when the command is interrupted; a subcommand may set it.
+        action: function of the parsed options; None for the one that a subcommand sets.
+        arguments: the command line; by default that of the process, which then exits with the status.
+        farewell: added to the message when the command is interrupted; a subcommand may set its own.
 
     Returns:
-        the exit status: 0; 2 for bad input and for failures of the disk, of memory or of a library; 130, 143 or 129
-        after Ctrl-C, SIGTERM or SIGHUP.
+        the exit status: 0 for success; 2 for bad input, a full disk, exhausted memory or a failing library; 130, 143
+        or 129 after Ctrl-C, SIGTERM or SIGHUP.
     """
     with Stoppable(f"{parser.prog}: stopped.", last=arguments is None) as stoppable:
         try:
@@ -48,7 +48,7 @@ def guarded(
                 print(f"{parser.prog}: error: {text}", file=sys.stderr)
             status = 2
         if stoppable.signal is not None:
-            # Whatever a library has made of the interrupt.
+            # Whatever a library turned the interrupt into.
             status = stoppable.finish()
         return status
 
@@ -57,11 +57,11 @@ def _run(parser, action, arguments, farewell, stoppable):
     check_arguments(arguments)
     try:
         options, rest = parser.parse_known_args(arguments)
-        # argparse ends a list of positional arguments at the first option; what comes after options belongs to it too.
+        # argparse ends a list of positional arguments at the first option, but those after it belong to the list too.
         more = getattr(options, "list_argument", None)
         end = rest.index("--") if "--" in rest else len(rest)
         if rest and (more is None or any(item.startswith("-") for item in rest[:end])):
-            dashed = "" if more is None else "; -- goes before what begins with a dash and is not an option"
+            dashed = "" if more is None else "; put -- before arguments that begin with a dash"
             parser.error(f"unrecognized arguments: {' '.join(rest)}{dashed}")
         if rest:
             setattr(options, more, [*getattr(options, more), *rest[:end], *rest[end + 1 :]])
@@ -71,5 +71,5 @@ def _run(parser, action, arguments, farewell, stoppable):
         with shown():
             return (action or options.action)(options) or 0
     finally:
-        # While an error can still be told.
+        # While an error can still be reported.
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""The options that commands and recipes share, and functions that read them."""
+"""Options shared by commands and recipes, and functions that read them."""
 
 import argparse
 import dataclasses
@@ -25,41 +25,41 @@ def add_backend_argument(parser: Parser) -> None:
     parser.add_argument(
         "--backend",
         metavar="NAME",
-        help=f"{', '.join(BACKENDS)}; by default the configured one (KERAS_BACKEND), else the fastest installed",
+        help=f"{', '.join(BACKENDS)} (default: as configured, for example in KERAS_BACKEND, or else the fastest)",
     )
 
 
 def add_corpus_arguments(parser: Parser) -> None:
     """Add the options that name training, validation and test text."""
-    group = parser.add_argument_group("text: two files, one sentence per line, or one TSV file; plain or gzip")
+    group = parser.add_argument_group("text: two files with one sentence per line, or one TSV file; plain or gzip")
     for name, text in (("train", "training"), ("valid", "validation"), ("test", "test")):
         group.add_argument(f"--{name}", nargs="+", metavar="FILE", help=f"{text} text: SOURCE TARGET, or one TSV file")
-    group.add_argument("--reverse", action="store_true", help="the second file or column is the source")
+    group.add_argument("--reverse", action="store_true", help="use the second file or column as the source")
     group.add_argument(
         "--split-seed",
         type=typed(SETTINGS["System"]["seed"]),
         default=0,
-        help="seed of the random split; only without --valid and --test",
+        help="seed of the random 8:1:1 split made without --valid and --test (default: %(default)s)",
     )
     group.add_argument("--embedded", action="store_true", help="use the built-in synthetic corpus")
     group.add_argument(
         "--max-tokens",
         type=typed(SETTINGS["Data"]["max_tokens"]),
         metavar="N",
-        help="longest test sentence, in subwords, if the model's weights set no limit (default: 1.25 times the "
+        help="maximum tokens of a test sentence, as far as the model's weights allow (default: 1.25 times the "
         "setting max_tokens)",
     )
 
 
 def add_override_argument(parser: Parser) -> None:
-    """Add `--set`, which `parse_settings` reads, and a list of all settings."""
+    """Add `--set`, for `parse_settings`, and a list of all settings."""
     parser.add_argument(
         "--set",
         nargs="+",
         default=[],
         action="extend",
         metavar="NAME=VALUE",
-        help="change settings of the system, such as epochs=3 hidden_dim=256 seed=2; see below",
+        help="change settings of the system, for example epochs=3 hidden_dim=256 seed=2; all are listed below",
     )
     lines = []
     for part, settings in SETTINGS.items():
@@ -67,21 +67,21 @@ def add_override_argument(parser: Parser) -> None:
         for name, setting in settings.items():
             lines.append(f"  {name}={setting.default}")
             lines.append(f"      {setting.help}: {setting.values}")
-    parser.add_argument_group("settings and their defaults, some of which named systems override", "\n".join(lines))
+    parser.add_argument_group("settings, with defaults that named systems may override", "\n".join(lines))
 
 
 def add_length_argument(parser: Parser) -> None:
-    """Add `--max-tokens` of a trained model."""
+    """Add `--max-tokens` for a trained model."""
     parser.add_argument(
         "--max-tokens",
         type=typed(SETTINGS["Data"]["max_tokens"]),
         metavar="N",
-        help="longest sentence, in subwords, if the model's weights set no limit (default: that of the model)",
+        help="maximum tokens of a sentence, as far as the model's weights allow (default: the model's)",
     )
 
 
 def add_search_arguments(parser: Parser, several: bool = False) -> None:
-    """Add the settings of a search; with `several`, a list of counts of source positions."""
+    """Add the search settings; with `several`, `--top-k` takes a list."""
     search = SETTINGS["Search"]
     for name in ("beams", "length_penalty"):
         setting = search[name]
@@ -94,13 +94,14 @@ def add_search_arguments(parser: Parser, several: bool = False) -> None:
         metavar="K",
         nargs="+" if several else None,
         default=[None] if several else None,
-        help="source positions that a latent alignment sums over; 0 for all (default: the run's)"
-        + ("; several are each scored, as NAME-kK" if several else ""),
+        help="source positions that a latent alignment sums over; 0 for all"
+        + ("; several are scored one by one, as NAME-kK" if several else "")
+        + " (default: the run's)",
     )
 
 
 def add_batch_argument(parser: Parser, what: str) -> None:
-    """Add `--batch-size`; `what` says what is done with a batch."""
+    """Add `--batch-size`; `what` says what happens to a batch."""
     parser.add_argument(
         "--batch-size",
         type=typed(SETTINGS["Search"]["batch_size"]),
@@ -110,7 +111,7 @@ def add_batch_argument(parser: Parser, what: str) -> None:
 
 
 def add_name_argument(parser: Parser) -> None:
-    """Add `--name` of a test set."""
+    """Add `--name`, of a test set."""
     parser.add_argument(
         "--name",
         type=checked(check_name),
@@ -120,25 +121,27 @@ def add_name_argument(parser: Parser) -> None:
 
 
 def add_picture_argument(parser: Parser) -> None:
-    """Add `--output` of a picture."""
-    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="the picture: .png, .pdf or .svg")
+    """Add `--output`, of a picture."""
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="FILE", help="file for the picture: .png, .pdf or .svg"
+    )
 
 
 def add_attention_arguments(parser: Parser, more: tuple[str, ...] = (), text: str = "") -> None:
-    """Add `--layer` and `--heads`; `more` are words that name a layer, and `text` explains them."""
+    """Add `--layer` and `--heads`; `more` are other names of layers, explained by `text`."""
     parser.add_argument(
         "--layer",
         type=typed(Whole(least=1, most=MOST_LAYERS, words=("all", "posterior", *more))),
         metavar="N",
-        help="decoder layer to read attention from, counted from 1, or all; posterior: of a latent alignment, given "
-        f"the token{text} (default: the model's alignment layer, the last)",
+        help="decoder layer to read attention from, counted from 1; all for the mean of all layers; posterior for a "
+        f"latent alignment given the target token{text} (default: the model's alignment layer)",
     )
     parser.add_argument(
         "--heads",
         type=typed(Whole(least=0, most=MOST_HEADS - 1)),
         nargs="+",
         metavar="N",
-        help="heads to average, counted from 0 (default: all)",
+        help="attention heads to average, counted from 0 (default: all)",
     )
 
 
@@ -152,7 +155,7 @@ def layers_of(translator: Any, layer: int | str | None) -> Any:
     if not isinstance(layer, int):
         return range(count) if layer == "all" else layer
     if layer > count:
-        raise UserError(f"--layer {layer}: the decoder has {count} layers of cross-attention, counted from 1.")
+        raise UserError(f"there is no layer {layer}: give --layer from 1 to {count}, the number of decoder layers.")
     return [layer - 1]
 
 
@@ -165,12 +168,13 @@ def corpus_from_options(options: argparse.Namespace) -> "Corpus":
     from keras_attn_zoo.experiments.corpora import corpus_from_files, embedded_corpus
 
     if options.embedded:
-        refuse(options, "--embedded has its own text", train=None, valid=None, test=None, reverse=False, split_seed=0)
+        why = "--embedded provides the text"
+        refuse(options, why, train=None, valid=None, test=None, reverse=False, split_seed=0)
         return embedded_corpus()
     if not options.train:
         raise UserError("no training text: give --train SOURCE TARGET, --train FILE.tsv, or --embedded.")
     if options.valid and options.test:
-        refuse(options, "--valid and --test are given, so nothing is split", split_seed=0)
+        refuse(options, "with --valid and --test, nothing is split", split_seed=0)
     valid, test = (
         files and one_or_two_files(name, files) for name, files in (("valid", options.valid), ("test", options.test))
     )
@@ -182,7 +186,7 @@ def refuse(options: argparse.Namespace, why: str, **without: object) -> None:
     """Raise if any of the named options differs from its default.
 
     Raises:
-        UserError: says why, and which options to leave out.
+        UserError: gives the reason, and the options to leave out.
     """
     given = [f"--{name.replace('_', '-')}" for name, value in without.items() if getattr(options, name) != value]
     if given:
@@ -190,7 +194,7 @@ def refuse(options: argparse.Namespace, why: str, **without: object) -> None:
 
 
 def one_or_two_files(name: str, files: list[str]) -> "TextFiles":
-    """Return the text of an option: source and target, or one TSV file.
+    """Return the files of an option: source and target, or one TSV file.
 
     Raises:
         UserError: there are more than two files.

@@ -1,4 +1,4 @@
-"""How command lines are read: parsers with one-line errors, the types of options, and what a command is."""
+"""Parsing of command lines: parsers with one-line errors, the types of options, and the description of a command."""
 
 import argparse
 import collections
@@ -22,9 +22,9 @@ class Command:
         name: its name on the command line.
         summary: what it does, in one line.
         examples: command lines.
-        add_arguments: function of its `Parser`, which adds its options.
-        run: function of the parsed options.
-        list_argument: name of the positional argument that takes the rest of the line, even after options.
+        add_arguments: function that adds its options to a `Parser`.
+        run: function that takes the parsed options.
+        list_argument: name of the positional argument that collects the rest of the line, even after options.
         farewell: added to the message when the command is interrupted.
     """
 
@@ -38,7 +38,7 @@ class Command:
 
 
 class _Help(argparse.HelpFormatter):
-    """Help that fits the terminal: paragraphs and list items are filled, commands stay on one line to be copied."""
+    """Help that fits the terminal: text is wrapped, but commands stay on one line for copying."""
 
     def _fill_text(self, text, width, indent):
         blocks = [""]
@@ -58,7 +58,7 @@ class _Help(argparse.HelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose options are spelled out and given at most once, with one-line errors."""
+    """A parser with one-line errors, whose options cannot be abbreviated or repeated."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(formatter_class=_Help, allow_abbrev=False, **kwargs)
@@ -80,12 +80,12 @@ class Parser(argparse.ArgumentParser):
 
 
 def typed(setting: Setting) -> Callable[[str], object]:
-    """Return a function that reads an option like a setting."""
+    """Return a function that parses an option as a setting."""
     return checked(setting.parse)
 
 
 def checked(function: Callable[[str], object]) -> Callable[[str], object]:
-    """Return a function to use as the type of an option: it raises the error that argparse expects."""
+    """Return a function to use as the type of an option: it raises the error type that argparse expects."""
 
     def read(text):
         try:

@@ -1,4 +1,4 @@
-"""`attn-zoo plot attention`: the attention matrix of a sentence."""
+"""`attn-zoo plot attention`: draw the attention matrix of a sentence."""
 
 import argparse
 import logging
@@ -21,9 +21,11 @@ def add_arguments(parser: Parser) -> None:
     """Add the options."""
     parser.add_argument("model", help=MODEL)
     parser.add_argument("sentence", help="the source sentence")
-    parser.add_argument("--target", metavar="TEXT", help="a given translation (default: the model's own)")
     parser.add_argument(
-        "--beside", nargs="+", default=[], metavar="MODEL", help="draw these models beside the first one"
+        "--target", metavar="TEXT", help="translation to draw the attention of (default: the model's own)"
+    )
+    parser.add_argument(
+        "--beside", nargs="+", default=[], metavar="MODEL", help="further models to draw beside the first one"
     )
     parser.add_argument("--subwords", action="store_true", help="draw subwords instead of words")
     add_attention_arguments(parser)
@@ -33,7 +35,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Draw one or more models in a picture."""
+    """Draw the attention of one or more models in one picture."""
     from keras_attn_zoo.analysis.pictures import plot_attentions
     from keras_attn_zoo.experiments.curves import titles
     from keras_attn_zoo.experiments.loading import load_translator
@@ -43,19 +45,19 @@ def run(options: argparse.Namespace) -> None:
     words: list[list[str]] = []
     search = (options.beams, options.length_penalty, options.top_k)
     if target is not None and any(x is not None for x in search):
-        raise UserError("--target is given, so there is no search: leave out --beams, --length-penalty and --top-k.")
+        raise UserError("with --target there is no search: leave out --beams, --length-penalty and --top-k.")
     models = [options.model, *options.beside]
     for model, title in zip(models, titles(models), strict=True):
         # Only the first model searches, and only if no translation is given.
         beams, penalty, top_k = search if target is None else (None, None, None)
         translator = load_translator(model, beams, penalty, top_k, options.max_tokens)
         if options.beside and target is None:
-            # All models decode along the translation of the first.
+            # All models are forced to the translation of the first.
             target = translator.generate(options.sentence)
         layers = layers_of(translator, options.layer)
         matrix, *found = sentence_picture(translator, options.sentence, target, options.subwords, layers, options.heads)
         if words and words != found:
-            raise UserError(f"{model} and {options.model} split the sentences differently: leave out --subwords.")
+            raise UserError(f"{model} and {options.model} have different subwords: leave out --subwords.")
         words = found
         panels.append((title if options.beside else None, matrix))
     source_words, target_words = words
@@ -65,7 +67,7 @@ def run(options: argparse.Namespace) -> None:
 
 COMMAND = Command(
     "attention",
-    "draw the attention matrix of a sentence, with its words on both axes",
+    "draw the attention matrix of a sentence, with words on both axes",
     [
         'attn-zoo plot attention runs/bahdanau "Er ruft den Freund an." --output attention.png',
         'attn-zoo plot attention runs/bahdanau "Guten Tag." --target "Hello." --output forced.pdf',

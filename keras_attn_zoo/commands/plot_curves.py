@@ -1,4 +1,4 @@
-"""`attn-zoo plot curves`: the curves of several runs in one picture."""
+"""`attn-zoo plot curves`: draw the training curves of several runs in one picture."""
 
 import argparse
 import logging
@@ -13,7 +13,7 @@ _LOG = logging.getLogger(__name__)
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run folders")
-    parser.add_argument("--key", default="val_loss", help="what to draw, a key of the log (default: val_loss)")
+    parser.add_argument("--key", default="val_loss", help="figure to draw, a key of the log (default: val_loss)")
     add_picture_argument(parser)
 
 
@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> None:
 
 COMMAND = Command(
     "curves",
-    "draw the curves of several runs in one picture",
+    "draw the training curves of several runs in one picture",
     ["attn-zoo plot curves runs/bahdanau runs/uniform --output curves.png", "... --key val_bleu"],
     add_arguments,
     run,

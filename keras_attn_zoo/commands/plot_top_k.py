@@ -1,4 +1,4 @@
-"""`attn-zoo plot top-k`: a score of latent alignments over the number of source positions."""
+"""`attn-zoo plot top-k`: draw a score of latent alignments over the number of source positions summed over."""
 
 import argparse
 import logging
@@ -9,7 +9,7 @@ from keras_attn_zoo.commands.parser import Command, Parser
 from keras_attn_zoo.errors import UserError
 
 _LOG = logging.getLogger(__name__)
-_LABELS = {"seconds": "seconds of translation", "tokens/s": "target tokens per second in training"}
+_LABELS = {"seconds": "translation time in seconds", "tokens/s": "target tokens per second in training"}
 
 
 def add_arguments(parser: Parser) -> None:
@@ -19,13 +19,13 @@ def add_arguments(parser: Parser) -> None:
         "--key",
         default="BLEU",
         choices=("BLEU", "chrF", "TER", "seconds", "tokens/s"),
-        help="what to draw: a score, seconds of translation, tokens/s of training (default: BLEU)",
+        help="figure to draw: a score, translation time in seconds, or training speed in tokens/s (default: BLEU)",
     )
     parser.add_argument(
         "--trained",
         action="store_true",
-        help="draw over the number of positions in training, one point per run, other runs as horizontal lines "
-        "(default: over those of `evaluate --top-k`)",
+        help="draw over the number of positions in training: one point per run, and a horizontal line for each run "
+        "without a latent alignment (default: over the numbers given to evaluate --top-k)",
     )
     add_name_argument(parser)
     add_picture_argument(parser)
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.experiments.table import METRICS, steady_translation_seconds
 
     if options.key == "tokens/s" and not options.trained:
-        raise UserError("tokens/s are measured in training: give --trained too.")
+        raise UserError("tokens/s are measured in training: give --trained as well.")
 
     def value(scores):
         if options.key == "seconds":
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> None:
 
 COMMAND = Command(
     "top-k",
-    "draw a score of latent alignments over the number of source positions in search or training",
+    "draw a score of latent alignments over the number of source positions that they sum over",
     [
         "attn-zoo plot top-k runs/top-6 runs/exact --output bleu.png",
         "attn-zoo plot top-k runs/top-6 runs/exact --key seconds --output seconds.png",

@@ -1,4 +1,4 @@
-"""The command line of a recipe: train named systems on one corpus, score them, compare with the paper's figures."""
+"""The command line of a recipe: train named systems on one corpus, score them, compare them with the paper."""
 
 import argparse
 import dataclasses
@@ -45,10 +45,10 @@ class Recipe:
     Attributes:
         title: short title of the paper.
         entries: its systems, by name.
-        default: names of the systems that run by default.
-        note: shown below the table.
-        rank_by: function from a run's scores to the number by which the paper ranks its systems, lowest first; None
-            keeps their order.
+        default: names of the systems trained by default.
+        note: text below the table.
+        rank_by: function that takes a run's scores and returns the number by which the paper ranks its systems,
+            lowest first; None keeps their order.
     """
 
     title: str
@@ -59,7 +59,7 @@ class Recipe:
 
 
 def run_recipe(recipe: Recipe, description: str, arguments: Sequence[str] | None = None) -> int:
-    """Run a recipe as a script: parse the command line, train, score, write the table.
+    """Run a recipe as a script: parse the command line, train, score and write the table.
 
     Args:
         recipe: a `Recipe`.
@@ -70,15 +70,17 @@ def run_recipe(recipe: Recipe, description: str, arguments: Sequence[str] | None
         the exit status.
     """
     parser = Parser(description=description)
-    parser.add_argument("--out", type=Path, required=True, help="folder of the runs; a run in it is resumed")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the runs; runs in it are resumed")
     parser.add_argument(
         "--systems",
         nargs="+",
         default=list(recipe.default),
         metavar="NAME",
-        help=f"systems to train, from: {', '.join(recipe.entries)} (default: {' '.join(recipe.default)})",
+        help=f"systems to train, among {', '.join(recipe.entries)} (default: {' '.join(recipe.default)})",
     )
-    parser.add_argument("--table-only", action="store_true", help="train nothing; write the table of the existing runs")
+    parser.add_argument(
+        "--table-only", action="store_true", help="write the table of the existing runs without training"
+    )
     add_corpus_arguments(parser)
     add_override_argument(parser)
     add_backend_argument(parser)
@@ -115,7 +117,7 @@ def _run(recipe: Recipe, options: argparse.Namespace) -> None:
 
 
 def _check(systems, folders, max_tokens):
-    """Raise if any system cannot be trained, before training the first."""
+    """Raise if any system cannot be trained, before the first is."""
     from keras_attn_zoo.experiments.preparation import check_system
     from keras_attn_zoo.experiments.run_folder import RunFolder
 
@@ -128,7 +130,7 @@ def _check(systems, folders, max_tokens):
 
 
 def _train(systems, folders, corpus, options):
-    """Train and score; a failure does not stop the other systems. Return the reasons of failure by name."""
+    """Train and score; if a system fails, the others go on. Return the reasons for failures by name."""
     from keras_attn_zoo.experiments.drawing import draw_run
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.experiments.scoring import score_run
@@ -155,10 +157,10 @@ def _train(systems, folders, corpus, options):
 
 
 def _systems(systems, settings):
-    """Systems with their settings changed, each by those it understands.
+    """Return the systems with settings changed, each by those that apply to it.
 
     Raises:
-        UserError: a setting that none of them has; a value that one of them rejects.
+        UserError: a setting that no system has; a value that a system rejects.
     """
     understood = [system.understood(settings) for system in systems]
     for name in settings:

@@ -1,4 +1,4 @@
-"""`attn-zoo systems`: the named systems."""
+"""`attn-zoo systems`: list the named systems."""
 
 import argparse
 import dataclasses
@@ -13,7 +13,7 @@ def add_arguments(parser: Parser) -> None:
         "--vocabulary-size",
         type=typed(dataclasses.replace(SETTINGS["Data"]["vocabulary_size"], optional=False)),
         default=8000,
-        help="vocabulary size per side, for the parameter counts (default: %(default)s)",
+        help="vocabulary size assumed for the parameter counts (default: %(default)s)",
         metavar="N",
     )
 
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> None:
 
 COMMAND = Command(
     "systems",
-    "list the named systems, with their parameter counts and where the papers describe them",
+    "list the named systems, with parameter counts and the papers that describe them",
     ["attn-zoo systems", "attn-zoo systems --vocabulary-size 32000"],
     add_arguments,
     run,

@@ -1,4 +1,4 @@
-"""`attn-zoo train`: from parallel text to a run folder with its scores and pictures."""
+"""`attn-zoo train`: train a system on parallel text; the run folder gets its scores and pictures."""
 
 import argparse
 from pathlib import Path
@@ -11,16 +11,20 @@ from keras_attn_zoo.experiments.system import parse_settings
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
-    parser.add_argument("--system", required=True, metavar="NAME", help="a named system; see attn-zoo systems")
-    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="the run folder")
-    parser.add_argument("--resume", action="store_true", help="resume the run in this folder")
-    parser.add_argument("--small", action="store_true", help="use the sizes of the demonstration")
+    parser.add_argument(
+        "--system", required=True, metavar="NAME", help="a named system; `attn-zoo systems` lists them all"
+    )
+    parser.add_argument(
+        "--run", type=Path, required=True, metavar="DIR", help="run folder for the model and its results"
+    )
+    parser.add_argument("--resume", action="store_true", help="resume the run in the run folder")
+    parser.add_argument("--small", action="store_true", help="use the small sizes of attn-zoo demo, to try things out")
     add_corpus_arguments(parser)
     add_override_argument(parser)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Train, score, draw, and print the table."""
+    """Train, score and draw, and print the table."""
     from keras_attn_zoo.experiments.drawing import draw_run
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.experiments.named_systems import SYSTEMS, small
@@ -42,7 +46,7 @@ def run(options: argparse.Namespace) -> None:
 
 COMMAND = Command(
     "train",
-    "train a system on parallel text into a run folder, then score it on the test text",
+    "train a system on parallel text, then score it on the test text",
     [
         "attn-zoo train --system bahdanau --train train.de train.en --run runs/bahdanau",
         "attn-zoo train --system luong-general --train all.tsv --reverse --run runs/luong --set epochs=5",
@@ -50,5 +54,5 @@ COMMAND = Command(
     ],
     add_arguments,
     run,
-    farewell="Resume the training with --resume.",
+    farewell="Continue with --resume.",
 )

@@ -1,4 +1,4 @@
-"""`attn-zoo translate`: sentences, a file, or a stream."""
+"""`attn-zoo translate`: translate sentences, a file or standard input."""
 
 import argparse
 import contextlib
@@ -12,30 +12,35 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.system import SETTINGS
 from keras_attn_zoo.messages import progress_bar
 
-# Batches that are sorted by length before they are translated.
+# Number of batches that are sorted by length together before translation.
 WINDOW_BATCHES = 100
 
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
     parser.add_argument("model", help=MODEL)
-    parser.add_argument("sentences", nargs="*", metavar="SENTENCE", help="default: standard input, one per line")
+    parser.add_argument(
+        "sentences",
+        nargs="*",
+        metavar="SENTENCE",
+        help="sentences to translate (default: standard input, one per line)",
+    )
     parser.add_argument("--input", metavar="FILE", help="file with one sentence per line, plain or gzip")
     parser.add_argument("--output", type=Path, metavar="FILE", help="output file (default: standard output)")
     parser.add_argument(
         "--n-best",
         type=typed(SETTINGS["Search"]["beams"]),
         default=1,
-        help="translations per sentence; above 1, written as NUMBER ||| TEXT ||| SCORE lines",
+        help="translations per sentence; more than 1 are written as NUMBER ||| TEXT ||| SCORE lines (default: 1)",
     )
     parser.add_argument("--scores", action="store_true", help="write the score after each translation")
-    add_batch_argument(parser, "searched")
+    add_batch_argument(parser, "translated")
     add_search_arguments(parser)
     add_length_argument(parser)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Translate, writing each window of lines as soon as it is done."""
+    """Translate, and write each window of lines as soon as it is done."""
     from keras_attn_zoo.data.text_files import read_windows
 
     if options.sentences and options.input is not None:
@@ -62,10 +67,10 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _translate_window(translator, window, before, options, write, show):
-    """Translate the lines that follow the first `before` ones, and write their translations."""
+    """Translate the lines after the first `before` ones, and write their translations."""
     from keras_attn_zoo.models.preprocessor import SentenceTooLong
 
-    # An empty line stays empty, so that lines of input and output correspond.
+    # Empty lines stay empty, so that input and output correspond line by line.
     numbers = [i for i, sentence in enumerate(window) if sentence.strip()]
     try:
         found = translator.translate(
@@ -78,7 +83,7 @@ def _translate_window(translator, window, before, options, write, show):
         i = numbers[error.number - 1]
         what = "sentence" if options.sentences else "line"
         if i and not (options.sentences or options.output):
-            # In a stream, the lines before it are good.
+            # In a stream, the lines before it are still translated.
             _translate_window(translator, window[:i], before, options, write, show)
         raise SentenceTooLong(before + i + 1, error.tokens, error.limit, what) from None
     lines = [[""] for _ in window]
@@ -92,7 +97,7 @@ def _translate_window(translator, window, before, options, write, show):
 
 @contextlib.contextmanager
 def _writer(path):
-    """Yield a function that writes text immediately: to standard output, or to a file that is whole or absent."""
+    """Yield a function that writes text at once: to standard output, or to a file that ends up whole or absent."""
     from keras_attn_zoo.files import open_output
 
     with contextlib.nullcontext(sys.stdout) if path is None else open_output(path) as file:

@@ -19,11 +19,11 @@ from keras_attn_zoo.experiments.setting_types import (
     rate,
 )
 
-# The most of what a mistyped number must not make.
+# Upper bounds that catch mistyped numbers.
 _WIDEST, MOST_LAYERS, MOST_HEADS = 65_536, 100, 1024
-# A translation may be this much longer than the longest training sentence.
+# A translation may be this many times as long as the longest training sentence.
 ROOM_FOR_TRANSLATIONS = 1.25
-# The settings that all bodies have of their output.
+# The output settings that all bodies share.
 OUTPUT = ("output", "marginalization", "top_k")
 
 
@@ -35,11 +35,11 @@ class Body:
         name: its name in run folders.
         title: its name in tables.
         module, class_name: where its class is, in `keras_attn_zoo.models`.
-        arguments: type, bounds and help of the constructor's arguments, by name, without the vocabularies. Their
+        arguments: type, bounds and help of the constructor's arguments, by name, except the vocabulary sizes. Their
             order and defaults come from the constructor's signature.
-        kept_numbers: function from the sizes and the longest sentence to a rough count of the numbers that a position
-            of a batch keeps for the backward pass, without its output.
-        takes_length: whether it is told the longest sentence, for weights that are made for one.
+        kept_numbers: function of the sizes and the longest sentence; returns a rough count of the numbers kept for
+            the backward pass per position of a batch, output layer excluded.
+        takes_length: whether the constructor takes the longest sentence, for weights that depend on it.
         grows: whether layers can be added to its encoder one by one during training.
         feeds_itself: whether it can be trained on its own predictions, unless its output is latent.
     """
@@ -56,7 +56,7 @@ class Body:
 
     @functools.cached_property
     def settings(self) -> dict[str, Setting]:
-        """The settings, by name, with the defaults of the constructor; the longest sentence is that of the data."""
+        """The settings by name, with the constructor's defaults, except `max_length`, which depends on the data."""
         defaults = _defaults(self.module, self.class_name)
         kept = {"max_length": None}
         return {
@@ -67,18 +67,18 @@ class Body:
 
     @property
     def body_class(self) -> type:
-        """The class, which imports Keras."""
+        """The class; this imports Keras."""
         return getattr(importlib.import_module(f"keras_attn_zoo.models.{self.module}"), self.class_name)
 
     def sizes(self, backbone: dict[str, Any]) -> dict[str, Any]:
-        """Return the value of every setting, with defaults for those that a system leaves out."""
+        """Return the value of every setting, with defaults for those left out."""
         return {name: backbone.get(name, setting.default) for name, setting in self.settings.items()}
 
 
 def _defaults(module, class_name):
     """Return the defaults of a constructor's arguments, by name.
 
-    They are read from the source: importing the class would import Keras, before the command line has chosen its
+    They are read from the source: importing the class would import Keras before the command line has chosen a
     backend.
     """
     source = importlib.resources.files("keras_attn_zoo") / "models" / f"{module}.py"
@@ -92,12 +92,12 @@ def _defaults(module, class_name):
 
 
 def longest_translation(max_tokens: int) -> int:
-    """Return the most tokens of a translation, for training sentences of at most `max_tokens`."""
+    """Return the maximum tokens of a translation, for training sentences of at most `max_tokens`."""
     return math.ceil(max_tokens * ROOM_FOR_TRANSLATIONS)
 
 
 def _layers_of(side):
-    return Whole(help=f"layers of the {side}", least=1, most=MOST_LAYERS)
+    return Whole(help=f"number of {side} layers", least=1, most=MOST_LAYERS)
 
 
 def _width(help, most=_WIDEST, optional=False):
@@ -105,70 +105,70 @@ def _width(help, most=_WIDEST, optional=False):
 
 
 def _mechanism(help):
-    return Mechanism(help=f"mechanism of the {help}", layers=MOST_LAYERS)
+    return Mechanism(help=f"{help} mechanism", layers=MOST_LAYERS)
 
 
 def _positions(side):
-    return Choice(help=f"positions of the {side}", choices=("sine", "learned", "none"))
+    return Choice(help=f"positional encoding of the {side}", choices=("sine", "learned", "none"))
 
 
 _SHARED = {
     "encoder_layers": _layers_of("encoder"),
     "decoder_layers": _layers_of("decoder"),
     "tie_embeddings": Choice(
-        help="target shares the target's embedding with the output, all the source's too and needs joint=True",
+        help="share embeddings; target ties the target embedding to the output, all the source embedding too",
         choices=("none", "target", "all"),
     ),
-    "output": Choice(help="softmax, or latent: a mixture over source positions", choices=("softmax", "latent")),
-    "marginalization": Choice(help="sum of a latent alignment in training", choices=("exact", "top_k")),
-    "top_k": Whole(help="how many positions top_k sums over", least=1, most=MOST_TOKENS),
+    "output": Choice(help="output layer; latent is a mixture over source positions", choices=("softmax", "latent")),
+    "marginalization": Choice(help="sum over source positions in training, if latent", choices=("exact", "top_k")),
+    "top_k": Whole(help="source positions in the top_k sum", least=1, most=MOST_TOKENS),
 }
 _RNN = {
     **_SHARED,
-    "embedding_dim": _width("width of the embeddings"),
-    "hidden_dim": _width("width of a decoder state, and of an encoder state a direction"),
+    "embedding_dim": _width("embedding width"),
+    "hidden_dim": _width("width of decoder states, and of encoder states per direction"),
     "cell": Choice(help="recurrent cell", choices=("gru", "lstm")),
-    "bidirectional": Switch(help="whether the encoder reads in both directions"),
-    "cross_attention": Mechanism(help="mechanism of the cross-attention"),
+    "bidirectional": Switch(help="read the source in both directions"),
+    "cross_attention": Mechanism(help="cross-attention mechanism"),
     "attention_query": Choice(
-        help="decoder state that asks the attention", choices=("previous_state", "current_state")
+        help="decoder state used as the attention query", choices=("previous_state", "current_state")
     ),
-    "input_feeding": Switch(help="whether the previous readout enters the decoder's cells"),
+    "input_feeding": Switch(help="feed the previous readout into the decoder cells"),
     "readout": Choice(
-        help="what stands before the output; state: the decoder state alone",
+        help="layer before the output; state uses the decoder state alone",
         choices=("linear", "tanh", "maxout", "state"),
     ),
-    "readout_dim": _width("its width; None takes the concatenation, hidden_dim or embedding_dim", optional=True),
-    "readout_embedding": Switch(help="whether the readout sees the previous token"),
+    "readout_dim": _width("readout width; None chooses one that suits readout and tie_embeddings", optional=True),
+    "readout_embedding": Switch(help="include the previous token's embedding in the readout"),
     "initial_state": Choice(
-        help="map from the encoder's last states to the decoder's first", choices=("linear", "tanh")
+        help="map from the encoder's final states to the decoder's initial states", choices=("linear", "tanh")
     ),
-    "dropout": rate("dropout on embeddings, between layers, on the readout"),
+    "dropout": rate("dropout rate on embeddings, between layers and on the readout"),
 }
 _TRANSFORMER = {
     **_SHARED,
-    "width": _width("width of the model"),
-    "num_heads": _width("heads of an attention", MOST_HEADS),
+    "width": _width("model width"),
+    "num_heads": _width("attention heads", MOST_HEADS),
     "ffn_dim": _width("hidden width of the feed-forward networks", 4 * _WIDEST),
-    "encoder_attention": _mechanism("encoder's self-attention"),
-    "decoder_attention": _mechanism("decoder's self-attention"),
+    "encoder_attention": _mechanism("encoder self-attention"),
+    "decoder_attention": _mechanism("decoder self-attention"),
     "cross_attention": _mechanism("cross-attention"),
     "normalization": Choice(
-        help="where each part of a layer is normalised: after it, or before", choices=("post", "pre")
+        help="layer normalisation after (post) or before (pre) each sublayer", choices=("post", "pre")
     ),
     "encoder_positions": _positions("encoder"),
     "decoder_positions": _positions("decoder"),
     "max_length": Whole(
-        help="longest sentence of mechanisms and learned positions, which have to know it; None: 1.25 times max_tokens",
+        help="longest sentence, for weights that depend on it; None is 1.25 times max_tokens",
         optional=True,
         least=1,
         most=2 * MOST_TOKENS,
     ),
-    "dropout": rate("dropout on embeddings and on what each part of a layer adds"),
-    "attention_dropout": rate("dropout on attention weights"),
-    "activation_dropout": rate("dropout on the networks' hidden layers"),
+    "dropout": rate("dropout rate on embeddings and sublayer outputs"),
+    "attention_dropout": rate("dropout rate on attention weights"),
+    "activation_dropout": rate("dropout rate in the feed-forward networks"),
     "attention_layer": Whole(
-        help="decoder layer whose attention stands for the alignment, from 0, or from -1 back; all for the mean",
+        help="decoder layer whose attention is the alignment, from 0, or from -1 backwards; all averages them",
         least=-MOST_LAYERS,
         most=MOST_LAYERS - 1,
         words=("all",),
@@ -184,8 +184,8 @@ def _kept_by_rnn(sizes, length):
 
 
 def _kept_by_transformer(sizes, length):
-    # The inputs and outputs of projections, normalisations and sums; one attention in a layer of the encoder, two in
-    # one of the decoder.
+    # Inputs and outputs of projections, normalisations and sums; one attention per encoder layer, two per decoder
+    # layer.
     of_network = 2 * sizes["ffn_dim"]
     of_attention = 3 * sizes["num_heads"] * length
     numbers = sizes["encoder_layers"] * (14 * sizes["width"] + of_network + of_attention)

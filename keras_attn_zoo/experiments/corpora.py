@@ -1,4 +1,4 @@
-"""The text of an experiment: three splits, gold alignments if there are any, and where they came from."""
+"""The text of an experiment: three splits, gold alignments if available, and their origin."""
 
 import dataclasses
 import os
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 # Source and target, or one TSV file.
 TextFiles: TypeAlias = PathLike | tuple[PathLike, PathLike]
-# For each test pair its words and their links.
+# The words of each test pair, and their links.
 Gold: TypeAlias = list[tuple[Sequence[str], Sequence[str], Alignment]]
 
-# Of a corpus that a run folder asks for; our own has 12,900, and a thousand take about a second.
+# For a corpus that a run folder asks for; ours has 12,900 pairs, and a thousand take about a second.
 _MOST_GENERATED = 100_000
 
 
@@ -31,7 +31,7 @@ class Corpus:
 
     Attributes:
         splits: iterables of sentence pairs.
-        description: where they come from, as plain data; kept in the run folder.
+        description: their origin, as plain data; kept in the run folder.
         gold: for each test pair `(source words, target words, Alignment)`, or None.
     """
 
@@ -52,18 +52,18 @@ def corpus_from_files(
     Args:
         train, valid, test: each a `(source, target)` pair of files with one sentence per line, or one TSV
             file, plain or gzip. Without `valid` and `test`, the text is split 8:1:1 at random.
-        seed: of the random split.
+        seed: seed of the random split.
         reverse: whether the second file or column is the source.
 
     Raises:
-        UserError: one of `valid` and `test` without the other; a file that is missing.
+        UserError: only one of `valid` and `test`; a missing file.
 
     Example:
         >>> corpus = corpus_from_files(("train.de", "train.en"))  # doctest: +SKIP
     """
     if (valid is None) != (test is None):
         raise UserError("give validation and test files, or neither for a random split.")
-    # A run reads its text more than once, and again when it resumes: no pipes.
+    # No pipes: a run reads its text more than once, and again when it resumes.
     for file in (file for part in (train, valid, test) if part is not None for file in _as_list(part)):
         check_file(file)
     description: dict[str, Any] = {"train": _names(train), "reverse": reverse}
@@ -82,12 +82,12 @@ def corpus_from_description(description: dict[str, Any]) -> Corpus:
         UserError: it is not a description of a corpus; a corpus to be generated is too large; a file is missing.
     """
     if not _is_description(description):
-        raise UserError(f"there is no text that {str(description)[:100]!r} describes: is config.json damaged?")
+        raise UserError(f"{str(description)[:100]!r} does not describe a corpus: is config.json damaged?")
     if "generated" in description:
         sizes = description["generated"]
         if sum(sizes.get(name, 0) for name in ("train", "valid", "test")) > _MOST_GENERATED:
             raise UserError(
-                f"the corpus to be generated has more than {_MOST_GENERATED:,} sentence pairs: give --test."
+                f"the corpus to generate has more than {_MOST_GENERATED:,} sentence pairs: give --test instead."
             )
         return embedded_corpus(**sizes)
     parts = {name: _one_or_two(description[name]) for name in ("train", "valid", "test") if name in description}
@@ -95,17 +95,17 @@ def corpus_from_description(description: dict[str, Any]) -> Corpus:
 
 
 def own_test_text(run: "RunFolder", ask: Callable[[str], bool] | None = None) -> tuple[list[Pair], Gold | None]:
-    """Return the test text of a run: sentence pairs, and for each its gold alignment, or None.
+    """Return the test text of a run: sentence pairs, and their gold alignments or None.
 
     A run folder keeps its test text. Older ones name files elsewhere, and so may
-    one made by a stranger: such files are read only if `ask` allows it.
+    one from an untrusted source: such files are read only if `ask` allows it.
 
     Args:
         run: a `RunFolder`.
-        ask: function that takes a one-line question and returns yes or no; None means no.
+        ask: function that takes a one-line question and returns whether the answer is yes; None means no.
 
     Raises:
-        UserError: the folder keeps no text, and the files it names may not be read.
+        UserError: the folder has no test text, and the files that it names may not be read.
     """
     description = run.corpus()
     if "generated" in description:
@@ -114,16 +114,16 @@ def own_test_text(run: "RunFolder", ask: Callable[[str], bool] | None = None) ->
     if kind_of(run.test) is not None:
         return list(TSVFile(run.test)), None
     if not _is_description(description):
-        raise UserError(f"{shown(run.config)} describes no text: give the test text with --test.")
+        raise UserError(f"{shown(run.config)} does not describe a corpus: give the test text with --test.")
     files = [file for name in ("train", "valid", "test") for file in description.get(name, ())]
     if ask is None or not ask(f"{shown(run.path)} names files outside it ({', '.join(map(shown, files))}): read them?"):
         given = " ".join(shlex.quote(shown(file)) for file in description.get("test", ("SOURCE", "TARGET")))
-        raise UserError(f"{shown(run.path)} keeps no test text and names files outside it: give --test {given}.")
+        raise UserError(f"{shown(run.path)} has no test text and names files outside it: give --test {given}.")
     return list(corpus_from_description(description).splits.test), None
 
 
 def _is_description(description):
-    """Whether plain data is a description by `corpus_from_files` or `embedded_corpus`."""
+    """Whether plain data is a description written by `corpus_from_files` or `embedded_corpus`."""
     if "generated" in description:
         sizes = description["generated"]
         names = {"train", "valid", "test", "seed", "max_words"}
@@ -155,7 +155,7 @@ def embedded_corpus(
 
 
 def open_pairs(files: TextFiles, reverse: bool = False) -> Iterable[Pair]:
-    """Return sentence pairs of two files or of one TSV file, which can be iterated any number of times.
+    """Return the sentence pairs of two files or of one TSV file, as an iterable that can be reread.
 
     Args:
         files: `(source, target)`, or the path of a TSV file.
@@ -171,7 +171,7 @@ def read_pairs(files: TextFiles, reverse: bool = False) -> list[Pair]:
     """Read the sentence pairs of `open_pairs` into a list.
 
     Raises:
-        UserError: none of them has two sides.
+        UserError: no pair has both sides.
 
     Example:
         >>> read_pairs(("test.de", "test.en"))  # doctest: +SKIP
@@ -180,7 +180,7 @@ def read_pairs(files: TextFiles, reverse: bool = False) -> list[Pair]:
     pairs = list(open_pairs(files, reverse))
     if not any(source and target for source, target in pairs):
         names = " and ".join(map(shown, _as_list(files)))
-        raise UserError(f"there is no sentence pair in {names}: give text and its translation.")
+        raise UserError(f"there are no sentence pairs in {names}: give a text and its translation.")
     return pairs
 
 
@@ -201,7 +201,7 @@ def read_bitext(
         a list of `(source words, target words)`.
 
     Raises:
-        UserError: no file or too many; a line without a bar, or with an empty side.
+        UserError: no file or too many; a line without `|||`, or with an empty side.
     """
     lines: Iterable[Sequence[str]]
     if bitext is not None and source is None and target is None:
@@ -214,7 +214,7 @@ def read_bitext(
     for number, sides in enumerate(lines, start=1):
         words = [side.split() for side in sides]
         if len(words) != 2 or not all(words):
-            raise UserError(f"{place} line {number} is not a pair of sentences: give SOURCE ||| TARGET, neither empty.")
+            raise UserError(f"{place} line {number} is not a sentence pair: write SOURCE ||| TARGET, neither empty.")
         found.append((words[1], words[0]) if reverse else (words[0], words[1]))
     return found
 

@@ -1,4 +1,4 @@
-"""Curves of runs over steps, and of their scores over source positions."""
+"""Curves: figures of runs over training steps, and scores over the number of source positions."""
 
 import math
 from collections.abc import Callable, Collection
@@ -11,12 +11,12 @@ from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.files import PathLike, shown
 from keras_attn_zoo.training.run_log import read_log
 
-# The steps and the values of each curve, by its name.
+# Each curve's steps and values, by name.
 Curves: TypeAlias = dict[str, tuple[list[int], list[float]]]
 
 
 def titles(folders: Collection[PathLike]) -> list[str]:
-    """Names of folders for a picture: the last parts of the paths, or whole paths if two of those are alike.
+    """Return names of folders for a picture: the last parts of the paths, or whole paths if two of those are equal.
 
     Example:
         >>> titles(["runs/a", "runs/b"])
@@ -31,10 +31,10 @@ def curves(folders: Collection[PathLike], key: str = "val_loss") -> Curves:
 
     Args:
         folders: run folders.
-        key: a number of the log's rounds.
+        key: a figure that the log has for every round.
 
     Raises:
-        UserError: the log of a run has no such number.
+        UserError: the log of a run has no such figure.
     """
     found = {}
     for folder, name in zip(folders, titles(folders), strict=True):
@@ -44,7 +44,7 @@ def curves(folders: Collection[PathLike], key: str = "val_loss") -> Curves:
         lines = [line for line in rounds if line.get(key) is not None]
         if not lines:
             known = sorted({one for line in rounds for one in line} - {"round", "step"})
-            choice = f"choose one of {', '.join(known)}" if known else "no round has ended yet"
+            choice = f"choose one of {', '.join(known)}" if known else "no round has been completed yet"
             raise UserError(f"the log of {shown(folder)} has no {shown(key)}: {choice}.")
         found[name] = ([line["step"] for line in lines], [line[key] for line in lines])
     return found
@@ -53,15 +53,15 @@ def curves(folders: Collection[PathLike], key: str = "val_loss") -> Curves:
 def curves_over_top_k(
     folders: Collection[PathLike], name: str, value: Callable[[dict[str, Any]], float]
 ) -> tuple[Curves, dict[float, int | str]]:
-    """Return a score of runs over the number of source positions in search, for `plot_curves`.
+    """Return a score of runs over the number of source positions summed over in search, for `plot_curves`.
 
     Args:
         folders: run folders of latent alignments, scored with several `search_top_k`.
-        name: of the test set; all scores whose names begin with it count.
-        value: function that takes a dict of scores and returns the number.
+        name: name of the test set; scores named `NAME-kK` are used.
+        value: function that takes a dict of scores and returns a number.
 
     Returns:
-        curves `{run: (steps, values)}` and ticks `{step: label}`; all positions come after the largest count.
+        curves `{run: (steps, values)}` and ticks `{step: label}`; "all" comes after the largest count.
 
     Raises:
         UserError: a run was not scored with any count.
@@ -71,7 +71,7 @@ def curves_over_top_k(
         scores = [s for key, s in RunFolder(folder).read_scores().items() if key.startswith(f"{name}-k")]
         found[title] = {s["search_top_k"]: value(s) for s in scores if s["search_top_k"] is not None}
         if not found[title]:
-            raise UserError(f"{folder} was not scored with counts of positions: evaluate it with --top-k 1 2 3 6 0.")
+            raise UserError(f"{folder} was not scored with several --top-k: evaluate it with --top-k 1 2 3 6 0.")
     return _over_counts(found)
 
 
@@ -81,32 +81,32 @@ def curves_over_trained_top_k(
     """Return a score of runs over the number of source positions that each was trained with, for `plot_curves`.
 
     Args:
-        folders: run folders: latent alignments, a point each; others are levels beside them.
-        name: of the test set.
-        value: function that takes a dict of scores and returns the number.
+        folders: run folders; a latent alignment becomes a point, any other run a horizontal line.
+        name: name of the test set.
+        value: function that takes a dict of scores and returns a number.
 
     Returns:
-        curves and ticks, see `curves_over_top_k`.
+        curves and ticks; see `curves_over_top_k`.
 
     Raises:
-        UserError: a run was not scored on the test set; two with one number; none has a latent alignment.
+        UserError: a run was not scored on the test set; two runs have the same number; no run has a latent alignment.
     """
     latent, levels = {}, {}
     for folder, title in zip(folders, titles(folders), strict=True):
         run = RunFolder(folder)
         scores, system = run.read_scores(), run.system()
         if name not in scores:
-            raise UserError(f"{folder} is not scored on {name!r}: evaluate it first.")
+            raise UserError(f"{folder} has not been scored on {name!r}: evaluate it first.")
         if system.backbone.get("output") != "latent":
             levels[title] = value(scores[name])
             continue
         sizes = BODIES[system.body].sizes(system.backbone)
         count = sizes["top_k"] if sizes["marginalization"] == "top_k" else 0
         if count in latent:
-            raise UserError(f"{folder} was trained with as many positions as an earlier run: draw one run per count.")
+            raise UserError(f"{folder} was trained with as many positions as another run: give one run per number.")
         latent[count] = value(scores[name])
     if not latent:
-        raise UserError("no run has a latent alignment: there is nothing to draw over source positions.")
+        raise UserError("no run has a latent alignment, so there is nothing to draw: give one that does.")
     return _over_counts({"latent alignment": latent, **{one: dict.fromkeys(latent, x) for one, x in levels.items()}})
 
 

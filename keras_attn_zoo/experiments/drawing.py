@@ -23,10 +23,10 @@ def draw_run(
     gold: Gold | None = None,
     count: int = PICTURES,
 ) -> list[Path]:
-    """Draw the attention of a few test sentences, and the curve of the validation loss, into the run folder.
+    """Draw the attention of a few test sentences and the curve of the validation loss into the run folder.
 
-    The sentences are long enough to show reordering and short enough to read; attention is that along the given
-    translation, and gold links are outlined.
+    The sentences are long enough to show reordering and short enough to read. The attention is that of forced
+    decoding along the reference, with gold links outlined.
 
     Args:
         folder: the run folder of a trained system.

@@ -22,11 +22,11 @@ def load_translator(
 
     Args:
         path: a run folder, or whatever `Translator.from_preset` takes.
-        beams, length_penalty, search_top_k: settings of the search; by default those of the run, or of
-            `SearchSettings`.
+        beams, length_penalty, search_top_k: search settings; by default those of the run, or of `SearchSettings`.
+        max_tokens: maximum tokens of a sentence and its translation; by default the model's.
 
     Raises:
-        UserError: there is no trained system, or it is damaged.
+        UserError: there is no trained system, or its files are damaged.
     """
     run = RunFolder(path)
     search = SearchSettings()
@@ -34,13 +34,13 @@ def load_translator(
     if run.holds_run:
         search = run.system().search
         if kind_of(run.best) is None:
-            raise UserError(f"{shown(path)} has no trained model yet: train it, or resume it with --resume.")
+            raise UserError(f"{shown(path)} has no trained model yet: continue its training with --resume.")
         preset = str(run.best)
     elif "://" not in preset and kind_of(preset) != "folder":
         raise UserError(f"there is no run folder or preset {shown(path)}: check the path.")
     translator = _from_preset(preset)
     given: dict[str, Any] = {"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k}
-    # Made again, the settings are checked.
+    # Creating the settings anew checks them.
     search = dataclasses.replace(search, **{name: value for name, value in given.items() if value is not None})
     translator.compile(sampler=BeamSearch(search.beams, search.length_penalty), search_top_k=search.search_top_k)
     if max_tokens is not None:
@@ -57,6 +57,6 @@ def _from_preset(preset):
             raise
         reason = error
     except Exception as error:
-        # A damaged or hostile file makes Keras, HDF5 and SentencePiece raise all there is.
+        # With a damaged or hostile file, Keras, HDF5 and SentencePiece may raise anything.
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
     raise UserError(f"{shown(preset)} is not a translator preset, or is damaged: {reason}") from None

@@ -1,4 +1,4 @@
-"""The memory that training takes: estimated before anything is built; more than the machine has is refused."""
+"""The memory that training needs: estimated before anything is built, and refused if the machine has less."""
 
 import logging
 import os
@@ -16,7 +16,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def weight_bytes(parameters: int) -> int:
-    """Return the memory of weights, gradients and optimiser.
+    """Return the memory that weights, gradients and optimiser need.
 
     Example:
         >>> weight_bytes(1_000_000)
@@ -26,37 +26,37 @@ def weight_bytes(parameters: int) -> int:
 
 
 def activation_bytes(system: System, vocabulary_size: int) -> int:
-    """Estimate the peak memory of a batch in training: what the backward pass needs from the forward pass.
+    """Estimate the peak memory of a training batch: what the backward pass needs from the forward pass.
 
     The batch is assumed full and its sentences as long as allowed. For each position, this counts the logits with
-    their softmax and gradient, what each layer keeps, and the weights of each attention. XLA on a CPU took
-    80 to 100 % of it in models of either body.
+    their softmax and gradient, what each layer keeps, and the weights of each attention. XLA on a CPU used 80 to
+    100 % of the estimate in models of either body.
 
     Args:
         system: a `System`.
-        vocabulary_size: tokens of the target side.
+        vocabulary_size: size of the target vocabulary.
     """
     body = BODIES[system.body]
     sizes, data, length = body.sizes(system.backbone), system.data, system.data.max_tokens
-    # One of the two is set.
+    # Exactly one of the two is set.
     of_batch = data.tokens_per_batch or (data.sentences_per_batch or 0) * length
     positions = max(length, of_batch / system.training.accumulation_steps)
     numbers = body.kept_numbers(sizes, length)
-    # A latent alignment has the logits of both sides, and of the pairs of positions what was looked up.
+    # A latent alignment keeps the logits of both sides, and what it looked up for each pair of positions.
     numbers += 9 * vocabulary_size + 3 * length if sizes["output"] == "latent" else 3 * vocabulary_size
     return int(positions * numbers * _FLOAT)
 
 
 def check_memory(system: System, parameters: int, vocabulary_size: int, tell: bool = True) -> None:
-    """Report the memory that training a system takes; refuse what this machine cannot hold.
+    """Report the memory that training a system needs; raise if this machine has less.
 
-    The limit applies only to a model in the machine's own memory; Keras does not report an accelerator's.
+    The limit applies only on a CPU: Keras does not report an accelerator's memory.
 
     Args:
         system: a `System`.
-        parameters: number of its weights.
-        vocabulary_size: tokens of the target side.
-        tell: whether to report it, not only to refuse.
+        parameters: number of its parameters.
+        vocabulary_size: size of the target vocabulary.
+        tell: whether to report the estimate.
 
     Raises:
         UserError: weights, gradients and optimiser need more memory than the machine has.
@@ -66,13 +66,13 @@ def check_memory(system: System, parameters: int, vocabulary_size: int, tell: bo
     model = f"{system.name}: {count} parameters"
     if on_cpu() and needed > machine_bytes():
         raise UserError(
-            f"{model} need {_amount(needed)} to train (weights, gradients, Adam), and this machine has "
-            f"{_amount(machine_bytes())}: take smaller widths, fewer layers or a smaller vocabulary_size."
+            f"{model} need {_amount(needed)} to train (weights, gradients, Adam), but this machine has "
+            f"{_amount(machine_bytes())}: choose smaller widths, fewer layers or a smaller vocabulary_size."
         )
     if tell:
         activations = _amount(activation_bytes(system, vocabulary_size))
         _LOG.info(
-            "%s: about %s to train (weights, gradients, Adam), and up to %s of activations",
+            "%s; training needs about %s for weights, gradients and Adam, and up to %s for activations",
             model,
             _amount(needed),
             activations,
@@ -88,7 +88,7 @@ def machine_bytes() -> float:
 
 
 def on_cpu() -> bool:
-    """Return whether tensors are in the machine's own memory."""
+    """Return whether tensors are on the CPU."""
     return "cpu" in str(keras.ops.zeros((1,)).device).lower()
 
 

@@ -27,7 +27,7 @@ def _system(name, attention, backbone, source):
     )
 
 
-# The base Transformer of Vaswani et al., which four papers start from.
+# The base Transformer of Vaswani et al., on which four papers build.
 _TRANSFORMER = {"width": 512, "num_heads": 8, "ffn_dim": 2048, "encoder_layers": 6, "decoder_layers": 6}
 _RAN = {"attention": "recurrent", "dropout": 0.2}
 
@@ -41,7 +41,7 @@ def transformer(
     search: SearchSettings | None = None,
     **backbone: Any,
 ) -> System:
-    """Return a Transformer system in the size of the base model; `backbone` sets the attention of each place."""
+    """Return a Transformer system of the base model's size; `backbone` sets the attention in each place."""
     return System(
         name,
         {**_TRANSFORMER, "tie_embeddings": "all", "dropout": dropout, **backbone},
@@ -62,11 +62,11 @@ def transformer(
     )
 
 
-# A latent alignment, and the six most likely positions in place of the exact sum: Bahar.
+# Bahar: a latent alignment, and the sum over the six most likely positions instead of all.
 LATENT = {"output": "latent"}
 TOP_6 = {"marginalization": "top_k", "top_k": 6}
 
-# Which attention stands where in each of the papers' Transformers, in the words of `TransformerBackbone`.
+# The attention in each place of the papers' Transformers, as arguments of `TransformerBackbone`.
 TRANSFORMER_ATTENTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "transformer": ({}, "Zeng §2.1, Dang §2.7, Rosendahl §3.1"),
     "transformer-average": ({"decoder_attention": "average_without_ffn"}, "Dang §2.9"),
@@ -129,7 +129,7 @@ SYSTEMS = {
 }
 
 
-# The sizes of the demonstration, and a learning rate that suits them.
+# Sizes for the demonstration, and a learning rate to match.
 _SMALL = {
     "rnn": {"embedding_dim": 64, "hidden_dim": 128, "dropout": 0.1},
     "transformer": {
@@ -152,7 +152,7 @@ _SMALL_TRAINING = {
 
 
 def small(system: System) -> System:
-    """Return a system in the size of the demonstration: minutes on two CPU cores; all layers train from the start.
+    """Return a system at the demonstration's size: minutes on two CPU cores; all layers train from the start.
 
     Example:
         >>> small(SYSTEMS["uniform"]).backbone["hidden_dim"]

@@ -12,11 +12,11 @@ from keras_attn_zoo.experiments.system import System
 
 
 def body_arguments(system: System, longest: int | None = None) -> dict[str, Any]:
-    """Return the arguments of a system's body, without the vocabularies.
+    """Return the arguments of a system's body, without the vocabulary sizes.
 
     Args:
         system: a `System`.
-        longest: length of weights that depend on one, if the system names none; by default that of its longest
+        longest: the length for weights that depend on one, if the system sets none; by default that of its longest
             translation.
     """
     if not BODIES[system.body].takes_length:
@@ -30,8 +30,8 @@ class Outline:
     """What is known about a body before it has weights.
 
     Attributes:
-        parameters: number of its weights.
-        longest_sentence: the most tokens that length-dependent weights allow; None if there are no such weights.
+        parameters: number of its parameters.
+        longest_sentence: the maximum tokens that length-dependent weights allow; None if there are no such weights.
     """
 
     parameters: int
@@ -41,11 +41,11 @@ class Outline:
 def outline(
     system: System, source_vocabulary_size: int, target_vocabulary_size: int, longest: int | None = None
 ) -> Outline:
-    """Build a system's body abstractly: all shapes, no weights, in a fraction of a second at any size.
+    """Build a system's body abstractly: all shapes but no weights, in a fraction of a second at any size.
 
     Args:
         system: a `System`.
-        source_vocabulary_size, target_vocabulary_size: tokens of either side.
+        source_vocabulary_size, target_vocabulary_size: sizes of the vocabularies.
         longest: see `body_arguments`.
 
     Returns:
@@ -71,8 +71,8 @@ def outline(
         except (ValueError, TypeError) as error:
             made.append(error)
 
-    # Keras remembers the weights that it has yet to make, and makes them when it next leaves a stateless scope. It
-    # remembers them by thread, so that those of this one are forgotten.
+    # Keras records weights that are not yet initialised, and initialises them when it next leaves a stateless scope.
+    # The record is kept by thread, so that of a thread of its own is dropped.
     thread = threading.Thread(target=build)
     thread.start()
     thread.join()

@@ -1,4 +1,4 @@
-"""What comes before training: checks of a system and its text, subword models, encoded text, a compiled translator."""
+"""Preparation for training: check a system and its text, train subwords, encode text, compile a translator."""
 
 import dataclasses
 import logging
@@ -32,15 +32,15 @@ _LOG = logging.getLogger(__name__)
 def check_system(system: System, max_tokens: int | None = None) -> None:
     """Raise if a system cannot be trained on this machine, or cannot handle the sentences it must translate.
 
-    It takes a fraction of a second, makes no weights and reads no text; `train_system` begins with it.
+    The check takes a fraction of a second, creates no weights and reads no text; `train_system` begins with it.
 
     Args:
         system: a `System`.
-        max_tokens: most tokens of a test sentence, see `train_system`.
+        max_tokens: maximum tokens of a test sentence; see `train_system`.
 
     Raises:
         UserError: mechanisms and sizes that do not fit together; more memory than the machine has; weights for
-            too short sentences; a missing file of word vectors.
+            sentences that are too short; a missing file of word vectors.
 
     Example:
         >>> from keras_attn_zoo.experiments.named_systems import SYSTEMS
@@ -59,19 +59,19 @@ def check_system(system: System, max_tokens: int | None = None) -> None:
         if path is not None and not Path(path).is_file():
             raise UserError(f"there is no file {path}: word_vectors_{side} names a text file of word vectors.")
     size = system.data.vocabulary_size
-    # All words or characters of a text: how many there are is known once it is read.
+    # With None, the number of words or characters is known only once the text is read.
     found = outline(system, size or SMALLEST_VOCABULARY, size or SMALLEST_VOCABULARY)
     if found.longest_sentence is not None:
         if found.longest_sentence < longest:
             raise UserError(
                 f"{system.name} has weights for {found.longest_sentence} tokens, less than the {longest} that a "
-                f"translation may have with max_tokens={system.data.max_tokens}: take a larger max_length, or lower "
+                f"translation may have with max_tokens={system.data.max_tokens}: raise max_length, or lower "
                 "max_tokens."
             )
         if max_tokens is not None and max_tokens > found.longest_sentence:
             raise UserError(
-                f"{system.name} has weights for {found.longest_sentence} tokens, and test sentences may have "
-                f"{max_tokens}: train it with max_length={max_tokens}, or ask for less."
+                f"{system.name} has weights for {found.longest_sentence} tokens, but test sentences may have "
+                f"{max_tokens}: train it with max_length={max_tokens}, or lower --max-tokens."
             )
     check_memory(system, found.parameters, size or SMALLEST_VOCABULARY, tell=size is not None)
 
@@ -87,15 +87,15 @@ class PreparedData:
 
 
 def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike) -> PreparedData:
-    """Train subwords and encode training and validation text, or reuse what exists.
+    """Train the subword models and encode the training and validation text, or reuse what exists.
 
     Args:
         corpus: a `Corpus`.
         settings: a `DataSettings`.
-        folder: where subword models and caches are kept; systems with the same settings share them.
+        folder: folder for subword models and caches; systems with the same settings share them.
 
     Raises:
-        UserError: text that cannot be read, or settings that it does not allow.
+        UserError: text that cannot be read, or that the settings do not suit.
     """
     pair_filter = Filter(settings.min_words, settings.max_words, settings.max_length_ratio, settings.drop_duplicates)
     options: dict[str, Any] = {
@@ -143,7 +143,7 @@ class _Filtered:
 
 
 def check_test_text(pairs: Iterable[Pair], subword_paths: Iterable[Path], room: int) -> None:
-    """Raise if a test sentence has more tokens than the translator to be trained takes."""
+    """Raise if a test sentence has more tokens than the translator will accept."""
     of_sides = []
     for path, sentences in zip(subword_paths, zip(*pairs, strict=True), strict=True):
         of_sides.append([len(ids) + 1 for ids in Subwords(path).encode(list(sentences))])
@@ -152,13 +152,13 @@ def check_test_text(pairs: Iterable[Pair], subword_paths: Iterable[Path], room: 
     if long:
         number = needed.index(max(long)) + 1
         raise UserError(
-            f"{len(long)} of {len(needed)} test sentences have more tokens than the {room} that there is room for, "
-            f"sentence {number} the most: make room for it with --max-tokens {max(long)}, or leave them out."
+            f"{len(long)} of {len(needed)} test sentences have more than the {room} tokens that the model accepts; "
+            f"the longest is sentence {number}: set --max-tokens {max(long)}, or leave them out."
         )
 
 
 def build_translator(system: System, subword_paths: Iterable[Path], max_tokens: int) -> Translator:
-    """Build a system's translator, with fresh weights drawn from the system's seed."""
+    """Build a system's translator, with weights initialised from the system's seed."""
     keras.utils.set_random_seed(system.seed)
     source, target = (Path(path).read_bytes() for path in subword_paths)
     length = longest_translation(max_tokens)

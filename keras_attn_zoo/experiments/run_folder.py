@@ -25,7 +25,7 @@ from keras_attn_zoo.files import (
 )
 from keras_attn_zoo.locks import locked
 
-# Folders of files by the name of a test set or a picture.
+# Folders whose files are named after a test set or a picture.
 _PARTS = ("hypotheses", "references", "alignments", "pictures")
 _PACKAGES = [
     "keras-attn-zoo",
@@ -42,7 +42,7 @@ _PACKAGES = [
 ]
 
 
-# File systems take 255; what is written aside has a suffix.
+# File systems allow 255; temporary files add a suffix.
 _LONGEST_NAME = 200
 
 
@@ -50,14 +50,14 @@ class RunFolder:
     """Paths of a run folder.
 
     ```
-    config.json        the resolved settings, and where the text came from
+    config.json        the resolved settings, and the origin of the text
     test.tsv           the test text, source and target
     environment.json   versions, backend, machine
-    log.jsonl          numbers of every step and round
+    log.jsonl          figures for every step and round
     state.npz          what resuming needs
     best/              the preset of the best round
-    hypotheses/        translations, one file a test set
-    alignments/        Pharaoh lines, one file a test set
+    hypotheses/        translations, one file per test set
+    alignments/        Pharaoh lines, one file per test set
     pictures/          attention of sentences, curves
     scores.json        all scores, with signatures and times
     ```
@@ -82,7 +82,7 @@ class RunFolder:
 
     @property
     def holds_run(self) -> bool:
-        """Whether a run was begun here: a preset has a `config.json` too, but also files that no run has."""
+        """Whether a run was started here: a preset has a `config.json` too, but also files that a run does not."""
         of_preset = ("metadata.json", "task.json", "model.weights.h5")
         return kind_of(self.config) is not None and not any(kind_of(self.path / name) for name in of_preset)
 
@@ -95,9 +95,7 @@ class RunFolder:
         return locked(self.path, ".scores.lock", wait=True)
 
     def check_links(self) -> None:
-        """Raise if a file of the folder is a link out of it: nothing is read or written there.
-
-        The data may be elsewhere.
+        """Raise if a file of the folder is a link to somewhere outside it; only the data may be elsewhere.
 
         Raises:
             UserError: names the link.
@@ -108,10 +106,10 @@ class RunFolder:
                 folders[:] = [name for name in folders if name != "data"]
             for path in (os.path.join(folder, name) for name in (*folders, *files)):
                 if os.path.islink(path) and os.path.commonpath([inside, os.path.realpath(path)]) != inside:
-                    raise UserError(f"{shown(path)} is a link out of the run folder: put the file in its place.")
+                    raise UserError(f"{shown(path)} links to outside the run folder: replace it with the file itself.")
 
     def remove_partials(self) -> None:
-        """Remove what killed processes left behind; call it while holding the lock."""
+        """Remove what killed processes left behind; call this only while holding the lock."""
         remove_partials(self.path)
         with self.lock_scores():
             for part in _PARTS:
@@ -137,38 +135,38 @@ class RunFolder:
         return self.path / part / f"{check_name(name)}{suffix}"
 
     def check_free(self, resume: bool = False, beside: Iterable[str] = ()) -> None:
-        """Raise if a run cannot begin here, before anything is written.
+        """Raise if a run cannot start here, before anything is written.
 
         Args:
             resume: whether to resume the run in this folder.
-            beside: names that may be in the folder before the run begins.
+            beside: names that may be in the folder before the run starts.
 
         Raises:
-            UserError: the folder holds a run that is not to be resumed, or something else.
+            UserError: the folder holds something other than a run, or a run and `resume` is false.
         """
         if self.holds_run:
             if not resume:
                 raise UserError(f"{self.path} already holds a run: resume it with --resume, or choose another folder.")
         elif kind_of(self.path) is not None:
-            # What a process that was killed before the run had begun has left.
+            # What a process may have left if it was killed before the run started.
             own = {*beside, ".lock", self.test.name, self.environment.name}
             names = {one.name for one in self.path.iterdir()} - own if self.path.is_dir() else {self.path.name}
             if not all(map(is_partial, names)):
-                raise UserError(f"{shown(self.path)} is not empty and is not a run folder: choose another one.")
+                raise UserError(f"{shown(self.path)} is not empty and is not a run folder: choose another folder.")
 
     def create(self, system: System, corpus: dict[str, Any], test: Iterable[tuple[str, str]] = ()) -> None:
-        """Begin a run, unless the folder holds one.
+        """Start a run, unless the folder already holds one.
 
         Args:
             system: the `System` to train.
             corpus: description of the text, plain data.
-            test: sentence pairs of the test text, which the folder keeps.
+            test: sentence pairs of the test text, which is kept in the folder.
         """
         if self.holds_run:
             return
         write_text(self.test, "".join(f"{normalise(source)}\t{normalise(target)}\n" for source, target in test))
         write_json(self.environment, environment())
-        # Last: with it the folder holds a run.
+        # Last: it makes the folder a run folder.
         write_json(self.config, {"system": system.to_dict(), "corpus": corpus})
 
     def check_settings(self, system: System, corpus: dict[str, Any]) -> None:
@@ -178,15 +176,15 @@ class RunFolder:
             system, corpus: see `create`.
 
         Raises:
-            UserError: the run was started with other settings or text; the message names them.
+            UserError: the run was started with different settings or text; the message names them.
         """
         if not self.holds_run:
             return
         changed = sorted(_differences(self._read_config(), {"system": system.to_dict(), "corpus": corpus}))
         if changed:
             raise UserError(
-                f"{shown(self.path)} was started with other settings ({', '.join(changed)}): "
-                "resume with the same ones, or take another folder."
+                f"{shown(self.path)} was started with different settings ({', '.join(changed)}): "
+                "resume with the same ones, or choose another folder."
             )
 
     def system(self) -> System:
@@ -204,7 +202,7 @@ class RunFolder:
             raise self._damaged_config() from None
 
     def corpus(self) -> dict[str, Any]:
-        """Return the description of the text of the run.
+        """Return the description of the run's text.
 
         Raises:
             UserError: this is not a run folder.
@@ -224,7 +222,7 @@ class RunFolder:
         return UserError(f"{shown(self.config)} is damaged: it has no settings. Restore or remove it.")
 
     def backend(self) -> str:
-        """Return the name of the backend that the run was started with.
+        """Return the name of the backend that the run was started under.
 
         Raises:
             UserError: `environment.json` is damaged.
@@ -235,7 +233,7 @@ class RunFolder:
         return found["backend"]
 
     def read_scores(self) -> dict[str, dict[str, Any]]:
-        """Return the scores so far; empty for a run that was not scored.
+        """Return the scores so far; empty for a run that has not been scored.
 
         Raises:
             UserError: the file is damaged.
@@ -245,21 +243,20 @@ class RunFolder:
         self.check_links()
         scores = read_json(self.scores)
         if not isinstance(scores, dict) or not all(_fits(one, _SCORES) for one in scores.values()):
-            raise UserError(f"{shown(self.scores)} is damaged: it holds something other than scores. Remove it.")
+            raise UserError(f"{shown(self.scores)} is damaged: it holds something other than scores. Remove the file.")
         return scores
 
     def add_scores(self, name: str, scores: dict[str, Any]) -> None:
         """Add the scores of a test set, replacing earlier ones of that name.
 
         Raises:
-            UserError: the name cannot be that of a file.
+            UserError: the name cannot be a file name.
         """
         check_name(name)
         write_json(self.scores, {**self.read_scores(), name: _finite(scores)})
 
 
-# What a table and a picture read of scores. In a dict, `...` stands for any name, and a name with a question mark may
-# be left out.
+# The scores that tables and pictures read. In a dict, `...` is any name, and a name with a question mark is optional.
 _NUMBER, _MAYBE = (int, float), (int, float, type(None))
 _SCORES = {
     "sentences": int,
@@ -298,14 +295,14 @@ def _fits(value, shape):
 
 
 def _finite(value):
-    """Plain data with None for NaN and infinity, which JSON lacks and tables show as a dash."""
+    """Plain data with None for NaN and infinity, which JSON does not have; tables show a dash."""
     if isinstance(value, dict):
         return {key: _finite(one) for key, one in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def check_name(name: str) -> str:
-    """Return the name of a test set; raise if no file of a run folder can have it.
+    """Return the name of a test set; raise if a file of a run folder cannot have that name.
 
     Raises:
         UserError: it is empty, too long, or would lead out of the folder.
@@ -317,14 +314,14 @@ def check_name(name: str) -> str:
     fits = 0 < len(name.encode(errors="replace")) <= _LONGEST_NAME and name.isprintable()
     if not fits or name in (".", "..") or {"/", "\\"} & set(name):
         raise UserError(
-            f"{name[:80]!r} cannot name a test set: a name has no slash, no control character, and up to "
-            f"{_LONGEST_NAME} bytes."
+            f"{name[:80]!r} cannot be the name of a test set: use at most {_LONGEST_NAME} bytes, without slashes or "
+            "control characters."
         )
     return name
 
 
 def environment() -> dict[str, Any]:
-    """Return versions, backend and machine, plain data."""
+    """Return versions, backend and machine, as plain data."""
     import keras
 
     versions = {}

@@ -32,25 +32,25 @@ def score_run(
     name: str = "test",
     known: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Translate and score a test set; write hypotheses, references, scores and alignments into the run folder.
+    """Translate and score a test set; write hypotheses, references, scores and alignments to the run folder.
 
     Args:
         folder: the run folder of a trained system.
         translator: its translator, see `load_translator`.
         pairs: test sentence pairs.
-        gold: for each pair `(source words, target words, Alignment)`, or None for no alignment scores.
-        name: of the test set, in files and tables.
-        known: scores of the same text with another search, reused where they do not depend on it.
+        gold: for each pair `(source words, target words, Alignment)`; None for no alignment scores.
+        name: name of the test set, in files and tables.
+        known: scores of the same text with another search, reused where they do not depend on the search.
 
     Returns:
-        the scores, plain data.
+        the scores, as plain data.
 
     Example:
         >>> score_run("runs/bahdanau", load_translator("runs/bahdanau"), corpus.splits.test)  # doctest: +SKIP
     """
     run = RunFolder(folder)
     system = run.system()
-    # All that is read is read before anything is written.
+    # Everything is read before anything is written.
     training, _ = training_summary(run), run.read_scores()
     pairs = list(pairs)
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
@@ -88,10 +88,10 @@ def score_alignment(translator: Translator, gold: Gold, path: PathLike, batch_si
     Args:
         translator: a `Translator`.
         gold: `(source words, target words, Alignment)` per sentence.
-        path: file of the links, in Pharaoh's format counted from 0, source first.
+        path: file for the links, in Pharaoh format counted from 0, source first.
 
     Returns:
-        "aer", "precision", "recall" and "sentences"; of a latent alignment, "posterior_aer" too.
+        "aer", "precision", "recall" and "sentences"; for a latent alignment, "posterior_aer" too.
     """
     words = [(source, target) for source, target, _ in gold]
     links, _ = align_words(translator, words, batch_size=batch_size)
@@ -112,7 +112,7 @@ def score_alignment(translator: Translator, gold: Gold, path: PathLike, batch_si
 
 
 def _scores_of_references(translator, system, sources, references, gold, path):
-    """Scores that the model gives a test set's references, independent of the search."""
+    """Scores of a test set's references under the model, independent of the search."""
     scores = corpus_likelihood(translator.score(sources, references, batch_size=EVALUATION_ROWS))
     if system.training.samples_tokens:
         free = translator.score(sources, references, free_running=True, batch_size=EVALUATION_ROWS)
@@ -123,7 +123,7 @@ def _scores_of_references(translator, system, sources, references, gold, path):
 
 
 def training_summary(run: RunFolder) -> dict[str, Any]:
-    """Return steps, rounds and wall time of a run's training, from its log, with compilation apart."""
+    """Return steps, rounds and wall time of a run's training, from its log; compilation is counted separately."""
     lines = read_log(run.log)
     steps = [line for line in lines if "seconds" in line]
     rounds = [line for line in lines if "round" in line]

@@ -1,4 +1,4 @@
-"""One setting: its type, its bounds, its default and its help; how it is read from a command line and checked."""
+"""The types of settings: bounds, defaults and help; how a value is parsed and checked."""
 
 import ast
 import dataclasses
@@ -11,14 +11,14 @@ from keras_attn_zoo.errors import UserError
 
 _SWITCHES = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _NOTHING = ("none", "null")
-# More tokens than a sentence has, for bounds.
+# A bound above the length of any sentence.
 MOST_TOKENS = 10_000
-# More of a bad value than this is not worth showing.
+# Characters of a bad value that are shown.
 _SHOWN = 60
 
 
 def shown_value(value: Any) -> str:
-    """Return a bad value as error messages show it: on one line, and not too long.
+    """Return a bad value as error messages show it: on one line, shortened.
 
     Example:
         >>> shown_value("a\\nb")
@@ -32,7 +32,7 @@ def shown_value(value: Any) -> str:
 
 
 class Typed(str):
-    """Typed text: shown in messages without quotation marks, unless it would be invisible without them."""
+    """Text from the command line: shown without quotation marks, unless it would be invisible without them."""
 
     def __new__(cls, text):
         """Quote what is empty or not printable."""
@@ -64,14 +64,14 @@ class Setting:
         raise NotImplementedError
 
     def check(self, value: Any, what: str = "the value") -> Any:
-        """Return a value in its own type.
+        """Return the value, converted to the setting's type.
 
         Args:
             value: a Python value.
             what: its name in error messages.
 
         Raises:
-            UserError: another type, a value out of bounds, a number that is not finite.
+            UserError: wrong type, out of bounds, or not finite.
 
         Example:
             >>> Number(least=0, most=1).check(1)
@@ -80,7 +80,7 @@ class Setting:
         return self._checked(value, what, value)
 
     def parse(self, text: str, what: str = "the value") -> Any:
-        """Read and check a value that was typed.
+        """Parse and check a value from the command line.
 
         Raises:
             UserError: it is not a valid value.
@@ -105,7 +105,7 @@ class Setting:
         return fitting
 
     def _read(self, text):
-        """Return the Python value of a text, or the text itself if it has none."""
+        """Return the Python value of a text, or the text itself if it cannot be parsed."""
         return text
 
     def _fit(self, value):
@@ -115,7 +115,7 @@ class Setting:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Whole(Setting):
-    """A whole number between `least` and `most`, or one of a few `words`."""
+    """An integer from `least` to `most`, or one of a few `words`."""
 
     least: int
     most: int
@@ -141,7 +141,7 @@ class Whole(Setting):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Number(Setting):
-    """A number between `least` and `most`, each of which may be left out (`above`, `below`)."""
+    """A number from `least` to `most`; `above` and `below` exclude the bounds themselves."""
 
     least: float
     most: float
@@ -174,7 +174,7 @@ class Number(Setting):
 
 
 def rate(help: str, default: float = 0.0) -> Number:
-    """Return a number of at least 0 and below 1."""
+    """Return a setting for a number of at least 0 and below 1."""
     return Number(default=default, help=help, least=0, most=1, below=True)
 
 
@@ -215,7 +215,7 @@ class Text(Setting):
     longest: int
 
     def _values(self):
-        return f"a text of 1 to {self.longest:,} printable characters"
+        return f"1 to {self.longest:,} printable characters"
 
     def _read(self, text):
         return _unquoted(text)
@@ -228,7 +228,7 @@ class Text(Setting):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Mechanism(Setting):
-    """A mechanism: a name, a name with arguments, or, with `layers`, a list with one of these for each layer.
+    """A mechanism: a name, a name with arguments, or, with `layers`, a list with one of these per layer.
 
     Names and arguments are checked by the layers themselves, when a system is checked.
     """
@@ -260,17 +260,17 @@ class Mechanism(Setting):
 def _is_mechanism(value):
     if isinstance(value, str):
         return value.isidentifier()
-    # Plain data with finite numbers alone, which is what a run folder can hold: or this raises.
+    # Raises unless it is plain data with finite numbers, which is all that a run folder can hold.
     return isinstance(value, dict) and bool(value) and json.loads(json.dumps(value, allow_nan=False)) == _lists(value)
 
 
 def _lists(value):
-    """Return plain data with lists in place of tuples, as JSON has it."""
+    """Return plain data with lists in place of tuples, as in JSON."""
     if isinstance(value, dict):
         return {key: _lists(one) for key, one in value.items()}
     return [_lists(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def _unquoted(text):
-    """Return a text without quotation marks around it."""
+    """Return a text without the quotation marks around it."""
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text

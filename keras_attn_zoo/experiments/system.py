@@ -10,11 +10,11 @@ from keras_attn_zoo.experiments.setting_types import Setting, Text, Whole, shown
 from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, TrainingSettings, settings_of
 
 _SYSTEM = {
-    "seed": Whole(default=1, help="fixes weights, data order, dropout and sampling", least=0, most=2**32 - 1),
-    "name": Text(help="name of the system, in logs and scores", longest=100),
+    "seed": Whole(default=1, help="random seed of weights, data order, dropout and sampling", least=0, most=2**32 - 1),
+    "name": Text(help="name of the system in logs and scores", longest=100),
 }
 _PARTS = {"data": DataSettings, "training": TrainingSettings, "search": SearchSettings}
-# The table: every setting by the part that it stands in, which makes `--set`, the checks, `--help` and the docs.
+# All settings by part: `--set`, the checks, `--help` and the docs are derived from this table.
 SETTINGS: dict[str, dict[str, Setting]] = {
     "Data": settings_of(DataSettings),
     "Training": settings_of(TrainingSettings),
@@ -28,16 +28,16 @@ SETTINGS: dict[str, dict[str, Setting]] = {
 
 
 def parse_settings(items: Iterable[str]) -> dict[str, Any]:
-    """Read settings that were typed as NAME=VALUE.
+    """Parse settings of the form NAME=VALUE.
 
     Args:
         items: strings; the last one of each name counts.
 
     Returns:
-        a dict of names and values, each in the type of its setting.
+        a dict of values by name, each converted to the type of its setting.
 
     Raises:
-        UserError: a missing equals sign, an unknown name, a value of another type or out of bounds.
+        UserError: a missing equals sign, an unknown name, a value of the wrong type or out of bounds.
 
     Example:
         >>> parse_settings(["epochs=3", "bidirectional=no", "clip_norm=none"])
@@ -48,7 +48,7 @@ def parse_settings(items: Iterable[str]) -> dict[str, Any]:
         name, equals, text = item.partition("=")
         if not equals:
             raise UserError(f"--set takes NAME=VALUE; received {shown_value(item)}.")
-        # Both bodies have settings of one name: what only one of them takes, its systems decide.
+        # Both bodies may have a setting of this name: a value that either takes passes, and each system checks again.
         for setting in {id(part[name]): part[name] for part in SETTINGS.values() if name in part}.values():
             try:
                 found[name] = setting.parse(text, f"the setting {name}")
@@ -68,18 +68,19 @@ def _unknown(name, names):
 
 @dataclasses.dataclass(frozen=True)
 class System:
-    """A named system: a builder with its data, training and search.
+    """A named system: a model with its data, training and search settings.
 
     Attributes:
         name: the name by which recipes and the command line know it.
-        backbone: arguments of the body's class, vocabularies left out.
+        backbone: arguments of the body's class, without the vocabulary sizes.
         body: name of a `Body` of `BODIES`: "rnn" or "transformer".
         data, training, search: the settings.
-        seed: fixes weights, data order, dropout and sampling.
+        seed: random seed of weights, data order, dropout and sampling.
         source: paper and section.
 
     Raises:
-        UserError: a setting that its body lacks, of another type or out of bounds; settings that do not fit together.
+        UserError: a setting that the body does not have, of the wrong type or out of bounds; settings that do not fit
+            together.
     """
 
     name: str
@@ -112,26 +113,26 @@ class System:
         object.__setattr__(self, "backbone", checked)
         body = BODIES[self.body]
         if self.training.pretraining_rounds is not None and not body.grows:
-            raise UserError(f"pretraining_rounds adds encoder layers of an RNN; received body={self.body!r}.")
+            raise UserError(f"pretraining_rounds needs an RNN: leave it out; received body={self.body!r}.")
         latent = self.backbone.get("output") == "latent"
         if self.training.samples_tokens and (latent or not body.feeds_itself):
             raise UserError(
-                "only an RNN without a latent alignment can be trained on tokens of its own: leave teacher_forcing and "
-                f"teacher_forcing_end at 1; received body={self.body!r}, output={self.backbone.get('output')!r}."
+                "only an RNN without a latent alignment can be trained on its own predictions: leave teacher_forcing "
+                f"and teacher_forcing_end at 1; received body={self.body!r}, output={self.backbone.get('output')!r}."
             )
         if self.search.search_top_k is not None and not latent:
             raise UserError(
-                "search_top_k counts the source positions of a latent alignment, and needs output='latent'; "
-                f"received search_top_k={self.search.search_top_k}."
+                "search_top_k applies only to latent alignments: leave it out, or set output='latent'; received "
+                f"search_top_k={self.search.search_top_k}."
             )
         if self.backbone.get("tie_embeddings") == "all" and not self.data.joint:
             raise UserError(
-                "tie_embeddings='all' shares one matrix between both languages, and needs joint=True; received "
-                "joint=False: take tie_embeddings=target, or joint=True."
+                "tie_embeddings='all' shares one embedding between both languages, which needs a joint vocabulary; "
+                "received joint=False: set joint=True, or tie_embeddings=target."
             )
 
     def settings(self) -> set[str]:
-        """Names of all settings that `override` takes."""
+        """Names of all settings that `override` accepts."""
         parts = (*map(settings_of, _PARTS.values()), BODIES[self.body].settings, _SYSTEM)
         return {name for part in parts for name in part}
 
@@ -141,7 +142,7 @@ class System:
 
     @classmethod
     def from_dict(cls, value: Any) -> "System":
-        """Read the result of `to_dict`.
+        """Create a system from the result of `to_dict`.
 
         Raises:
             UserError: an unknown setting, or an invalid value.
@@ -154,7 +155,7 @@ class System:
             raise UserError(f"the settings do not fit this version: {error}. Train the system again.") from None
 
     def override(self, **settings: Any) -> "System":
-        """Return a copy with settings changed; each is named as in its part, `backbone` entries too.
+        """Return a copy with some settings changed, those in `backbone` included.
 
         Raises:
             UserError: no part has a setting of that name.
@@ -163,7 +164,7 @@ class System:
             >>> System("a", {"hidden_dim": 512}).override(epochs=3, hidden_dim=64).training.epochs
             3.0
         """
-        # All settings of a part at once: one may fit only beside another.
+        # All settings of a part at once: one may be valid only together with another.
         changed: dict[str, Any] = {}
         for key, value in settings.items():
             part = next((name for name, kind in _PARTS.items() if key in settings_of(kind)), None)
@@ -184,7 +185,7 @@ class System:
         """Return only the settings that apply to this system: to its body and its output.
 
         Args:
-            settings: a dict of names and values, for systems of either body.
+            settings: a dict of values by name, for systems of either body.
 
         Example:
             >>> System("a", {}).understood({"epochs": 3.0, "num_heads": 4, "search_top_k": 2})

@@ -1,4 +1,4 @@
-"""Tables from run folders: one row per system, never typed by hand."""
+"""Tables of results, made from run folders: one row per system."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,11 +20,11 @@ def _metric(metric):
 
 
 def steady_translation_seconds(scores: dict[str, Any]) -> float:
-    """Wall time of translating a test set, without compilation."""
+    """Return the wall time of translating a test set, without compilation."""
     return scores["translation_seconds"] - scores["translation_compilation_seconds"]
 
 
-# Heading, and how a row's scores give the cell; a score that is not there gives a dash.
+# Each heading, and the function from scores to a cell; a missing score becomes a dash.
 COLUMNS = {
     "K": lambda s: f"{s['search_top_k'] or 'all'}" if s["search_top_k"] is not None else "–",
     **{heading: _metric(metric) for heading, metric in METRICS.items()},
@@ -51,23 +51,23 @@ def results_table(
 ) -> str:
     """Return a Markdown table of scored runs.
 
-    Times are wall time without compilation, which has a column of its own. K
-    is the number of source positions that a latent alignment was searched with,
-    where that is not the run's own.
+    Times are wall time without compilation, which has its own column. K is the
+    number of source positions that a latent alignment summed over in search, if
+    it differs from the run's own.
 
     Args:
-        folders: run folders; one that was not scored on the test set is left out.
-        name: of the test set, or a list of names, with a row for each.
-        paper: `{system: {column: figure}}` of a paper, set beside ours in brackets.
-        baseline: one of the folders, or `{folder: its baseline}`; scores that differ from those of the baseline by a
-            paired bootstrap get a star where p < 0.05, and two where p < 0.01. Of a dict, a folder whose baseline is
-            not among those that were scored gets none, and a line below the table says so.
-        rank_by: function of a run's scores to a number: the run where it is lowest comes first, those without it last.
-            By default the order of the folders.
+        folders: run folders; those not scored on the test set are left out.
+        name: name of the test set, or a list of names with a row for each.
+        paper: the paper's figures, `{system: {column: figure}}`, shown beside ours in brackets.
+        baseline: one of the folders, or `{folder: its baseline}`; scores that differ from the baseline's in a paired
+            bootstrap get one star if p < 0.05, two if p < 0.01. In a dict, a folder whose baseline was not scored
+            gets no stars, and a line below the table says so.
+        rank_by: function that takes a run's scores and returns a number: rows are sorted by it, lowest first, runs
+            without it last. By default, in the order of the folders.
 
     Raises:
-        UserError: none of the runs was scored, the only baseline was not, or runs to be compared were scored on
-            different texts.
+        UserError: no run was scored; the only baseline was not scored; runs to compare were scored on different
+            texts.
 
     Example:
         >>> print(results_table(["runs/bahdanau", "runs/uniform"]))  # doctest: +SKIP
@@ -81,14 +81,14 @@ def results_table(
     if rank_by is not None:
         scored.sort(key=lambda one: _rank(rank_by, every[one[0]][one[1]]))
     if not scored:
-        raise UserError(f"no run is scored on {' or '.join(map(repr, names))} yet: evaluate one first.")
+        raise UserError(f"no run has been scored on {' or '.join(map(repr, names))} yet: evaluate one first.")
     if baseline is None or isinstance(baseline, Mapping):
         baselines = {Path(path): Path(own) for path, own in (baseline or {}).items()}
     else:
         for name in names:
             if (Path(baseline), name) not in scored:
                 raise UserError(
-                    f"the baseline {baseline} is not among the runs that are scored on {name!r}: name one of them."
+                    f"the baseline {baseline} is not among the runs scored on {name!r}: choose one of them."
                 )
         baselines = dict.fromkeys(paths, Path(baseline))
     stars = {name: _stars(scored, name, baselines) for name in names}
@@ -105,7 +105,7 @@ def results_table(
         )
     signatures.update(_about_baselines([path for path, _ in scored], baselines))
     if any(every[path][name]["search_top_k"] is not None for path, name in scored):
-        signatures.add("K: of the search; perplexity, accuracy and AER are of the mixture that was trained")
+        signatures.add("K applies to the search; perplexity, accuracy and AER are those of the mixture in training")
     columns = ["system", *COLUMNS]
     used = [i for i in range(len(columns)) if any(row[i] != "–" for row in rows)]
     headings, *body = [[line[i] for i in used] for line in (columns, *rows)]
@@ -121,16 +121,16 @@ def _about_baselines(folders, baselines):
             compared.setdefault(own, []).append(folder.name)
     there = [own for own in compared if own in folders]
     if there:
-        which = "; ".join(f"{own.name}, of {', '.join(dict.fromkeys(compared[own]))}" for own in there)
+        which = "; ".join(f"{own.name} for {', '.join(dict.fromkeys(compared[own]))}" for own in there)
         which = there[0].name if len(there) == 1 else f"its baseline ({which})"
         yield f"*, **: differs from {which}, p < 0.05, p < 0.01; paired bootstrap, 1000 samples"
     for own in compared:
         if own not in there:
-            yield f"no stars: {', '.join(dict.fromkeys(compared[own]))}, whose baseline {own.name} is not here"
+            yield f"no stars for {', '.join(dict.fromkeys(compared[own]))}: the baseline {own.name} was not scored"
 
 
 def _stars(scored, name, baselines):
-    """Marks of the scores that differ from the baseline's: `{folder: {column: mark}}`."""
+    """Marks for the scores that differ from the baseline's: `{folder: {column: mark}}`."""
     here = [folder for folder, one in scored if one == name]
     groups = {}
     for folder in here:
@@ -143,14 +143,16 @@ def _stars(scored, name, baselines):
         for folder in group:
             run = RunFolder(folder)
             if not run.references(name).exists():
-                raise UserError(f"{folder} holds no references of {name!r}: evaluate it again to compare it.")
+                raise UserError(f"{folder} has no references for {name!r}: evaluate it again to compare it.")
             for path in (run.hypotheses(name), run.references(name)):
-                # A pipe will do where a user names it, not in a folder that may be a stranger's.
+                # Pipes are for users to name, not for a run folder that may be untrusted.
                 check_file(path)
             texts[folder] = list(read_lines(run.hypotheses(name)))
             references[folder] = list(read_lines(run.references(name)))
             if references[folder] != references[baseline]:
-                raise UserError(f"{folder} and {baseline} were scored on other texts: evaluate both on the same one.")
+                raise UserError(
+                    f"{folder} and {baseline} were scored on different texts: evaluate both on the same one."
+                )
         found = compare_systems(baseline, texts, references[baseline])
         for folder in group[1:]:
             marks[folder] = {column: _star(found[folder][metric]) for column, metric in METRICS.items()}

@@ -52,17 +52,17 @@ def train_system(
         system: a `System`.
         corpus: a `Corpus`.
         folder: the run folder.
-        data_folder: where subword models and caches are kept; by default in the run folder.
+        data_folder: folder for subword models and caches; by default in the run folder.
         resume: whether to resume the run in this folder.
-        max_tokens: most tokens of a test sentence: a longer one is refused before anything is trained. By default
-            as many as a translation may have.
+        max_tokens: maximum tokens of a test sentence; a longer one is refused before training. By default, as many
+            as a translation may have.
 
     Returns:
         the `RunFolder`.
 
     Raises:
-        UserError: bad settings or text; a folder that holds something else, or in which another process trains; a
-            run of which a part is missing; training that reaches NaN or infinity.
+        UserError: bad settings or text; a folder that holds something else, or in which another process is training;
+            a run with a missing part; training that reaches NaN or infinity.
 
     Example:
         >>> train_system(SYSTEMS["uniform"], embedded_corpus(), "runs/uniform")  # doctest: +SKIP
@@ -78,10 +78,10 @@ def train_system(
 
 
 def _train(system, corpus, run, data, max_tokens):
-    """Train in a folder locked by this process."""
+    """Train in a folder that this process has locked."""
     training = system.training
     description = {**corpus.description, "fingerprint": data.key}
-    # Before the state is read, which of another model's says less.
+    # Before the state is read: if it is another model's, that error would say less.
     run.check_settings(system, description)
     check_test_text(corpus.splits.test, data.subword_paths, max_tokens or longest_translation(system.data.max_tokens))
     if system.data.vocabulary_size is None:
@@ -104,8 +104,8 @@ def _train(system, corpus, run, data, max_tokens):
     wanted, reached = system.backbone.get("encoder_layers", 1), _encoder_layers(system, rounds - 1)
     if reached not in (None, wanted):
         raise UserError(
-            f"{rounds} rounds of validation end at {reached} of {wanted} encoder layers with "
-            f"pretraining_rounds={training.pretraining_rounds}: train for more epochs, or validate more often."
+            f"with pretraining_rounds={training.pretraining_rounds}, the encoder has only {reached} of its {wanted} "
+            f"layers after {rounds} rounds: train for more epochs, or validate more often."
         )
     watched, stopping = _watching(training, run)
     state = ResumableState(run.state, batches, [*watched, *stopping])
@@ -117,7 +117,7 @@ def _train(system, corpus, run, data, max_tokens):
         _load_vectors(translator, training)
     run.create(system, description, corpus.splits.test)
     if ended or batches.round >= rounds:
-        _LOG.info("training has ended already")
+        _LOG.info("training is already complete")
         return run
     callbacks = []
     if training.best_by == "bleu":
@@ -133,20 +133,20 @@ def _train(system, corpus, run, data, max_tokens):
                 **fit_arguments(batches),
                 epochs=until,
                 validation_data=as_fit_input(valid),
-                # A model that has yet to grow stops nothing.
+                # No early stopping until the model has all its layers.
                 callbacks=[*callbacks, *(stopping if until == rounds else ()), state],
                 verbose=0,
             )
             if translator.stop_training or until == rounds:
                 return run
-            # The larger model takes over what was just saved, as it would if the run had been stopped here.
+            # The larger model loads what was just saved, as it would if the run were resumed here.
             state.read()
             translator = _translator_of_round(system, data, until)
             state.check(translator, grown=True)
 
 
 def _watching(training, run):
-    """The callbacks that keep the best round and lower the learning rate, and those that stop training."""
+    """Callbacks that keep the best round and lower the learning rate, and callbacks that stop training."""
     monitor, mode = f"val_{training.best_by}", "max" if training.best_by == "bleu" else "min"
     watched, stopping = [BestPreset(run.best, monitor)], []
     if training.schedule == "plateau":
@@ -161,18 +161,18 @@ def _watching(training, run):
 
 
 def _check_whole(run, rounds):
-    """Raise if part of a run is missing: it would start over, or end without its best round."""
+    """Raise if part of a run is missing: it would start over, or end without a best round."""
     logged = sum("round" in line for line in read_log(run.log)) if kind_of(run.log) else 0
     lost = run.state if logged and not kind_of(run.state) else run.best if rounds and not kind_of(run.best) else None
     if lost is not None:
         raise UserError(
-            f"{shown(run.path)} has trained {max(rounds, logged)} rounds, but its {lost.name} is gone: restore it from "
-            "a copy, or remove the folder to start over."
+            f"{shown(run.path)} has trained {max(rounds, logged)} rounds, but {lost.name} is missing: restore it from "
+            "a backup, or remove the folder to start over."
         )
 
 
 def _encoder_layers(system, number):
-    """How many encoder layers train in a round; None where the system does not add them one by one."""
+    """How many encoder layers are trained in a round; None if the system does not add them one by one."""
     rounds = system.training.pretraining_rounds
     return rounds and min(system.backbone.get("encoder_layers", 1), 1 + number // rounds)
 
@@ -184,7 +184,7 @@ def _grows_at(system):
 
 
 def _translator_of_round(system, data, number):
-    """The compiled translator that trains in a round."""
+    """The compiled translator that is trained in a round."""
     layers = _encoder_layers(system, number)
     stage = system if layers is None else system.override(encoder_layers=layers)
     translator = build_translator(stage, data.subword_paths, system.data.max_tokens)
@@ -214,4 +214,4 @@ def _load_vectors(translator, training):
     for path, embedding, tokenizer in sides:
         if path is not None:
             found = load_word_vectors(embedding, tokenizer.get_vocabulary(), path)
-            _LOG.info("%d of %d embeddings start as vectors from %s", found, embedding.input_dim, path)
+            _LOG.info("initialised %d of %d embeddings from %s", found, embedding.input_dim, path)

@@ -1,4 +1,4 @@
-"""From the attention of subwords to the alignment of words."""
+"""From subword attention to word alignment."""
 
 import dataclasses
 import re
@@ -17,7 +17,7 @@ from keras_attn_zoo.evaluation.alignments import (
 from keras_attn_zoo.evaluation.attention_links import extract_alignment, merge_subwords
 from keras_attn_zoo.models import Translator
 
-# Source words and target words; links between them; what `Translator.force` takes for layers.
+# Source words and target words; links between them; the `layers` of `Translator.force`.
 WordPair: TypeAlias = tuple[Sequence[str], Sequence[str]]
 Links: TypeAlias = set[tuple[int, int]]
 Layers: TypeAlias = str | Sequence[int] | None
@@ -26,7 +26,7 @@ _SPACE_BEFORE_PUNCTUATION = re.compile(r" ([,.;:?!])")
 
 
 def as_sentence(words: Iterable[str]) -> str:
-    """Join tokenised words to a sentence as in running text: no space before punctuation.
+    """Join tokenised words into a sentence as in running text, without spaces before punctuation.
 
     Example:
         >>> as_sentence(["Das", "stimmt", "nicht", "!"])
@@ -36,7 +36,7 @@ def as_sentence(words: Iterable[str]) -> str:
 
 
 def group_pieces(pieces: Iterable[str], words: Iterable[str]) -> list[int]:
-    """Return for each piece of a sentence the word in which it begins.
+    """Return the word in which each piece of a sentence begins.
 
     Args:
         pieces: subwords of `as_sentence(words)`, with `▁` for a space.
@@ -57,7 +57,7 @@ def group_pieces(pieces: Iterable[str], words: Iterable[str]) -> list[int]:
             groups.append(-1)
             continue
         groups.append(owner[position])
-        # A byte piece or an unknown one stands for a single character.
+        # A byte piece or an unknown one represents a single character.
         position += 1 if re.fullmatch(r"<unk>|<0x[0-9A-F]{2}>", piece) else len(text)
     return groups
 
@@ -70,11 +70,11 @@ def word_attention(
     target_words: Sequence[str],
     source_reduction: str = "mean",
 ) -> np.ndarray:
-    """Merge subword attention `(target pieces, source pieces)` to `(target words, source words)`."""
+    """Merge subword attention `(target pieces, source pieces)` into `(target words, source words)`."""
     source_groups = group_pieces(source_pieces, source_words)
     target_groups = group_pieces(target_pieces, target_words)
     merged = merge_subwords(attention, source_groups, target_groups, source_reduction=source_reduction)
-    # Words of which no piece is left, at the end of a sentence, keep a row and a column of their own.
+    # Words at the end of a sentence that have no piece of their own keep a row and a column.
     full = np.zeros((len(target_words), len(source_words)), dtype=merged.dtype)
     full[: merged.shape[0], : merged.shape[1]] = merged
     return full
@@ -89,23 +89,23 @@ def align_words(
     batch_size: int = 32,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[list[Links], list[np.ndarray]]:
-    """Align given translations word by word: forced decoding, mean over heads, argmax over source words.
+    """Align the words of given translations: forced decoding, mean over heads, argmax over source words.
 
     Args:
         translator: a `Translator`.
         pairs: `(source words, target words)` per sentence.
-        layers, heads: see `Translator.force`; the mean is over all of them.
-        leave_out: what no word is aligned to: "end", the end of the source sentence, and "full_stop", which has
-            no link on the target side either. A word that attends most to what is left out gets its next best; one
-            that attends most to the end, where that is not left out, gets no link.
+        layers, heads: see `Translator.force`; attention is averaged over all of them.
+        leave_out: what no word is aligned to: "end", the end of the source sentence, and "full_stop", which gets
+            no link on the target side either. A word that attends most to what is left out gets its next best; a
+            word that attends most to the end gets no link, unless the end is left out.
         batch_size, progress: see `Translator.force`.
 
     Returns:
-        a list of sets of links `(source word, target word)`, and the list of word attentions
+        a list of sets of links `(source word, target word)`, and a list of word attention matrices
         `(target words, source words)`.
 
     Raises:
-        UserError: a head that a layer lacks; an unknown `leave_out`.
+        UserError: a head that a layer does not have; an unknown `leave_out`.
     """
     _check_leave_out(leave_out)
     decoded = _force_words(translator, pairs, layers, heads, batch_size, progress)
@@ -142,15 +142,15 @@ def align_by_layer(
     batch_size: int = 32,
     progress: Callable[[int], None] | None = None,
 ) -> dict[int | str, tuple[list[Links], AlignmentScores]]:
-    """Align given translations by every layer, and by all of them: which one aligns best?
+    """Align given translations by each layer and by all together, to find the one that aligns best.
 
     Args:
         translator, pairs, heads, leave_out, batch_size, progress: see `align_words`.
-        gold: `Alignment` of every pair.
+        gold: the `Alignment` of every pair.
 
     Returns:
-        `{layer: (links, scores)}`, the layers counted from 0, under "all" the mean of all, and of a latent alignment
-        its "prior" and "posterior"; scores as of `alignment_scores`.
+        `{layer: (links, scores)}`: layers counted from 0, "all" for the mean of all, and "prior" and "posterior" for
+        a latent alignment; scores as returned by `alignment_scores`.
     """
     _check_leave_out(leave_out)
     sizes = translator.backbone.cross_attention_heads
@@ -195,11 +195,11 @@ def _ignored(words, leave_out):
 def _check_leave_out(leave_out):
     unknown = set(leave_out) - set(LEAVE_OUT)
     if unknown:
-        raise UserError(f"leave_out takes {', '.join(LEAVE_OUT)}; received {', '.join(sorted(unknown))}.")
+        raise UserError(f"leave_out must be among {', '.join(LEAVE_OUT)}; received {', '.join(sorted(unknown))}.")
 
 
 def _links(decoded, pairs, leave_out):
-    """Links and word attentions of forced decodings."""
+    """Links and word attention of forced decodings."""
     links, matrices = [], []
     for one, (source, target) in zip(decoded, pairs, strict=True):
         attention = one.attention.mean(axis=0)
@@ -208,7 +208,7 @@ def _links(decoded, pairs, leave_out):
         if "end" not in leave_out:
             at_end = np.array([piece == "</s>" for piece in one.source_tokens])
             to_end = merge_subwords(attention[:, at_end], [0] * at_end.sum(), group_pieces(one.tokens, target))
-            # Words of which no piece is left have no row.
+            # Words without a piece of their own have no row.
             matrix = np.c_[matrix, np.pad(to_end, ((0, len(target) - len(to_end)), (0, 0)))]
         found = extract_alignment(
             matrix, ignore_source=_ignored(source, leave_out), ignore_target=_ignored(target, leave_out)
@@ -225,13 +225,13 @@ def sentence_picture(
     layers: Layers = None,
     heads: Sequence[int] | None = None,
 ) -> tuple[np.ndarray, list[str], list[str]]:
-    """Attention of one sentence, ready to draw.
+    """Return the attention of one sentence, ready to draw.
 
     Args:
         translator: a `Translator`.
         sentence: the source sentence.
-        target: a given translation; None draws the model's own.
-        subwords: whether rows and columns are subwords and not words.
+        target: a given translation; by default the model's own.
+        subwords: whether rows and columns are subwords instead of words.
         layers, heads: see `align_words`.
 
     Returns:
@@ -246,7 +246,7 @@ def sentence_picture(
     if not target.strip() and not subwords:
         raise UserError(f"the translation of {sentence!r} is empty: give one, or draw subwords.")
     if one is None or layers is not None:
-        # A search keeps one layer's attention; along a given translation all layers can be seen.
+        # A search keeps one layer's attention; forced decoding can return any layer's.
         one, rows = translator.force(sentence, target, layers, heads=heads), None
     attention = (one.attention if rows is None else one.attention[rows]).mean(axis=0)
     if subwords:

@@ -24,7 +24,7 @@ def test_align_scores_against_gold_of_either_index_base(attn_zoo, trained, tmp_p
     assert links.splitlines()[1] == "0-0"
     (tmp_path / "gold").write_text("\n\n")
     status, output, error = attn_zoo("align", trained, "--bitext", tmp_path / "bitext", "--gold", tmp_path / "gold")
-    assert (status, output) == (2, "") and "gold holds no link" in error
+    assert (status, output) == (2, "") and "gold has no links" in error
 
 
 def test_align_takes_the_gold_of_the_embedded_corpus(attn_zoo, trained, tmp_path):
@@ -41,7 +41,7 @@ def test_align_takes_the_gold_of_the_embedded_corpus(attn_zoo, trained, tmp_path
         status, output, _ = attn_zoo("align", run.path, *layer)
         assert (status, output) == attn_zoo("align", trained, *layer, *files)[:2] and "AER" in output and status == 0
     status, _, error = attn_zoo("align", run.path, "--gold-reverse")
-    assert status == 2 and "those of the run: leave out --gold-reverse" in error
+    assert status == 2 and "text and its gold links: leave out --gold-reverse" in error
     status, _, error = attn_zoo("align", trained)
     assert status == 2 and "give --bitext" in error
 

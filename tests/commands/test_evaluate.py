@@ -41,10 +41,10 @@ def test_names_of_test_sets_stay_in_the_run_folder(attn_zoo, trained, tmp_path, 
     with pytest.raises(SystemExit) as stopped:
         attn_zoo("evaluate", trained, "--test", tmp_path / "t.tsv", "--name", name)
     error = capsys.readouterr().err
-    assert stopped.value.code == 2 and "cannot name a test set" in error and error.count("\n") == 1
+    assert stopped.value.code == 2 and "cannot be the name of a test set" in error and error.count("\n") == 1
     run = RunFolder(trained)
     for entrance in (run.hypotheses, run.references, run.alignment, run.picture, lambda name: run.add_scores(name, {})):
-        with pytest.raises(UserError, match="cannot name a test set"):
+        with pytest.raises(UserError, match="cannot be the name of a test set"):
             entrance(name)
     assert before == {path: path.stat().st_mtime_ns for path in trained.parent.rglob("*")}
 
@@ -64,7 +64,7 @@ def test_evaluate_counts_of_positions_one_row_each(attn_zoo, trained, corpus, tm
     rows = [line.split("|") for line in output.splitlines() if line.startswith("| latent")]
     assert status == 0 and [row[2].strip() for row in rows] == ["2", "all"]
     assert {name: scores["search_top_k"] for name, scores in run.read_scores().items()} == {"new-k2": 2, "new-k0": 0}
-    assert "K: of the search" in output and len(measured) == 1
+    assert "K applies to the search" in output and len(measured) == 1
     curves, ticks = curves_over_top_k([run.path], "new", lambda scores: scores["search_top_k"])
     assert ticks == {0: 2, 1: "all"} and curves == {"latent": ([0, 1], [2, 0])}
     picture = tmp_path / "k.png"
@@ -82,11 +82,14 @@ def test_evaluate_counts_of_positions_one_row_each(attn_zoo, trained, corpus, tm
     curves, ticks = curves_over_trained_top_k([run.path, other, trained], "drawn", lambda scores: scores["bleu"])
     assert ticks == {0: 2, 1: "all"}
     assert curves == {"latent alignment": ([0, 1], [20.0, 30.0]), "tiny": ([0, 1], [10.0, 10.0])}
-    with pytest.raises(UserError, match="trained with as many positions as an earlier run"):
+    with pytest.raises(UserError, match="trained with as many positions as another run"):
         curves_over_trained_top_k([run.path, shutil.copytree(run.path, tmp_path / "again")], "drawn", lambda scores: 0)
     plot = ("plot", "top-k", run.path, "--name", "new-k2", "--output", picture, "--key", "tokens/s")
     assert attn_zoo(*plot, "--trained")[0] == 0
-    for call, text in (((*plot,), "give --trained"), ((*plot[:2], trained, *plot[3:], "--trained"), "not scored")):
+    for call, text in (
+        ((*plot,), "give --trained"),
+        ((*plot[:2], trained, *plot[3:], "--trained"), "has not been scored"),
+    ):
         status, _, error = attn_zoo(*call)
         assert status == 2 and text in error and error.count("\n") == 1
     before = run.scores.read_bytes()
@@ -117,10 +120,10 @@ def test_evaluate_marks_what_differs_from_the_baseline(attn_zoo, trained, tmp_pa
     assert "*" not in bleu["baseline"] + bleu["alike"] and "differs from baseline" in output
     (runs[1] / "references" / "test.txt").write_text("other\n" * len(references), encoding="utf-8")
     for arguments, text in (
-        ((*runs, "--stored", "--baseline", runs[0]), "scored on other texts"),
+        ((*runs, "--stored", "--baseline", runs[0]), "scored on different texts"),
         ((runs[0], "--stored", "--baseline", runs[1]), "is not among the runs"),
     ):
         status, _, error = attn_zoo("evaluate", *arguments)
         assert status == 2 and text in error and error.count("\n") == 1
     (runs[1] / "references" / "test.txt").unlink()
-    assert "holds no references of 'test'" in attn_zoo("evaluate", *runs, "--stored", "--baseline", runs[0])[2]
+    assert "has no references for 'test'" in attn_zoo("evaluate", *runs, "--stored", "--baseline", runs[0])[2]

@@ -35,7 +35,7 @@ def test_options_are_written_out_and_given_once(attn_zoo, capsys):
         (("translate", "m", "--beam", 2), "unrecognized arguments: --beam 2"),
         (("translate", "m", "--beams", 2, "--beams=3"), "--beams was given 2 times"),
         (("train", "--train", "a", "--embedded", "--train", "b"), "--train was given 2 times"),
-        (("translate", "m", "-x"), "-- goes before what begins with a dash"),
+        (("translate", "m", "-x"), "put -- before arguments that begin with a dash"),
         (("evaluate", "a\nb", "--nix"), "unrecognized arguments: --nix"),
     ):
         with pytest.raises(SystemExit) as stopped:
@@ -52,8 +52,8 @@ def test_options_that_would_mean_nothing_are_refused(attn_zoo, trained, tmp_path
         ((*text_alone, "--baseline", trained), "nothing is translated: leave out --baseline"),
         ((*text_alone, "--stored", "--name", "x", "--reverse"), "leave out --reverse and --name and --stored"),
         (("evaluate", trained, "--stored", "--test", "a", "b", "--beams", 2), "leave out --beams and --test"),
-        (("evaluate", trained, "--reverse"), "as the run read it: leave out --reverse"),
-        ((*train, "--embedded", "--valid", "a"), "has its own text: leave out --valid"),
+        (("evaluate", trained, "--reverse"), "the text is the run's own: leave out --reverse"),
+        ((*train, "--embedded", "--valid", "a"), "provides the text: leave out --valid"),
         ((*train, "--valid", "a", "--test", "a", "--train", "a", "--split-seed", 3), "leave out --split-seed"),
         (("align", trained, "--bitext", "a", "--index-base", 1), "there is no --gold: leave out --index-base"),
         (("translate", trained, "--input", ""), "there is no file ''"),
@@ -92,4 +92,4 @@ def test_help_fits_the_terminal_and_shows_examples(capsys, monkeypatch):
         if name.count(" "):
             assert f"\n  {name}" in text.split("examples:")[1]
     assert "- An item of a list, which has so many words that it goes on in another line;\n  they are" in text
-    assert "\n  Data:\n    vocabulary_size=8000\n        subwords of each model" in text
+    assert "\n  Data:\n    vocabulary_size=8000\n        vocabulary size; None" in text

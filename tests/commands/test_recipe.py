@@ -87,7 +87,7 @@ def test_a_system_that_fails_stops_no_other_and_is_named_at_the_end(recipe, fail
     assert status == 2
     assert {name: room for name, (_, room) in seen.items()} == {"rnn": 70, "plain": 70}
     assert "| plain" in output and "| rnn" not in output
-    assert "no stars: plain, whose baseline rnn is not here" in output
+    assert "no stars for plain: the baseline rnn was not scored" in output
     last = error.splitlines()[-1]
     assert "error: 1 of 2 systems failed: rnn (" in last
     assert str(failure.args[-1]).splitlines()[0].rstrip(".") in last
@@ -122,8 +122,8 @@ def test_each_system_is_compared_with_its_own_baseline(trained, tmp_path):
         "of-b": 0,
         "alone": 0,
     }
-    assert "differs from its baseline (a, of of-a; b, of of-b), p < 0.05, p < 0.01" in table
-    assert "no stars: alone, whose baseline other is not here" in table
+    assert "differs from its baseline (a for of-a; b for of-b), p < 0.05, p < 0.01" in table
+    assert "no stars for alone: the baseline other was not scored" in table
 
 
 def test_what_was_scored_and_not_drawn_is_drawn(recipe, tmp_path):

@@ -16,9 +16,9 @@ def test_pairs_with_two_sides_are_read(tmp_path):
 def test_text_without_a_pair_is_named(tmp_path, text):
     (tmp_path / "good.tsv").write_text("rot\tred\n")
     (tmp_path / "bad.tsv").write_text(text)
-    with pytest.raises(UserError, match=r"no sentence pair in .*bad\.tsv"):
+    with pytest.raises(UserError, match=r"no sentence pairs in .*bad\.tsv"):
         corpus_from_files(tmp_path / "good.tsv", tmp_path / "bad.tsv", tmp_path / "good.tsv")
-    with pytest.raises(UserError, match=r"no sentence pair in .*bad\.tsv"):
+    with pytest.raises(UserError, match=r"no sentence pairs in .*bad\.tsv"):
         corpus_from_files(tmp_path / "bad.tsv")
     splits = corpus_from_files(tmp_path / "good.tsv", *[tmp_path / "good.tsv"] * 2).splits
     assert splits.valid == splits.test == [("rot", "red")]

@@ -50,7 +50,7 @@ def test_what_is_no_run_is_said(tmp_path):
         load_translator(tmp_path / "nowhere")
     with pytest.raises(UserError, match="is not a run folder"):
         RunFolder(tmp_path).system()
-    with pytest.raises(UserError, match="no run is scored on 'test'"):
+    with pytest.raises(UserError, match="no run has been scored on 'test'"):
         results_table([tmp_path])
 
 

@@ -86,7 +86,7 @@ def test_training_that_reaches_nan_stops_with_what_was_good(trained, corpus, tmp
 def test_what_is_missing_of_a_run_is_said_and_nothing_begins_again(run, corpus):
     for path in (run.state, run.best):
         path.rename(path.with_name("away"))
-        with pytest.raises(UserError, match=f"has trained 4 rounds, but its {path.name} is gone"):
+        with pytest.raises(UserError, match=f"has trained 4 rounds, but {path.name} is missing"):
             train_system(TINY, corpus, run.path, resume=True)
         path.with_name("away").rename(path)
 
@@ -308,7 +308,7 @@ def test_links_out_of_the_folder_are_refused(run, capsys, name):
     path.symlink_to("../mine" if path.parent == run.path else "../../mine")
     assert cli.main(["evaluate", str(run.path)]) == 2
     error = capsys.readouterr().err
-    assert error.count("\n") == 1 and f"{name} is a link out of the run folder" in error
+    assert error.count("\n") == 1 and f"{name} links to outside the run folder" in error
     assert (run.path.parent / "mine").read_text() == "mine"
 
 
@@ -338,7 +338,7 @@ def test_no_command_follows_a_link_out_of_the_folder(run, capsys, monkeypatch, n
     count = 2 if arguments[0] == "plot" else 1
     assert cli.main([*arguments[:count], str(run.path), *arguments[count:]]) == 2
     error = capsys.readouterr().err
-    assert error.count("\n") == 1 and f"{name} is a link out of the run folder" in error
+    assert error.count("\n") == 1 and f"{name} links to outside the run folder" in error
 
 
 def test_what_is_generated_is_bounded(monkeypatch):
@@ -347,7 +347,7 @@ def test_what_is_generated_is_bounded(monkeypatch):
         with pytest.raises(UserError, match="more than 100,000 sentence pairs"):
             corpus_from_description({"generated": sizes})
     for wrong in ({"generated": {"train": "x"}}, {"generated": {"size": 1}}, {"generated": []}, {}, {"train": "file"}):
-        with pytest.raises(UserError, match="there is no text that"):
+        with pytest.raises(UserError, match="does not describe a corpus"):
             corpus_from_description(wrong)
     assert corpus_from_description({"generated": {"train": 100}}) == {"train": 100}
 

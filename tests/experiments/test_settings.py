@@ -139,9 +139,9 @@ def test_what_is_no_setting(typed, text):
         (DataSettings, {"tokens_per_batch": 64}, "sentences_per_batch=128, tokens_per_batch=64"),
         (DataSettings, {"sentences_per_batch": None}, "sentences_per_batch=None, tokens_per_batch=None"),
         (DataSettings, {"vocabulary_size": None}, "model_type='bpe' needs a vocabulary_size"),
-        (DataSettings, {"model_type": "word", "byte_fallback": True}, "has no byte_fallback"),
+        (DataSettings, {"model_type": "word", "byte_fallback": True}, "does not support byte_fallback"),
         (DataSettings, {"min_words": 5, "max_words": 4}, "max_words=4 is less than min_words=5"),
-        (TrainingSettings, {"teacher_forcing_end": 0.5}, "say in how many steps"),
+        (TrainingSettings, {"teacher_forcing_end": 0.5}, "over how many steps is not set"),
         (SearchSettings, {"beams": 100_000}, "an integer from 1 to 1,000; received 100000"),
     ],
 )

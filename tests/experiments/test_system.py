@@ -25,9 +25,9 @@ def test_settings_that_do_not_fit_together_are_refused():
     for system, settings, text in (
         (TINY, {"output": "latent"}, "received body='rnn', output='latent'"),
         (plain, {"teacher_forcing": 0.5}, "received body='transformer'"),
-        (plain, {"pretraining_rounds": 1}, "adds encoder layers of an RNN"),
+        (plain, {"pretraining_rounds": 1}, "pretraining_rounds needs an RNN"),
         (TINY, {"search_top_k": 0}, "search_top_k=0"),
-        (plain, {"tie_embeddings": "all"}, "needs joint=True; received joint=False"),
+        (plain, {"tie_embeddings": "all"}, "received joint=False: set joint=True"),
         (plain, {"num_heads": 0}, "num_heads must be an integer from 1 to 1,024; received 0"),
         (TINY, {"dropout": 1.5}, "dropout must be a number of at least 0 and below 1; received 1.5"),
     ):

@@ -79,7 +79,7 @@ def test_resuming_an_ended_run_changes_nothing(trained, corpus, tmp_path, caplog
     shutil.copytree(trained, folder)
     caplog.set_level(logging.INFO, "keras_attn_zoo")
     train_system(TINY, corpus, folder, resume=True)
-    assert caplog.messages[-1] == "training has ended already"
+    assert caplog.messages[-1] == "training is already complete"
     assert numbers(folder) == numbers(trained)
 
 
@@ -92,13 +92,13 @@ def test_a_folder_that_is_taken_is_refused_before_anything_is_written(trained, c
     before = written()
     with pytest.raises(UserError, match="already holds a run: resume it with --resume"):
         train_system(TINY, corpus, trained)
-    with pytest.raises(UserError, match=r"other settings \(system.seed\)"):
+    with pytest.raises(UserError, match=r"different settings \(system.seed\)"):
         train_system(TINY.override(seed=4), corpus, trained, resume=True)
-    with pytest.raises(UserError, match=r"other settings \(system.backbone.hidden_dim\)"):
+    with pytest.raises(UserError, match=r"different settings \(system.backbone.hidden_dim\)"):
         train_system(TINY.override(hidden_dim=13), corpus, trained, resume=True)
     assert before == written()
     other = dataclasses.replace(corpus, splits=corpus.splits._replace(train=corpus.splits.train[1:]))
-    with pytest.raises(UserError, match=r"other settings \(corpus.fingerprint\)"):
+    with pytest.raises(UserError, match=r"different settings \(corpus.fingerprint\)"):
         train_system(TINY, other, trained, data_folder=tmp_path / "data", resume=True)
     shutil.rmtree(tmp_path / "data")
     (tmp_path / "notes.txt").write_text("mine")
@@ -154,7 +154,7 @@ def test_best_by_bleu_and_early_stopping(corpus, tmp_path, caplog):
     assert len(rounds) < 10, "no gain, so it stopped early"
     caplog.set_level(logging.INFO, "keras_attn_zoo")
     train_system(system, corpus, tmp_path / "run", resume=True)
-    assert caplog.messages[-1] == "training has ended already"
+    assert caplog.messages[-1] == "training is already complete"
 
 
 def test_layer_by_layer_pretraining(corpus, tmp_path, monkeypatch):
@@ -194,9 +194,7 @@ def test_best_and_early_stopping_are_of_the_whole_encoder(corpus, tmp_path, monk
     assert [line["round"] for line in read_log(run.log) if "round" in line] == [1, 2, 3, 4]
     assert load_translator(run.path).backbone.get_config()["encoder_layers"] == 2
     too_short = TINY.override(encoder_layers=3, pretraining_rounds=2, epochs=2)
-    with pytest.raises(
-        UserError, match="4 rounds of validation end at 2 of 3 encoder layers with pretraining_rounds=2"
-    ):
+    with pytest.raises(UserError, match="pretraining_rounds=2, the encoder has only 2 of its 3 layers after 4 rounds"):
         train_system(too_short, corpus, tmp_path / "short")
     assert not (tmp_path / "short" / "config.json").exists()
 

@@ -95,7 +95,7 @@ def test_what_is_left_out(leave_out, links):
     scores = score_links(found, pairs, gold, leave_out)
     assert scores.sure == (1 if "full_stop" in leave_out else 2)
     assert scores.aer == pytest.approx(1 - 2 * len(links) / (len(links) + scores.sure))
-    with pytest.raises(UserError, match="leave_out takes end, full_stop; received comma"):
+    with pytest.raises(UserError, match="leave_out must be among end, full_stop; received comma"):
         align_words(Forced(), pairs, leave_out=("comma",))
 
 
