@@ -1,6 +1,7 @@
 """What the files beside the package say of it."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -22,3 +23,52 @@ def test_the_version_is_the_same_everywhere():
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\((?!http)([^)#\s]+)", (ROOT / page).read_text(encoding="utf-8")):
         assert (ROOT / target).exists(), target
+
+
+WORD_LISTS = {"keras_attn_zoo/synthetic/lexicon.py", "keras_attn_zoo/synthetic/grammar.py"}
+WRITTEN = [
+    path
+    for folder in ("keras_attn_zoo", "recipes", "benchmarks", "tests", "docs", ".")
+    for pattern in ("*.py", "*.pyi", "*.md")
+    for path in ((ROOT / folder).glob(pattern) if folder == "." else (ROOT / folder).rglob(pattern))
+    if "_build" not in path.parts
+]
+
+
+def test_no_file_is_above_400_lines():
+    """Word lists and the grammar apart."""
+    assert len(WRITTEN) > 200
+    lines = {path.relative_to(ROOT).as_posix(): len(path.read_text(encoding="utf-8").splitlines()) for path in WRITTEN}
+    assert {name for name, count in lines.items() if count > 400} <= WORD_LISTS
+
+
+REQUIREMENTS = (ROOT / "requirements-dev.txt").read_text(encoding="utf-8")
+
+
+def named(requirement):
+    """The name of a requirement, as package indexes compare it."""
+    return re.match(r"[\w.-]+", requirement)[0].lower().replace("_", "-")
+
+
+def test_whatever_the_project_asks_for_is_pinned():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    asked = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
+    pinned = {named(line): line for line in REQUIREMENTS.splitlines() if re.fullmatch(r"[\w.-]+==[\w.+]+", line)}
+    assert {named(one) for one in asked} - {"keras-attn-zoo"} <= pinned.keys()
+
+
+@pytest.mark.parametrize("workflow", sorted((ROOT / ".github" / "workflows").glob("*.yml")), ids=lambda path: path.name)
+def test_workflows_ask_for_what_is_pinned(workflow):
+    """A `grep` in a workflow that finds nothing would install nothing, in silence."""
+    for names in re.findall(r'grep -E "\^\(([\w|-]+)\)=="', workflow.read_text(encoding="utf-8")):
+        for name in names.split("|"):
+            assert re.search(rf"^{name}==", REQUIREMENTS, re.MULTILINE), name
+
+
+def test_every_paper_that_the_registry_names_is_cited():
+    from keras_attn_zoo.layers import ATTENTIONS
+
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    papers = {part.split()[0] for entry in ATTENTIONS.values() for part in entry.source.split(", ")}
+    for author in {part for part in papers if part[0].isalpha()}:
+        assert re.search(rf"(family-names: |name: ){author}\b", citation), author

@@ -22,7 +22,7 @@ def test_public_subpackages_have_a_page(name):
     assert not hasattr(part, "__path__") or (DOCS / "api" / f"{name}.md").exists()
 
 
-@pytest.mark.parametrize("page", ["../README.md", "builder.md", "reader.md", "researcher.md"])
+@pytest.mark.parametrize("page", ["../README.md", "builder.md", "reader.md", "researcher.md", "evaluation.md"])
 def test_what_the_guide_imports_is_in_the_reference(page):
     snippets = re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     imports = [node for code in snippets for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ImportFrom)]

@@ -37,7 +37,9 @@ def given():
     }
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/builder.md", "docs/reader.md", "docs/researcher.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/builder.md", "docs/reader.md", "docs/researcher.md", "docs/evaluation.md"]
+)
 def test_snippets(page, trained, tmp_path, monkeypatch):
     for name in ("runs/bahdanau", "runs/uniform", "demo-run/bahdanau", "demo-run/uniform"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -55,4 +57,4 @@ def test_snippets(page, trained, tmp_path, monkeypatch):
         names.update(given())
         exec(compile(code, page, "exec"), names)
         ran += 1
-    assert ran > 2
+    assert ran

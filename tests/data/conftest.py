@@ -1,0 +1,26 @@
+"""Corpora of numbers, which the tests of batches share."""
+
+import numpy as np
+import pytest
+
+from keras_attn_zoo.data.cache import build_cache
+
+
+class Numbers:
+    """Subwords whose pieces are the numbers of the text."""
+
+    vocabulary_size = 1000
+    model_bytes = b"numbers"
+
+    def encode(self, sentences):
+        return [[int(word) for word in sentence.split()] for sentence in sentences]
+
+
+@pytest.fixture(scope="module")
+def make_corpus(tmp_path_factory):
+    def make(lengths, seed=0):
+        rng = np.random.default_rng(seed)
+        pairs = [tuple(" ".join(map(str, rng.integers(4, 1000, n))) for n in pair) for pair in lengths]
+        return build_cache(tmp_path_factory.mktemp("cache") / "c", pairs, Numbers(), Numbers())
+
+    return make
