@@ -1,5 +1,6 @@
 """How models are saved as presets and loaded from them: whole, unchanged, and fitting together."""
 
+import contextlib
 import contextvars
 import io
 import logging
@@ -16,13 +17,16 @@ from keras_attn_zoo.checksums import CHECKSUMS, check_sum, read_checksums, write
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike, check_file, open_output, read_json, shown
 from keras_attn_zoo.models.downloads import downloading
+from keras_attn_zoo.models.undrawn_weights import undrawn_weights
+from keras_attn_zoo.models.weight_storage import STORAGES, compact, expanded, holds_int8, is_weight
 
 _WEIGHTS = ".weights.h5"
 # Whole numbers of a body that its weights do not know, and the longest sentence that positions are made for.
 _NO_SIZES = ("top_k", "attention_layer")
 _LONGEST = 100_000
-# A task saves its parts into the same folder: checksums are taken once, when all is there.
-_saving = contextvars.ContextVar("saving", default=False)
+# How weights are stored in the preset that is being saved, or None. A task saves its parts into the same folder:
+# checksums are taken once, when all is there.
+_saving: contextvars.ContextVar[str | None] = contextvars.ContextVar("saving", default=None)
 
 
 class PresetFiles:
@@ -32,16 +36,24 @@ class PresetFiles:
     functions read such presets too, and look at no checksum.
     """
 
-    def save_to_preset(self, preset_dir: PathLike, **kwargs: Any) -> None:
+    def save_to_preset(self, preset_dir: PathLike, storage: str = "float32", **kwargs: Any) -> None:
         """Save a preset; see the base class.
 
+        Args:
+            preset_dir: the folder.
+            storage: "float32"; "float16", half the size; or "int8", a quarter, with a scale for each row or column of
+                a matrix. The model that is loaded has the dtype policy of its user, whatever the storage.
+            **kwargs: see the base class.
+
         Raises:
-            UserError: it cannot be written; a weight is not finite.
+            UserError: it cannot be written; a weight is not finite, or too large for float16; no such storage.
         """
         if _saving.get():
             super().save_to_preset(preset_dir, **kwargs)
             return
-        token = _saving.set(True)
+        if storage not in STORAGES:
+            raise UserError(f"storage must be one of {', '.join(STORAGES)}; received {storage!r}.")
+        token = _saving.set(storage)
         try:
             super().save_to_preset(str(preset_dir), **kwargs)
         except OSError as error:
@@ -78,7 +90,8 @@ class PresetLoading(PresetFiles):
         """Load a preset; see the base class. `dtype` is by default the dtype policy that Keras is set to."""
         if kwargs.get("dtype") is None:
             kwargs["dtype"] = keras.config.dtype_policy()
-        loaded = super().from_preset(preset, load_weights, **kwargs)
+        with undrawn_weights() if load_weights else contextlib.nullcontext():
+            loaded = super().from_preset(preset, load_weights, **kwargs)
         preprocessor = getattr(loaded, "preprocessor", None)
         if preprocessor is not None:
             check_vocabulary_sizes(loaded.backbone, preprocessor)
@@ -101,8 +114,10 @@ class WeightFiles:
         # The HDF5 library crashes where the disk is full.
         memory = _WeightsInMemory()
         super().save_weights(memory, *args, **kwargs)
+        storage = _saving.get() or "float32"
+        weights = memory.getvalue() if storage == "float32" else compact(memory, storage)
         with open_output(filepath) as file:
-            file.write(memory.getbuffer())
+            file.write(weights)
 
     def load_weights(self, filepath: PathLike, skip_mismatch: bool = False, **kwargs: Any) -> None:
         """Load weights; see `keras.Model.load_weights`.
@@ -112,7 +127,9 @@ class WeightFiles:
         """
         if str(filepath).endswith(_WEIGHTS) and not skip_mismatch:
             _check_surplus(self, filepath)
-        super().load_weights(filepath, skip_mismatch=skip_mismatch, **kwargs)
+        compacted = str(filepath).endswith(_WEIGHTS) and holds_int8(filepath)
+        source = _WeightsInMemory(expanded(filepath)) if compacted else filepath
+        super().load_weights(source, skip_mismatch=skip_mismatch, **kwargs)
         check_finite(self, f"do not use {shown(filepath)}")
 
 
@@ -244,7 +261,7 @@ def _weight_shapes(path):
     shapes = []
     try:
         with h5py.File(path) as file:
-            file.visititems(lambda _, item: shapes.append(item.shape) if isinstance(item, h5py.Dataset) else None)
+            file.visititems(lambda name, item: shapes.append(item.shape) if is_weight(name, item) else None)
     except (OSError, RuntimeError, ValueError, KeyError):
         return None
     return shapes

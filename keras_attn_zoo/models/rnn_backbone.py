@@ -320,4 +320,4 @@ class RNNBackbone(TranslationBackbone):
 
 
 def _embedding_initializer():
-    return keras.initializers.RandomNormal(stddev=0.1)
+    return {"class_name": "RandomNormal", "config": {"stddev": 0.1}}

@@ -130,7 +130,7 @@ class TransformerBackbone(TranslationBackbone):
         # === Layers ===
         def embedding(size, name):
             # Scaled by √width below: of variance 1 then, and logits too where the matrix is tied.
-            initializer = keras.initializers.RandomNormal(stddev=width**-0.5)
+            initializer = {"class_name": "RandomNormal", "config": {"stddev": width**-0.5}}
             return TokenEmbedding(size, width, embeddings_initializer=initializer, dtype=dtype, name=name)
 
         tied = tie_embeddings != "none"

@@ -92,12 +92,17 @@ def test_a_file_without_a_sum_is_refused(preset):
 def test_a_preset_without_sums_loads_with_one_line(unsummed, saved, caplog):
     with caplog.at_level(logging.WARNING):
         found = load_translator(unsummed).translate(TEXTS)
-    (record,) = caplog.records
+    (record,) = ours(caplog.records)
     assert f"{unsummed} has no {CHECKSUMS}" in record.getMessage() and "\n" not in record.getMessage()
     caplog.clear()
     with caplog.at_level(logging.WARNING):
         assert load_translator(saved).translate(TEXTS) == found
-    assert not caplog.records
+    assert not ours(caplog.records)
+
+
+def ours(records):
+    # TensorFlow has words of its own about functions that it compiles, which depend on the tests before.
+    return [record for record in records if record.name.startswith("keras_attn_zoo")]
 
 
 def test_kerashubs_own_function_reads_it(saved):

@@ -1,0 +1,129 @@
+"""Weight files in half or a quarter of the space: float16, or int8 with a scale for each row or column."""
+
+import io
+from typing import Any
+
+import h5py
+import numpy as np
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.files import PathLike, shown
+
+STORAGES = ("float32", "float16", "int8")
+# A group beside those of Keras, with the scales under the names of the matrices.
+SCALES = "int8_scales"
+# Smaller tensors, and vectors, are worth no byte each: they stay float16.
+_SMALLEST = 1024
+
+
+def compact(file: io.BytesIO, storage: str) -> bytes:
+    """Return a weight file of Keras with its float32 tensors stored smaller.
+
+    Args:
+        file: the weight file, in memory.
+        storage: "float16", in which Keras reads it as it is, or "int8", which `expanded` turns into what Keras reads:
+            w ≈ s q, where q is an integer from -127 to 127 and s the scale of a row or column.
+
+    Raises:
+        UserError: a weight is beyond the range of float16, ±65,504.
+    """
+    return _rewritten(file, lambda target, name, values: _store(target, name, values, storage))
+
+
+def _store(target, name, values, storage):
+    if values.dtype != np.float32:
+        target[name] = values
+        return
+    if storage == "int8" and values.ndim > 1 and values.size >= _SMALLEST:
+        target[name], target[f"{SCALES}/{name}"] = quantized(values)
+        return
+    with np.errstate(over="ignore"):
+        half = values.astype(np.float16)
+    if not np.isfinite(half).all():
+        raise UserError(
+            f"the weight {name} reaches {np.abs(values).max():,.0f}, beyond the range of float16: store it in float32."
+        )
+    target[name] = half
+
+
+def quantized(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return q in int8 and the scales s in float32, which broadcast, with q s as near to the values as they can be.
+
+    The scales are those of the first or of the last axis, whichever loses less: the largest number of each row or
+    column becomes ±127.
+
+    Example:
+        >>> q, scales = quantized(np.array([[1.0, -2.0], [100.0, 50.0]]))
+        >>> q.tolist()
+        [[64, -127], [127, 64]]
+    """
+    best: Any = None
+    for axis in (0, values.ndim - 1):
+        others = tuple(i for i in range(values.ndim) if i != axis)
+        largest = np.abs(values).max(axis=others, keepdims=True)
+        scales = (np.where(largest == 0, 1.0, largest) / 127).astype(np.float32)
+        q = np.rint(values / scales).astype(np.int8)
+        error = float(np.square(q * scales - values).sum(dtype=np.float64))
+        if best is None or error < best[0]:
+            best = error, q, scales
+    return best[1], best[2]
+
+
+def holds_int8(path: PathLike) -> bool:
+    """Whether a weight file is one that `expanded` has to read."""
+    try:
+        with h5py.File(path) as file:
+            return SCALES in file
+    except OSError:
+        return False
+
+
+def expanded(path: PathLike) -> bytes:
+    """Return the weight file that Keras reads, in memory, of one that `compact` stored in int8.
+
+    Raises:
+        UserError: scales do not fit their matrix.
+    """
+    with h5py.File(path) as source:
+        scales = {}
+        source[SCALES].visititems(
+            lambda name, item: scales.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None
+        )
+
+    def restore(target, name, values):
+        target[name] = values if name not in scales else _restored(path, name, values, scales[name])
+
+    return _rewritten(path, restore)
+
+
+def _rewritten(file, store):
+    """Return a copy, in memory, of a weight file without scales; `store(target, name, values)` writes each tensor."""
+    result = io.BytesIO()
+    with h5py.File(file) as source, h5py.File(result, "w") as target:
+
+        def copy(name, item):
+            if is_weight(name, item):
+                store(target, name, item[()])
+            elif name.split("/")[0] == SCALES:
+                return
+            else:
+                target.require_group(name)
+            target[name].attrs.update(item.attrs)
+
+        target.attrs.update(source.attrs)
+        source.visititems(copy)
+    return result.getvalue()
+
+
+def is_weight(name: str, item: Any) -> bool:
+    """Whether an item of a weight file is a weight, and neither a group nor a scale."""
+    return isinstance(item, h5py.Dataset) and name.split("/")[0] != SCALES
+
+
+def _restored(path, name, values, scale):
+    fits = scale.ndim == values.ndim and all(
+        one in (1, size) for one, size in zip(scale.shape, values.shape, strict=True)
+    )
+    if not fits:
+        raise UserError(f"{shown(path)} is damaged: the scales of {name} do not fit it. Fetch or save it again.")
+    return values * scale
