@@ -1,4 +1,4 @@
-"""The attention layers of one place in a Transformer, and what they share."""
+"""The attention layers in one place of a Transformer, and what they share."""
 
 from typing import Any
 
@@ -14,22 +14,22 @@ _NAMES = {"encoder": "attention", "decoder": "self_attention", "cross": "cross_a
 
 
 class AttentionStack:
-    """The attention layers of one place, from one description or one per layer.
+    """The attention layers in one place, from one description or one per layer.
 
-    What the layers of a side share, by `shared_by_side` of their class, is made here, and handed on from layer to
-    layer by `given`. A description may hold the arguments of what is shared beside those of its layer.
+    What the layers of a side share, by `shared_by_side` of their class, is created here and passed from layer to
+    layer by `given`. A description may contain arguments of what is shared, besides those of its layer.
 
     Args:
-        attention: what `get_attention` takes, or a list of that, one per layer. Of a layer each place gets a
-            copy with weights of its own.
+        attention: anything that `get_attention` accepts, or a list of these, one per layer. A layer is copied for
+            each place, with separate weights.
         count: number of layers.
         place: "encoder", "decoder" or "cross".
-        dtype: policy of the layers.
-        **sizes: of layers that are made from a name: `width`, `num_heads`, `max_length`, `dropout`.
+        dtype: dtype policy of the layers.
+        **sizes: sizes for layers created from a name: `width`, `num_heads`, `max_length`, `dropout`.
 
     Raises:
-        UserError: a list of another length; layers that share something and describe it differently; a context of
-            another width; what `get_attention` raises.
+        UserError: a list of the wrong length; layers that share something but describe it differently; a context of
+            the wrong width; whatever `get_attention` raises.
     """
 
     def __init__(self, attention: Any, count: int, place: str, dtype: DType, **sizes: Any) -> None:
@@ -44,17 +44,17 @@ class AttentionStack:
         for kind in {_sharing(layer): None for layer in self.layers if _sharing(layer)}:
             sharing = [(layer, of_side) for layer, of_side in made if _sharing(layer) is kind]
             asked = [kind.asked_by(layer) for layer, _ in sharing]
-            # A layer that came as it is says nothing of what it shares.
+            # A layer given as an object says nothing about what it shares.
             said = [of_side for _, of_side in sharing if of_side is not None] or [{}]
             if any(one != asked[0] for one in asked) or any(one != said[0] for one in said):
                 raise UserError(
                     f"{place} attention: the {type(sharing[0][0]).__name__} layers of a side share their {kind.what}: "
-                    f"say the same of each; received {', '.join(str(one) for one in descriptions)}."
+                    f"describe it alike in each; received {', '.join(str(one) for one in descriptions)}."
                 )
             self.shared[kind] = kind(place, **{"max_length": sizes["max_length"], **asked[0], **said[0]})
 
     def given(self, x: Tensor) -> list[dict[str, Tensor]]:
-        """What each layer takes besides, in its call or in `prepare`; only the length of `x` counts."""
+        """Return the additional arguments of each layer's call or `prepare`; only the length of `x` matters."""
         found: list[dict[str, Tensor]] = []
         current: dict[type[SharedBySide] | None, dict[str, Tensor]] = {}
         for layer in self.layers:
@@ -66,13 +66,13 @@ class AttentionStack:
         return found
 
     def memories(self, max_length: int) -> list[TensorTree]:
-        """What the steps of every layer of self-attention need, computed once per search."""
+        """Return what the steps of every self-attention layer need, computed once per search."""
         given = self.given(ops.zeros((1, max_length, 1)))
         return [layer.prepare(max_length=max_length, **one) for layer, one in zip(self.layers, given, strict=True)]
 
 
 def _layer(description, place, dtype, sizes):
-    """Make one layer; and what its description says of what the layers of a side share, None if it does not."""
+    """Return one layer, and what its description says about what the layers of a side share, or None."""
     named, of_side = {"name": _NAMES[place], "dtype": dtype}, None
     if isinstance(description, str):
         description = {"attention": description}
@@ -90,13 +90,13 @@ def _layer(description, place, dtype, sizes):
         layer = type(layer).from_config({**layer.get_config(), "name": named["name"]})
     if getattr(layer, "output_width", None) not in (None, sizes["width"]):
         raise UserError(
-            f"{place} attention: the context has to be {sizes['width']} wide, like the model; received "
+            f"{place} attention: the context must be as wide as the model, {sizes['width']}; received "
             f"output_shape={layer.output_width}."
         )
     return layer, of_side
 
 
 def _sharing(layer):
-    """The class of what a layer shares with the others of its side, None for a layer that shares nothing."""
+    """Return the class of what a layer shares with the others of its side; None if it shares nothing."""
     kind = layer.shared_by_side
     return None if kind is None or kind.asked_by(layer) is None else kind

@@ -1,4 +1,4 @@
-"""What all translators' bodies share: inputs, the projection onto the vocabulary, and the steps of a search."""
+"""What the bodies of all translators share: inputs, the projection onto the vocabulary, the steps of a search."""
 
 import numbers
 from collections.abc import Collection, Mapping, Sequence
@@ -17,7 +17,7 @@ from keras_attn_zoo.models.output_projection import OutputProjection
 from keras_attn_zoo.models.presets import PresetLoading, WeightFiles
 from keras_attn_zoo.types import Config, DType, Shape, Tensor, TensorTree
 
-# An attention as a body takes it: a name, a name with arguments, a configuration or a layer.
+# The attention argument of a body: a name, a name with arguments, a configuration or a layer.
 AttentionChoice: TypeAlias = str | Config | AttentionLayer
 
 OPTIONAL_INPUTS = {"decoder_padding_mask": None, "teacher_forcing_mask": None}
@@ -28,29 +28,29 @@ OUTPUTS = ("softmax", "latent")
 class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone):
     """Base class of the bodies: a functional model, and a stepwise search with the same layers.
 
-    Subclass it for a new body, and give it `_search_constants`, `_begin` and
-    `_advance`. A search runs like this::
+    Subclass it for a new body, and define `_search_constants`, `_begin` and
+    `_advance`. A search runs as follows::
 
         constants, memory, state = backbone.start_search(encoder_token_ids, encoder_padding_mask, max_length)
         logits, scores, state = backbone.search_step(token_ids, memory, state, constants)
 
-    `memory` and `state` are trees of tensors whose rows are the hypotheses, so that
-    several of a sentence have a row each; `constants` is what all of them share.
+    `memory` and `state` are trees of tensors with a row for each hypothesis, of
+    which a sentence may have several; `constants` is what all of them share.
     `scores` are those of `attention_layer`, `(rows, heads, source)`.
 
     The outputs of the functional model are a dict: "encoder_sequence_output"
     `(batch, source, width)`, "decoder_sequence_output" `(batch, target, width)`,
     "decoder_embedding_output" `(batch, target, width)`, the embeddings of the
     previous tokens, and "attention_scores" `(batch, heads, target, source)`, those
-    of `attention_layer`. `logits` makes logits of them.
+    of `attention_layer`. `logits` computes logits from them.
 
     Attributes:
         output_projection: layer from decoder outputs to logits; None with a latent alignment.
         latent_head: a `LatentAlignmentHead` in its place, or None.
-        attention_layer: index of the layer of cross-attention whose scores stand for the alignment, or "all".
-        cross_attention_heads: number of heads of each layer of cross-attention.
+        attention_layer: index of the cross-attention layer whose scores are used as the alignment, or "all".
+        cross_attention_heads: number of heads of each cross-attention layer.
         attention_outputs: scores of all layers by place: "cross", and for a Transformer "encoder" and "decoder".
-        can_run_free: whether the decoder can be fed its own best guesses, by "teacher_forcing_mask".
+        can_run_free: whether the decoder can be fed its own predictions, by "teacher_forcing_mask".
     """
 
     attention_layer: int | str = -1
@@ -63,10 +63,10 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
         return sum(heads) if self.attention_layer == "all" else heads[self.attention_layer]
 
     def rows_of_heads(self, layers: Sequence[int] | str | None, heads: Sequence[int] | None) -> list[int] | None:
-        """Return where some heads stand among those of layers of cross-attention, one layer after the other.
+        """Return the rows of some heads among those of cross-attention layers, one layer after the other.
 
         Args:
-            layers: layers of cross-attention, or "posterior", or None for `attention_layer`.
+            layers: cross-attention layers, or "posterior", or None for `attention_layer`.
             heads: heads of each layer, counted from 0, or None for all.
 
         Returns:
@@ -78,7 +78,7 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
         if heads is None:
             return None
         if isinstance(layers, str):
-            raise UserError("the posterior of an alignment has no heads: leave the heads out, or name a layer.")
+            raise UserError("the posterior of an alignment has no heads: leave the heads out, or choose a layer.")
         sizes = self.cross_attention_heads
         if layers is None:
             layer = self.attention_layer
@@ -86,24 +86,24 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
         sizes = [sizes[layer] for layer in layers]
         for head in heads:
             if not 0 <= head < min(sizes):
-                raise UserError(f"there is no head {head}: the layers have {min(sizes)}, counted from 0.")
+                raise UserError(f"there is no head {head}: choose from 0 to {min(sizes) - 1}.")
         firsts = [sum(sizes[:i]) for i in range(len(sizes))]
         return [first + head for first in firsts for head in heads]
 
     @property
     def longest_sentence(self) -> int | None:
-        """The most tokens that length-dependent weights allow; None if there are no such weights."""
+        """The maximum tokens that length-dependent weights allow; None if there are no such weights."""
         limits = (
             getattr(layer, name, None)
             for layer in self._flatten_layers(include_self=False)
             for name in ("max_length", "sequence_length")
         )
-        # Layers of strangers may call something else by these names.
+        # In custom layers these names may mean something else.
         return min((int(limit) for limit in limits if isinstance(limit, numbers.Integral)), default=None)
 
     @property
     def input_spec(self) -> None:
-        """None: two inputs may be left out, which Keras' own check does not allow."""
+        """None: two inputs are optional, which Keras' own check does not allow."""
         return None
 
     def call(
@@ -113,32 +113,32 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
         return super().call({**OPTIONAL_INPUTS, **inputs}, training=training, mask=mask)
 
     def enable_lora(self, rank: int, target_layer_names: Sequence[str] | None = None) -> None:
-        """Freeze the body and train LoRA weights of so low a rank, by default on the projections of query and value.
+        """Freeze the body and train LoRA weights of the given rank, by default on the query and value projections.
 
         Raises:
-            UserError: no layer of these names supports LoRA, so nothing would be left to train.
+            UserError: no layer of these names supports LoRA, so nothing would be trained.
         """
         names = target_layer_names or self.default_lora_layer_names()
         layers = self._flatten_layers(include_self=False)
         if not any(layer.name in names and hasattr(layer, "enable_lora") for layer in layers):
             raise UserError(
-                f"no layer of this {type(self).__name__} named {' or '.join(names)} takes LoRA: name others, as "
-                "target_layer_names, or train without it."
+                f"no layer of this {type(self).__name__} named {' or '.join(names)} supports LoRA: name others in "
+                "target_layer_names, or train without LoRA."
             )
         super().enable_lora(rank, target_layer_names)
 
     def logits(self, outputs: Mapping[str, Tensor]) -> Tensor:
-        """Logits `(batch, target, vocabulary)` of the model's outputs; with a latent alignment, log-probabilities."""
+        """Return logits `(batch, target, vocabulary)` from the model's outputs; log-probabilities if latent."""
         if self.latent_head is None:
             return self.output_projection(outputs["decoder_sequence_output"])
         return self.latent_head(*lexicon_inputs(outputs))
 
     def score_targets(self, outputs: Mapping[str, Tensor], token_ids: Tensor) -> dict[str, Tensor]:
-        """Scores of given tokens by the `LatentAlignmentHead`, from the model's outputs."""
+        """Return the scores of given tokens by the `LatentAlignmentHead`, from the model's outputs."""
         return self.latent_head(*lexicon_inputs(outputs), token_ids)
 
     def posterior_model(self) -> keras.Model:
-        """Return a functional model from the inputs and "decoder_labels", the tokens that follow, to p(j|e_i).
+        """Return a functional model from the inputs and "decoder_labels", the next tokens, to p(j|e_i).
 
         Shapes: `(batch, 1, target, source)`, like the scores of one head.
         """
@@ -155,8 +155,8 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
 
         Args:
             encoder_token_ids, encoder_padding_mask: `(batch, source)`.
-            max_length: most tokens of a translation.
-            top_k: source positions that a latent alignment sums over; 0 for all, None for as many as in training.
+            max_length: maximum tokens of a translation.
+            top_k: source positions that a latent alignment sums over; 0 for all, None as in training.
 
         Returns:
             what all hypotheses share, the memory of each, and its state before the first target token.
@@ -172,7 +172,11 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
     def search_step(
         self, token_ids: Tensor, memory: TensorTree, state: TensorTree, constants: TensorTree
     ) -> tuple[Tensor, Tensor, TensorTree]:
-        """Advance a search from the previous tokens `(rows,)`: logits, scores `(rows, heads, source)`, state."""
+        """Advance a search by one token, given the previous tokens `(rows,)`.
+
+        Returns:
+            logits, scores `(rows, heads, source)`, state.
+        """
         embedded, x, scores, state = self._advance(token_ids, memory, state, constants)
         scores = scores_of_layer(scores, self.attention_layer)
         if self.latent_head is None:
@@ -182,7 +186,7 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
         return logits, scores, state
 
     def _search_constants(self, max_length):
-        """Return a dict of what a search needs that depends on weights and lengths alone."""
+        """Return a dict of what a search needs and what depends only on weights and lengths."""
         return {}
 
     def _begin(self, encoder_token_ids, encoder_padding_mask, constants):
@@ -195,7 +199,7 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
 
     def attention_model(self) -> keras.Model:
         """Return a functional model from the inputs to the scores of all attention layers, `{place: [scores]}`."""
-        # Keras has put containers of its own in place of those that hold the scores.
+        # Keras has replaced the containers that hold the scores by its own.
         return keras.Model(self.input, {place: list(scores) for place, scores in self.attention_outputs.items()})
 
 
@@ -203,7 +207,7 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
 class Posterior(keras.layers.Layer):
     """Posterior of a `LatentAlignmentHead`, as the scores of one head: `(batch, 1, target, source)`.
 
-    A layer of its own: Keras takes all calls of one layer in a graph to have as many outputs as the first.
+    It is a separate layer because Keras expects all calls of a layer in a graph to have as many outputs as the first.
     """
 
     def __init__(self, head: LatentAlignmentHead, **kwargs: Any) -> None:
@@ -218,7 +222,7 @@ class Posterior(keras.layers.Layer):
         encoded_shape: Shape,
         targets_shape: Shape | None = None,
     ) -> None:
-        """Build the head, unless it is built."""
+        """Build the head, unless it is already built."""
         build_once(self.head, prior_shape, embedded_shape, states_shape, encoded_shape)
         self.built = True
 
@@ -244,7 +248,7 @@ class Posterior(keras.layers.Layer):
 
 
 def translation_inputs() -> dict[str, keras.KerasTensor]:
-    """Inputs of a body, for its functional model."""
+    """Return the inputs of a body's functional model."""
     return {
         "encoder_token_ids": keras.Input((None,), dtype="int32", name="encoder_token_ids"),
         "encoder_padding_mask": keras.Input((None,), dtype="bool", name="encoder_padding_mask"),
@@ -263,7 +267,7 @@ def output_layer(
     top_k: int,
     dtype: DType,
 ) -> tuple[OutputProjection | None, LatentAlignmentHead | None]:
-    """Return the projection onto the vocabulary and the latent head of a body: one of them is None."""
+    """Return the projection onto the vocabulary and the latent head of a body, one of which is None."""
     check_one_of("output", output, OUTPUTS)
     check_one_of("marginalization", marginalization, MARGINALIZATIONS)
     check_counts(top_k=top_k)
@@ -276,7 +280,7 @@ def output_layer(
 
 
 def check_alignment(output: str, attention: AttentionLayer) -> None:
-    """Raise where a latent alignment would have no position to choose: a sentence without one costs nothing."""
+    """Raise if a latent alignment could have no position to choose: such a sentence would have no loss."""
     if output == "latent" and attention.may_attend_nothing:
         raise UserError(
             "a latent alignment needs a cross-attention that always attends to some source position, which "
@@ -285,7 +289,7 @@ def check_alignment(output: str, attention: AttentionLayer) -> None:
 
 
 def build_output(backbone: TranslationBackbone) -> None:
-    """Make the weights of a body's output layer, which its functional model does not call."""
+    """Create the weights of a body's output layer, which its functional model does not call."""
     outputs = backbone.output
     if backbone.latent_head is None:
         build_once(backbone.output_projection, outputs["decoder_sequence_output"].shape)
@@ -294,7 +298,7 @@ def build_output(backbone: TranslationBackbone) -> None:
 
 
 def lexicon_inputs(outputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Prior, embeddings, states and encoder states for a `LatentAlignmentHead`, from a body's outputs."""
+    """Return prior, embeddings, states and encoder states for a `LatentAlignmentHead`, from a body's outputs."""
     return (
         ops.mean(outputs["attention_scores"], axis=1),
         outputs["decoder_embedding_output"],
@@ -304,12 +308,12 @@ def lexicon_inputs(outputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor, Tenso
 
 
 def scores_of_layer(scores: Sequence[Tensor], layer: int | str) -> Tensor:
-    """Pick a layer of a list of scores; of "all", the heads stand one layer after the other."""
+    """Return the scores of a layer from a list; with "all", those of all layers, joined along the heads."""
     return ops.concatenate(scores, axis=1) if layer == "all" else scores[int(layer)]
 
 
 def attention_config(attention: AttentionChoice | Sequence[AttentionChoice]) -> Any:
-    """Return a name as it is, and the configuration of a layer without its shapes: the body builds it."""
+    """Return a name unchanged, or the configuration of a layer without its shapes: the body builds it."""
     if isinstance(attention, (list, tuple)):
         return [attention_config(one) for one in attention]
     return serialize_layer(attention) if isinstance(attention, AttentionLayer) else attention
@@ -322,7 +326,7 @@ def check_one_of(name: str, value: str, valid: Collection[str]) -> None:
 
 
 def check_vocabularies(tie_embeddings: str, source_vocabulary_size: int, target_vocabulary_size: int) -> None:
-    """Raise if two different vocabularies should share an embedding."""
+    """Raise if two different vocabularies are to share an embedding."""
     check_one_of("tie_embeddings", tie_embeddings, TIED)
     if tie_embeddings == "all" and source_vocabulary_size != target_vocabulary_size:
         raise UserError(

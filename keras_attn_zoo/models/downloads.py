@@ -1,4 +1,4 @@
-"""Presets on a hub: valid addresses, and errors if the network fails."""
+"""Downloads of presets from a hub: valid addresses, and errors if the network fails."""
 
 import contextlib
 import importlib.util
@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 from keras_attn_zoo.errors import UserError
 
-# The package that fetches what has such an address.
+# The package that downloads from each kind of address.
 PACKAGES = {"hf": "huggingface_hub", "kaggle": "kagglehub", "modelscope": "modelscope", "gs": "tensorflow"}
-# Seconds in which a server has to answer.
+# Seconds within which a server must answer.
 PATIENCE = 5.0
-# How the libraries call it when a server cannot be reached; they share no class.
+# The libraries' names for errors of the network; they have no class in common.
 _OF_NETWORK = {
     "ConnectError",
     "ConnectTimeout",
@@ -31,16 +31,16 @@ _HOSTS = {"kaggle": "www.kaggle.com", "modelscope": "www.modelscope.cn", "gs": "
 
 @contextlib.contextmanager
 def downloading(preset: str) -> Iterator[None]:
-    """Fetch a preset that is not in a folder; if its hub does not answer, use the cached copy.
+    """Download a preset that is not in a folder; if its hub does not answer, use the cached copy.
 
-    The libraries would try for half a minute per file, and then report that there is no such file.
+    The libraries themselves would try for half a minute per file, and then report that the file does not exist.
 
     Args:
-        preset: a folder, for which this does nothing, or an address such as `hf://user/preset`.
+        preset: an address such as `hf://user/preset`; nothing is done for a folder.
 
     Raises:
-        UserError: an address that cannot be used, or needs another package; no such preset; the hub cannot be
-            reached, and the cache has no copy.
+        UserError: an invalid address, or one that needs another package; no such preset; the hub cannot be reached
+            and the cache has no copy.
 
     Example:
         >>> with downloading("hf://user/preset"):  # doctest: +SKIP
@@ -52,10 +52,10 @@ def downloading(preset: str) -> Iterator[None]:
         return
     if scheme not in PACKAGES:
         known = ", ".join(f"{name}://" for name in PACKAGES)
-        raise UserError(f"{preset} cannot be fetched: give a folder, or an address that begins with {known}.")
+        raise UserError(f"{preset} cannot be downloaded: give a folder, or an address that begins with {known}.")
     package = PACKAGES[scheme]
     if importlib.util.find_spec(package) is None:
-        advice = "run with that backend" if scheme == "gs" else f"pip install {package}"
+        advice = "use that backend" if scheme == "gs" else f"pip install {package}"
         raise UserError(f"{preset} needs the package {package}, which is not installed: {advice}.")
     with _cache_where_nobody_answers(preset, address) if scheme == "hf" else contextlib.nullcontext():
         try:
@@ -65,7 +65,7 @@ def downloading(preset: str) -> Iterator[None]:
             if names & _OF_NETWORK:
                 raise UserError(_unreachable(preset, scheme)) from error
             if "RepositoryNotFoundError" in names or "GatedRepoError" in names:
-                raise UserError(f"there is no {preset}, or it is private: check the name, or log in there.") from error
+                raise UserError(f"{preset} does not exist or is private: check the name, or log in.") from error
             raise
 
 
@@ -89,7 +89,7 @@ def _cache_where_nobody_answers(preset, address):
 
 
 def _answers(url):
-    """Whether a server answers at all, even that there is no such file."""
+    """Whether a server answers at all, even with an error."""
     from huggingface_hub.utils import get_session
 
     heard = []
@@ -98,7 +98,7 @@ def _answers(url):
         with contextlib.suppress(Exception):
             heard.append(get_session().head(url, timeout=PATIENCE))
 
-    # A thread, since names are resolved without a limit of time.
+    # In a thread, since resolving a name has no timeout.
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(2 * PATIENCE)
@@ -112,7 +112,7 @@ def _unreachable(preset, scheme):
         host = urllib.parse.urlsplit(constants.ENDPOINT).netloc
     else:
         host = _HOSTS[scheme]
-    return f"cannot reach {host} for {preset}, and no copy of it is in the cache: check the network."
+    return f"cannot reach {host} for {preset}, and the cache has no copy: check the network."
 
 
 def _causes(error):

@@ -1,4 +1,4 @@
-"""Layers made of layers: their configurations, arguments and weights."""
+"""Layers that contain layers: configurations, arguments and weights."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from keras_attn_zoo.types import Config
 
 
 def serialize_layer(layer: keras.layers.Layer | None) -> Config | None:
-    """Return the configuration of a layer that another one holds and builds, or None for None.
+    """Return the configuration of a layer that another layer holds and builds; None for None.
 
     Example:
         >>> serialize_layer(keras.layers.Dense(4))["class_name"]
@@ -17,13 +17,13 @@ def serialize_layer(layer: keras.layers.Layer | None) -> Config | None:
     if layer is None:
         return None
     config = keras.layers.serialize(layer)
-    # The layer around it builds it. Taken out in place: Keras marks what several layers share in this very dict.
+    # The outer layer builds it. Removed in place, because Keras marks shared layers in this very dict.
     config.pop("build_config", None)
     return config
 
 
 def deserialize_layers(config: Config, *names: str) -> Config:
-    """Return a configuration with the layers of these names made; in a saved model, what was shared is shared again.
+    """Return a configuration with the named layers created; layers shared in a saved model are shared again.
 
     Example:
         >>> config = {"bridge": serialize_layer(keras.layers.Dense(4))}
@@ -37,7 +37,7 @@ def deserialize_layers(config: Config, *names: str) -> Config:
 
 
 def build_once(layer: keras.layers.Layer, *shapes: Any) -> None:
-    """Build a layer that several may hold, unless it is built.
+    """Build a layer, which others may share, unless it is already built.
 
     Example:
         >>> build_once(keras.layers.Dense(4), (None, 3))

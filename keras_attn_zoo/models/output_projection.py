@@ -17,14 +17,14 @@ class OutputProjection(keras.layers.Layer):
 
     Use it as the last layer of a translator, in place of `keras.layers.Dense`.
 
-        z_i = E t_i            E the target embedding, `embedding` given
-        z_i = W t_i + b        else
+        z_i = E t_i            with `embedding`, E the target embedding
+        z_i = W t_i + b        otherwise
 
-    The matrix stands as `(vocabulary, width)`, and positions are one axis: the
-    gradient of so wide a layer is then one product of two matrices, where that
-    of a dense layer on `(batch, target, width)` is moved about in memory. Under
-    XLA on a CPU a training step of the whole RNN translator takes a quarter
-    less time.
+    The matrix has the shape `(vocabulary, width)`, and positions are one axis: the
+    gradient of so wide a layer is then a single product of two matrices, whereas
+    that of a dense layer on `(batch, target, width)` is rearranged in memory. Under
+    XLA on a CPU, this makes a training step of the whole RNN translator a quarter
+    faster.
 
     Args:
         vocabulary_size: number of logits.
@@ -50,7 +50,7 @@ class OutputProjection(keras.layers.Layer):
         self.embedding = embedding
 
     def build(self, input_shape: Shape) -> None:
-        """Create W and b, or make sure that the embedding is built."""
+        """Create W and b, or build the embedding if necessary."""
         if self.embedding is None:
             self.kernel = self.add_weight(
                 name="kernel", shape=(self.vocabulary_size, input_shape[-1]), initializer="glorot_uniform"

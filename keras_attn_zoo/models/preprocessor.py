@@ -1,4 +1,4 @@
-"""From sentences to the padded ids of a translator, and back; plain Python and NumPy."""
+"""From sentences to a translator's padded ids and back, in plain Python and NumPy."""
 
 import reprlib
 from collections.abc import Sequence
@@ -25,13 +25,13 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
     Args:
         source_tokenizer: tokenizer of the source side.
         tokenizer: tokenizer of the target side; may be the same.
-        encoder_sequence_length: most source tokens, the end token included.
-        decoder_sequence_length: most target tokens, start and end token included.
+        encoder_sequence_length: maximum source tokens, including the end token.
+        decoder_sequence_length: maximum target tokens, including start and end token.
 
-    Call with a dict of "encoder_text" and "decoder_text", lists of as many strings. It
-    returns `(x, y, sample_weight)`: x as `RNNBackbone` wants it, y the next
-    tokens, sample_weight 1 on real ones. A source sentence is its tokens and
-    the end token; a target is read after the start token and ends in the end token.
+    Call it with a dict of "encoder_text" and "decoder_text", lists of equally many
+    strings. It returns `(x, y, sample_weight)`: x the inputs of `RNNBackbone`, y the
+    next tokens, sample_weight 1 on real tokens. A source sentence is its tokens and
+    the end token; a target begins with the start token and ends with the end token.
 
     Raises:
         UserError: a sentence has more tokens than the limit; anything other than lists of equally many strings.
@@ -80,18 +80,18 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
     ) -> dict[str, np.ndarray]:
         """Return the inputs of a search, from source sentences or a dict with "decoder_text" as forced beginnings."""
         if not isinstance(x, dict):
-            x = check_texts(x, "what is to be translated")
+            x = check_texts(x, "the text to translate")
             x = {"encoder_text": x, "decoder_text": [""] * len(x)}
         sources, prompts = _pairs(x)
         if not sources:
-            raise UserError("there is nothing to translate: give one sentence or more; received an empty list.")
+            raise UserError("there is nothing to translate: give at least one sentence; received an empty list.")
         sources = self.encode_sources(sources)
         length = sequence_length or self.decoder_sequence_length
         prompts = check_lengths(self.tokenizer.tokenize(prompts), length - 1)
         width = grid_length(max(map(len, sources)), self.encoder_sequence_length)
         return self.pack_search(sources, width, length, prompts)
 
-    # Text is turned into ids once; how they are cut into batches is the caller's business.
+    # Text is encoded once; batching the ids is up to the caller.
 
     def encode_sources(self, texts: list[str]) -> list[list[int]]:
         """Return the ids of source sentences, the end token included."""
@@ -104,7 +104,7 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
     def pack_pairs(
         self, sources: list[list[int]], targets: list[list[int]], source_length: int, target_length: int
     ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
-        """Return inputs, labels and weights of encoded sentence pairs, padded to these lengths."""
+        """Return inputs, labels and weights of encoded sentence pairs, padded to the given lengths."""
         inputs = _pack_sources(sources, source_length)
         start = self.tokenizer.start_token_id
         inputs["decoder_token_ids"] = _pack([[start, *ids[:-1]] for ids in targets], target_length)
@@ -122,8 +122,8 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
 
         Args:
             sources: ids of the sentences.
-            source_length: length that they are padded to.
-            target_length: most tokens of a translation, start and end token included; by default the preprocessor's.
+            source_length: length to pad them to.
+            target_length: maximum tokens of a translation, including start and end; by default the preprocessor's.
             prompts: ids of forced beginnings.
         """
         target_length = target_length or self.decoder_sequence_length
@@ -141,7 +141,7 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
         return [self.detokenize(row[keep]) for row, keep in zip(ids, mask, strict=True)]
 
     def detokenize(self, ids: Sequence[int]) -> str:
-        """Return the text of target ids, special tokens left out."""
+        """Return the text of target ids, without special tokens."""
         return self.tokenizer.detokenize(ids)
 
     def get_config(self) -> Config:
@@ -155,7 +155,7 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
 
     @classmethod
     def from_config(cls, config: Config) -> "TranslationPreprocessor":
-        """Make a preprocessor from `get_config`; a tokenizer of both sides stays one."""
+        """Create a preprocessor from the result of `get_config`."""
         config = dict(config)
         for key in ("source_tokenizer", "tokenizer"):
             if isinstance(config[key], dict):
@@ -164,7 +164,7 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
 
 
 def check_texts(texts: Sequence[str], name: str) -> list[str]:
-    """Return a list of strings, from a list, a tuple or an array; raise on anything else, such as one string."""
+    """Return a list of strings from a list, a tuple or an array; raise on anything else, including a single string."""
     if isinstance(texts, np.ndarray):
         texts = texts.tolist()
     if not isinstance(texts, (list, tuple)):
@@ -179,15 +179,17 @@ def _pairs(x):
     """Sources and targets of a dict."""
     names = ("encoder_text", "decoder_text")
     if not isinstance(x, dict) or not set(names) <= set(x):
-        raise UserError(f"sentences come as a dict of {' and '.join(names)}; received {reprlib.repr(x)}.")
+        raise UserError(f"give sentences as a dict of {' and '.join(names)}; received {reprlib.repr(x)}.")
     sources, targets = (check_texts(x[name], name) for name in names)
     if len(sources) != len(targets):
-        raise UserError(f"{len(sources)} of encoder_text and {len(targets)} of decoder_text: give as many of each.")
+        raise UserError(
+            f"encoder_text has {len(sources)} sentences and decoder_text {len(targets)}: give equally many of both."
+        )
     return sources, targets
 
 
 def check_lengths(encoded: list[list[int]], limit: int) -> list[list[int]]:
-    """Return tokenized sentences as they are; raise if one is longer than the limit."""
+    """Return tokenized sentences unchanged; raise if one is longer than the limit."""
     for number, ids in enumerate(encoded, start=1):
         if len(ids) > limit:
             raise SentenceTooLong(number, len(ids), limit)
@@ -195,24 +197,24 @@ def check_lengths(encoded: list[list[int]], limit: int) -> list[list[int]]:
 
 
 class SentenceTooLong(UserError):
-    """A sentence has more tokens than the model takes.
+    """A sentence has more tokens than the model accepts.
 
     Attributes:
-        number: which one, counted from 1.
-        tokens: how many it has.
+        number: number of the sentence, counted from 1.
+        tokens: how many tokens it has.
         limit: how many it may have.
     """
 
     def __init__(self, number: int, tokens: int, limit: int, what: str = "sentence") -> None:
         super().__init__(
-            f"{what} {number} has {tokens} tokens, more than the {limit} that the model takes: "
-            "split it, or make room for it (--max-tokens, Translator.make_room)."
+            f"{what} {number} has {tokens} tokens, more than the {limit} that the model accepts: "
+            "split it, or raise the limit (--max-tokens, Translator.make_room)."
         )
         self.number, self.tokens, self.limit = number, tokens, limit
 
 
 def _encode(tokenizer, texts, limit):
-    """Return the ids of texts with an end token each; raise if one is then longer than the limit."""
+    """Return the ids of texts, each with an end token; raise if one is longer than the limit."""
     return [[*ids, tokenizer.end_token_id] for ids in check_lengths(tokenizer.tokenize(texts), limit - 1)]
 
 

@@ -1,4 +1,4 @@
-"""How models are saved as presets and loaded from them: whole, unchanged, and fitting together."""
+"""Saving and loading presets: whole, unchanged, and with parts that fit together."""
 
 import contextlib
 import contextvars
@@ -21,19 +21,19 @@ from keras_attn_zoo.models.undrawn_weights import undrawn_weights
 from keras_attn_zoo.models.weight_storage import STORAGES, compact, expanded, holds_int8, is_weight
 
 _WEIGHTS = ".weights.h5"
-# Whole numbers of a body that its weights do not know, and the longest sentence that positions are made for.
+# Integers of a body that say nothing about its weights, and the longest sentence that positions may be made for.
 _NO_SIZES = ("top_k", "attention_layer")
 _LONGEST = 100_000
 # How weights are stored in the preset that is being saved, or None. A task saves its parts into the same folder:
-# checksums are taken once, when all is there.
+# checksums are computed once, when it is complete.
 _saving: contextvars.ContextVar[str | None] = contextvars.ContextVar("saving", default=None)
 
 
 class PresetFiles:
-    """Mixin before a KerasHub class: its presets carry checksums, which are compared before a preset is used.
+    """Mixin before a KerasHub class: its presets have checksums, which are compared before a preset is used.
 
-    `checksums.json` holds the SHA-256 of every other file. KerasHub's own
-    functions read such presets too, and look at no checksum.
+    `checksums.json` holds the SHA-256 of every other file. KerasHub's own functions
+    can read such presets too, but ignore the checksums.
     """
 
     def save_to_preset(self, preset_dir: PathLike, storage: str = "float32", **kwargs: Any) -> None:
@@ -42,7 +42,7 @@ class PresetFiles:
         Args:
             preset_dir: the folder.
             storage: "float32"; "float16", half the size; or "int8", a quarter, with a scale for each row or column of
-                a matrix. The model that is loaded has the dtype policy of its user, whatever the storage.
+                a matrix. Whatever the storage, a model is loaded in the current dtype policy.
             **kwargs: see the base class.
 
         Raises:
@@ -58,8 +58,8 @@ class PresetFiles:
             super().save_to_preset(str(preset_dir), **kwargs)
         except OSError as error:
             raise UserError(
-                f"cannot write {shown(error.filename or preset_dir)}: {error.strerror or error}. Free some space or "
-                "choose a place that you may write to."
+                f"cannot write {shown(error.filename or preset_dir)}: {error.strerror or error}. Free some space, or "
+                "choose a folder with write permission."
             ) from error
         finally:
             _saving.reset(token)
@@ -70,8 +70,8 @@ class PresetFiles:
         """Load a preset; see the base class.
 
         Raises:
-            UserError: a file of the preset has changed since it was saved; its parts do not fit together; it cannot be
-                fetched.
+            UserError: a file of the preset has changed since it was saved; its parts do not fit together; the preset
+                cannot be downloaded.
         """
         with downloading(str(preset)):
             check_preset(str(preset))
@@ -80,14 +80,14 @@ class PresetFiles:
 
 
 class PresetLoading(PresetFiles):
-    """Mixin before a KerasHub class: a preset is loaded in the current dtype policy, whichever it was saved in.
+    """Mixin before a KerasHub class: presets are loaded in the current dtype policy, not the one they were saved in.
 
     KerasHub has the same rule, but fails on a preset that was saved in a mixed policy.
     """
 
     @classmethod
     def from_preset(cls, preset: PathLike, load_weights: bool = True, **kwargs: Any) -> Any:
-        """Load a preset; see the base class. `dtype` is by default the dtype policy that Keras is set to."""
+        """Load a preset; see the base class. `dtype` is by default Keras' current dtype policy."""
         if kwargs.get("dtype") is None:
             kwargs["dtype"] = keras.config.dtype_policy()
         with undrawn_weights() if load_weights else contextlib.nullcontext():
@@ -99,7 +99,7 @@ class PresetLoading(PresetFiles):
 
 
 class WeightFiles:
-    """Mixin before a Keras model: weights are written whole, and read only if they are its own and finite."""
+    """Mixin before a Keras model: weights are written whole, and loaded only if they fit the model and are finite."""
 
     def save_weights(self, filepath: PathLike, *args: Any, **kwargs: Any) -> None:
         """Save the weights; see `keras.Model.save_weights`.
@@ -111,7 +111,7 @@ class WeightFiles:
         if not str(filepath).endswith(_WEIGHTS):
             super().save_weights(filepath, *args, **kwargs)
             return
-        # The HDF5 library crashes where the disk is full.
+        # The HDF5 library crashes if the disk is full.
         memory = _WeightsInMemory()
         super().save_weights(memory, *args, **kwargs)
         storage = _saving.get() or "float32"
@@ -123,7 +123,7 @@ class WeightFiles:
         """Load weights; see `keras.Model.load_weights`.
 
         Raises:
-            UserError: the file holds more weights than the model has, or larger ones; a weight is not finite.
+            UserError: the file has more weights than the model, or larger ones; a weight is not finite.
         """
         if str(filepath).endswith(_WEIGHTS) and not skip_mismatch:
             _check_surplus(self, filepath)
@@ -134,7 +134,7 @@ class WeightFiles:
 
 
 class _WeightsInMemory(io.BytesIO):
-    """What Keras takes for a path of weights, by its name, and writes into."""
+    """A buffer that Keras takes for the path of a weights file, because of its name."""
 
     def __str__(self):
         return f"model{_WEIGHTS}"
@@ -150,7 +150,7 @@ def check_preset(preset: str) -> None:
     """Compare the files of a preset with its checksums; warn if it has none.
 
     Args:
-        preset: a folder, or what else KerasHub takes; what is not there yet is fetched.
+        preset: a folder, or anything else that KerasHub accepts; missing files are downloaded.
 
     Raises:
         UserError: a file is missing, or has changed since it was saved.
@@ -158,13 +158,13 @@ def check_preset(preset: str) -> None:
     try:
         config = get_file(preset, "config.json")
     except FileNotFoundError:
-        # It is not a preset: KerasHub says so.
+        # Not a preset: KerasHub reports it.
         return
     try:
         sums = read_checksums(get_file(preset, CHECKSUMS))
     except FileNotFoundError:
         logging.getLogger(__name__).warning(
-            "%s has no %s, so damage cannot be detected: save_to_preset writes one.",
+            "%s has no %s, so damage cannot be detected: save it again with save_to_preset.",
             shown(preset),
             CHECKSUMS,
         )
@@ -173,14 +173,14 @@ def check_preset(preset: str) -> None:
         try:
             path = get_file(preset, name)
         except FileNotFoundError:
-            raise UserError(f"the preset {shown(preset)} lacks {name}: restore it, or fetch it again.") from None
+            raise UserError(f"{name} is missing from the preset {shown(preset)}: restore or download it.") from None
         check_sum(path, expected)
     # Otherwise a list without the weights would pass any weights.
     unlisted = sorted(set(_preset_files(Path(config).parent)) - sums.keys())
     if unlisted:
         raise UserError(
-            f"the preset {shown(preset)} has a file without a checksum in {CHECKSUMS} ({shown(unlisted[0])}): fetch it "
-            f"again, or remove {CHECKSUMS} to use it unchecked."
+            f"the preset {shown(preset)} has a file without a checksum in {CHECKSUMS} ({shown(unlisted[0])}): download "
+            f"it again, or remove {CHECKSUMS} to use it unchecked."
         )
 
 
@@ -199,7 +199,7 @@ def check_finite(model: keras.Model, consequence: str) -> None:
 
 
 def check_vocabulary_sizes(backbone: Any, preprocessor: Any) -> None:
-    """Raise if a tokenizer and the embedding of its side differ in vocabulary size.
+    """Raise if a tokenizer and the embedding on its side differ in vocabulary size.
 
     Raises:
         UserError: names both sizes.
@@ -209,29 +209,29 @@ def check_vocabulary_sizes(backbone: Any, preprocessor: Any) -> None:
         ("target", preprocessor.tokenizer, backbone.target_vocabulary_size),
     )
     for side, tokenizer, size in sides:
-        # A tokenizer gets its model later where a preset is loaded.
+        # When a preset is loaded, a tokenizer gets its model later.
         if tokenizer.proto is not None and tokenizer.vocabulary_size() != size:
             raise UserError(
-                f"the {side} tokenizer has {tokenizer.vocabulary_size()} tokens, the model was made for {size}: they "
-                "do not belong together."
+                f"the {side} tokenizer has {tokenizer.vocabulary_size()} tokens, but the model was built for {size}: "
+                "use the tokenizer that belongs to the model."
             )
 
 
 def check_sizes(preset: str) -> None:
-    """Compare the sizes of a preset's body with its weights before anything is built, which might not fit in memory.
+    """Compare the sizes of a preset's body with its weights, before building a body that might not fit in memory.
 
     Raises:
-        UserError: no weight is as wide as the body would be, or there are fewer of them than layers.
+        UserError: no weight is as wide as the body would be, or there are fewer weights than layers.
     """
     try:
         path = get_file(preset, f"model{_WEIGHTS}")
     except FileNotFoundError:
-        # Weights in several files, or none: KerasHub says so.
+        # Weights in several files, or none: left to KerasHub.
         return
     shapes = _weight_shapes(path)
     if shapes is None:
         return
-    # A length that weights know is one of their widths; one that they do not know is room for positions.
+    # A length that weights depend on is one of their widths; any other length only makes room for positions.
     widest = max((size for shape in shapes for size in shape), default=0)
     for name in ("config.json", "task.json"):
         for setting, size in _body_sizes(preset, name):
@@ -239,13 +239,13 @@ def check_sizes(preset: str) -> None:
             bound = max(bound, _LONGEST) if setting == "max_length" else bound
             if size > bound:
                 raise UserError(
-                    f"{name} of the preset {shown(preset)} says {setting}={size:,}, its weights allow {bound:,} at "
-                    "most: they do not belong together."
+                    f"{name} of the preset {shown(preset)} says {setting}={size:,}, but its weights allow at most "
+                    f"{bound:,}: restore the preset, or download it again."
                 )
 
 
 def _body_sizes(preset, name):
-    """Yield the settings of a body that are whole numbers, out of the configuration of a body or a task."""
+    """Yield the integer settings of a body, from the configuration of a body or a task."""
     try:
         config = read_json(get_file(preset, name))["config"]
         config = config["backbone"]["config"] if name == "task.json" else config
@@ -256,7 +256,7 @@ def _body_sizes(preset, name):
 
 
 def _weight_shapes(path):
-    """Shapes of all weights in a file; None where it cannot be read, which Keras tells in its own words."""
+    """Return the shapes of all weights in a file; None if it cannot be read, which Keras then reports."""
     check_file(path)
     shapes = []
     try:
@@ -268,7 +268,7 @@ def _weight_shapes(path):
 
 
 def _check_surplus(model, path):
-    """Raise if a file holds weights that the model lacks; Keras would ignore them."""
+    """Raise if a file has weights that the model does not have; Keras would ignore them."""
     shapes = _weight_shapes(path)
     if shapes is None:
         return
@@ -276,6 +276,6 @@ def _check_surplus(model, path):
     wanted = [int(np.prod(weight.shape)) for weight in model.weights]
     if len(sizes) > len(wanted) or sum(sizes) > sum(wanted):
         raise UserError(
-            f"{shown(path)} holds {len(sizes)} weights of {sum(sizes):,} numbers, the model has {len(wanted)} of "
-            f"{sum(wanted):,}: it belongs to another model."
+            f"{shown(path)} has {len(sizes)} weights with {sum(sizes):,} numbers, but the model has {len(wanted)} with "
+            f"{sum(wanted):,}: load the weights of this model."
         )

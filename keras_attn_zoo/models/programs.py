@@ -1,7 +1,7 @@
 """Functions that read a model's variables, each compiled once, as the backend requires.
 
-Keras compiles one function each for `predict`, `evaluate` and KerasHub's `generate`, and keeps on the model what they
-need between their calls. These keep nothing, so that several threads may run them on one model.
+Keras compiles one function each for `predict`, `evaluate` and KerasHub's `generate`, and keeps what they need between
+calls on the model. These functions keep nothing, so several threads may run them on one model.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -29,14 +29,14 @@ class Programs:
         """Run the function of a key on trees of arrays; return arrays.
 
         Args:
-            key: distinguishes the function from the model's others.
+            key: identifies the function among those of the model.
             make: returns the function; called if the key is new.
             *inputs: arguments of the function.
         """
-        # TensorFlow's graphs keep the variables that they were traced with, which LoRA and `quantize` replace.
+        # TensorFlow's graphs hold the variables that they were traced with, and LoRA and `quantize` replace variables.
         key = key, tuple(map(id, self._model.variables))
         if key not in self._compiled:
-            # Of two threads that are both the first, one's is kept.
+            # If two threads get here at once, one function is kept.
             self._compiled.setdefault(key, compiled(self._model, make()))
         found = self._compiled[key](*inputs)
         return tree.map_structure(lambda x: np.asarray(ops.convert_to_numpy(x)), found)
@@ -46,7 +46,7 @@ def compiled(model: keras.Model, function: Callable, changing: Sequence[keras.Va
     """Compile a function of tensors that reads the variables of a model, without gradients.
 
     Args:
-        model: the model; where it runs eagerly, the function stays as it is.
+        model: the model; if it runs eagerly, the function is not compiled.
         function: function of trees of tensors.
         changing: variables that the function changes, such as the random states of a sampler.
     """
@@ -54,7 +54,7 @@ def compiled(model: keras.Model, function: Callable, changing: Sequence[keras.Va
     if backend == "tensorflow" and not model.run_eagerly:
         import tensorflow as tf
 
-        # Rewriting the function and all that it calls, which TensorFlow would do first, takes longer than tracing.
+        # No AutoGraph: rewriting the function and all that it calls takes longer than tracing it.
         return tf.function(function, jit_compile=getattr(model, "jit_compile", True), autograph=False)
     if backend == "jax" and not model.run_eagerly:
         return _on_tensors(_compiled_by_jax(model, function, changing))
@@ -66,7 +66,7 @@ def compiled(model: keras.Model, function: Callable, changing: Sequence[keras.Va
 
 
 def _on_tensors(function):
-    """A function that is given tensors where it is called with arrays."""
+    """Return the function with its arrays converted to tensors."""
     return lambda *inputs: function(*tree.map_structure(ops.convert_to_tensor, inputs))
 
 

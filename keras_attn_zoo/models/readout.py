@@ -1,4 +1,4 @@
-"""Readout: from decoder state, context and previous word to what the vocabulary is projected from."""
+"""Readout: combines decoder state, context and previous word into the input of the output projection."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ READOUTS = ("linear", "tanh", "maxout", "state")
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class Readout(keras.layers.Layer):
-    """Combine decoder state s_i, context c_i and, if given, the embedding of y_{i-1}.
+    """Combine the decoder state s_i, the context c_i and, if given, the embedding of y_{i-1}.
 
     Use it between an RNN decoder and its projection onto the vocabulary.
 
@@ -65,7 +65,7 @@ class Readout(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs: Sequence[Tensor]) -> Tensor:
-        """Return t of a list of state, context and embedding."""
+        """Return t, from a list of state, context and embedding."""
         if self.kind == "state":
             return ops.cast(inputs[0], self.compute_dtype)
         joined = ops.concatenate([ops.cast(x, self.compute_dtype) for x in inputs], axis=-1)

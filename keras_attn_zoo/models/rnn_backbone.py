@@ -1,4 +1,4 @@
-"""The RNN translator's body: RNN encoder, attention, RNN decoder."""
+"""The body of the RNN translator: RNN encoder, attention, RNN decoder."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -30,45 +30,45 @@ ENCODER_LAYERS = {"gru": keras.layers.GRU, "lstm": keras.layers.LSTM}
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class RNNBackbone(TranslationBackbone):
-    """RNN encoder-decoder with a cross-attention of choice.
+    """RNN encoder-decoder with any cross-attention.
 
     Use it for the systems of Hiemsch (`cross_attention="bahdanau"` and
     "uniform") and, with `attention_query="current_state"` and input feeding,
-    for Luong's. See `RNNDecoder` for the equations of the two orders.
+    for Luong's. See `RNNDecoder` for the equations of both orders.
 
         h = bi-RNN(e(x_1..x_J)),  s_0 = W [last forward state ; last backward state]
 
     Args:
         source_vocabulary_size, target_vocabulary_size: sizes of the vocabularies.
         embedding_dim: width of the embeddings.
-        hidden_dim: width of a decoder state, and of an encoder state a direction.
+        hidden_dim: width of decoder states, and of encoder states per direction.
         cell: "gru" or "lstm".
-        encoder_layers, decoder_layers: depths.
+        encoder_layers, decoder_layers: number of layers.
         bidirectional: whether the encoder reads in both directions.
         cross_attention: a name of `keras_attn_zoo.layers.ATTENTIONS`, or an `AttentionLayer`.
         attention_query: "previous_state" or "current_state" of the decoder.
-        input_feeding: whether the previous readout enters the decoder's cells.
-        readout: "linear", "tanh", "maxout", or "state": the decoder state alone.
-        readout_dim: width of the readout; by default the concatenation as it is for
-            "linear", and `hidden_dim` for the others (`embedding_dim` where embeddings are tied).
-        readout_embedding: whether the readout sees the embedding of the previous token.
-        initial_state: "linear" or "tanh" map from the encoder's last states.
+        input_feeding: whether the previous readout is fed into the decoder cells.
+        readout: "linear", "tanh", "maxout", or "state", which uses the decoder state alone.
+        readout_dim: width of the readout; by default the full concatenation for "linear",
+            and `hidden_dim` for the others (`embedding_dim` with tied embeddings).
+        readout_embedding: whether the readout includes the embedding of the previous token.
+        initial_state: "linear" or "tanh", the map from the encoder's final states.
         tie_embeddings: "none"; "target" shares target embedding and output matrix; "all" the source embedding too.
         dropout: rate on embeddings, between layers, and on the readout.
         output: "softmax", or "latent": a `LatentAlignmentHead` whose lexicon sees the readout; the paper has no
-            context there: "state".
-        marginalization, top_k: of a latent alignment, "exact" or "top_k", in training.
-        dtype: policy of all layers.
+            context there, as with "state".
+        marginalization, top_k: how a latent alignment is summed in training, "exact" or "top_k".
+        dtype: dtype policy of all layers.
 
     Inputs, a dict: "encoder_token_ids" `(batch, source)`, "encoder_padding_mask"
-    (true on tokens), "decoder_token_ids" `(batch, target)`, and two that may be
-    left out: "decoder_padding_mask" `(batch, target)`, which sets the scores of
-    padded positions to 0, and "teacher_forcing_mask" `(batch, target)`: where it
-    is false, the decoder is fed its own best guess in place of the given token;
-    with a latent alignment it may not be given. Outputs: see `TranslationBackbone`.
+    (true on tokens), "decoder_token_ids" `(batch, target)`, and two optional ones:
+    "decoder_padding_mask" `(batch, target)`, which sets the scores of padded
+    positions to 0, and "teacher_forcing_mask" `(batch, target)`: where it is
+    false, the decoder is fed its own prediction instead of the given token, which
+    a latent alignment does not support. Outputs: see `TranslationBackbone`.
 
     Raises:
-        UserError: an unknown name or a combination that makes no sense.
+        UserError: an unknown name, or arguments that do not fit together.
 
     Example:
         >>> backbone = RNNBackbone(100, 100, embedding_dim=8, hidden_dim=16)
@@ -80,8 +80,8 @@ class RNNBackbone(TranslationBackbone):
 
     Source: Hiemsch, section 4; Dang, sections 2.3 and 2.4; Bahar, section 6.
 
-    Differences from the paper: Hiemsch's readout is fed the new state s_i, as
-    in the original of Bahdanau, where the text says s_{i-1}. So is Bahar's
+    Differences from the paper: Hiemsch's readout gets the new state s_i, as in
+    Bahdanau's original; the text says s_{i-1}. The same holds for Bahar's
     lexicon (equation 12), in a decoder that attends before its cells: s_i has
     seen the context c_i, which the text keeps out of the lexicon.
     """
@@ -207,7 +207,7 @@ class RNNBackbone(TranslationBackbone):
             per_cell = STATES_OF_CELL[cell]
             initial = []
             for i in range(decoder_layers):
-                # Layer by layer where there are as many encoder layers, else all from the top one.
+                # Layer by layer if there are as many encoder layers, otherwise all from the top one.
                 states = last_states[i] if encoder_layers == decoder_layers else last_states[-1]
                 for k in range(per_cell):
                     joined = ops.concatenate(states[k::per_cell], axis=-1) if bidirectional else states[k]
@@ -270,7 +270,7 @@ class RNNBackbone(TranslationBackbone):
 
     @property
     def can_run_free(self) -> bool:  # type: ignore[override]
-        """Whether the decoder can be fed its own best guesses, by "teacher_forcing_mask"."""
+        """Whether the decoder can be fed its own predictions, by "teacher_forcing_mask"."""
         return self.latent_head is None
 
     def call(
@@ -278,11 +278,11 @@ class RNNBackbone(TranslationBackbone):
     ) -> dict[str, Tensor]:
         """Run the model on a dict of inputs."""
         if self.latent_head is not None and inputs.get("teacher_forcing_mask") is not None:
-            raise UserError("a latent alignment is trained on given tokens alone: leave teacher_forcing_mask out.")
+            raise UserError("a latent alignment is trained only on given tokens: leave teacher_forcing_mask out.")
         return super().call(inputs, training=training, mask=mask)
 
     def _begin(self, encoder_token_ids, encoder_padding_mask, constants):
-        """Return encoder outputs, the memory of their search, and its state before the first target token."""
+        """Return encoder outputs, and the memory and first state of a search."""
         outputs, initial_states = self._encode(encoder_token_ids, encoder_padding_mask)
         memory = self.decoder.prepare(outputs, encoder_padding_mask)
         return outputs, memory, self.decoder.initial_state(memory, initial_states)

@@ -30,21 +30,21 @@ class RNNDecoder(keras.layers.Layer):
 
         s_i = cells([e(y_{i-1}) ; t_{i-1}], s_{i-1}),  c_i = attention(s_i, h),  t_i = readout(s_i, c_i)
 
-    where t_{i-1} enters with `input_feeding` only. In both, y_{i-1} is the gold
-    token where the teacher forces, else the decoder's own best guess.
+    where t_{i-1} is there only with `input_feeding`. In both, y_{i-1} is the gold
+    token under teacher forcing, and otherwise the decoder's own prediction.
 
     Args:
         attention: an `AttentionLayer`.
         target_embedding: layer from token ids to embeddings.
         readout: a `Readout`.
-        output_projection: layer from readouts to logits, for the decoder's own guesses; None without them.
+        output_projection: layer from readouts to logits, for the decoder's own predictions; None without them.
         embedding_dim, encoder_dim: widths of an embedding and of an encoder output.
         cell: "gru" or "lstm".
         hidden_dim: width of a state.
         num_layers: number of cells.
         attention_query: "previous_state" or "current_state".
-        input_feeding: whether the previous readout enters the cells.
-        readout_embedding: whether the readout sees the embedding of the previous token.
+        input_feeding: whether the previous readout is fed into the cells.
+        readout_embedding: whether the readout includes the embedding of the previous token.
         dropout: rate on embeddings, between layers, and on the readout.
 
     Shapes:
@@ -127,7 +127,7 @@ class RNNDecoder(keras.layers.Layer):
     # The step, which search uses.
 
     def prepare(self, encoder_outputs: Tensor, encoder_mask: Tensor | None = None) -> TensorTree:
-        """Compute what depends on the source alone: the memory of `step`."""
+        """Compute what depends only on the source: the memory of `step`."""
         return self.attention.prepare(encoder_outputs, value_mask=encoder_mask)
 
     def initial_state(self, memory: TensorTree, initial_states: list[Tensor]) -> TensorTree:
@@ -153,7 +153,7 @@ class RNNDecoder(keras.layers.Layer):
         return self.readout([output, context, embedded] if self.readout_embedding else [output, context])
 
     def _run_cells(self, inputs, noise, states):
-        """Run the stack; `noise` holds the dropout of every layer but the first, drawn beforehand, or nothing."""
+        """Run the cells; `noise` holds the dropout of every layer but the first, drawn beforehand, or is empty."""
         new_states = []
         for i, (cell, state) in enumerate(zip(self.cells, states, strict=True)):
             if i > 0 and noise:
@@ -168,7 +168,7 @@ class RNNDecoder(keras.layers.Layer):
         `at` holds the embedding of the previous token, and in training the noise that was drawn before the loop.
         """
         embedded, attention_state = at["embedded"], state["attention"]
-        # Not every mechanism has dropout, and only those that do take noise.
+        # Only mechanisms with dropout take noise.
         noise = [at["attention_noise"]] if "attention_noise" in at else []
         inputs = [embedded]
         if self.attends_first:
@@ -197,7 +197,7 @@ class RNNDecoder(keras.layers.Layer):
         teacher_forcing_mask: Tensor | None = None,
         training: bool | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Decode along given tokens; where `teacher_forcing_mask` is false, along the decoder's own guesses."""
+        """Decode with given tokens as input; where `teacher_forcing_mask` is false, with the decoder's predictions."""
         memory = self.prepare(encoder_outputs, encoder_mask)
         state = self.initial_state(memory, initial_states)
         embedded = self.embedding_dropout(self.target_embedding(token_ids), training=training)
@@ -241,7 +241,7 @@ class RNNDecoder(keras.layers.Layer):
         return readouts, _batch_major_scores(scores)
 
     def _run_with_guesses(self, steps, teacher_forcing_mask, memory, state):
-        """One position after the other, with the decoder's own guess where the teacher does not force."""
+        """One position after the other, with the decoder's own predictions where `teacher_forcing_mask` is false."""
         first = ops.zeros(ops.shape(steps["embedded"])[1:2], dtype="int32")
 
         def step(carry, at):
@@ -252,14 +252,14 @@ class RNNDecoder(keras.layers.Layer):
             guess = ops.cast(ops.argmax(self.output_projection(ops.stop_gradient(readout)), axis=-1), "int32")
             return (state, guess), (readout, scores)
 
-        # There is no guess before the first position, which is the start token.
+        # The first position is the start token, for which there is no prediction.
         forced = ops.cast(teacher_forcing_mask, "bool")
         forced = ops.concatenate([ops.ones_like(forced[:, :1]), forced[:, 1:]], axis=1)
         _, (readouts, scores) = scan(step, (state, first), {**steps, "forced": _time_major(forced)})
         return _batch_major(readouts), _batch_major_scores(scores)
 
     def _draw_noise(self, embedded, training):
-        """Dropout between the layers, drawn before the loop: (target, batch, hidden_dim) a layer."""
+        """Draw the dropout between the layers, before the loop: (target, batch, hidden_dim) per layer."""
         if not training or self.layer_dropout.rate == 0:
             return []
         batch, target = ops.shape(embedded)[0], ops.shape(embedded)[1]

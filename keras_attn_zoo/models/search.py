@@ -1,4 +1,4 @@
-"""A search on ids: the steps of a body under a sampler."""
+"""A search on ids: a sampler runs the steps of a body."""
 
 from collections.abc import Sequence
 
@@ -24,14 +24,14 @@ def search(
         model: a `Translator`; its body and its variables are read.
         inputs: "encoder_token_ids" and "encoder_padding_mask" `(batch, source)`; "decoder_token_ids" and
             "decoder_padding_mask" `(batch, target)`, the beginnings of the translations, with room for the rest.
-        sampler: a `BeamSearch`, or another sampler of KerasHub.
+        sampler: a `BeamSearch`, or another KerasHub sampler.
         stop_token_ids: ids that end a translation; None for none.
         top_k: source positions that a latent alignment sums over; see `TranslationBackbone.start_search`.
-        attention: whether the scores of every step follow the hypotheses; with a `BeamSearch` alone.
+        attention: whether to keep the scores of every step with the hypotheses; only with a `BeamSearch`.
 
     Returns:
-        What `BeamSearch.search` finds, without its state, and "attention" `(batch * beams, target, heads, source)` if
-        asked for. Of another sampler, "token_ids" `(batch, 1, target)`.
+        What `BeamSearch.search` returns, except its state, and if requested "attention"
+        `(batch * beams, target, heads, source)`. With another sampler, "token_ids" `(batch, 1, target)`.
     """
     prompt = inputs["decoder_token_ids"]
     constants, memory, state = model.backbone.start_search(
@@ -72,7 +72,7 @@ def search(
 
 
 def until_stop(token_ids: Tensor, prompt_mask: Tensor, stop_token_ids: Sequence[int] | None) -> Tensor:
-    """Mask that is true up to the first stop token outside the prompt, that token included."""
+    """Return a mask that is true up to and including the first stop token outside the prompt."""
     if not stop_token_ids:
         return ops.ones_like(token_ids, dtype="bool")
     stops = ops.zeros_like(token_ids, dtype="bool")

@@ -1,6 +1,6 @@
-"""A translator's methods on text: translate, decode along given translations, score them.
+"""A translator's methods on text: translate, force given translations, score them.
 
-All go the same way: text, ids, batches of few shapes, a compiled function, results.
+All take the same steps: from text to ids, batches of few shapes, a compiled function, results.
 """
 
 import numbers
@@ -27,15 +27,15 @@ from keras_attn_zoo.models.translations import (
 )
 from keras_attn_zoo.types import Tensor
 
-# The result of one string, and a list of results for a list of strings: a type checker takes it as any.
+# One result for a string, a list of results for a list of strings: Any to a type checker.
 OneOrMany: TypeAlias = Any
 
 
 class TextMethods:
     """Mixin for a translator: its methods on text.
 
-    It asks for a body, a preprocessor, a sampler and `Programs`, as `Translator` has them. Nothing of a call stays on
-    the translator: several threads may translate, force and score at once.
+    It needs the body, preprocessor, sampler and `Programs` of a `Translator`. Calls leave nothing on the translator,
+    so several threads may translate, force and score at once.
     """
 
     backbone: TranslationBackbone
@@ -46,16 +46,16 @@ class TextMethods:
     _programs: Programs
 
     def make_room(self, max_tokens: int) -> None:
-        """Set the longest sentence and translation to `max_tokens`, more or less than the model was made for.
+        """Set the maximum length of sentences and translations to `max_tokens`.
 
-        Sines and RNNs work beyond the lengths seen in training, though less well; learned positions and matrices of
-        weights are fixed in length.
+        RNNs and sinusoidal positions work beyond the lengths seen in training, though less well; learned positions
+        and weight matrices over positions have a fixed length.
 
         Args:
-            max_tokens: most tokens of a sentence, start and end included.
+            max_tokens: maximum tokens of a sentence, including start and end.
 
         Raises:
-            UserError: something other than a number of tokens, or more than the model's weights allow; no preprocessor.
+            UserError: not a number of tokens, or more than the model's weights allow; no preprocessor.
 
         Example:
             >>> translator.make_room(240)
@@ -66,16 +66,18 @@ class TextMethods:
 
     def _check_preprocessor(self):
         if self.preprocessor is None:
-            raise UserError("this translator has no preprocessor, so it takes ids, not sentences.")
+            raise UserError("this translator has no preprocessor and takes only ids: give it one, or give ids.")
 
     def _check_weights_for(self, tokens):
         if not isinstance(tokens, numbers.Integral) or isinstance(tokens, bool) or tokens < 2:
-            raise UserError(f"room is made for 2 tokens, start and end, or more: received {tokens!r}.")
+            raise UserError(
+                f"the maximum length must be an integer of at least 2, for start and end; received {tokens!r}."
+            )
         longest = self.backbone.longest_sentence
         if longest is not None and tokens > longest:
             raise UserError(
-                f"the model has weights for sentences of at most {longest} tokens, and was asked for {tokens}: ask for "
-                "less, or train a model with a larger max_tokens."
+                f"the model has weights for sentences of at most {longest} tokens, not for {tokens}: ask for fewer, or "
+                "train a model with a larger max_tokens."
             )
 
     def translate(
@@ -88,7 +90,7 @@ class TextMethods:
         progress: Callable[[int], None] | None = None,
         clock: Any = None,
     ) -> list[Any]:
-        """Translate sentences; return hypotheses with scores and, if asked for, attention.
+        """Translate sentences; return hypotheses with scores and, on request, attention.
 
         Sentences are batched by similar length into a few shapes: a compiled
         backend compiles once per shape.
@@ -97,18 +99,18 @@ class TextMethods:
             sentences: a list of strings, or one string.
             n_best: hypotheses per sentence, at most the number of beams.
             attention: whether to return attention, as the search saw it.
-            batch_size: sentences searched at once.
-            max_length: most tokens of a translation; by default the preprocessor's.
+            batch_size: sentences translated at once.
+            max_length: maximum tokens of a translation; by default the preprocessor's.
             progress: function called with the number of sentences done, after every batch.
-            clock: a `CompilationClock` that is told the shape and the seconds of every batch.
+            clock: a `CompilationClock`, which records the shape and the seconds of every batch.
 
         Returns:
-            A list with an entry per sentence: lists of up to `n_best` `Hypothesis`, the best first. Of one string, its
-            entry alone, as `generate` returns one string.
+            For each sentence, a list of up to `n_best` `Hypothesis`, the best first; for a single string, only its
+            list, as with `generate`.
 
         Raises:
-            UserError: anything other than strings; more hypotheses asked for than beams; a sentence longer than the
-                limit; a `max_length` beyond the model's weights; no `BeamSearch`; no preprocessor.
+            UserError: anything other than strings; more hypotheses than beams; a sentence longer than the limit; a
+                `max_length` beyond the model's weights; no `BeamSearch`; no preprocessor.
 
         Example:
             >>> translator.translate(["Guten Tag"], attention=True)[0][0].attention
@@ -121,7 +123,7 @@ class TextMethods:
         if not isinstance(sampler, BeamSearch):
             raise UserError("translate needs a BeamSearch: call compile(sampler='greedy' or 'beam') first.")
         if n_best > sampler.num_beams:
-            raise UserError(f"n_best={n_best} needs as many beams; the sampler has {sampler.num_beams}.")
+            raise UserError(f"n_best={n_best} is more than the {sampler.num_beams} beams: search with more beams.")
         if max_length is not None:
             self._check_weights_for(max_length)
         preprocessor = self.preprocessor
@@ -155,19 +157,19 @@ class TextMethods:
         progress: Callable[[int], None] | None = None,
         heads: Sequence[int] | None = None,
     ) -> OneOrMany:
-        """Decode along given translations; return the attention, from which words can be aligned.
+        """Force given translations; return the attention, for example to align words.
 
         Args:
             sources, targets: lists of equally many strings, or one string each.
             layers: decoder layers, counted from 0, whose heads are returned one layer after the other; by default
-                what the backbone names, `attention_layer`. "posterior" is p(j|e_i) of a latent alignment: what a
-                position is aligned to, given its token.
+                the backbone's `attention_layer`. "posterior" is p(j|e_i) of a latent alignment: what a position is
+                aligned to, given its token.
             batch_size: sentences decoded at once.
             progress: function called with the number of sentences done, after every batch.
-            heads: heads of each layer that are returned, counted from 0; by default all.
+            heads: heads of each layer to return, counted from 0; by default all.
 
         Returns:
-            A list of `ForcedDecoding`; of one string each, one.
+            A list of `ForcedDecoding`, or one for a pair of strings.
 
         Raises:
             UserError: anything other than strings; lists of unequal length; a sentence longer than the limit; a layer
@@ -195,28 +197,28 @@ class TextMethods:
     ) -> OneOrMany:
         """Return the log-probabilities of given translations, token by token.
 
-        Use it to rescore the hypotheses of another system, or for the perplexity of a text, see
+        Use it to rescore another system's hypotheses, or for the perplexity of a text; see
         `evaluation.likelihood.corpus_likelihood`.
 
         Args:
             sources, targets: lists of equally many strings, or one string each.
-            free_running: whether the decoder is fed its own best guesses and not the given tokens: an RNN without a
-                latent alignment can be.
+            free_running: whether the decoder is fed its own predictions instead of the given tokens; only for an RNN
+                without a latent alignment.
             batch_size: sentences scored at once.
             progress: function called with the number of sentences done, after every batch.
 
         Returns:
-            A list of `ScoredTranslation`; of one string each, one.
+            A list of `ScoredTranslation`, or one for a pair of strings.
 
         Raises:
-            UserError: anything other than strings; lists of unequal length; a sentence longer than the limit; a body
-                that is not fed its own guesses; no preprocessor.
+            UserError: anything other than strings; lists of unequal length; a sentence longer than the limit;
+                `free_running` with a body that does not support it; no preprocessor.
 
         Example:
             >>> translator.score(["Guten Tag"], ["Hello"])[0].log_prob
         """
         if free_running and not self.backbone.can_run_free:
-            raise UserError("only an RNN without a latent alignment runs free: leave free_running out.")
+            raise UserError("free_running needs an RNN without a latent alignment: leave it out.")
 
         def losses(x, labels):
             if free_running:
@@ -235,10 +237,10 @@ class TextMethods:
         Args:
             sources, targets, batch_size, progress: see `force`.
             key, make: see `Programs.run`.
-            read: function of the ids of a source and a target, and of their rows of what the function returned.
+            read: function of the ids of a source and a target, and of the function's results for them.
 
         Returns:
-            What `read` returned for each pair, or for the only one.
+            What `read` returns for each pair, or for the only one.
         """
         self._check_preprocessor()
         alone = isinstance(sources, str) and isinstance(targets, str)
@@ -246,7 +248,7 @@ class TextMethods:
         targets = check_texts([targets] if alone else targets, "targets")
         check_counts(batch_size=batch_size)
         if len(sources) != len(targets):
-            raise UserError(f"{len(sources)} sources and {len(targets)} targets: give as many of each.")
+            raise UserError(f"received {len(sources)} sources and {len(targets)} targets: give equally many of both.")
         preprocessor = self.preprocessor
         sources, targets = preprocessor.encode_sources(sources), preprocessor.encode_targets(targets)
         lengths = [list(map(len, side)) for side in (sources, targets)]
@@ -266,19 +268,19 @@ class TextMethods:
         return pieces(self.preprocessor.source_tokenizer, source), pieces(self.preprocessor.tokenizer, target)
 
     def _attention_of(self, layers):
-        """Return key and maker of the program for the attention that `force` is asked for, see `Programs.run`."""
+        """Return key and maker of the program that returns the attention of these layers; see `Programs.run`."""
         if layers is None:
             return ("force", None), lambda: lambda x, labels: self.backbone(x)["attention_scores"]
         if isinstance(layers, str) and layers == "posterior":
             if self.backbone.latent_head is None:
-                raise UserError("the model has no latent alignment, so there is no posterior: name a layer.")
+                raise UserError("the model has no latent alignment, so there is no posterior: choose a layer.")
             return ("force", layers), self._posterior
         count = len(self.backbone.cross_attention_heads)
         if not isinstance(layers, (list, tuple, range)) or not layers:
             raise UserError(f"layers must be a list of layers or 'posterior'; received {reprlib.repr(layers)}.")
         for layer in layers:
             if not isinstance(layer, numbers.Integral) or not -count <= layer < count:
-                raise UserError(f"there is no layer {layer!r} of cross-attention: the model has {count}, from 0.")
+                raise UserError(f"there is no cross-attention layer {layer!r}: choose from 0 to {count - 1}.")
         layers = tuple(layers)
 
         def make():

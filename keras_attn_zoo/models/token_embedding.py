@@ -11,9 +11,9 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
     """Look tokens up, and with `reverse=True` project onto the vocabulary with the same matrix.
 
     Use it wherever tokens enter a translator. It differs from its base class
-    in the gradient alone: dense on every backend. TensorFlow's sparse one keeps
-    a row for every occurrence of a token, and Adam and clipping by the global
-    norm, which square the rows, are then wrong.
+    only in its gradient, which is dense on every backend. TensorFlow's sparse
+    gradient has a row for every occurrence of a token, which makes Adam and
+    clipping by the global norm wrong, as they square the rows.
 
     Args:
         input_dim: size of the vocabulary.
@@ -34,6 +34,6 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
             return super().call(inputs, reverse=True)
         table = ops.cast(self.embeddings, self.compute_dtype)
         if keras.config.backend() == "tensorflow":
-            # A product in between turns the gradient of the gather into a dense one.
+            # With a product in between, the gradient of the gather is dense.
             table = table * 1.0
         return ops.take(table, ops.cast(inputs, "int32"), axis=0)

@@ -14,7 +14,7 @@ from keras_attn_zoo.models.rnn_backbone import RNNBackbone
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokenizer):
-    """SentencePiece tokenizer with the four special tokens that a translator needs.
+    """A SentencePiece tokenizer with the four special tokens that a translator needs.
 
     Use one per side of a `TranslationPreprocessor`, or one for both.
 
@@ -37,14 +37,14 @@ class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokeni
         super().__init__(proto=proto, **kwargs)
 
     def set_proto(self, proto: str | bytes | None) -> None:
-        """Take a SentencePiece model, as a path or bytes."""
-        # Loading would tell on the terminal that the text is normalised elsewhere.
+        """Set the SentencePiece model, a path or bytes."""
+        # Otherwise loading reports on the terminal that the text is normalised elsewhere.
         sentencepiece.set_min_log_level(2)
         super().set_proto(proto)
         self._subwords: Any = None if proto is None else Subwords(self.proto)
 
     def tokenize(self, inputs: Sequence[str]) -> list[list[int]]:
-        """Turn a list of sentences into lists of ids, just as training text is turned into ids."""
+        """Turn a list of sentences into lists of ids, in the same way as training text."""
         return self._subwords.encode(inputs)
 
     def detokenize(self, inputs: Sequence[int]) -> str:

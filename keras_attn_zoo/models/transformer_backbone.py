@@ -1,4 +1,4 @@
-"""The Transformer translator's body: one for every attention mechanism."""
+"""The body of the Transformer translator, for every attention mechanism."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -35,37 +35,38 @@ POSITIONS = ("sine", "learned", "none")
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class TransformerBackbone(TranslationBackbone):
-    """Transformer encoder-decoder with attentions of choice, in every place and layer.
+    """Transformer encoder-decoder with any attention in each place and layer.
 
-    Use it for the systems of Rosendahl, Zeng, Dang and Bahar: each is a choice of
-    names. See `TransformerLayer` for the equations of a layer.
+    Use it for the systems of Rosendahl, Zeng, Dang and Bahar, which differ only in
+    the names of their attentions. See `TransformerLayer` for the equations of a layer.
 
         x_0 = dropout(√width · e(tokens) + positions),  h = encoder(x_0),  t = decoder(y_0, h)
 
     Args:
         source_vocabulary_size, target_vocabulary_size: sizes of the vocabularies.
-        width, num_heads, ffn_dim: width of the model, heads, hidden width of the feed-forward networks.
-        encoder_layers, decoder_layers: depths.
+        width, num_heads, ffn_dim: width of the model, attention heads, hidden width of the feed-forward networks.
+        encoder_layers, decoder_layers: number of layers.
         encoder_attention, decoder_attention, cross_attention: a name of `keras_attn_zoo.layers.ATTENTIONS`, a
-            dict of a name as "attention" and arguments, an `AttentionLayer`, or a list of these, one per layer.
-            "recurrent" shares its matrices among the layers of a side.
+            dict with the name as "attention" and arguments, an `AttentionLayer`, or a list of these, one per layer.
+            "recurrent" shares its matrices between the layers of a side.
         normalization: "post" or "pre"; with "pre", encoder and decoder end in one more normalisation.
         encoder_positions, decoder_positions: "sine", "learned" or "none".
-        max_length: longest sentence of mechanisms and positions that have to know it.
+        max_length: longest sentence, for positions and mechanisms whose weights depend on it.
         tie_embeddings: "none"; "target" shares target embedding and output matrix; "all" the source embedding too.
-        dropout: rate on embeddings and on what each part of a layer adds.
-        attention_dropout: rate on the attention weights, of mechanisms that have it.
+        dropout: rate on embeddings and sublayer outputs.
+        attention_dropout: rate on attention weights, for mechanisms that support it.
         activation_dropout: rate on the hidden layer of the feed-forward networks.
-        attention_layer: decoder layer whose cross-attention stands for the alignment; -1 is the last, "all" the mean.
+        attention_layer: decoder layer whose cross-attention is used as the alignment; -1 is the last, "all" the mean.
         output: "softmax", or "latent": a `LatentAlignmentHead` whose alignment is the mean of that layer's heads.
-        marginalization, top_k: of a latent alignment, "exact" or "top_k", in training.
-        dtype: policy of all layers.
+        marginalization, top_k: how a latent alignment is summed in training, "exact" or "top_k".
+        dtype: dtype policy of all layers.
 
-    Inputs and outputs, dicts: as of `RNNBackbone`, without free-running training ("teacher_forcing_mask").
-    `attention_model` gives the scores of all layers.
+    Inputs and outputs are dicts, as for `RNNBackbone`, but without "teacher_forcing_mask".
+    `attention_model` returns the scores of all layers.
 
     Raises:
-        UserError: an unknown name; sizes that make no sense; a sentence longer than `max_length` where that counts.
+        UserError: an unknown name; sizes that do not fit together; a sentence longer than `max_length` if weights
+            depend on it.
 
     Example:
         >>> backbone = TransformerBackbone(100, 100, width=8, num_heads=2, ffn_dim=16, decoder_attention="average")
@@ -123,13 +124,13 @@ class TransformerBackbone(TranslationBackbone):
         layers = range(-decoder_layers, decoder_layers)
         if attention_layer != "all" and (type(attention_layer) is not int or attention_layer not in layers):
             raise UserError(
-                f"attention_layer must be one of {decoder_layers} layers, or 'all'; received {attention_layer!r}."
+                f"attention_layer must be one of the {decoder_layers} layers or 'all'; received {attention_layer!r}."
             )
         dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
 
         # === Layers ===
         def embedding(size, name):
-            # Scaled by √width below: of variance 1 then, and logits too where the matrix is tied.
+            # Scaled by √width below, which gives variance 1, also to the logits if the matrix is tied.
             initializer = {"class_name": "RandomNormal", "config": {"stddev": width**-0.5}}
             return TokenEmbedding(size, width, embeddings_initializer=initializer, dtype=dtype, name=name)
 
@@ -268,19 +269,19 @@ class TransformerBackbone(TranslationBackbone):
     ) -> dict[str, Tensor]:
         """Run the model on a dict of inputs."""
         if inputs.get("teacher_forcing_mask") is not None:
-            raise UserError("a Transformer is trained on given tokens alone: leave teacher_forcing_mask out.")
+            raise UserError("a Transformer is trained only on given tokens: leave teacher_forcing_mask out.")
         if "learned" in (self.encoder_positions, self.decoder_positions):
             for side in ("encoder", "decoder"):
                 length = inputs[f"{side}_token_ids"].shape[1]
                 if isinstance(length, int) and length > self.max_length:
                     raise UserError(
-                        f"a sentence of {length} tokens is longer than max_length={self.max_length} of the positions: "
-                        "build the model with a larger one, or leave the sentence out."
+                        f"a sentence of {length} tokens is longer than max_length={self.max_length}, for which the "
+                        "positions were built: build the model with a larger one, or leave the sentence out."
                     )
         return super().call(inputs, training=training, mask=mask)
 
     def _search_constants(self, max_length):
-        """Return the positions, and what every layer of self-attention needs of weights and lengths."""
+        """Return the positions, and what every self-attention layer needs that depends only on weights and lengths."""
         constants = {"self": self._decoder_stack.memories(max_length)}
         if self._decoder_position is not None:
             places = ops.zeros((1, max_length, self.width), dtype="float32")
@@ -288,7 +289,7 @@ class TransformerBackbone(TranslationBackbone):
         return constants
 
     def _begin(self, encoder_token_ids, encoder_padding_mask, constants):
-        """Return encoder outputs, keys and values of layers that have a state, the others' as constants, and states."""
+        """Return encoder outputs, keys and values of layers with a state, and states; the rest become constants."""
         encoded, _ = self._encode(encoder_token_ids, encoder_padding_mask)
         batch = ops.shape(encoder_token_ids)[0]
         memory = [layer.cross_attention.prepare(encoded, value_mask=encoder_padding_mask) for layer in self._decoders]
@@ -299,7 +300,7 @@ class TransformerBackbone(TranslationBackbone):
             }
             for layer, of_target, of_source in zip(self._decoders, constants["self"], memory, strict=True)
         ]
-        # Without a state, all hypotheses of a sentence attend to one copy of its keys and values.
+        # If a layer has no state, all hypotheses of a sentence share one copy of its keys and values.
         stateful = [bool(one["cross"]) for one in states]
         constants["source"] = [{} if own else shared for own, shared in zip(stateful, memory, strict=True)]
         memory = [own if one else {} for one, own in zip(stateful, memory, strict=True)]
@@ -352,7 +353,7 @@ class TransformerBackbone(TranslationBackbone):
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class TargetMask(keras.layers.Layer):
-    """Set scores `(batch, heads, target, source)` of padded target positions to 0; without a mask, keep them."""
+    """Set the scores `(batch, heads, target, source)` of padded target positions to 0; without a mask, keep them."""
 
     def call(self, scores: Tensor, padding_mask: Tensor = None) -> Tensor:
         """Mask."""
@@ -361,12 +362,12 @@ class TargetMask(keras.layers.Layer):
         return ops.where(ops.cast(padding_mask, "bool")[:, None, :, None], scores, 0.0)
 
     def compute_output_spec(self, scores: Tensor, padding_mask: Tensor = None) -> Any:
-        """Return the shape and type, which stay."""
+        """Return the shape and type, which do not change."""
         return keras.KerasTensor(scores.shape, scores.dtype)
 
 
 def _position_layer(kind, max_length, name):
-    """Layer from `(batch, length, width)`, of which the length counts, to positions; in float32, which counts far."""
+    """Return a layer from `(batch, length, width)` to positions, in float32 to be exact at large positions."""
     if kind == "sine":
         return keras_hub.layers.SinePositionEncoding(dtype="float32", name=name)
     if kind == "learned":

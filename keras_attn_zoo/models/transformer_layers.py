@@ -1,4 +1,4 @@
-"""One layer of a Transformer's encoder and one of its decoder, around attentions of choice."""
+"""Encoder and decoder layers of a Transformer, with any attention."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,19 +17,19 @@ NORMALIZATIONS = ("post", "pre")
 
 
 class TransformerLayer(keras.layers.Layer):
-    """What an encoder's and a decoder's layer share: residual connections, normalisation, the feed-forward network.
+    """Base class of encoder and decoder layers: residual connections, normalisation, the feed-forward network.
 
         y = LN(x + dropout(f(x)))        normalization="post"
         y = x + dropout(f(LN(x)))        normalization="pre"
 
     for every part f, in order; the last one is f(x) = W_2 dropout(relu(W_1 x + b_1)) + b_2.
 
-    `parts` names the attentions of a subclass, which are attributes and arguments of these names.
+    `parts` names the attentions of a subclass, which are its attributes and arguments.
 
     Args:
         width, ffn_dim: width of the model and of the network's hidden layer.
         normalization: "post" or "pre".
-        dropout, activation_dropout: rates on what a part adds, and on the hidden layer.
+        dropout, activation_dropout: rates on the output of each part, and on the hidden layer.
 
     Raises:
         ValueError: an unknown normalisation; sizes that are not positive integers; rates outside [0, 1].
@@ -71,14 +71,14 @@ class TransformerLayer(keras.layers.Layer):
         self.built = True
 
     def around(self, part: str, x: Tensor, function: Callable[[Tensor], tuple], training: bool | None = None) -> tuple:
-        """Run `function`, to an output and something else, with residual connection and normalisation."""
+        """Run `function`, whose first result is the output, with residual connection and normalisation."""
         before = self.normalization == "pre"
         output, *others = function(self.norms[part](x) if before else x)
         x = x + self.residual_dropout(output, training=training)
         return (x if before else self.norms[part](x)), *others
 
     def feed_forward(self, x: Tensor, training: bool | None = None) -> Tensor:
-        """Run the network, the last part of every layer."""
+        """Run the feed-forward network, the last part of every layer."""
 
         def network(x):
             # Positions as one axis: the gradients of the kernels are then products of two matrices.
@@ -115,8 +115,8 @@ class TransformerEncoderLayer(TransformerLayer):
         attention: an `AttentionLayer` for self-attention.
         **kwargs: see `TransformerLayer`.
 
-    Shapes: x `(batch, source, width)`, padding_mask `(batch, source)`, shared: what the attention takes besides, by
-    name, see `SharedBySide`; out: x, scores `(batch, heads, source, source)`.
+    Shapes: x `(batch, source, width)`, padding_mask `(batch, source)`, shared: additional arguments of the attention,
+    see `SharedBySide`; out: x, scores `(batch, heads, source, source)`.
     """
 
     parts = ("attention",)
@@ -166,11 +166,11 @@ class TransformerDecoderLayer(TransformerLayer):
         self_attention, cross_attention: `AttentionLayer`s.
         **kwargs: see `TransformerLayer`.
 
-    Shapes: x `(batch, target, width)`, encoded `(batch, source, width)`, encoder_mask `(batch, source)`, shared: what
-    self-attention takes besides, by name, see `SharedBySide`; out: x, scores of self-attention
-    `(batch, heads, target, target)`, and of cross-attention `(batch, heads, target, source)`.
+    Shapes: x `(batch, target, width)`, encoded `(batch, source, width)`, encoder_mask `(batch, source)`, shared:
+    additional arguments of self-attention, see `SharedBySide`; out: x, scores of self-attention
+    `(batch, heads, target, target)` and of cross-attention `(batch, heads, target, source)`.
 
-    State of a step: `{"self": ..., "cross": ...}`, those of the attentions.
+    State of a step: `{"self": ..., "cross": ...}`, the states of the attentions.
     """
 
     parts = ("self_attention", "cross_attention")
@@ -201,7 +201,7 @@ class TransformerDecoderLayer(TransformerLayer):
         shared: dict[str, Tensor] | None = None,
         training: bool | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Decode along given tokens."""
+        """Decode with given tokens as input."""
         options = {"return_attention_scores": True, "training": training}
 
         def attend_to_target(x):

@@ -1,4 +1,4 @@
-"""The translator's classes for Transformer bodies: KerasHub finds the parts of a preset by the class of its body."""
+"""The translator's classes for Transformers: KerasHub finds the parts of a preset by the class of its body."""
 
 from typing import Any
 
@@ -12,21 +12,21 @@ from keras_attn_zoo.models.translator import Translator
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class TransformerTokenizer(TranslationTokenizer):
-    """A `TranslationTokenizer` of a Transformer's preset."""
+    """The `TranslationTokenizer` of a Transformer's preset."""
 
     backbone_cls = TransformerBackbone
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class TransformerPreprocessor(TranslationPreprocessor):
-    """A `TranslationPreprocessor` of a Transformer's preset."""
+    """The `TranslationPreprocessor` of a Transformer's preset."""
 
     backbone_cls = TransformerBackbone
     tokenizer_cls = TransformerTokenizer
 
     @classmethod
     def of(cls, preprocessor: Any) -> Any:
-        """Return the preprocessor of another body's translator as one of a Transformer's."""
+        """Convert the preprocessor of another body's translator into a Transformer's."""
 
         def convert(tokenizer):
             return TransformerTokenizer(tokenizer.proto, config_file=tokenizer.config_file, name=tokenizer.name)
@@ -44,7 +44,7 @@ class TransformerPreprocessor(TranslationPreprocessor):
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class TransformerTranslator(Translator):
-    """A `Translator` on a `TransformerBackbone`; `Translator(backbone, ...)` and `Translator.from_preset` make it.
+    """A `Translator` with a `TransformerBackbone`, created by `Translator(backbone, ...)` or `Translator.from_preset`.
 
     Example:
         >>> TransformerTranslator(TransformerBackbone(100, 100, width=8, num_heads=2), preprocessor=None)

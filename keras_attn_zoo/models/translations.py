@@ -1,4 +1,4 @@
-"""A translator's results for a sentence: translations found, and given ones decoded along or scored."""
+"""A translator's results for a sentence: translations found, and given ones that were forced or scored."""
 
 import dataclasses
 import math
@@ -32,7 +32,7 @@ class Hypothesis:
 
 @dataclasses.dataclass(frozen=True)
 class ForcedDecoding:
-    """A given translation and the model's attention along it.
+    """A given translation, and the model's attention when it is forced.
 
     Attributes:
         source_tokens: subwords of the source, the end token included.
@@ -52,7 +52,7 @@ class ScoredTranslation:
     Attributes:
         source_tokens: subwords of the source, the end token included.
         tokens: subwords of the translation, the end token included.
-        log_probs: float32 `(len(tokens),)`, the log-probability of each, given the source and the tokens before it.
+        log_probs: float32 `(len(tokens),)`, the log-probability of each, given the source and the previous tokens.
         correct: bool `(len(tokens),)`, whether no other token was likelier.
     """
 
@@ -68,20 +68,20 @@ class ScoredTranslation:
 
     @property
     def perplexity(self) -> float:
-        """exp of the mean negative log-probability of its tokens."""
+        """The exponential of the mean negative log-probability per token."""
         return math.exp(-self.log_prob / len(self.tokens))
 
 
 def read_hypotheses(
     found: dict[str, np.ndarray], row: int, source: list[int], n_best: int, preprocessor: Any
 ) -> list[Hypothesis]:
-    """Read the hypotheses of one sentence from what a search found.
+    """Return the hypotheses of one sentence, from the results of a search.
 
     Args:
         found: arrays that `search` returned for a batch.
-        row: the sentence in the batch.
+        row: the row of the sentence in the batch.
         source: ids of the sentence.
-        n_best: most hypotheses.
+        n_best: maximum number of hypotheses.
         preprocessor: the `TranslationPreprocessor`.
     """
     end = preprocessor.tokenizer.end_token_id

@@ -1,4 +1,4 @@
-"""The translator: a task that trains by `fit`, and takes and gives strings."""
+"""The translator: a KerasHub task that is trained by `fit` and translates strings."""
 
 import functools
 import reprlib
@@ -31,13 +31,13 @@ class Translator(TextMethods, PresetLoading, PerTokenTraining, keras_hub.models.
 
     Args:
         backbone: an `RNNBackbone`, or a `TransformerBackbone`: the result is a `TransformerTranslator` then.
-        preprocessor: a `TranslationPreprocessor`; None works on ids alone.
+        preprocessor: a `TranslationPreprocessor`; with None, the model works on ids only.
 
-    `fit` takes what `RNNBackbone` takes, with the next tokens as labels and
-    weights that mark the real ones, or a dict of strings "encoder_text" and
-    "decoder_text". Its numbers are per real target token: see `PerTokenTraining`.
+    `fit` takes the inputs of `RNNBackbone` with the next tokens as labels and
+    sample weights that mark the real ones, or a dict of strings, "encoder_text" and
+    "decoder_text". All figures are per real target token: see `PerTokenTraining`.
 
-    State: weights alone. `compile` sets optimiser, sampler and loss.
+    State: weights only. `compile` sets optimiser, sampler and loss.
 
     Raises:
         UserError: the preprocessor allows longer sentences than the body has weights for; its tokenizers and the body
@@ -52,7 +52,7 @@ class Translator(TextMethods, PresetLoading, PerTokenTraining, keras_hub.models.
     preprocessor_cls: Any = TranslationPreprocessor
 
     def __new__(cls, backbone: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """Make the subclass that belongs to the body: KerasHub knows a task by the class of its body."""
+        """Create the subclass for the body's class, by which KerasHub identifies a task."""
         fitting = [task for task in (cls, *cls.__subclasses__()) if type(backbone) is task.backbone_cls]
         return super().__new__(fitting[0] if fitting else cls, backbone, *args, **kwargs)
 
@@ -89,33 +89,33 @@ class Translator(TextMethods, PresetLoading, PerTokenTraining, keras_hub.models.
         Args:
             optimizer: a Keras optimiser or its name; "auto" is Adam at 1e-3.
             loss: None or "auto": the loss is the cross-entropy per target token, plus what layers add to it.
-            label_smoothing: share of the probability that is spread over the vocabulary.
-            accumulation_steps: parts in which a batch is taken; loss and gradient stay those of the whole.
+            label_smoothing: probability mass spread evenly over the vocabulary.
+            accumulation_steps: parts that a batch is split into; loss and gradient stay those of the whole batch.
             sampler: "greedy", "beam" (five beams, length penalty 1), a `BeamSearch`, or a KerasHub sampler or its name.
-            search_top_k: source positions that a latent alignment sums over in search; 0 for all, None for as many as
-                in training.
+            search_top_k: source positions that a latent alignment sums over in search; 0 for all, None as in training.
             **kwargs: `run_eagerly`, `jit_compile` and the like; see `keras.Model.compile`.
 
         Raises:
-            UserError: a loss or metrics; positions to sum over that are not a count, or of a model without a latent
+            UserError: a loss or metrics were given; `search_top_k` is not a count, or the model has no latent
                 alignment.
         """
         if loss is not None and loss != "auto":
             raise UserError(
                 "a translator has its own loss, the cross-entropy per target token: leave `loss` out, set "
-                "`label_smoothing`, or override `batch_sums` in a subclass for another one; "
+                "`label_smoothing`, or override `batch_sums` in a subclass; "
                 f"received loss={reprlib.repr(loss)}."
             )
         for name in ("loss_weights", "metrics", "weighted_metrics"):
             if kwargs.pop(name, None) is not None:
-                raise UserError(
-                    f"a translator counts loss, perplexity and accuracy per target token: leave {name} out."
-                )
+                raise UserError(f"a translator reports its own loss, perplexity and accuracy: leave {name} out.")
         if search_top_k is not None:
             if type(search_top_k) is not int or search_top_k < 0:
-                raise UserError(f"search_top_k counts positions, 0 for all: received {search_top_k!r}.")
+                raise UserError(f"search_top_k must be an integer, 0 for all positions; received {search_top_k!r}.")
             if self.backbone.latent_head is None:
-                raise UserError(f"without a latent alignment there is no search_top_k: received {search_top_k}.")
+                raise UserError(
+                    "search_top_k applies only to latent alignments, and this model has none: leave it out; received "
+                    f"{search_top_k}."
+                )
         if optimizer == "auto":
             optimizer = keras.optimizers.Adam(1e-3)
         own = {"greedy": BeamSearch(1), "beam": BeamSearch(5, length_penalty=1.0)}
@@ -143,11 +143,11 @@ class Translator(TextMethods, PresetLoading, PerTokenTraining, keras_hub.models.
 
     @property
     def input_spec(self) -> None:
-        """None: two inputs may be left out, which Keras' own check does not allow."""
+        """None: two inputs are optional, which Keras' own check does not allow."""
         return None
 
     def call(self, inputs: dict[str, Tensor], training: bool | None = None, mask: None = None) -> dict[str, Tensor]:
-        """Return "logits" `(batch, target, vocabulary)` and "attention_scores" of a dict of ids."""
+        """Return "logits" `(batch, target, vocabulary)` and "attention_scores" for a dict of ids."""
         return super().call({**OPTIONAL_INPUTS, **inputs}, training=training, mask=mask)
 
     def token_losses(
@@ -158,7 +158,7 @@ class Translator(TextMethods, PresetLoading, PerTokenTraining, keras_hub.models.
             return super().token_losses(x, y, label_smoothing, training)
         return mixture_losses(self.backbone.score_targets(self.backbone(x, training=training), y), y, label_smoothing)
 
-    # Training. KerasHub's own pipeline takes no `keras.utils.PyDataset`, and strings only with TensorFlow.
+    # Training. KerasHub's own pipeline does not take a `keras.utils.PyDataset`, and takes strings only with TensorFlow.
 
     def fit(
         self, x: Any = None, y: Any = None, sample_weight: Any = None, validation_data: Any = None, **kwargs: Any
@@ -184,17 +184,17 @@ class Translator(TextMethods, PresetLoading, PerTokenTraining, keras_hub.models.
             return self.preprocessor(x)
         return x, y, sample_weight
 
-    # KerasHub's surface: `generate` runs what `make_generate_function` returns.
+    # KerasHub's interface: `generate` runs what `make_generate_function` returns.
 
     @property
     def sampler(self) -> keras_hub.samplers.Sampler:
-        """The sampler of searches; another one may be set at any time."""
+        """The sampler used in search; it may be replaced at any time."""
         return self._sampler
 
     @sampler.setter
     def sampler(self, sampler: keras_hub.samplers.Sampler) -> None:
         self._sampler = sampler
-        # What KerasHub has compiled searches with the sampler of before.
+        # The function that KerasHub compiled uses the previous sampler.
         self.generate_function: Any = None
 
     def make_generate_function(self) -> Callable:

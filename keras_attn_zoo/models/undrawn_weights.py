@@ -1,4 +1,4 @@
-"""Models whose weights are not drawn, since a file is about to be loaded into them."""
+"""Models created without drawing initial weights, since a file is about to be loaded into them."""
 
 import contextlib
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 
-# Those that draw random numbers, by the class of Keras.
+# Keras' initialisers that draw random numbers.
 _RANDOM = (
     "GlorotNormal",
     "GlorotUniform",
@@ -25,11 +25,11 @@ _RANDOM = (
 
 @contextlib.contextmanager
 def undrawn_weights() -> Iterator[None]:
-    """Begin with zeros where layers made here would draw their weights from a distribution that they name.
+    """Start layers created here with zeros instead of weights drawn from an initialiser that they name.
 
-    Random numbers, orthogonal matrices above all, take most of the time in
-    which a small model is loaded. Initialisers that were made before, and those of other threads, draw as ever; those
-    made here do afterwards.
+    Drawing random numbers, orthogonal matrices above all, takes most of the time of
+    loading a small model. Initialisers created earlier or in other threads draw as
+    usual; those created here do so afterwards.
 
     Example:
         >>> with undrawn_weights():
@@ -45,7 +45,7 @@ def undrawn_weights() -> Iterator[None]:
         stand_in = _stand_in(original, made)
         names[name] = names[_snake_case(name)] = stand_in
     try:
-        # Keras looks here first, and in this thread alone.
+        # Keras looks here first, and only in this thread.
         with keras.saving.custom_object_scope(names):
             yield
     finally:
@@ -54,7 +54,7 @@ def undrawn_weights() -> Iterator[None]:
 
 
 def _stand_in(original, made):
-    """Return a subclass of an initialiser that gives zeros, and whose instances are listed in `made`."""
+    """Return a subclass of an initialiser that returns zeros; its instances are added to `made`."""
 
     class Zeros(original):
         @classmethod
@@ -64,7 +64,7 @@ def _stand_in(original, made):
             return initializer
 
         def __call__(self, shape, dtype=None):
-            # NumPy's, since a compiled backend would compile zeros of every shape.
+            # From NumPy, since a compiled backend would compile zeros for every shape.
             return keras.ops.convert_to_tensor(np.zeros(shape, "float32"), dtype)
 
     # Layers that copy others by their configuration, such as `Bidirectional`, find it by this name.

@@ -1,4 +1,4 @@
-"""Weight files in half or a quarter of the space: float16, or int8 with a scale for each row or column."""
+"""Weight files of half or a quarter of the size: float16, or int8 with a scale for each row or column."""
 
 import io
 from typing import Any
@@ -10,18 +10,18 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike, shown
 
 STORAGES = ("float32", "float16", "int8")
-# A group beside those of Keras, with the scales under the names of the matrices.
+# A group besides those of Keras, which holds the scales under the names of the matrices.
 SCALES = "int8_scales"
-# Smaller tensors, and vectors, are worth no byte each: they stay float16.
+# Smaller tensors and all vectors stay in float16: int8 would save too little.
 _SMALLEST = 1024
 
 
 def compact(file: io.BytesIO, storage: str) -> bytes:
-    """Return a weight file of Keras with its float32 tensors stored smaller.
+    """Return a Keras weight file with its float32 tensors stored in fewer bytes.
 
     Args:
         file: the weight file, in memory.
-        storage: "float16", in which Keras reads it as it is, or "int8", which `expanded` turns into what Keras reads:
+        storage: "float16", which Keras can read directly, or "int8", which `expanded` converts for Keras:
             w ≈ s q, where q is an integer from -127 to 127 and s the scale of a row or column.
 
     Raises:
@@ -41,21 +41,21 @@ def _store(target, name, values, storage):
         half = values.astype(np.float16)
     if not np.isfinite(half).all():
         raise UserError(
-            f"the weight {name} reaches {np.abs(values).max():,.0f}, beyond the range of float16: store it in float32."
+            f"the weight {name} reaches {np.abs(values).max():,.0f}, out of range for float16: store it in float32."
         )
     target[name] = half
 
 
 def quantized(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return q in int8 and the scales s in float32, which broadcast, with q s as near to the values as they can be.
+    """Return q in int8 and broadcastable scales s in float32, with q s as close to the values as possible.
 
-    The scales are those of the first or of the last axis, whichever loses less: the largest number of each row or
-    column becomes ±127.
+    There is a scale for each index of the first or the last axis, whichever loses less: the largest number of each
+    row or column becomes ±127.
 
     Example:
         >>> q, scales = quantized(np.array([[1.0, -2.0], [100.0, 50.0]]))
         >>> q.tolist()
-        [[64, -127], [127, 64]]
+        [[1, -5], [127, 127]]
     """
     best: Any = None
     for axis in (0, values.ndim - 1):
@@ -70,7 +70,7 @@ def quantized(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def holds_int8(path: PathLike) -> bool:
-    """Whether a weight file is one that `expanded` has to read."""
+    """Whether a weight file needs `expanded` to read it."""
     try:
         with h5py.File(path) as file:
             return SCALES in file
@@ -79,7 +79,7 @@ def holds_int8(path: PathLike) -> bool:
 
 
 def expanded(path: PathLike) -> bytes:
-    """Return the weight file that Keras reads, in memory, of one that `compact` stored in int8.
+    """Return, in memory, a weight file that Keras can read from one that `compact` stored in int8.
 
     Raises:
         UserError: scales do not fit their matrix.
@@ -125,5 +125,5 @@ def _restored(path, name, values, scale):
         one in (1, size) for one, size in zip(scale.shape, values.shape, strict=True)
     )
     if not fits:
-        raise UserError(f"{shown(path)} is damaged: the scales of {name} do not fit it. Fetch or save it again.")
+        raise UserError(f"{shown(path)} is damaged: the scales of {name} do not fit it. Download or save it again.")
     return values * scale

@@ -12,22 +12,21 @@ from keras_attn_zoo.models.token_embedding import TokenEmbedding
 
 
 def load_word_vectors(embedding: TokenEmbedding, vocabulary: Sequence[str], path: PathLike) -> int:
-    """Set the rows of an embedding to the vectors of the same words; leave the other rows alone.
+    """Set the rows of an embedding to the vectors of the same words; leave the other rows unchanged.
 
-    Use it before training. Pieces are compared with words after the mark of a
-    word's beginning, `▁`, is removed; pieces that do not begin a word stay
-    unchanged.
+    Use it before training. Pieces are compared with words after removing `▁`, the
+    mark of a word's beginning; pieces that do not begin a word stay unchanged.
 
     Args:
         embedding: a built `TokenEmbedding`.
         vocabulary: its pieces, in the order of their ids.
-        path: text file, plain or gzip: a word and its numbers per line, with or without the header line of word2vec.
+        path: text file, plain or gzip, with a word and its numbers per line, with or without word2vec's header line.
 
     Returns:
         the number of pieces found.
 
     Raises:
-        UserError: vectors of another width; a line that is not a vector; not a single piece found.
+        UserError: vectors of another width; a line that is not a vector; no piece found.
 
     Example:
         >>> load_word_vectors(
@@ -46,22 +45,22 @@ def load_word_vectors(embedding: TokenEmbedding, vocabulary: Sequence[str], path
             continue
         if len(numbers) != width:
             raise UserError(
-                f"{path} line {number} has {len(numbers)} numbers, the embedding has a width of {width}: "
-                "take other vectors, or set embedding_dim."
+                f"{path} line {number} has {len(numbers)} numbers, but the embedding has a width of {width}: "
+                "use other vectors, or set embedding_dim."
             )
         if word in rows:
             table[rows[word]] = _vector(numbers, line, f"{path} line {number}")
             found += 1
     if not found:
         raise UserError(
-            f"{path} has a vector for none of the {len(rows)} words of the vocabulary: is it the right language?"
+            f"{path} has no vector for any of the {len(rows)} words of the vocabulary: is it the right language?"
         )
     embedding.embeddings.assign(table)
     return found
 
 
 def _vector(numbers, line, place):
-    """Return the numbers of a line, all of which single precision can hold."""
+    """Return the numbers of a line; raise unless all are finite in single precision."""
     try:
         vector = np.array([float(x) for x in numbers])
     except ValueError:

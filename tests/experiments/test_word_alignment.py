@@ -63,9 +63,9 @@ def test_pictures_of_a_layer(task):
 
 
 def test_layers_and_heads_that_are_not_there(task):
-    with pytest.raises(UserError, match="there is no layer 2 of cross-attention: the model has 2, from 0"):
+    with pytest.raises(UserError, match="there is no cross-attention layer 2: choose from 0 to 1"):
         align_words(task, PAIRS, layers=[2])
-    with pytest.raises(UserError, match="there is no head 2: the layers have 2, counted from 0"):
+    with pytest.raises(UserError, match="there is no head 2: choose from 0 to 1"):
         align_words(task, PAIRS, heads=[0, 2])
 
 

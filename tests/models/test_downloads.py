@@ -100,16 +100,19 @@ def test_a_cached_preset_needs_no_network(hub, shut, trained, tmp_path):
 
 def test_a_preset_that_there_is_not(hub, empty):
     hub(empty)
-    with pytest.raises(UserError, match="there is no hf://user/preset, or it is private"):
+    with pytest.raises(UserError, match="hf://user/preset does not exist or is private"):
         load_translator("hf://user/preset")
 
 
 @pytest.mark.parametrize(
     ("preset", "text"),
     [
-        ("http://x/y", "http://x/y cannot be fetched: give a folder, or an address that begins with hf://, kaggle://"),
-        ("nix://user/preset", "cannot be fetched"),
-        ("HF://user/preset", "cannot be fetched"),
+        (
+            "http://x/y",
+            "http://x/y cannot be downloaded: give a folder, or an address that begins with hf://, kaggle://",
+        ),
+        ("nix://user/preset", "cannot be downloaded"),
+        ("HF://user/preset", "cannot be downloaded"),
         ("hf://", "not of the form hf://USER/PRESET"),
         ("hf://a/b/c", "not of the form hf://USER/PRESET"),
         ("hf://../../etc", "not of the form hf://USER/PRESET"),

@@ -41,7 +41,7 @@ def test_lora_reaches_every_attention():
 def test_lora_without_projections_is_refused():
     backbone = RNNBackbone(PIECES, PIECES, **BACKBONE)
     trainable = len(backbone.trainable_weights)
-    with pytest.raises(UserError, match=r"no layer of this RNNBackbone named .*query.* takes LoRA"):
+    with pytest.raises(UserError, match=r"no layer of this RNNBackbone named .*query.* supports LoRA"):
         backbone.enable_lora(2)
     assert len(backbone.trainable_weights) == trainable
 

@@ -63,7 +63,10 @@ def test_every_flipped_bit_is_found_and_named(preset):
                 assert message.startswith(f"{files[name]} is damaged or was changed") and "\n" not in message
         files[name].unlink()
         # Without a configuration it is no preset at all.
-        with pytest.raises(UserError, match="is not a translator preset" if name == "config.json" else f"lacks {name}"):
+        with pytest.raises(
+            UserError,
+            match="is not a translator preset" if name == "config.json" else f"{name} is missing from the preset",
+        ):
             load_translator(preset)
         files[name].write_bytes(whole)
 
@@ -113,9 +116,9 @@ def test_kerashubs_own_function_reads_it(saved):
 def test_surplus_weights_are_refused(unsummed):
     """A deeper model's, under this configuration: Keras would take what it knows and leave the rest."""
     tiny.backbone(decoder_layers=2).save_weights(unsummed / "model.weights.h5")
-    with pytest.raises(UserError, match=r"model\.weights\.h5 holds .* it belongs to another model"):
+    with pytest.raises(UserError, match=r"model\.weights\.h5 has .* load the weights of this model"):
         load_translator(unsummed)
-    with pytest.raises(UserError, match="it belongs to another model"):
+    with pytest.raises(UserError, match="load the weights of this model"):
         keras_hub.models.Seq2SeqLM.from_preset(str(unsummed))
 
 
@@ -127,7 +130,9 @@ def test_sizes_beyond_the_weights_are_refused_before_anything_is_built(unsummed,
     body = tree["config"]["backbone"]["config"] if name == "task.json" else tree["config"]
     body[setting] = 10**9
     write_json(unsummed / name, tree)
-    with pytest.raises(UserError, match=rf"{name} of the preset .* says {setting}=1,000,000,000, its weights allow"):
+    with pytest.raises(
+        UserError, match=rf"{name} of the preset .* says {setting}=1,000,000,000, but its weights allow"
+    ):
         Translator.from_preset(unsummed)
 
 
@@ -140,9 +145,9 @@ def test_a_tokenizer_of_another_size_is_refused(unsummed):
     write_json(larger / "config.json", other)
     body = RNNBackbone(tiny.PIECES, tiny.PIECES + 1, **tiny.BACKBONE)
     body.save_weights(larger / "model.weights.h5")
-    with pytest.raises(UserError, match=f"target tokenizer has {tiny.PIECES} tokens, the model was made for 29"):
+    with pytest.raises(UserError, match=f"target tokenizer has {tiny.PIECES} tokens, but the model was built for 29"):
         load_translator(larger)
-    with pytest.raises(UserError, match="do not belong together"):
+    with pytest.raises(UserError, match="use the tokenizer that belongs to the model"):
         Translator(body, tiny.preprocessor())
 
 

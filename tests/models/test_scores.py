@@ -57,9 +57,9 @@ def test_a_latent_alignment_is_scored_by_its_mixture():
         ids = target_ids(task, target)
         nll = reference.nll(source_ids(task, text), [START, *ids[:-1]], ids)
         np.testing.assert_allclose(one.log_probs, -nll, **TOLERANCE)
-    with pytest.raises(UserError, match="only an RNN without a latent alignment runs free"):
+    with pytest.raises(UserError, match="free_running needs an RNN without a latent alignment"):
         task.score(TEXTS, TARGETS, free_running=True)
-    with pytest.raises(UserError, match="only an RNN without a latent alignment runs free"):
+    with pytest.raises(UserError, match="free_running needs an RNN without a latent alignment"):
         Translator(tiny.transformer()).score(TEXTS, TARGETS, free_running=True)
 
 

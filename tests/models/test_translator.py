@@ -201,14 +201,14 @@ def test_room_for_longer_sentences_is_that_of_a_model_made_for_them():
 @pytest.mark.one_backend
 @pytest.mark.parametrize("arguments", [{"encoder_positions": "learned"}, {"decoder_attention": "recurrent"}])
 def test_no_room_beyond_the_weights(arguments):
-    with pytest.raises(UserError, match="at most 16 tokens, and was asked for 24"):
+    with pytest.raises(UserError, match="at most 16 tokens, not for 24"):
         tiny.translator(body=tiny.transformer, length=24, **arguments)
     task = tiny.translator(body=tiny.transformer, **arguments)
     for call in (task.make_room, lambda length: task.translate(TEXTS[:1], max_length=length)):
-        with pytest.raises(UserError, match="at most 16 tokens, and was asked for 17"):
+        with pytest.raises(UserError, match="at most 16 tokens, not for 17"):
             call(17)
     for received in (1, 2.5, "60", None):
-        with pytest.raises(UserError, match=f"start and end, or more: received {received!r}"):
+        with pytest.raises(UserError, match=f"at least 2, for start and end; received {received!r}"):
             task.make_room(received)
     task.make_room(np.int64(12))
     assert type(task.preprocessor.encoder_sequence_length) is int
@@ -325,7 +325,7 @@ def test_what_is_no_sentence_is_said(task, wrong, message):
         "decoder_text": lambda: task.generate({"encoder_text": ["kalo"], "decoder_text": wrong}),
     }
     if not isinstance(wrong, dict):
-        calls["what is to be translated"] = lambda: task.generate(wrong)
+        calls["the text to translate"] = lambda: task.generate(wrong)
     for name, call in calls.items():
         with pytest.raises(UserError, match=f"^{name} must be a list of strings; {message}") as caught:
             call()
@@ -338,17 +338,20 @@ def test_what_is_no_sentence_is_said(task, wrong, message):
         (lambda task: task.force("kalo", ["bado"]), "sources must be a list of strings; received 'kalo'"),
         (lambda task: task.generate([]), "nothing to translate.* received an empty list"),
         (lambda task: task.generate({"encoder_text": ["kalo"]}), "encoder_text and decoder_text; received"),
-        (lambda task: task.generate({"encoder_text": ["kalo"], "decoder_text": []}), "1 of encoder_text and 0"),
+        (
+            lambda task: task.generate({"encoder_text": ["kalo"], "decoder_text": []}),
+            "encoder_text has 1 sentences and decoder_text 0",
+        ),
         (lambda task: task.translate(TEXTS, n_best=0), "n_best must be .*; received 0"),
         (lambda task: task.translate(TEXTS, batch_size=0), "batch_size must be .*; received 0"),
         (lambda task: task.translate(TEXTS, batch_size="8"), "batch_size must be .*; received '8'"),
-        (lambda task: task.translate(TEXTS, max_length=1), "2 tokens, start and end, or more: received 1"),
-        (lambda task: task.translate(TEXTS, max_length="9"), "2 tokens, start and end, or more: received '9'"),
+        (lambda task: task.translate(TEXTS, max_length=1), "at least 2, for start and end; received 1"),
+        (lambda task: task.translate(TEXTS, max_length="9"), "at least 2, for start and end; received '9'"),
         (lambda task: task.force(TEXTS, TEXTS, batch_size=-1), "batch_size must be .*; received -1"),
         (lambda task: task.force(TEXTS, TEXTS, layers=0), "layers must be a list of layers or 'posterior'; received 0"),
         (lambda task: task.force(TEXTS, TEXTS, layers="prior"), "or 'posterior'; received 'prior'"),
         (lambda task: task.force(TEXTS, TEXTS, layers=[]), r"or 'posterior'; received \[\]"),
-        (lambda task: task.force(TEXTS, TEXTS, layers=["0"]), "there is no layer '0' of cross-attention"),
+        (lambda task: task.force(TEXTS, TEXTS, layers=["0"]), "there is no cross-attention layer '0'"),
         (lambda task: task.compile("adam", "mse"), "leave `loss` out, .*`label_smoothing`.*received loss='mse'"),
         (lambda task: task.compile(loss=keras.losses.MeanSquaredError()), "leave `loss` out.*received loss=<"),
         (lambda task: task.compile(metrics=["accuracy"]), "leave metrics out"),
@@ -372,14 +375,14 @@ def test_a_translator_without_a_preprocessor_takes_ids():
         lambda: task.evaluate(texts),
     )
     for call in calls:
-        with pytest.raises(UserError, match="has no preprocessor, so it takes ids"):
+        with pytest.raises(UserError, match="has no preprocessor and takes only ids"):
             call()
 
 
 def test_errors(task):
-    with pytest.raises(UserError, match="n_best=4 needs as many beams; the sampler has 3"):
+    with pytest.raises(UserError, match="n_best=4 is more than the 3 beams"):
         task.translate(TEXTS[:1], n_best=4)
     too_long = " ".join(["kalomi"] * 20)
     for call in (task.translate, task.generate):
-        with pytest.raises(UserError, match=r"sentence 2 has \d+ tokens, more than the 15 that the model takes"):
+        with pytest.raises(UserError, match=r"sentence 2 has \d+ tokens, more than the 15 that the model accepts"):
             call([TEXTS[0], too_long])

@@ -83,7 +83,7 @@ def test_float16_refuses_what_it_cannot_hold_and_a_storage_must_exist(tmp_path):
     bias = next(v for v in task.backbone.weights if v.ndim == 1)
     bias.assign(np.full(bias.shape, 7e4, "float32"))
     for storage in ("float16", "int8"):
-        with pytest.raises(UserError, match="reaches 70,000, beyond the range of float16"):
+        with pytest.raises(UserError, match="reaches 70,000, out of range for float16"):
             task.save_to_preset(tmp_path / "preset", storage=storage)
 
 
