@@ -1,4 +1,4 @@
-"""Write what is derived from the registry of mechanisms: the tables of README and docs, and the stub of `layers`.
+"""Write what is derived from the registry of mechanisms: tables and lists of README and docs, the stub of `layers`.
 
 python docs/write_tables.py
 """
@@ -6,6 +6,7 @@ python docs/write_tables.py
 import inspect
 import itertools
 import re
+import textwrap
 from pathlib import Path
 
 from keras_attn_zoo import layers
@@ -69,6 +70,15 @@ def arguments():
         yield [f"`{layer.__name__}`", ", ".join([*["those of Keras' layer"] * headed, *shown]) or "none"]
 
 
+def choice():
+    """The list of layers.md: when to use a layer, which its docstring says below the first line."""
+    for layer, _ in mechanisms():
+        use = re.search(r"\n\nUse it (.+?)(?:\n\n|$)", inspect.getdoc(layer), re.DOTALL)
+        if use is None:
+            raise ValueError(f"{layer.__name__}: below its first line the docstring says when to `Use it ...`.")
+        yield f"- `{layer.__name__}`: {' '.join(use[1].split())}"
+
+
 def parameters(layer):
     """What the constructor of a class itself takes by name, apart from what it passes on."""
     found = inspect.signature(vars(layer)["__init__"]).parameters if "__init__" in vars(layer) else {}
@@ -76,14 +86,19 @@ def parameters(layer):
 
 
 TABLES = {"papers": papers, "cost": cost, "arguments": arguments}
+LISTS = {"choice": choice}
 
 
 def with_tables(text):
-    """Return a page with a table after each `<!-- mechanisms: TABLE -->`, up to the `<!-- end -->`."""
+    """Return a page with a table, or a list, after each `<!-- mechanisms: NAME -->`, up to the `<!-- end -->`."""
 
     def table(found):
-        rows = [f"| {' | '.join(row)} |" for row in TABLES[found["table"]]()]
-        rows.insert(1, re.sub(r"[^|]+", "---", rows[0]))
+        name = found["table"]
+        if name in LISTS:
+            rows = [line for item in LISTS[name]() for line in textwrap.wrap(item, 120, subsequent_indent="  ")]
+        else:
+            rows = [f"| {' | '.join(row)} |" for row in TABLES[name]()]
+            rows.insert(1, re.sub(r"[^|]+", "---", rows[0]))
         return "\n".join([found["head"], "", *rows, "", "<!-- end -->"])
 
     return re.sub(r"(?P<head><!-- mechanisms: (?P<table>\w+) -->).*?<!-- end -->", table, text, flags=re.DOTALL)

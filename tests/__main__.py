@@ -1,7 +1,7 @@
 """Run the tests: style once, then every backend in a process of its own; one summary, one status.
 
     python -m tests             before every commit
-    python -m tests --quick     the inner loop: one backend, without the tests that take longest
+    python -m tests --quick     the inner loop: one backend, without tests marked `long`
     python -m tests --all       every night: tests marked `slow` too, 3,000 hostile inputs, 12 trainings that are killed
 
 Tests marked `one_backend` run under PyTorch alone, which compiles nothing. Other arguments go to pytest.
@@ -25,10 +25,6 @@ OUTCOMES = ("passed", "failed", "error", "skipped")
 WORKERS = ("-n", "2", "--dist", "loadgroup")
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1"}
 STYLE = (("ruff", "check", "."), ("ruff", "format", "--check", "."))
-LEFT_OUT_BY_QUICK = (
-    *("tests/hostile", "tests/strangers", "tests/test_benchmarks.py", "tests/test_recipes.py"),
-    *(f"tests/models/test_{name}.py" for name in ("presets", "saved_models", "transformer_search")),
-)
 AT_NIGHT = {
     "hostile input": ("tests.hostile", "--cases", "3000", "--jobs", "2"),
     "kills": ("tests.hostile.kills", "--kills", "12"),
@@ -66,7 +62,9 @@ def selection(backend, options):
     marks = [] if options.all else ["not slow"]
     if backend != ONE_BACKEND:
         marks.append("not one_backend")
-    return ["-m", " and ".join(marks), *(f"--ignore={path}" for path in LEFT_OUT_BY_QUICK if options.quick)]
+    if options.quick:
+        marks.append("not long")
+    return ["-m", " and ".join(marks)]
 
 
 def parse(arguments):
@@ -79,7 +77,7 @@ def parse(arguments):
     )
     parser.add_argument("--backend", action="append", choices=BACKENDS, help="default: all; torch with --quick")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--quick", action="store_true", help="one backend, without the tests that take longest")
+    which.add_argument("--quick", action="store_true", help="one backend, without tests marked `long`")
     which.add_argument("--all", action="store_true", help="all tests, slow ones too, and long searches for faults")
     options, rest = parser.parse_known_args(arguments)
     options.backend = options.backend or ([ONE_BACKEND] if options.quick else BACKENDS)

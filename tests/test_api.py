@@ -196,6 +196,7 @@ def test_the_package_gives_its_parts_when_they_are_asked_for():
         _ = kaz.Translater
 
 
+@pytest.mark.long
 def test_importing_the_package_and_asking_for_help_imports_no_backend():
     code = (
         "import sys, keras_attn_zoo as kaz, keras_attn_zoo.cli as cli\n"

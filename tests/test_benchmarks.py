@@ -21,6 +21,7 @@ def test_all_benchmarks_are_here():
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)
+@pytest.mark.long
 def test_a_benchmark_prints_its_table(name, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [name, *ARGUMENTS[name].split()])
     monkeypatch.syspath_prepend(BENCHMARKS)

@@ -55,6 +55,7 @@ def run(code, *arguments, **environment):
     return subprocess.run(command, capture_output=True, text=True, env=environment)
 
 
+@pytest.mark.long
 def test_every_layer_works_with_keras_and_numpy_alone():
     from keras_attn_zoo.layers import ATTENTIONS
 

@@ -29,6 +29,7 @@ def build_body(body, settings):
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+@pytest.mark.long
 def test_entries_of_a_recipe(path):
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
@@ -43,6 +44,7 @@ def test_entries_of_a_recipe(path):
         build(entry.system)
 
 
+@pytest.mark.long
 def test_systems_of_the_command_line():
     for name, system in SYSTEMS.items():
         assert system.name == name

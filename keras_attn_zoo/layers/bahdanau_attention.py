@@ -32,7 +32,9 @@ from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
 class BahdanauAttention(AttentionLayer):
     """Additive attention: a network with one hidden layer scores every source position.
 
-    Use it as cross-attention of an RNN decoder, queried by the previous state.
+    Use it as cross-attention of an RNN decoder, queried by the previous state: it
+    copes with a query and keys from different spaces. With feedback it sees what
+    it has covered, against words that are translated twice or not at all.
 
         e_ij = vᵀ tanh(W s_{i-1} + U h_j + b)
         α_ij = softmax_j(e_ij)

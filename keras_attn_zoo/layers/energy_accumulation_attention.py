@@ -27,7 +27,7 @@ class EnergyAccumulationAttention(DotProductAttention):
     """Multi-head cross-attention with energies mixed with those of the neighbourhood one position before.
 
     Use it as cross-attention of a Transformer's decoder, to encourage weights
-    that move smoothly.
+    that move smoothly, for mostly monotone alignments.
 
         å_ij^n = λ ê_ij^n + (1 - λ)/(2k + 1) Σ_{j'=j-k}^{j+k} å_{i-1,j'}^n,   å_0 = 0
         α_ij^n = softmax_j(å_ij^n)

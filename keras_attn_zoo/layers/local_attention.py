@@ -33,7 +33,8 @@ class LocalAttention(LuongAttention):
     """Luong attention to a window of the source, around a position that is predicted or that moves on by one.
 
     Use it as cross-attention of an RNN decoder, queried by the current state,
-    where sentences are long or alignments mostly monotone.
+    where sentences are long or alignments mostly monotone: "monotonic" if source
+    and target move on together, "predictive" if the window has to find its place.
 
         p_i  = i                                alignment="monotonic" (local-m)
         p_i  = J sigmoid(vᵀ tanh(W_p s_i))      alignment="predictive" (local-p)

@@ -43,7 +43,8 @@ class LuongAttention(AttentionLayer):
     """Multiplicative attention: the energy is a product of query and key.
 
     Use it as cross-attention of an RNN decoder, queried by the current state.
-    Without input feeding, it handles all target positions in one product.
+    Without input feeding, it handles all target positions in one product. "dot" is
+    the fastest and has no weights, "general" has one matrix, "concat" is additive.
 
         e_ij = s_iᵀ h_j                    score="dot"
         e_ij = s_iᵀ W h_j                  score="general"

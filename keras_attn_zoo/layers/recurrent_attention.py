@@ -208,8 +208,11 @@ class SharedMatrices(SharedBySide):
 class RecurrentAttention(PositionAttention):
     """Self-attention with learned matrices that are refined from layer to layer (RAN).
 
-    Use it in place of self-attention: by itself with its own matrices, or in
-    a stack of layers that share them::
+    Use it in place of self-attention if the pattern of positions is enough, with
+    one set of matrices for all layers of a side. It must know the longest sentence.
+
+    It stands by itself, with its own matrices, or in a stack of layers that share
+    them::
 
         energies = InitialAttention(num_heads=8, max_length=100)(x)
         transition = RecurrentTransition()

@@ -61,6 +61,7 @@ def test_a_run_that_exists_and_a_sentence_that_is_too_long(attn_zoo, trained, tm
     assert status == 0 and len(output.splitlines()) == 2
 
 
+@pytest.mark.long
 def test_systems_with_their_parameters(attn_zoo):
     _, output, _ = attn_zoo("systems", "--vocabulary-size", 1000)
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in output.splitlines()[2:]]

@@ -35,6 +35,7 @@ def run(trained, tmp_path):
     return RunFolder(shutil.copytree(trained, tmp_path / "run"))
 
 
+@pytest.mark.long
 def test_a_disk_that_fills_is_one_line_and_the_run_goes_on_once_there_is_room(trained, corpus, tmp_path):
     folder = tmp_path / "run"
     data = shutil.copytree(trained / "data", tmp_path / "data")
@@ -56,6 +57,7 @@ def test_a_disk_that_fills_is_one_line_and_the_run_goes_on_once_there_is_room(tr
 
 
 @pytest.mark.parametrize("name", ["loss", "gradient_norm", "val_loss"])
+@pytest.mark.long
 def test_training_that_reaches_nan_stops_with_what_was_good(trained, corpus, tmp_path, monkeypatch, name):
     folder = tmp_path / "run"
     data = shutil.copytree(trained / "data", tmp_path / "data")

@@ -52,6 +52,7 @@ def test_a_round_reports_the_mean_over_its_tokens(trained):
 
 
 @pytest.mark.parametrize("stop_at", [1, pytest.param(7, marks=pytest.mark.every_backend)])
+@pytest.mark.long
 def test_a_stopped_run_resumes_to_the_numbers_of_an_uninterrupted_one(trained, corpus, tmp_path, monkeypatch, stop_at):
     folder = tmp_path / "run"
     taken = []
@@ -157,6 +158,7 @@ def test_best_by_bleu_and_early_stopping(corpus, tmp_path, caplog):
     assert caplog.messages[-1] == "training is already complete"
 
 
+@pytest.mark.long
 def test_layer_by_layer_pretraining(corpus, tmp_path, monkeypatch):
     """A round of one layer and one of two; to the same numbers where the run is stopped after it has grown."""
     system = TINY.override(encoder_layers=2, pretraining_rounds=1, epochs=1)
@@ -180,6 +182,7 @@ def test_layer_by_layer_pretraining(corpus, tmp_path, monkeypatch):
     assert numbers(tmp_path / "stopped") == numbers(tmp_path / "whole")
 
 
+@pytest.mark.long
 def test_best_and_early_stopping_are_of_the_whole_encoder(corpus, tmp_path, monkeypatch):
     """Every round is worse than the one before: the first of two layers is the best, and patience of one ends it."""
     system = TINY.override(encoder_layers=2, pretraining_rounds=2, epochs=3, patience=1)

@@ -13,6 +13,7 @@ from tests.hostile.options import COMMANDS, RECIPE, good_lines, known_parsers
 CASES = 300
 
 
+@pytest.mark.long
 def test_cases_end_with_a_status_and_a_line():
     """In processes of their own: damage that kills one must not kill the tests. Good command lines first."""
     good = len(good_lines())

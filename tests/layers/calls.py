@@ -5,11 +5,18 @@ import numpy as np
 from keras import ops, tree
 
 BACKEND = keras.config.backend()
+# Largest difference, relative to the largest number that is expected, or to 1.
+TOLERANCE = {"float32": 2e-6, "mixed_bfloat16": 2e-2}
 
 
 def to_numpy(outputs):
     """A tree of tensors as float32 NumPy arrays; NumPy knows no bfloat16."""
     return tree.map_structure(lambda x: ops.convert_to_numpy(ops.cast(x, "float32")), outputs)
+
+
+def assert_close(actual, desired, policy, what=""):
+    largest = max(1.0, np.max(np.abs(desired), initial=0))
+    np.testing.assert_allclose(actual, desired, rtol=0, atol=TOLERANCE[policy] * largest, err_msg=what)
 
 
 def compiled(function, to_arrays=True):

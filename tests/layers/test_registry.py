@@ -48,6 +48,7 @@ class Block(keras.layers.Layer):
 
 
 @pytest.mark.parametrize(("name", "place"), [(name, place) for name in ATTENTIONS for place in ATTENTIONS[name].places])
+@pytest.mark.long
 def test_a_layer_of_ones_own_around_an_attention_takes_unknown_lengths(name, place):
     # PyTorch infers with lengths of 83 and 89 in place of unknown ones.
     attention = get_attention(name, 8, num_heads=2, max_length=100, place=place)

@@ -99,6 +99,7 @@ def test_evaluation_counts_the_mixture(task):
 
 
 @pytest.mark.one_backend
+@pytest.mark.long
 def test_a_transformer_of_all_layers_keeps_its_preset(tmp_path):
     body = tiny.transformer(output="latent", attention_layer="all", marginalization="top_k", top_k=3)
     task = Translator(body, tiny.preprocessor())

@@ -47,6 +47,7 @@ def test_lora_without_projections_is_refused():
 
 
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method")
+@pytest.mark.long
 def test_int8_of_a_body_and_its_configuration():
     backbone = transformer()
     before = outputs_of(backbone)

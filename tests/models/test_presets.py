@@ -77,6 +77,7 @@ def test_parts_of_a_preset(tmp_path):
     assert preprocessor.source_tokenizer.tokenize(TEXTS) == task.preprocessor.source_tokenizer.tokenize(TEXTS)
 
 
+@pytest.mark.long
 def test_keras_file_keeps_weights_optimizer_and_sampler(tmp_path):
     task = tiny.translator(cross_attention=LuongAttention("general", name="mine"))
     task.compile(
@@ -119,6 +120,7 @@ def of_another_backend(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", tiny.SHARED)
+@pytest.mark.long
 def test_another_backends_preset_translates_alike(of_another_backend, name):
     expected = json.loads((of_another_backend / f"{name}.json").read_text(encoding="utf-8"))
     task = Translator.from_preset(str(of_another_backend / name))

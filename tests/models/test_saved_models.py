@@ -53,6 +53,7 @@ for name in sys.argv[1:]:
 """
 
 
+@pytest.mark.long
 def test_attention_and_posterior_models_survive_in_a_fresh_process(tmp_path):
     x, _, _ = tiny.batch()
     np.savez(tmp_path / "inputs.npz", **x)

@@ -42,6 +42,7 @@ def assert_same(found, wanted):
             np.testing.assert_array_equal(getattr(found, name), value)
 
 
+@pytest.mark.long
 def test_threads_translate_force_and_score_at_once(often):
     """None has compiled anything before: they trace at once too."""
     alone, shared = tiny.translator(), tiny.translator()

@@ -71,6 +71,7 @@ def test_every_mechanism_of_a_decoder_is_here():
         *one_backend((name, beams, alpha) for name in EVERY_STATE for beams, alpha in ((1, 0.0), (12, 0.6))),
     ],
 )
+@pytest.mark.long
 def test_search_equals_recomputation_token_for_token(name, beams, alpha):
     task, recompute = translator(name)
     task.compile(sampler=BeamSearch(beams, length_penalty=alpha))

@@ -8,7 +8,7 @@ from tests.layers.calls import to_numpy
 from tests.strangers.models import STRANGERS, WIDTH, real_positions, sentences
 from tests.weights import fill_weights
 
-pytestmark = pytest.mark.one_backend
+pytestmark = [pytest.mark.one_backend, pytest.mark.long]
 
 SELF = {
     "layer(x)": lambda layer, x, **kwargs: layer(x, **kwargs),
