@@ -63,12 +63,3 @@ def test_workflows_ask_for_what_is_pinned(workflow):
     for names in re.findall(r'grep -E "\^\(([\w|-]+)\)=="', workflow.read_text(encoding="utf-8")):
         for name in names.split("|"):
             assert re.search(rf"^{name}==", REQUIREMENTS, re.MULTILINE), name
-
-
-def test_every_paper_that_the_registry_names_is_cited():
-    from keras_attn_zoo.layers import ATTENTIONS
-
-    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    papers = {part.split()[0] for entry in ATTENTIONS.values() for part in entry.source.split(", ")}
-    for author in {part for part in papers if part[0].isalpha()}:
-        assert re.search(rf"(family-names: |name: ){author}\b", citation), author
