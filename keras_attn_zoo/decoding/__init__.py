@@ -1,4 +1,4 @@
-"""Search with the step of a layer or a model."""
+"""Search, by the steps of a layer or a model."""
 
 from keras_attn_zoo.extras import require, require_backend
 

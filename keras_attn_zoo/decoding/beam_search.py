@@ -9,7 +9,7 @@ from keras import ops, tree
 
 from keras_attn_zoo.types import Config, Tensor, TensorTree
 
-# The log-probability of what cannot be; finite, so that sums and quotients stay free of NaN.
+# The log-probability of the impossible; finite, so that sums and quotients are never NaN.
 IMPOSSIBLE = -1e9
 
 
@@ -32,17 +32,17 @@ class BeamSearch(keras_hub.samplers.Sampler):
 
         score(y) = log p(y_1..y_n | x) / ((5 + n) / 6)^α
 
-    where n counts the end token, and the end token belongs to y unless y is cut
-    at the greatest length. A finished hypothesis keeps its score and its place
-    until n others beat it. With as many beams as there are hypotheses the search
-    is exhaustive. The search ends when all hypotheses that it keeps are finished.
+    where n includes the end token, which belongs to y unless y is cut at the
+    maximum length. A finished hypothesis keeps its score and its place until
+    `num_beams` others beat it. With as many beams as there are hypotheses, the
+    search is exhaustive. It ends when all hypotheses kept are finished.
 
     Args:
         num_beams: number of hypotheses kept; 1 is greedy search.
-        length_penalty: α; 0 compares plain log-probabilities, a larger one favours longer translations.
+        length_penalty: α; 0 compares plain log-probabilities, larger values favour longer translations.
 
-    State: all of it is in the loop's variables; whatever the model's steps
-    remember is reordered with the beams, attention included.
+    State: all in the loop's variables; the state of the model's steps, attention
+    included, is reordered with the beams.
 
     Raises:
         ValueError: fewer than one beam, or a negative α.
@@ -51,8 +51,8 @@ class BeamSearch(keras_hub.samplers.Sampler):
         >>> translator.compile(sampler=BeamSearch(num_beams=4, length_penalty=0.6))
         >>> translator.generate(["Guten Tag"])
 
-    Source: Hiemsch, section 4 (beam search, which it names but leaves out);
-    the length penalty is named by Zeng, section 3.1, its form that of Wu et al. 2016.
+    Source: Hiemsch, section 4 (beam search is mentioned but not used); the length
+    penalty is mentioned by Zeng, section 3.1, and has the form of Wu et al. 2016.
     """
 
     def __init__(self, num_beams: int = 5, length_penalty: float = 0.0, **kwargs: Any) -> None:
@@ -93,18 +93,18 @@ class BeamSearch(keras_hub.samplers.Sampler):
         Args:
             next: function of token ids `(batch * beams, length)`, cache and index to logits
                 `(batch * beams, vocabulary)`, hidden states (unused) and the next cache.
-            prompt: token ids `(batch, length)`; from `index` on they are written.
+            prompt: token ids `(batch, length)`; those from `index` on are overwritten.
             cache: `{"memory": ..., "state": ...}`, trees of tensors `(batch, ...)`: "memory" stays
                 with the sentence, "state" follows the beams.
             index: first position to write.
-            mask: bool like `prompt`, true where its tokens are forced.
-            stop_token_ids: ids that finish a hypothesis, the padding id 0 not among them; None for none.
+            mask: bool, shaped like `prompt`, true where its tokens are forced.
+            stop_token_ids: ids that finish a hypothesis, other than the padding id 0; None for none.
             model: model whose variables the loop reads.
 
         Returns:
             a dict: "token_ids" `(batch, beams, length)`, "scores" and "log_probs" `(batch, beams)`, and
-            "state", the last state with rows `batch * beams` ordered alike. A place that no hypothesis
-            fills has a log-probability below `IMPOSSIBLE / 2`.
+            "state", the last state, with `batch * beams` rows in the same order. A place without a
+            hypothesis has a log-probability below `IMPOSSIBLE / 2`.
         """
         beams = self.num_beams
         batch, length = ops.shape(prompt)[0], ops.shape(prompt)[1]
@@ -137,10 +137,10 @@ class BeamSearch(keras_hub.samplers.Sampler):
             given = ops.cast(tokens[:, index], "int32")[:, None]
             must = forced[:, index][:, None]
             steps = ops.where(ops.logical_and(must, ids != given), IMPOSSIBLE, steps)
-            # A finished hypothesis has one continuation, padding, which costs nothing.
+            # A finished hypothesis has a single continuation, padding, at no cost.
             frozen = ops.reshape(finished, (-1, 1))
             steps = ops.where(frozen, ops.where(ids == 0, 0.0, IMPOSSIBLE), steps)
-            # The best of a sentence are among the best of each of its beams.
+            # The best candidates of a sentence are among the best of each of its beams.
             width = min(beams, vocabulary) if isinstance(vocabulary, int) else beams
             steps, chosen = ops.top_k(steps, k=width)
             steps = ops.reshape(steps, (-1, beams, width))
@@ -158,7 +158,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
             rows = ops.reshape(ops.arange(batch, dtype="int32")[:, None] * beams + parents, (-1,))
 
             def follow(x):
-                # A single beam has nobody to follow, and its state stays where it is.
+                # A single beam needs no reordering.
                 return x if beams == 1 else ops.take(x, rows, axis=0)
 
             tokens = follow(tokens)
@@ -171,7 +171,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
                 ends = ops.zeros_like(finished)
                 for stop in stop_token_ids:
                     ends = ops.logical_or(ends, token == stop)
-                # A stop token that is forced belongs to the given beginning.
+                # A forced stop token belongs to the given beginning.
                 ends = ops.logical_and(ends, ops.logical_not(ops.reshape(follow(forced[:, index]), (batch, beams))))
                 finished = ops.logical_or(finished, ends)
             return tokens, state, index + 1, log_probs, finished, lengths

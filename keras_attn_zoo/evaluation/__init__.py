@@ -1,1 +1,1 @@
-"""Scores of translations and alignments, and timing: strings, arrays and files only."""
+"""Scores of translations and alignments, and timing; works on strings, arrays and files alone."""

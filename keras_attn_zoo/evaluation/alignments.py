@@ -1,8 +1,8 @@
 """Word alignments: reading, writing and scoring them.
 
 A link is a pair (j, i): source position j, target position i, both counted from
-0. Files may count from 1 and may put the target first; that is said at reading
-and writing (`index_base`, `reverse`) and nowhere else.
+0. Files may count from 1 and may put the target first; only the functions that
+read and write them need to know (`index_base`, `reverse`).
 """
 
 import re
@@ -25,8 +25,8 @@ class Alignment:
 
     Attributes:
         sure: frozenset of links (j, i), source position first, counted from 0.
-        possible: frozenset of the links that are not wrong. Sure links are
-            possible ones too: they are added where they were left out.
+        possible: frozenset of the links that are acceptable. Sure links are
+            possible as well, and are added if missing.
 
     Example:
         >>> alignment = Alignment(sure={(0, 0)}, possible={(1, 0)})
@@ -38,12 +38,12 @@ class Alignment:
     possible: Set[Link] = field(default_factory=frozenset)
 
     def __post_init__(self):
-        """Take any collections, and make sure links possible ones."""
+        """Convert to frozensets, and add the sure links to the possible ones."""
         object.__setattr__(self, "sure", frozenset(self.sure))
         object.__setattr__(self, "possible", frozenset(self.possible) | self.sure)
 
     def without(self, ignore_source: Iterable[int] = (), ignore_target: Iterable[int] = ()) -> "Alignment":
-        """A copy without the links of some words, such as the final full stop.
+        """Return a copy without the links of some words, such as the final full stop.
 
         Args:
             ignore_source: source positions j to leave out.
@@ -91,7 +91,7 @@ class AlignmentScores:
 
 def _check_index_base(index_base):
     if index_base not in (0, 1):
-        raise UserError(f"index_base is {index_base!r}: positions count from 0 or from 1.")
+        raise UserError(f"index_base must be 0 or 1; received {index_base!r}.")
 
 
 def _parse_link(token, index_base, reverse, place):
@@ -100,7 +100,7 @@ def _parse_link(token, index_base, reverse, place):
         raise UserError(f"{place}{token!r} is not a link: write sure links as 0-1, possible ones as 0p1.")
     left, right = int(match[1]) - index_base, int(match[3]) - index_base
     if left < 0 or right < 0:
-        raise UserError(f"{place}{token!r} has position 0 where positions count from 1: use index_base=0.")
+        raise UserError(f"{place}{token!r} has position 0, but index_base=1: use index_base=0.")
     return ((right, left) if reverse else (left, right)), match[2] == "-"
 
 
@@ -110,15 +110,15 @@ def parse_alignment(line: str, index_base: int = 0, reverse: bool = False, place
     Args:
         line: links separated by white space; an empty line has none.
         index_base: 0 if positions count from 0, as in Pharaoh files; 1 if they
-            count from 1, as in TALP files. The links do not tell.
-        reverse: set it if the target position comes first ("target-source").
-        place: what an error message starts with, such as "gold.txt, line 3: ".
+            count from 1, as in TALP files. The links themselves do not tell.
+        reverse: whether the target position comes first ("target-source").
+        place: prefix of error messages, such as "gold.txt, line 3: ".
 
     Returns:
         `Alignment`.
 
     Raises:
-        UserError: a token is not a link, or 0 occurs where positions count from 1.
+        UserError: a token is not a link, or 0 occurs although positions count from 1.
 
     Example:
         >>> sorted(parse_alignment("1-1 2p3", index_base=1).possible)
@@ -130,18 +130,18 @@ def parse_alignment(line: str, index_base: int = 0, reverse: bool = False, place
 
 
 def format_alignment(alignment: Alignment | Collection[Link], index_base: int = 0, reverse: bool = False) -> str:
-    """Write the links of one sentence pair as text, sorted by the source position.
+    """Write the links of one sentence pair as text, sorted by source position.
 
     The counterpart of `parse_alignment`, with the same `index_base` and
     `reverse`.
 
     Args:
-        alignment: `Alignment`, or a set of links (j, i), which are written as sure ones.
-        index_base: what the first word is counted as, 0 or 1.
+        alignment: `Alignment`, or a set of links (j, i), written as sure links.
+        index_base: number of the first word, 0 or 1.
         reverse: whether the target position is written first.
 
     Returns:
-        One line without its end.
+        One line, without a line break.
 
     Example:
         >>> format_alignment(Alignment(sure={(0, 1)}, possible={(2, 2)}), index_base=1)
@@ -169,7 +169,7 @@ def _read_lines(path):
     except OSError as error:
         raise UserError(f"cannot read {shown(path)}: {error.strerror}. Check the path.") from None
     except UnicodeDecodeError:
-        raise UserError(f"{shown(path)} is not UTF-8 text: give a file of alignments such as '0-0 1-2'.") from None
+        raise UserError(f"{shown(path)} is not UTF-8 text: give a file with lines such as '0-0 1-2'.") from None
 
 
 def read_alignments(
@@ -181,20 +181,20 @@ def read_alignments(
     """Read a file of alignments, one sentence pair per line.
 
     A file that counts from 1 but is read with `index_base=0` looks like any
-    other; give `lengths`, and links that point behind the last word are found.
+    other; with `lengths`, links that point past the last word are detected.
 
     Args:
         path: the file.
         index_base, reverse: as for `parse_alignment`.
         lengths: numbers of words `[(source, target), ...]`, one pair per line, to check the
-            positions against; None checks nothing.
+            positions against; None for no check.
 
     Returns:
-        List of `Alignment`, one per line; an empty line gives one without links.
+        List of `Alignment`, one per line; an empty line has no links.
 
     Raises:
-        UserError: the file cannot be read; a token is not a link or points outside
-            the sentence (with file, line and token); `lengths` has another length.
+        UserError: the file cannot be read; a token is not a link, or points outside
+            the sentence; the file does not have as many lines as `lengths`.
 
     Example:
         >>> write_alignments("gold.talp", [Alignment(sure={(0, 1)})], index_base=1)
@@ -214,8 +214,7 @@ def read_alignments(
 def _check_lengths(alignments, lengths, path, index_base, reverse):
     if len(alignments) != len(lengths):
         raise UserError(
-            f"{path} has {len(alignments)} lines, but there are {len(lengths)} sentence pairs: "
-            "give one line for each pair."
+            f"{path} has {len(alignments)} lines, but there are {len(lengths)} sentence pairs: give one line per pair."
         )
     for number, (alignment, (source, target)) in enumerate(zip(alignments, lengths, strict=True), 1):
         outside = {(j, i) for j, i in alignment.possible if j >= source or i >= target}
@@ -236,7 +235,7 @@ def write_alignments(
     """Write alignments to a file, one sentence pair per line.
 
     Args:
-        path: the file; it is whole or absent.
+        path: the file; written completely or not at all.
         alignments: list of `Alignment` or of sets of links (j, i).
         index_base, reverse: as for `format_alignment`.
 
@@ -268,13 +267,13 @@ def alignment_scores(
     Args:
         predicted: list of sets of links (j, i), or of `Alignment`, whose possible
             links all count.
-        gold: list of `Alignment`, as long; of a plain set all links are sure.
+        gold: list of `Alignment`, of the same length; in a plain set, all links are sure.
 
     Returns:
         `AlignmentScores`.
 
     Raises:
-        UserError: no sentence pair, or unequal numbers of them.
+        UserError: no sentence pairs, or unequal numbers of them.
 
     Example:
         >>> gold = [Alignment(sure={(0, 0)}, possible={(1, 1)})]
@@ -283,8 +282,7 @@ def alignment_scores(
     """
     if len(predicted) != len(gold):
         raise UserError(
-            f"there are {len(predicted)} predicted but {len(gold)} gold alignments: "
-            "give one of each for every sentence pair."
+            f"there are {len(predicted)} predicted but {len(gold)} gold alignments: give one of each per sentence pair."
         )
     if not gold:
         raise UserError("there are no alignments to score: give at least one sentence pair.")

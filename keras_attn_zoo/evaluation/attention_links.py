@@ -1,4 +1,4 @@
-"""Word alignments from attention weights: subwords merged to words, links read off the weights."""
+"""Word alignments from attention weights: subwords are merged into words, links extracted from the weights."""
 
 from collections.abc import Iterable, Sequence
 
@@ -21,7 +21,7 @@ def _checked_matrix(weights):
 
 
 def _membership(groups, pieces, side):
-    """0/1 matrix `(pieces, words)` of which piece belongs to which word."""
+    """Return a 0/1 matrix `(pieces, words)` that says which piece belongs to which word."""
     groups = np.asarray(groups)
     if groups.shape != (pieces,) or (pieces and not np.issubdtype(groups.dtype, np.integer)):
         raise UserError(
@@ -43,10 +43,10 @@ def merge_subwords(
     """Merge attention between pieces of words into attention between words.
 
     By default each word pair gets the average over all its pairs of pieces, as
-    Bahar averages over all tokens of a word (section 7.3). A word in n pieces
-    then counts as one n-th of what it received together, and rows no longer
-    sum to one. `source_reduction="sum"` adds up the source pieces instead and
-    averages over target pieces only: rows keep their sum, as a picture wants.
+    Bahar averages over all tokens of a word (section 7.3). The total weight of a
+    word with n pieces is thereby divided by n, and rows no longer sum to one.
+    `source_reduction="sum"` adds up the source pieces instead and averages only
+    over target pieces: rows keep their sum, which is better for pictures.
 
         mean: β_wv = 1/(|w| |v|) Σ_{i in w} Σ_{j in v} α_ij
         sum:  β_wv = 1/|w|       Σ_{i in w} Σ_{j in v} α_ij
@@ -55,14 +55,14 @@ def merge_subwords(
 
     Args:
         attention: `(target pieces, source pieces)`.
-        source_groups: for each source piece the index of its word, from 0; -1 drops the
+        source_groups: for each source piece, the index of its word, from 0; -1 drops the
             piece (end of sentence, padding).
         target_groups: the same for the target pieces.
         source_reduction: "mean" or "sum" over the pieces of a source word.
 
     Returns:
-        float64 array `(target words, source words)`; as many words as the largest index
-        says. A word without pieces has zeros.
+        float64 array `(target words, source words)`, with as many words as the largest
+        index implies. A word without pieces has zeros.
 
     Raises:
         UserError: shapes do not agree, a group is below -1, a weight is not finite.
@@ -101,19 +101,18 @@ def extract_alignment(
     """Read an alignment off word-level attention weights.
 
     "argmax" links every target word to the source word with the largest weight
-    (the first of equals); "threshold" makes a link of every weight that is at
-    least `threshold`, so that a target word may have several links or none.
+    (the first if several are equal); "threshold" creates a link for every weight
+    of at least `threshold`, so a target word may have several links or none.
 
-    Positions that are ignored get no link. Under "argmax" a target word that
-    attends most to an ignored source word takes the best one of the others, so
-    that weight parked on the end of sentence or the full stop does not hide
-    the alignment. Leave the same positions out of the gold links with
-    `Alignment.without`.
+    Ignored positions get no link. With "argmax", a target word that attends most
+    to an ignored source word is linked to the best of the others, so that weight
+    on the end of sentence or the full stop does not hide the alignment. Remove the
+    same positions from the gold links with `Alignment.without`.
 
     Args:
         weights: `(target, source)`, as from `merge_subwords`.
         method: "argmax" or "threshold".
-        threshold: smallest weight of a link, for "threshold" only.
+        threshold: minimum weight of a link; only for "threshold".
         ignore_source: source positions j to leave out.
         ignore_target: target positions i to leave out.
 

@@ -10,10 +10,10 @@ from keras_attn_zoo.types import Tensor
 
 
 def perplexity(total_nll: float, tokens: int) -> float:
-    """Perplexity of a corpus: how many equally likely tokens the model chose from.
+    """Perplexity of a corpus: the number of equally likely tokens to choose from.
 
-    Use it on sums over the whole corpus, so that long and short sentences count
-    by their tokens.
+    Use it on sums over the whole corpus, so that sentences are weighted by their
+    number of tokens.
 
         PPL = exp(-1/N · Σ_n log p(e_n))
 
@@ -22,7 +22,7 @@ def perplexity(total_nll: float, tokens: int) -> float:
         tokens: N, the number of real target tokens, end of sentence included.
 
     Returns:
-        A float; infinite where it exceeds the range of floats, NaN where `total_nll` is NaN.
+        A float; infinite if it exceeds the range of floats, NaN if `total_nll` is NaN.
 
     Raises:
         UserError: `tokens` is not positive.
@@ -40,20 +40,20 @@ def perplexity(total_nll: float, tokens: int) -> float:
 
 
 def corpus_likelihood(translations: Iterable) -> dict[str, float]:
-    """Likelihood of a corpus, from its tokens' log-probabilities.
+    """Likelihood of a corpus, from the log-probabilities of its tokens.
 
-    Use it on what `Translator.score` returned. All numbers are per real target token, so that long and short sentences
-    count by their tokens.
+    Use it on the result of `Translator.score`. All figures are per real target token, so that sentences are weighted
+    by their number of tokens.
 
     Args:
-        translations: objects with "log_probs" and "correct", arrays of as many numbers as a translation has tokens.
+        translations: objects with the arrays "log_probs" and "correct", with one number per token.
 
     Returns:
-        "loss", the mean negative log-likelihood in nats, "perplexity", "accuracy", the share of tokens to which the
-        model gave the highest probability, and "tokens", their number.
+        "loss", the mean negative log-likelihood in nats; "perplexity"; "accuracy", the share of tokens to which the
+        model gave the highest probability; and "tokens", their number.
 
     Raises:
-        UserError: there is no token.
+        UserError: there are no tokens.
 
     Example:
         >>> corpus_likelihood(translator.score(sources, references))["perplexity"]  # doctest: +SKIP
@@ -72,7 +72,7 @@ def token_accuracy(predicted: Tensor, target: Tensor, mask: Tensor | None = None
     Args:
         predicted: int array of token ids, any shape.
         target: int array of the same shape.
-        mask: bool array of the same shape, true on real positions; None: all are.
+        mask: bool array of the same shape, true on real positions; None if all are real.
 
     Returns:
         A float from 0 to 1.
@@ -89,7 +89,7 @@ def token_accuracy(predicted: Tensor, target: Tensor, mask: Tensor | None = None
     if not predicted.shape == target.shape == mask.shape:
         raise UserError(
             f"predicted {predicted.shape}, target {target.shape} and mask {mask.shape} differ in shape: "
-            "give arrays of one shape."
+            "give arrays of equal shape."
         )
     if not mask.any():
         raise UserError("token accuracy over 0 real positions: give at least one.")

@@ -17,7 +17,7 @@ from sacrebleu.significance import PairedTest
 
 METRICS = ("bleu", "chrf", "ter")
 
-# What `compare_systems` reads its seed from, inside sacrebleu.
+# The environment variable from which sacrebleu reads its seed.
 _SEED_VARIABLE = "SACREBLEU_SEED"
 
 
@@ -48,7 +48,7 @@ class TextScores:
     """The scores of one corpus, by metric: `scores["bleu"].score`.
 
     Attributes:
-        metrics: a `MetricScore` for each of "bleu", "chrf" and "ter" that was asked for.
+        metrics: a `MetricScore` for each requested metric, of "bleu", "chrf" and "ter".
         segments: number of sentences.
     """
 
@@ -76,8 +76,8 @@ class SystemScore:
         score: the score on the whole corpus.
         mean: mean score over the resampled corpora.
         ci: half the width of the 95 % confidence interval around `mean`.
-        p_value: probability of a difference to the baseline at least this large
-            by chance; 1 where there is no difference, None for the baseline.
+        p_value: probability of a difference from the baseline at least this large
+            by chance; 1 if there is no difference, None for the baseline.
     """
 
     score: float
@@ -110,7 +110,7 @@ class SystemComparison:
 
 
 def _build_metric(name, lowercase, tokenize):
-    """One sacrebleu metric; `tokenize` concerns BLEU alone."""
+    """Return one sacrebleu metric; `tokenize` applies only to BLEU."""
     if name == "chrf":
         return CHRF(lowercase=lowercase)
     if name == "ter":
@@ -127,16 +127,16 @@ def _build_metric(name, lowercase, tokenize):
 def _build_metrics(metrics, lowercase, tokenize):
     metrics = (metrics,) if isinstance(metrics, str) else tuple(metrics)
     if not metrics or not set(metrics) <= set(METRICS):
-        raise UserError(f"metrics are {metrics}: choose from {', '.join(METRICS)}.")
+        raise UserError(f"unknown metrics {metrics}: choose from {', '.join(METRICS)}.")
     if tokenize not in BLEU.TOKENIZERS:
         raise UserError(f"unknown tokenizer {tokenize!r}: choose from {', '.join(BLEU.TOKENIZERS)}.")
     return {name: _build_metric(name, lowercase, tokenize) for name in metrics}
 
 
 def _checked_lines(lines, what):
-    """`lines` as a list of strings, or a `UserError` that names `what`."""
+    """Return `lines` as a list of strings; raise a `UserError` that names `what` if they are anything else."""
     if isinstance(lines, str):
-        raise UserError(f"{what} are one string: give a list of strings, one for each sentence.")
+        raise UserError(f"{what} are a single string: give a list of strings, one per sentence.")
     lines = list(lines)
     if not lines:
         raise UserError(f"{what} are empty: give at least one sentence.")
@@ -149,8 +149,7 @@ def _checked_lines(lines, what):
 def _check_counts(hypotheses, references, what="hypotheses"):
     if len(hypotheses) != len(references):
         raise UserError(
-            f"there are {len(hypotheses)} {what} but {len(references)} references: "
-            "give one reference for each hypothesis."
+            f"there are {len(hypotheses)} {what} but {len(references)} references: give one reference per hypothesis."
         )
 
 
@@ -163,13 +162,13 @@ def score_text(
 ) -> TextScores:
     """Score translations against one reference each with BLEU, chrF and TER.
 
-    Give plain detokenised text: sacrebleu tokenises by itself. All metrics
-    follow `lowercase`; sacrebleu's command line ignores case in TER by default;
-    `--ter-case-sensitive` gives the number returned here.
+    Give plain detokenised text: sacrebleu tokenises it. All metrics follow
+    `lowercase`. sacrebleu's command line ignores case in TER by default; with
+    `--ter-case-sensitive` it reports the number returned here.
 
     Args:
-        hypotheses: list of strings, one per sentence; may hold empty strings.
-        references: list of strings, as many.
+        hypotheses: list of strings, one per sentence; strings may be empty.
+        references: list of equally many strings.
         metrics: any of "bleu", "chrf" and "ter".
         lowercase: whether to ignore case.
         tokenize: sacrebleu's tokeniser for BLEU: "13a", "zh", "char", "intl", "none", ...
@@ -178,7 +177,7 @@ def score_text(
         `TextScores`.
 
     Raises:
-        UserError: no sentence, unequal counts, references without text, an unknown metric or tokeniser.
+        UserError: no sentences, unequal counts, references without text, an unknown metric or tokeniser.
 
     Example:
         >>> scores = score_text(["the cat sat on the mat"], ["the cat sat on the mat"])
@@ -190,7 +189,7 @@ def score_text(
     wanted = _checked_lines(references, "the references")
     _check_counts(translations, wanted)
     if not any(line.strip() for line in wanted):
-        raise UserError("the references are all empty lines: give translations to compare with.")
+        raise UserError("all references are empty: give translations to compare with.")
     scores = {}
     for name, metric in computed.items():
         result = metric.corpus_score(translations, [wanted])
@@ -229,21 +228,21 @@ def compare_systems(
     Sentences are drawn with replacement into `samples` corpora as large as the
     original, the same for all systems, and every system is scored on each of
     them. The difference between a system and the baseline is significant at
-    level α where its `p_value` is below α.
+    level α if its `p_value` is below α.
 
     Args:
         baseline: name of one of `systems`.
-        systems: `{name: hypotheses}`, the baseline among them.
+        systems: `{name: hypotheses}`, including the baseline.
         references: list of strings, one per sentence.
         metrics, lowercase, tokenize: as for `score_text`.
         samples: number of resampled corpora.
-        seed: positive integer; one seed gives the same numbers each time.
+        seed: positive integer; the same seed gives the same numbers.
 
     Returns:
         `SystemComparison`.
 
     Raises:
-        UserError: `baseline` is not among `systems` or alone there, counts of
+        UserError: `baseline` is not among `systems` or is the only one, numbers of
             sentences differ, or an option is out of range.
 
     Example:
@@ -255,12 +254,12 @@ def compare_systems(
     """
     computed = _build_metrics(metrics, lowercase, tokenize)
     if baseline not in systems:
-        raise UserError(f"the baseline {baseline!r} is not a system: name one of {', '.join(systems)}.")
+        raise UserError(f"the baseline {baseline!r} is not a system: choose one of {', '.join(systems)}.")
     if len(systems) < 2:
-        raise UserError(f"{baseline!r} is the only system: give at least one more to compare it with.")
+        raise UserError(f"{baseline!r} is the only system: give at least one other to compare it with.")
     if samples < 1:
         raise UserError(f"samples is {samples}: give a positive number of resampled corpora.")
-    if seed < 1:  # sacrebleu takes 0 for "no seed"
+    if seed < 1:  # to sacrebleu, 0 means "no seed"
         raise UserError(f"seed is {seed}: give a positive integer.")
     wanted = _checked_lines(references, "the references")
     named_systems = []
@@ -270,7 +269,7 @@ def compare_systems(
         named_systems.append((name, hypotheses))
     with _sacrebleu_seed(seed):
         signatures, results = PairedTest(named_systems, computed, [wanted], test_type="bs", n_samples=samples)()
-    # sacrebleu keeps the order of the metrics but has names of its own for them.
+    # sacrebleu keeps the order of the metrics but has its own names for them.
     names = dict(zip(computed, signatures, strict=True))
     return SystemComparison(
         baseline=baseline,
@@ -286,7 +285,7 @@ def _system_score(result, baseline):
     if result is baseline:
         p_value = None
     elif result.score == baseline.score:
-        p_value = 1.0  # sacrebleu gives two equal outputs the smallest value there is
+        p_value = 1.0  # for equal outputs, sacrebleu returns the smallest possible value
     else:
         p_value = float(result.p_value)
     return SystemScore(float(result.score), float(result.mean), float(result.ci), p_value)

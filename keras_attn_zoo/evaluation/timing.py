@@ -1,4 +1,4 @@
-"""Wall time, with compilation kept apart from running."""
+"""Wall time, with compilation counted separately."""
 
 import statistics
 from collections.abc import Hashable
@@ -9,14 +9,14 @@ from keras_attn_zoo.errors import UserError
 class CompilationClock:
     """Wall time of repeated calls, split into compilation and running.
 
-    A compiled backend compiles at the first call of every input shape. Record
-    each call under its shape, and the time to compile a shape is estimated as
+    A compiled backend compiles on the first call with each input shape. Record
+    each call under its shape; the time to compile a shape is then estimated as
 
         compilation = max(0, first call - median of the later calls)
 
-    A shape that was called once tells nothing about its compilation: all of
-    its time counts as running, so `steady` is never too small by it. Such
-    shapes are listed in `unresolved`.
+    A shape that was called only once says nothing about its compilation: all of
+    its time counts as running, so `steady` is never underestimated. Such shapes
+    are listed in `unresolved`.
 
     Example:
         >>> clock = CompilationClock()
@@ -34,7 +34,7 @@ class CompilationClock:
 
         Args:
             key: what the backend compiles for, usually the shape; hashable.
-            seconds: wall time of the call, until its results were there.
+            seconds: wall time of the call, until its results were available.
 
         Raises:
             UserError: `seconds` is negative or NaN.
@@ -45,12 +45,12 @@ class CompilationClock:
 
     @property
     def total(self) -> float:
-        """Seconds of all calls."""
+        """Total seconds of all calls."""
         return sum(map(sum, self._calls.values()))
 
     @property
     def compilation(self) -> float:
-        """Estimated seconds spent on compilation."""
+        """Estimated seconds spent on compilation, over all shapes."""
         repeated = (calls for calls in self._calls.values() if len(calls) > 1)
         return sum(max(0.0, first - statistics.median(later)) for first, *later in repeated)
 
@@ -61,5 +61,5 @@ class CompilationClock:
 
     @property
     def unresolved(self) -> list[Hashable]:
-        """The keys that were recorded once only."""
+        """The keys that were recorded only once."""
         return [key for key, calls in self._calls.items() if len(calls) == 1]

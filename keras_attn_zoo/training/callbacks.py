@@ -22,7 +22,7 @@ class ValidationBLEU(keras.callbacks.Callback):
     Args:
         sources: sentences to translate.
         references: their translations.
-        batch_size: sentences searched at once.
+        batch_size: sentences translated at once.
     """
 
     def __init__(self, sources: Sequence[str], references: Sequence[str], batch_size: int = 32) -> None:
@@ -30,7 +30,7 @@ class ValidationBLEU(keras.callbacks.Callback):
         self.sources, self.references, self.batch_size = sources, references, batch_size
 
     def on_epoch_end(self, epoch: int, logs: Logs) -> None:
-        """Add the score to the logs, which the callbacks after this one read."""
+        """Add the score to the logs, for the callbacks after this one."""
         from keras_attn_zoo.evaluation.text_scores import score_text
 
         found = self.model.translate(self.sources, batch_size=self.batch_size)
@@ -39,10 +39,10 @@ class ValidationBLEU(keras.callbacks.Callback):
 
 
 class BestPreset(keras.callbacks.Callback):
-    """Save the model as a preset whenever a number has improved.
+    """Save the model as a preset whenever a monitored figure improves.
 
     A preset also contains tokenizers and configuration, so it can translate
-    on its own, under any backend. It is written aside, then renamed.
+    on its own, under any backend. It is written to a temporary folder, then renamed.
 
     Args:
         folder: where to write the preset.
@@ -55,7 +55,7 @@ class BestPreset(keras.callbacks.Callback):
         self.sign = -1.0 if monitor == "val_bleu" else 1.0
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
-        """Forget the best, as Keras' own callbacks do."""
+        """Forget the best value, as Keras' own callbacks do."""
         self.best: float | None = None
 
     def on_epoch_end(self, epoch: int, logs: Logs) -> None:

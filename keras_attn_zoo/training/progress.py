@@ -1,4 +1,4 @@
-"""Progress of training: a message for each round, and what the bar of the steps shows."""
+"""Progress of training: a message for each round, and a bar of the steps."""
 
 import logging
 import time
@@ -17,9 +17,9 @@ class Progress(keras.callbacks.Callback):
 
     Args:
         batches: the `TranslationBatches` that are trained on.
-        rounds: number of rounds in all.
+        rounds: total number of rounds.
         name: the prefix of every message.
-        show: function of the number of steps done and of a text, see `progress_bar`; None shows no steps.
+        show: function of the number of steps done and a text, see `progress_bar`; None shows no steps.
     """
 
     def __init__(self, batches: Any, rounds: int, name: str = "", show: Callable[..., None] | None = None) -> None:

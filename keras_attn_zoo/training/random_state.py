@@ -1,7 +1,7 @@
-"""What a backend keeps outside the model that a run's numbers depend on.
+"""State that a backend keeps outside the model and that a run's results depend on.
 
-PyTorch draws dropout from a stream of its own; TensorFlow's threads add in the
-order in which they come, unless they are told not to.
+PyTorch draws dropout from its global random stream; TensorFlow's threads sum in
+any order unless told to be deterministic.
 """
 
 import keras
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def make_deterministic() -> None:
-    """Let the same seed give the same numbers, to the last bit, on a CPU."""
+    """Make the same seed produce the same numbers on a CPU, to the last bit."""
     if keras.config.backend() != "tensorflow":
         return
     import tensorflow as tf
@@ -19,7 +19,7 @@ def make_deterministic() -> None:
 
 
 def get_random_state() -> dict[str, np.ndarray]:
-    """Return the backend's global random state, arrays by name; empty where the model's seeds are all there is."""
+    """Return the backend's global random state, arrays by name; empty if the model's seeds are the only state."""
     if keras.config.backend() != "torch":
         return {}
     import torch

@@ -1,4 +1,4 @@
-"""The state of a training run: all that it needs to resume to the same numbers."""
+"""The state of a training run: all it needs to resume with the same results."""
 
 import io
 import json
@@ -15,22 +15,22 @@ from keras_attn_zoo.files import PathLike, check_file, kind_of, open_output, sho
 from keras_attn_zoo.training.random_state import get_random_state, set_random_state
 from keras_attn_zoo.types import Logs
 
-# What Keras' own callbacks count from round to round, and forget when training begins again.
+# What Keras' own callbacks count from round to round, and reset when training starts.
 _COUNTERS = ("wait", "best", "cooldown_counter", "stopped_epoch")
 
 
 class ResumableState(keras.callbacks.Callback):
-    """Save after every round all that the next one depends on.
+    """Save after every round everything that the next one depends on.
 
-    A run killed at any moment resumes at its last complete round, and gives
-    the numbers of an uninterrupted run on the same backend and device: weights,
+    A run killed at any moment resumes after its last complete round, with the same
+    results as an uninterrupted run on the same backend and device: weights,
     optimiser, random states and the counters of other callbacks are kept, and the
     order of batches is a function of seed and round. Put it last.
 
     Keras' `BackupAndRestore` keeps neither random states nor counters.
 
     Args:
-        path: file of the state, `.npz`; replaced as a whole.
+        path: file for the state, `.npz`; it is replaced as a whole.
         batches: the `TranslationBatches` that are trained on.
         watched: callbacks whose counters are kept, such as `EarlyStopping`.
 
@@ -54,10 +54,10 @@ class ResumableState(keras.callbacks.Callback):
         """Read the saved state, if there is one, and set the round of the batches.
 
         Returns:
-            whether training had ended early.
+            whether training had stopped early.
 
         Raises:
-            UserError: the state is damaged, or of another backend.
+            UserError: the state is damaged, or was saved under another backend.
         """
         if kind_of(self.path) is None:
             return False
@@ -68,28 +68,29 @@ class ResumableState(keras.callbacks.Callback):
                 values = {name: _numbers(arrays[str(i)]) for i, name in enumerate(saved["names"])}
                 random = {name: _numbers(arrays[f"random_{name}"]) for name in saved["random"]}
         except Exception:
-            # An archive of other people's making has NumPy, zipfile and json raise all there is.
-            raise UserError(f"{shown(self.path)} is damaged: remove it to start over, or restore a copy.") from None
+            # With an untrusted archive, NumPy, zipfile and json may raise anything.
+            raise UserError(f"{shown(self.path)} is damaged: restore it, or remove it to start over.") from None
         if keras.config.backend() != saved["backend"]:
             raise UserError(
-                f"this run was started under {saved['backend']}, not {keras.config.backend()}: resume it there."
+                f"this run was started under {saved['backend']}, not {keras.config.backend()}: resume it with "
+                f"--backend {saved['backend']}."
             )
-        # What was saved before the first round has nothing in it yet.
+        # A state saved before the first round is empty.
         self._values = values or None
         self._random, self._counters = random, saved["counters"]
         self.batches.set_round(saved["round"])
         return saved["ended"]
 
     def check(self, model: keras.Model, grown: bool = False) -> None:
-        """See that the state that was read fits a compiled model; `fit` takes it over when it begins.
+        """Check that the state that was read fits a compiled model; it is restored when `fit` starts.
 
         Args:
             model: a compiled model.
-            grown: whether the model has layers more than the saved one. What they have of their own stays as it is,
-                and so do the random states of the model; the counters of other callbacks begin again.
+            grown: whether the model has more layers than the saved one. Variables of the new layers and the model's
+                random states are left as they are; the counters of other callbacks start again.
 
         Raises:
-            UserError: it is the state of another model.
+            UserError: the state belongs to another model.
         """
         if self._values is None:
             return
@@ -100,12 +101,12 @@ class ResumableState(keras.callbacks.Callback):
         variables = _state_variables(model)
         fits = self._values.keys() <= variables.keys() if grown else self._values.keys() == variables.keys()
         if not fits or any(value.shape != tuple(variables[name].shape) for name, value in self._values.items()):
-            raise UserError(f"{self.path} belongs to another model: take another run folder.")
+            raise UserError(f"{self.path} belongs to another model: choose another run folder.")
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
-        """Set the model's state, and give the other callbacks their counters back, which they have just reset."""
+        """Restore the model's state, and the counters that the other callbacks have just reset."""
         if kind_of(self.path) is None:
-            # From now on a run without a state is one that has lost it.
+            # From now on, a run without a state has lost it.
             self._save({}, {}, round=self.batches.round, ended=False, counters=[])
         # Not before: `fit` may draw from the model's seeds while it builds.
         variables = _state_variables(self.model)
@@ -116,11 +117,11 @@ class ResumableState(keras.callbacks.Callback):
                 setattr(callback, counter, count)
 
     def on_train_batch_begin(self, batch: int, logs: Logs | None = None) -> None:
-        """Set the random state before the first step, after all that `fit` draws while it begins."""
+        """Restore the random state before the first step, after anything that `fit` draws when it starts."""
         try:
             set_random_state(self._random)
         except (RuntimeError, TypeError, ValueError):
-            raise UserError(f"{self.path} holds no random state of this backend: it is damaged.") from None
+            raise UserError(f"{self.path} has no random state for this backend: it is damaged.") from None
         self._random = None
 
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
@@ -137,18 +138,18 @@ class ResumableState(keras.callbacks.Callback):
         settings |= {"names": list(variables), "random": list(random), "backend": keras.config.backend()}
         arrays = {str(i): variable for i, variable in enumerate(variables.values())}
         arrays.update({f"random_{name}": state for name, state in random.items()})
-        # In memory first: where the disk is full, an archive complains once more when it is thrown away.
+        # In memory first: if the disk is full, an archive raises once more when it is discarded.
         memory = io.BytesIO()
         np.savez(memory, settings=np.array(json.dumps(settings)), **arrays)
-        # One file, so that a kill leaves either the last round's or this one's.
+        # One file, so that after a kill it is either the last round's or this one's.
         with open_output(self.path) as file:
             file.write(memory.getbuffer())
 
 
 def _state_variables(model):
-    """Weights, random states and optimiser variables by name: the same names whenever the model is built."""
+    """Weights, random states and optimiser variables by name; the names are the same whenever the model is built."""
     variables = {f"weight/{v.path}": v for v in model.trainable_variables}
-    # The paths of these count all layers of the process, and so does the optimiser's own name.
+    # The paths of these contain a count of all layers in the process, and so does the optimiser's own name.
     variables |= {f"other/{i}": v for i, v in enumerate(model.non_trainable_variables)}
     return variables | {"optimizer/" + v.path.split("/", 1)[-1]: v for v in model.optimizer.variables}
 
@@ -164,7 +165,7 @@ def _numbers(array):
 
 
 def _checked_settings(settings):
-    """Raise where what a state says of itself is not what `_save` writes."""
+    """Raise if the settings of a state are not such as `_save` writes."""
     lists = {"names": str, "random": str, "counters": dict}
     fits = all(isinstance(one, kind) for name, kind in lists.items() for one in settings[name])
     fits &= len(set(settings["names"])) == len(settings["names"])
@@ -172,5 +173,5 @@ def _checked_settings(settings):
     fits &= all(name in _COUNTERS and (x is None or type(x) in (int, float)) for name, x in counters)
     fits &= type(settings["round"]) is int and settings["round"] >= 0 and type(settings["ended"]) is bool
     if not fits or not isinstance(settings["backend"], str):
-        raise ValueError("other settings than were written")
+        raise ValueError("unexpected settings")
     return settings

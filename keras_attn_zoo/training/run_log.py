@@ -13,23 +13,23 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike, check_file, open_output, shown
 from keras_attn_zoo.types import Logs
 
-# What training cannot go on from where it is NaN or infinite.
+# Training cannot continue once one of these is NaN or infinite.
 _FINITE = ("loss", "gradient_norm", "val_loss")
 
 
 class RunLog(keras.callbacks.Callback):
-    """Write the numbers of every step and every round as lines of JSON.
+    """Write the figures of every step and every round as lines of JSON.
 
     Use it to draw curves and to time a run. A resumed run continues the file:
-    lines of steps that are taken again are removed first. A loss or gradient
-    that is not finite stops training before anything is made of it.
+    lines of steps that will be repeated are removed first. A loss or gradient
+    that is not finite stops training before anything is saved.
 
-    Lines: `{"step": n, "loss": ..., "gradient_norm": ..., "learning_rate": ..., "seconds": ...}` a step, the
-    numbers those of its own batch, and `{"round": r, "step": n, "val_loss": ..., ...}` a round.
+    Lines: `{"step": n, "loss": ..., "gradient_norm": ..., "learning_rate": ..., "seconds": ...}` per step, with the
+    figures of its own batch, and `{"round": r, "step": n, "val_loss": ..., ...}` per round.
 
     Args:
         path: file to write.
-        batches: the `TranslationBatches` that are trained on; their shapes tell compilation from running.
+        batches: the `TranslationBatches` that are trained on; their shapes separate compilation from running.
 
     Raises:
         UserError: training has reached NaN or infinity; the file cannot be written.
@@ -44,7 +44,7 @@ class RunLog(keras.callbacks.Callback):
         self.batches = batches
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
-        """Open the file, and cut what will be written again."""
+        """Open the file, and remove lines that will be written again."""
         self.step = self._first = self.batches.round * len(self.batches)
         kept = [line for line in read_log(self.path) if line["step"] <= self.step] if self.path.exists() else []
         with open_output(self.path) as file:
@@ -78,7 +78,7 @@ class RunLog(keras.callbacks.Callback):
         self._file.close()
 
     def _check_finite(self, numbers, step):
-        """Raise if a weight is not finite; the files on disk are from before."""
+        """Raise if a figure is not finite; the files on disk are older."""
         wrong = next((name for name in _FINITE if not math.isfinite(numbers.get(name, 0.0))), None)
         if wrong is None:
             return
@@ -92,7 +92,7 @@ class RunLog(keras.callbacks.Callback):
         )
 
     def _write(self, line):
-        # JSON has no infinity, which a perplexity reaches where its loss is still a number.
+        # JSON has no infinity, and a perplexity may overflow although its loss is finite.
         line = {k: v if not isinstance(v, float) or math.isfinite(v) else None for k, v in line.items()}
         try:
             self._file.write(json.dumps(line) + "\n")
@@ -101,7 +101,7 @@ class RunLog(keras.callbacks.Callback):
 
 
 def read_log(path: PathLike) -> list[dict[str, Any]]:
-    """Read the lines of a `RunLog`; a last line cut by a kill is left out, and a number that is not finite is None.
+    """Read the lines of a `RunLog`, without a last line cut short by a kill; numbers that are not finite become None.
 
     Raises:
         UserError: there is no such file, or it is not a log.
@@ -122,13 +122,13 @@ def read_log(path: PathLike) -> list[dict[str, Any]]:
                 break
             raise UserError(f"{shown(path)} line {number} is not JSON: the log is damaged.") from None
         if not _is_record(record):
-            raise UserError(f"{shown(path)} line {number} is not the line of a step or a round: the log is damaged.")
+            raise UserError(f"{shown(path)} line {number} is neither a step nor a round: the log is damaged.")
         records.append({k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in record.items()})
     return records
 
 
 def _is_record(record):
-    """Whether a value has the fields that readers of a log expect in a line."""
+    """Whether a value has the fields that readers of a log expect of a line."""
     if not isinstance(record, dict) or type(record.get("step")) is not int:
         return False
     numbers = {name: value for name, value in record.items() if name != "shape"}

@@ -1,4 +1,4 @@
-"""Schedules over the steps of training: of the learning rate, and of teacher forcing."""
+"""Schedules over the steps of training: for the learning rate and for teacher forcing."""
 
 import keras
 from keras import ops
@@ -46,10 +46,10 @@ class HalvingSchedule(keras.optimizers.schedules.LearningRateSchedule):
         lr(t) = initial · rate^(1 + ⌊(t - start) / every⌋)   t >= start
 
     Args:
-        initial: learning rate at the start.
-        start: first step with a smaller one.
-        every: steps between two cuts.
-        rate: factor of a cut.
+        initial: initial learning rate.
+        start: first step with a lower rate.
+        every: steps from one cut to the next.
+        rate: factor of each cut.
 
     Example:
         >>> HalvingSchedule(1e-3, start=16000, every=4000)(20000)  # 2.5e-4
@@ -76,14 +76,14 @@ class HalvingSchedule(keras.optimizers.schedules.LearningRateSchedule):
 class TeacherForcing:
     """Probability of feeding the gold token, as a function of the step.
 
-    Use it as `teacher_forcing` of `TranslationBatches`: a coin is tossed for
+    Use it as `teacher_forcing` of `TranslationBatches`, which tosses a coin for
     every target position of every sentence.
 
         p(t) = start + (end - start) · min(t / steps, 1)
 
     Args:
         start: probability at step 0.
-        end: probability from step `steps` on; by default `start`, a constant.
+        end: probability from step `steps` on; by default `start`, so that it is constant.
         steps: length of the linear decay.
 
     Raises:
@@ -93,8 +93,8 @@ class TeacherForcing:
         >>> TeacherForcing(1.0, 0.5, steps=1000)(500)
         0.75
 
-    Source: Hiemsch, section 4 (a constant ratio); the decay is the one of
-    Bengio et al. 2015 that Hiemsch names, in its linear form.
+    Source: Hiemsch, section 4 (a constant ratio); the decay is the linear one of
+    Bengio et al. 2015, which Hiemsch mentions.
 
     Differences from the paper: each position of a sentence has its own coin;
     the paper leaves open whether a batch shares them.
@@ -105,7 +105,9 @@ class TeacherForcing:
         if not (0 <= start <= 1 and 0 <= end <= 1):
             raise UserError(f"teacher forcing from {start} to {end}: give probabilities between 0 and 1.")
         if start != end and (steps is None or steps < 1):
-            raise UserError(f"teacher forcing decays from {start} to {end}: say in how many steps.")
+            raise UserError(
+                f"teacher forcing decays from {start} to {end}, but over how many steps is not set: set steps."
+            )
         self.start, self.end, self.steps = float(start), float(end), steps
 
     def __call__(self, step: int) -> float:

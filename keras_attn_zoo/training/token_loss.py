@@ -1,4 +1,4 @@
-"""The loss per real target token, with label smoothing, as sums that may be added up."""
+"""The loss per real target token, with label smoothing, as sums that can be added up over batches."""
 
 import keras
 from keras import ops
@@ -9,8 +9,8 @@ from keras_attn_zoo.types import Tensor
 def token_sums(logits: Tensor, labels: Tensor, weights: Tensor, label_smoothing: float = 0.0) -> dict[str, Tensor]:
     """Sum the loss of a batch over its real target tokens.
 
-    Use the quotient of "loss" and "tokens" as the loss of a batch: sums of
-    several batches add up to that of the whole, which means of means do not.
+    Use the quotient of "loss" and "tokens" as the loss of a batch: unlike means,
+    the sums of several batches add up to those of the whole.
 
         nll_i  = log Σ_v exp(z_iv) - z_{i,y_i}
         loss_i = (1 - ε) nll_i + ε/V Σ_v (log Σ_u exp(z_iu) - z_iv)
@@ -21,7 +21,7 @@ def token_sums(logits: Tensor, labels: Tensor, weights: Tensor, label_smoothing:
         logits: `(batch, target, vocabulary)`, any float type; the sums run in float32.
         labels: int `(batch, target)`.
         weights: float `(batch, target)`, 1 on real tokens, 0 on padding.
-        label_smoothing: ε, 0 for none.
+        label_smoothing: ε; 0 for none.
 
     Returns:
         a dict of float32 scalars: "loss" Σ w·loss, "nll" Σ w·nll, "correct" the weight of the
@@ -37,14 +37,14 @@ def token_sums(logits: Tensor, labels: Tensor, weights: Tensor, label_smoothing:
 def token_losses(logits: Tensor, labels: Tensor, label_smoothing: float = 0.0) -> tuple[Tensor, Tensor, Tensor]:
     """Return loss, nll and correctness of every token, each float32 `(batch, target)`; see `token_sums`."""
     logits, labels = ops.cast(logits, "float32"), ops.cast(labels, "int32")
-    # PyTorch's own softmax and its gradient are faster than ours, one operation after the other; and there, Keras'
-    # custom gradients are for functions with one output.
+    # PyTorch's own softmax and gradient are faster than ours, which run as separate operations there; besides, Keras'
+    # custom gradients for PyTorch support only functions with one output.
     of_tokens = losses if keras.config.backend() == "torch" else losses_with_gradient
     return of_tokens(logits, labels, label_smoothing)
 
 
 def losses(logits: Tensor, labels: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Loss, nll and correctness of every token, from the log-probabilities; the gradient is the backend's."""
+    """Return loss, nll and correctness of every token, from the log-probabilities; the gradient is the backend's."""
     log_probs = ops.log_softmax(logits, axis=-1)
     gold = _of_labels(log_probs, labels)
     uniform = -ops.mean(log_probs, axis=-1) if label_smoothing else 0.0
@@ -54,7 +54,7 @@ def losses(logits: Tensor, labels: Tensor, label_smoothing: float) -> tuple[Tens
 def losses_with_gradient(logits: Tensor, labels: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
     """`losses`, with the gradient written out: softmax(z) - (1 - ε) [v = y] - ε/V, in one pass over the logits.
 
-    Left to themselves, compilers scatter the gold part of the gradient into an array of zeros as large as the logits.
+    Compilers alone would scatter the gold part of the gradient into an array of zeros as large as the logits.
     """
     share = label_smoothing / logits.shape[-1]
 
@@ -68,11 +68,11 @@ def losses_with_gradient(logits: Tensor, labels: Tensor, label_smoothing: float)
         uniform = log_normalizer - ops.mean(logits, axis=-1) if label_smoothing else 0.0
 
         def gradient(*upstream):
-            # That of the loss, the first; nll and correctness are only counted.
+            # Only the loss, the first output, has a gradient; nll and correctness are only reported.
             upstream = keras.tree.flatten(upstream)[0][..., None]
             is_gold = ops.arange(logits.shape[-1], dtype="int32") == labels[..., None]
             target = ops.where(is_gold, 1.0 - label_smoothing + share, share)
-            # Not exp(z - log_normalizer): of large logits, the logarithm has too few digits.
+            # Not exp(z - log_normalizer): for large logits, the logarithm has too few digits.
             return ops.exp(logits - largest[..., None]) * (upstream / normalizer[..., None]) - upstream * target
 
         return (_smoothed(nll, uniform, label_smoothing), nll, _is_largest(logits, gold)), gradient
@@ -88,13 +88,13 @@ def mixture_losses(
         nll_i  = -log Σ_j p(j) p(y_i|j)
         loss_i = (1 - ε) nll_i - ε Σ_j p(j) 1/V Σ_v log p(v|j)
 
-    Smoothing holds for each lexicon by itself, weighted by the alignment: the
-    mean over the vocabulary of the mixture's own logarithm would cost a pass over
-    all pairs and tokens, of which this one is a lower bound.
+    Each lexicon is smoothed separately, weighted by the alignment. The mean of the
+    mixture's own logarithm over the vocabulary would cost a pass over all pairs and
+    tokens; this is a lower bound of it.
 
     Args:
         scored: "log_probs" and "smoothing" `(batch, target)` and "logits" `(batch, target, vocabulary)`, as
-            `LatentAlignmentHead` gives them for the labels; accuracy is counted by the last.
+            `LatentAlignmentHead` returns them for the labels; accuracy is computed from the last.
         labels, label_smoothing: see `token_sums`.
 
     Returns:
@@ -114,7 +114,7 @@ def _of_labels(values, labels):
 
 
 def _is_largest(logits, gold):
-    # Compared with the largest logit: XLA's argmax takes a fifth of the whole loss on a CPU.
+    # Compared with the largest logit: on a CPU, XLA's argmax would take a fifth of the time of the whole loss.
     return ops.cast(gold >= ops.max(ops.stop_gradient(logits), axis=-1), "float32")
 
 
@@ -123,7 +123,7 @@ def _smoothed(nll, uniform, label_smoothing):
 
 
 def weighted_sums(loss: Tensor, nll: Tensor, correct: Tensor, weights: Tensor) -> dict[str, Tensor]:
-    """Sum what was found for each token, as `token_sums` returns it."""
+    """Sum the results of all tokens, as `token_sums` returns them."""
     weights = ops.cast(weights, "float32")
     return {
         "loss": ops.sum(loss * weights),

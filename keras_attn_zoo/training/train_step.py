@@ -1,4 +1,4 @@
-"""Training and validation steps whose numbers are per real target token: one mixin, three backends."""
+"""Training and validation steps with figures per real target token: one mixin for three backends."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,36 +13,37 @@ from keras_attn_zoo.types import Tensor, TensorTree
 class PerTokenTraining:
     """Mixin for a Keras model: `fit` and `evaluate` with a loss per real target token.
 
-    Use it before `keras.Model` among the bases. The model's outputs hold
-    "logits", or `batch_sums` says otherwise; labels are token ids and sample
+    Put it before `keras.Model` among the bases. The model's outputs must contain
+    "logits", unless `batch_sums` is overridden; labels are token ids and sample
     weights mark the real ones.
 
         loss = Σ w·loss / Σ w + R      over all tokens of all parts of a batch
 
     R is the sum of the model's `losses`: weight regularisers, and what layers add by
-    `add_loss`. As in Keras it counts once per batch, in `evaluate` too; perplexity
-    is free of it.
+    `add_loss`. As in Keras, it counts once per batch, also in `evaluate`; perplexity
+    does not include it.
 
-    With `accumulation_steps=k`, a batch is taken in k parts of equal rows: memory
-    is that of one part, loss and gradient are those of the whole batch. What
-    layers add by `add_loss` is then the mean over the parts, weighted by tokens.
+    With `accumulation_steps=k`, a batch is split into k parts with equal numbers of
+    rows: the memory needed is that of one part, loss and gradient are those of the
+    whole batch. What layers add by `add_loss` is averaged over the parts, weighted
+    by tokens.
 
     Logs of a training step: "loss", "perplexity" (of the plain likelihood),
     "accuracy", "gradient_norm" (before clipping) and "tokens"; an epoch and a
-    validation give the means over all tokens under the same names.
+    validation report means over all tokens under the same names.
     """
 
     dtype_policy: Any
     __call__: Callable[..., Any]
 
     def compile_training(self, label_smoothing: float = 0.0, accumulation_steps: int = 1) -> None:
-        """Set what the step needs; `compile` of the model calls it."""
+        """Set up what the steps need; the model's `compile` calls this."""
         if not 0 <= label_smoothing < 1:
             raise ValueError(f"`label_smoothing` must lie in [0, 1). Received: {label_smoothing}.")
         if not isinstance(accumulation_steps, int) or accumulation_steps < 1:
             raise ValueError(f"`accumulation_steps` must be a positive integer. Received: {accumulation_steps}.")
         if self.dtype_policy.name == "mixed_float16":
-            raise ValueError("mixed_float16 would need a scaled loss: take mixed_bfloat16. Received: mixed_float16.")
+            raise ValueError("mixed_float16 would need a scaled loss: use mixed_bfloat16. Received: mixed_float16.")
         self.label_smoothing = float(label_smoothing)
         self.accumulation_steps = accumulation_steps
         self._token_metrics = {
@@ -69,7 +70,7 @@ class PerTokenTraining:
     def batch_sums(
         self, x: dict[str, Tensor], y: Tensor, weights: Tensor, label_smoothing: float, training: bool
     ) -> dict[str, Tensor]:
-        """Run the model on one batch; return sums in the manner of `token_sums`."""
+        """Run the model on one batch; return sums like those of `token_sums`."""
         return weighted_sums(*self.token_losses(x, y, label_smoothing, training), weights)
 
     def _sums(self, x, y, weights, training):
@@ -77,13 +78,13 @@ class PerTokenTraining:
         sums = self.batch_sums(x, y, weights, self.label_smoothing if training else 0.0, training)
         losses = self.losses
         if losses:
-            # Once for each token: divided by the tokens of all parts, it is there once.
+            # Added once per token, since the sum is divided by the tokens of all parts later.
             extra = sum(ops.sum(ops.cast(loss, "float32")) for loss in losses)
             sums = {**sums, "loss": sums["loss"] + sums["tokens"] * extra}
         return sums
 
     def train_step(self, *args: TensorTree) -> TensorTree:
-        """Take one optimiser step; arguments and result are those that Keras' trainer of the backend has."""
+        """Take one optimiser step; arguments and result are those of the backend's Keras trainer."""
         return _STEPS[keras.config.backend()][0](self, *args)
 
     def test_step(self, *args: TensorTree) -> TensorTree:
@@ -91,8 +92,8 @@ class PerTokenTraining:
         return _STEPS[keras.config.backend()][1](self, *args)
 
     def get_metrics_result(self) -> dict[str, Tensor]:
-        """Return what an epoch reports; a validation has no gradient."""
-        # Copies: a sum is the metric's own variable, which a validation at the end of an epoch overwrites.
+        """Return the figures of an epoch; a validation has no gradient."""
+        # Copies: a sum is the metric's own variable, which the validation after an epoch overwrites.
         results = {metric.name: ops.copy(metric.result()) for metric in self.metrics}
         if not ops.convert_to_numpy(self._gradient_norm.count):
             del results["gradient_norm"]
@@ -101,7 +102,7 @@ class PerTokenTraining:
     # The mathematics, once for all backends.
 
     def _parts(self, data):
-        """Split a batch into parts of equal rows."""
+        """Split a batch into parts with equal numbers of rows."""
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         if self.accumulation_steps == 1:
             return [(x, y, sample_weight)]
@@ -110,7 +111,7 @@ class PerTokenTraining:
         return [keras.tree.map_structure(lambda t, i=i: t[i::k], (x, y, sample_weight)) for i in range(k)]
 
     def _update_metrics(self, sums, gradient_norm=None):
-        """Count a batch; return its own numbers."""
+        """Update the metrics with a batch; return the batch's own figures."""
         tokens = ops.maximum(sums["tokens"], 1.0)
         logs = {
             "loss": sums["loss"] / tokens,
@@ -130,7 +131,7 @@ class PerTokenTraining:
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class Perplexity(keras.metrics.Mean):
-    """Exponential of a mean negative log-likelihood, which it is fed."""
+    """Exponential of the mean of the negative log-likelihoods it is updated with."""
 
     def result(self) -> Tensor:
         """Return exp of the mean."""
@@ -138,12 +139,12 @@ class Perplexity(keras.metrics.Mean):
 
 
 def _add(left, right):
-    """Add two trees; a weight that no part of a batch uses has None for a gradient."""
+    """Add two trees; the gradient of a weight that no part of a batch uses is None."""
     return keras.tree.map_structure(lambda a, b: None if a is None else a + b, left, right)
 
 
 def _per_token(gradients, sums):
-    """Turn the gradients of a sum into those of the mean per token, and give their norm."""
+    """Return the gradients of the mean per token from those of the sum, and their norm."""
     tokens = ops.maximum(sums["tokens"], 1.0)
     gradients = [None if g is None else g / ops.cast(tokens, g.dtype) for g in gradients]
     squares = [ops.sum(ops.square(ops.cast(g, "float32"))) for g in gradients if g is not None]
@@ -181,7 +182,7 @@ def _jax_test_step(model, state, data):
 
 
 def _jax_sums(model, trainable, non_trainable, x, y, weights, training):
-    """The sums of a batch as a function of the variables' values, and the new values of those not trained."""
+    """Return the sums of a batch as a function of the variables' values, and the new non-trainable values."""
     values = [(model.trainable_variables, trainable), (model.non_trainable_variables, non_trainable)]
     return _with_values(values, lambda: model._sums(x, y, weights, training))
 
@@ -191,7 +192,7 @@ def _jax_update_metrics(model, metrics_variables, sums, norm=None):
 
 
 def _with_values(values, function):
-    """Call a function with variables at given values, pairs of two lists; its result, the new values of the last."""
+    """Call a function with variables set to values, pairs of lists; return its result and the last new values."""
     mapping = [pair for variables, given in values for pair in zip(variables, given, strict=True)]
     with keras.StatelessScope(state_mapping=mapping, collect_losses=True) as scope:
         result = function()

@@ -132,7 +132,7 @@ def test_unreadable_files(tmp_path):
     (tmp_path / "latin1").write_bytes("0-0 ü".encode("latin-1"))
     with pytest.raises(UserError, match="not UTF-8"):
         read_alignments(tmp_path / "latin1")
-    with pytest.raises(UserError, match="index_base is 2"):
+    with pytest.raises(UserError, match="index_base must be 0 or 1; received 2"):
         parse_alignment("1-1", index_base=2)
 
 

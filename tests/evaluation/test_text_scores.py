@@ -65,7 +65,7 @@ def test_scores_are_written_as_json_and_as_lines():
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        ((["a"], [" "]), {}, "the references are all empty lines"),
+        ((["a"], [" "]), {}, "all references are empty"),
         ((["a", "b"], ["a"]), {}, "2 hypotheses but 1 references"),
         (([], []), {}, "empty"),
         ((["a"], ["a"]), {"metrics": ("bleu", "rouge")}, "rouge.*choose from bleu, chrf, ter"),
@@ -126,7 +126,7 @@ def test_comparison_is_fixed_by_its_seed_alone(monkeypatch):
 @pytest.mark.parametrize(
     ("baseline", "systems", "options", "message"),
     [
-        ("c", {"a": ["x"], "b": ["x"]}, {}, "'c'.*name one of a, b"),
+        ("c", {"a": ["x"], "b": ["x"]}, {}, "'c'.*choose one of a, b"),
         ("a", {"a": ["x"]}, {}, "only system"),
         ("a", {"a": ["x"], "b": ["x", "y"]}, {}, "2 hypotheses of 'b' but 1 references"),
         ("a", {"a": ["x"], "b": ["x"]}, {"samples": 0}, "samples is 0"),

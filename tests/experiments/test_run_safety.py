@@ -215,7 +215,7 @@ def test_damaged_files_of_a_run_are_one_line_in_every_command(run, capsys, name,
 def test_times_and_counts_of_a_log_are_finite(tmp_path, name, value):
     line = {"step": 1, "seconds": 0.5, "tokens": 7, "shape": [8, 16]}
     (tmp_path / "log.jsonl").write_text(json.dumps({**line, name: 0.25}).replace("0.25", value) + "\n")
-    with pytest.raises(UserError, match=r"log\.jsonl line 1 is not the line of a step or a round"):
+    with pytest.raises(UserError, match=r"log\.jsonl line 1 is neither a step nor a round"):
         read_log(tmp_path / "log.jsonl")
 
 

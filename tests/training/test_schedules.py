@@ -89,8 +89,8 @@ def test_teacher_forcing_decays_linearly_and_stays():
     [
         ((1.1,), "probabilities between 0 and 1"),
         ((0.5, -0.1, 3), "probabilities between 0 and 1"),
-        ((1.0, 0.5), "in how many steps"),
-        ((1.0, 0.5, 0), "in how many steps"),
+        ((1.0, 0.5), "over how many steps is not set"),
+        ((1.0, 0.5, 0), "over how many steps is not set"),
     ],
 )
 def test_teacher_forcing_errors(arguments, message):

@@ -356,5 +356,5 @@ def test_a_regularizer_of_the_attention_enters_the_loss_of_a_translator(output):
 
 @pytest.mark.one_backend
 def test_mixed_float16_is_refused():
-    with pytest.raises(ValueError, match="take mixed_bfloat16"):
+    with pytest.raises(ValueError, match="use mixed_bfloat16"):
         translator("sgd", dtype="mixed_float16")
