@@ -6,12 +6,11 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_positive, check_rate
 from keras_attn_zoo.layers.common.dropout import Dropout
 from keras_attn_zoo.layers.common.kernels import fresh_initializer
 from keras_attn_zoo.layers.common.loops import cumulative_sum
-from keras_attn_zoo.layers.common.masks import combine_masks, padding_masks, without_padding
+from keras_attn_zoo.layers.common.masks import combine_masks, equal_weights, padding_masks, without_padding
 from keras_attn_zoo.layers.common.products import Dense
 from keras_attn_zoo.layers.common.self_attention_steps import SelfAttentionSteps
 from keras_attn_zoo.layers.registry import attention
@@ -41,7 +40,7 @@ from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
     arguments=lambda sizes: {"use_gate": False},
     cost=("1 (a cumulative sum)", "I·d", "d", "a sum of d, a count"),
 )
-class AverageAttention(SelfAttentionSteps, AttentionLayer):
+class AverageAttention(SelfAttentionSteps):
     """Decoder self-attention with equal weights: a running mean, refined by a network and a gate.
 
     Use it in place of a decoder's self-attention. A step of a search costs the
@@ -68,7 +67,7 @@ class AverageAttention(SelfAttentionSteps, AttentionLayer):
     With an `attention_mask`, the mean costs a matrix product instead of a
     cumulative sum.
 
-    State: `{"sum": (batch, width), "count": (batch,)}`.
+    State: `{"sum": (batch, width), "position": (batch,)}`.
 
     Raises:
         ValueError: sizes that are not positive integers; `ffn_dim` without the network; a value that is not the query.
@@ -143,7 +142,7 @@ class AverageAttention(SelfAttentionSteps, AttentionLayer):
         use_causal_mask: bool,
         **prepared: Tensor | None,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        """Average up to every position."""
+        """Average up to every position: a cumulative sum, which takes no weights and, as a rule, no mask."""
         if query.shape[1] == 0:
             return super().run(query, value, key, masks, return_attention_scores, training, use_causal_mask, **prepared)
         query_mask, value_mask, attention_mask = padding_masks(query, value, *masks)
@@ -155,8 +154,7 @@ class AverageAttention(SelfAttentionSteps, AttentionLayer):
         if attention_mask is not None or return_attention_scores:
             real = ops.ones(ops.shape(query)[:2], dtype="bool") if value_mask is None else value_mask
             mask = combine_masks(query_mask, real, attention_mask, True, length, length)
-            weights = ops.cast(mask, "float32")
-            weights = weights / ops.maximum(ops.sum(weights, axis=-1, keepdims=True), 1.0)
+            weights = equal_weights(mask)
         # In float32: a sum of many positions outgrows the digits of half precision.
         terms = ops.cast(query, "float32")
         if attention_mask is not None:
@@ -186,34 +184,30 @@ class AverageAttention(SelfAttentionSteps, AttentionLayer):
         keep, forget = ops.split(self.gate(ops.concatenate([y, refined], axis=-1)), 2, axis=-1)
         return keep * y + forget * refined
 
-    def prepare(
-        self,
-        value: Tensor | None = None,
-        key: Tensor | None = None,
-        value_mask: Tensor | None = None,
-        max_length: int | None = None,
-    ) -> TensorTree:
-        """Nothing to compute before the steps but their numbers, for the scores."""
-        return {"positions": self.positions(max_length)}
+    def nothing_seen(self, batch_size: int, max_length: int) -> dict[str, Tensor]:
+        """Return an empty sum, in float32."""
+        return {"sum": ops.zeros((batch_size, self.input_width), dtype="float32")}
 
-    def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
-        """Return an empty sum."""
-        count = self.first_position(batch_size)
-        return {"sum": ops.zeros((batch_size, self.input_width), dtype="float32"), "count": count}
-
-    def step(
-        self, query: Tensor, memory: TensorTree, state: TensorTree, noise: TensorTree | None = None
-    ) -> tuple[Tensor, Tensor, TensorTree]:
+    def see(self, query: Tensor, seen: TensorTree, index: int | Tensor) -> dict[str, Tensor]:
         """Add one position to the sum."""
-        length = memory["positions"].shape[0]
-        index = self.index_of_step(state["count"], length)
-        count = state["count"] + 1
-        total = state["sum"] + ops.cast(query, "float32")
-        number = ops.cast(count, "float32")[:, None]
-        mean = ops.cast(total / number, self.compute_dtype)
-        context = self._refine(ops.cast(query, self.compute_dtype), mean)
-        scores = ops.where(memory["positions"][None] < count[:, None], 1.0 / number, 0.0)[:, None]
-        return self.within(context, index, length), scores, {"sum": total, "count": count}
+        return {"sum": seen["sum"] + ops.cast(query[:, 0], "float32")}
+
+    def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
+        """How many positions there are up to this one."""
+        return ops.cast(memory["index"], "float32") + 1.0
+
+    def advance(
+        self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
+    ) -> tuple[Tensor, TensorTree]:
+        """Equal weights."""
+        return ops.where(mask, 1.0 / at, 0.0), state
+
+    def weigh(
+        self, weights: Tensor, memory: TensorTree, mask: Tensor | None = None, training: bool | None = None
+    ) -> Tensor:
+        """The mean so far, from the sum, refined."""
+        mean = memory["sum"] / (ops.cast(memory["index"], "float32") + 1.0)
+        return self._refine(memory["query"][:, 0], ops.cast(mean, self.compute_dtype))[:, None]
 
     def get_config(self) -> Config:
         """Return the arguments of the constructor."""

@@ -9,6 +9,7 @@ from keras_attn_zoo.layers.common.gradients import flat, merged_recurrence, pair
 from keras_attn_zoo.layers.common.kernels import fresh_initializer
 from keras_attn_zoo.layers.common.loops import scan
 from keras_attn_zoo.layers.common.masks import EXCLUDED
+from keras_attn_zoo.layers.common.products import product
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.types import Config, Shape, Tensor, TensorTree
 
@@ -96,10 +97,6 @@ class ExpandedKeyValueAttention(DotProductAttention):
 
     softmax_alone = "the share of the previous context is that of a softmax"
 
-    # Its past is a context, which only exists once the weights of a position have met the values and, in variants 1
-    # and 2, the output projection: there are no weights to advance by alone. So `step` and `attend` are its own.
-    advance = None  # type: ignore[assignment]
-
     def __init__(
         self, num_heads: int, key_dim: int, value_dim: int | None = None, variant: int = 1, **kwargs: Any
     ) -> None:
@@ -145,24 +142,40 @@ class ExpandedKeyValueAttention(DotProductAttention):
         pair = (length, ops.shape(memory["mask"])[0], self.num_heads, 1)
         return {"source": super().draw_noise(memory, length), "pair": self._noise(pair)}
 
-    def step(
-        self, query: Tensor, memory: TensorTree, state: TensorTree, noise: TensorTree | None = None
+    # Its past is a context, which only exists once the weights of a position have met the values and, in variants 1
+    # and 2, the output projection: no weights can advance by themselves, so `attend_once` and `attend` are its own.
+
+    def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
+        """The projected query, and its energies."""
+        query = self.project_query(query)
+        return {"query": query, "energies": ops.cast(self.products(query, memory), "float32")}
+
+    def attend_once(
+        self,
+        query: Tensor,
+        memory: TensorTree,
+        mask: Tensor | None,
+        state: TensorTree,
+        noise: TensorTree | None = None,
     ) -> tuple[Tensor, Tensor, TensorTree]:
-        """Attend from one target position."""
-        mask = memory["mask"][:, None, None]
-        steps, scores = self._without_pair(
-            ops.cast(query, self.compute_dtype)[:, None], memory, mask, training=False, noise=noise
-        )
-        context, share = with_pair({name: x[0] for name, x in steps.items()}, **state)
-        merged = self.merge(context[:, :, None], mask)[:, 0]
-        context = ops.where(steps["real"][0], context, 0.0)
-        return merged, scores[:, :, 0] * (1.0 - share[..., None]), self._pair(context, merged)
+        """Attend from one target position, with the pair that the position before has left."""
+        at, scores = self._without_pair(self.ahead(query, memory), memory, mask, training=False, noise=noise)
+        at = {name: x[:, :, 0] for name, x in at.items()}
+        context, share = with_pair(at, **state)
+        merged = self.merge(context[:, :, None], mask)
+        if self.variant < 3:
+            state = self._pair(merged[:, 0])
+        else:
+            state = self._pair_by_head(ops.where(at["real"], context, 0.0))
+        return merged, scores * (1.0 - share[..., None, None]), state
 
     def attend(
         self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None
     ) -> tuple[Tensor, Tensor]:
         """Attend from all target positions."""
-        steps, scores = self._without_pair(ops.cast(query, self.compute_dtype), memory, mask, training)
+        at = self.ahead(ops.cast(query, self.compute_dtype), memory)
+        steps, scores = self._without_pair(at, memory, mask, training)
+        steps = {name: ops.transpose(x, (2, 0, 1, 3)) for name, x in steps.items()}
         first = self.initial_state(memory)
         if self.variant < 3:
             pair = ops.concatenate([flat(first["key"]), flat(first["value"])], axis=-1)
@@ -179,14 +192,13 @@ class ExpandedKeyValueAttention(DotProductAttention):
         def step(pair, at):
             # With nothing to attend the context is 0, and leaves the first pair: these maps have no biases.
             context, share = with_pair(at, **pair)
-            return self._pair(context), (context, share)
+            return self._pair_by_head(context), (context, share)
 
         return scan(step, first, steps)[1]
 
-    def _without_pair(self, query, memory, mask, training=None, noise=None):
-        """Results from the source alone: scores, and by position query, context and log Σ_j exp ê_ij of every head."""
-        query = self.query_dense(query) * self.key_dim**-0.5
-        energies = ops.cast(ops.matmul(query, ops.transpose(memory["key"], (0, 1, 3, 2))), "float32")
+    def _without_pair(self, at, memory, mask, training=None, noise=None):
+        """Results from the source alone: query, context and log Σ_j exp ê_ij of every head and position; scores."""
+        energies = at["energies"]
         scores = self.normalize(energies, mask)
         if mask is None:
             mask = ops.ones((1, 1, 1, 1), dtype="bool")
@@ -196,7 +208,7 @@ class ExpandedKeyValueAttention(DotProductAttention):
         normalizer = ops.logsumexp(ops.where(mask, energies, EXCLUDED), axis=-1)
         weights = scores if noise is None else scores * noise["source"][:, :, None]
         steps = {
-            "query": query,
+            "query": at["query"],
             "context": ops.matmul(self.drop(weights, training), memory["value"]),
             "normalizer": ops.where(real, normalizer, 0.0)[..., None],
             "real": real[..., None],
@@ -205,14 +217,17 @@ class ExpandedKeyValueAttention(DotProductAttention):
             steps["noise"] = self._noise((*heads, 1))
         if noise is not None:
             steps["noise"] = noise["pair"][:, :, None]
-        return {name: ops.transpose(x, (2, 0, 1, 3)) for name, x in steps.items()}, scores
+        return steps, scores
 
-    def _pair(self, contexts, merged=None):
-        """Key and value from the heads' contexts or, in variants 1 and 2, from the merged context."""
-        if self.variant < 3:
-            kernel, bias = self._pair_map()
-            key, value = pair_by_head(ops.matmul(merged, kernel) + bias, self.num_heads, self.key_dim)
-            return {"key": key, "value": value}
+    def _pair(self, merged):
+        """Key and value from the merged context, in variants 1 and 2."""
+        # One product each: to join the kernels, as a loop can do beforehand, would move all of them at every step.
+        pair = ops.concatenate([product(merged, kernel) for kernel in self._pair_kernels()], axis=-1)
+        key, value = pair_by_head(pair + self._pair_bias(), self.num_heads, self.key_dim)
+        return {"key": key, "value": value}
+
+    def _pair_by_head(self, contexts):
+        """Key and value from the contexts of the heads, in variants 3 and 4."""
 
         def of_heads(kernel):
             return ops.einsum("bnv,nvk->bnk", contexts, self.weight(kernel))
@@ -220,14 +235,18 @@ class ExpandedKeyValueAttention(DotProductAttention):
         value = contexts if self.variant == 4 else of_heads(self.context_value_kernel)
         return {"key": of_heads(self.context_key_kernel), "value": value}
 
-    def _pair_map(self):
-        """Kernel and bias from a merged context to key and value as one, in variants 1 and 2."""
+    def _pair_kernels(self):
+        """Kernels from a merged context to key and value, in variants 1 and 2."""
         width = self.output_dense.width
         if self.variant == 2:
             kernels = [ops.reshape(x, (width, -1)) for x in (self.context_key_kernel, self.context_value_kernel)]
         else:
             kernels = [self.key_dense.matrix(width), self.value_dense.matrix(width)]
-        return ops.concatenate([self.weight(x) for x in kernels], axis=1), self._pair_bias()
+        return [self.weight(x) for x in kernels]
+
+    def _pair_map(self):
+        """Kernel and bias from a merged context to key and value as one, in variants 1 and 2."""
+        return ops.concatenate(self._pair_kernels(), axis=1), self._pair_bias()
 
     def _pair_bias(self):
         """Joint bias of key and value: the pair that results from a context of 0."""

@@ -106,41 +106,38 @@ class GaussianAttention(PositionAttention):
         value_mask: Tensor | None = None,
         max_length: int | None = None,
     ) -> TensorTree:
-        """Project the values; for steps there is nothing to compute before."""
-        if value is not None:
-            return super().prepare(value, value_mask=value_mask)
-        if self.looks_ahead:
+        """Project the values; steps may not look ahead."""
+        if value is None and self.looks_ahead:
             raise ValueError(
                 f"GaussianAttention: steps cannot look ahead; take offsets of at most 0. Received: {self.offsets}."
             )
-        return {"positions": self.positions(max_length)}
+        return super().prepare(value, value_mask=value_mask, max_length=max_length)
 
-    def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
-        """Return an empty window."""
-        if "value" in memory:
-            return {}
-        position = self.first_position(batch_size)
-        return {
-            "value": ops.zeros((batch_size, self.num_heads, self.window, self.value_dim), dtype=self.compute_dtype),
-            "position": position,
-        }
+    def prepare_rows(self, positions: Tensor, energies: Tensor | None) -> dict[str, Tensor]:
+        """Nothing: each row is computed when it is needed."""
+        return {}
 
-    def step(
-        self, query: Tensor, memory: TensorTree, state: TensorTree, noise: TensorTree | None = None
-    ) -> tuple[Tensor, Tensor, TensorTree]:
-        """Move the window on by one value, and weigh the values in it."""
-        value = self.value_dense(ops.cast(query, self.compute_dtype)[:, None])
-        length = memory["positions"].shape[0]
-        index = self.index_of_step(state["position"], length)
-        value = ops.concatenate([state["value"][:, :, 1:], value], axis=2)
-        state = {"value": value, "position": state["position"] + 1}
-        distance = ops.arange(1 - self.window, 1)
-        weights = self.normalize(self._energies(distance), distance >= -index)
-        context = ops.matmul(ops.cast(weights, self.compute_dtype)[None, :, None], value)
-        distance = memory["positions"] - index
-        scores = self.normalize(self._energies(distance), distance <= 0)[None]
-        scores = ops.broadcast_to(scores, (ops.shape(query)[0], *scores.shape[1:]))
-        return self.within(self.merge(context, None)[:, 0], index, length), scores, state
+    def row(self, memory: TensorTree) -> Tensor:
+        """The weights of one position."""
+        distance = memory["positions"] - memory["index"]
+        return self.normalize(self._energies(distance), distance <= 0)
+
+    def room(self, max_length: int) -> int:
+        """The values of a window."""
+        return self.window
+
+    def keep(self, past: Tensor, projected: Tensor, index: int | Tensor) -> Tensor:
+        """Move the window on by one value."""
+        return ops.concatenate([past[:, :, 1:], projected], axis=2)
+
+    def weigh(
+        self, weights: Tensor, memory: TensorTree, mask: Tensor | None = None, training: bool | None = None
+    ) -> Tensor:
+        """Contexts of all heads, joined; in a step those of the window."""
+        if "index" in memory:
+            weights = ops.pad(weights, ((0, 0), (0, 0), (0, 0), (self.window - 1, 0)))
+            weights = ops.slice(weights, (0, 0, 0, memory["index"]), (1, self.num_heads, 1, self.window))
+        return super().weigh(weights, memory, mask, training)
 
     def get_config(self) -> Config:
         """Return the arguments of the constructor."""

@@ -1,12 +1,8 @@
 """Multi-head attention: the scaled dot product of the Transformer, with a step for search."""
 
-from keras import ops
-
 from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
-from keras_attn_zoo.layers.common.loops import write
-from keras_attn_zoo.layers.common.self_attention_steps import SelfAttentionSteps
+from keras_attn_zoo.layers.common.self_attention_steps import ProjectionsSeen
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.types import Tensor, TensorTree
 
 
 @attention(
@@ -17,7 +13,7 @@ from keras_attn_zoo.types import Tensor, TensorTree
     arguments=lambda sizes: sizes.heads,
     cost=("1", "I·J·d", "J·d", "none; as self-attention I·d keys and values"),
 )
-class MultiHeadAttention(SelfAttentionSteps, DotProductAttention):
+class MultiHeadAttention(ProjectionsSeen, DotProductAttention):
     """Scaled dot-product attention in several heads: the baseline of four papers.
 
     Use it as self-attention and cross-attention of a Transformer, in place of
@@ -61,44 +57,3 @@ class MultiHeadAttention(SelfAttentionSteps, DotProductAttention):
     """
 
     attends_to = "either"
-
-    def prepare(
-        self,
-        value: Tensor | None = None,
-        key: Tensor | None = None,
-        value_mask: Tensor | None = None,
-        max_length: int | None = None,
-    ) -> TensorTree:
-        """Project keys and values, once per sentence; for steps of self-attention there are none yet."""
-        if value is None:
-            return {"positions": self.positions(max_length)}
-        return super().prepare(value, key=key, value_mask=value_mask)
-
-    def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
-        """Return empty places for the keys and values of self-attention."""
-        if "positions" not in memory:
-            return {}
-        position, length = self.first_position(batch_size), memory["positions"].shape[0]
-        return {
-            "key": ops.zeros((batch_size, self.num_heads, length, self.key_dim), dtype=self.compute_dtype),
-            "value": ops.zeros((batch_size, self.num_heads, length, self.value_dim), dtype=self.compute_dtype),
-            "position": position,
-        }
-
-    def step(
-        self, query: Tensor, memory: TensorTree, state: TensorTree, noise: TensorTree | None = None
-    ) -> tuple[Tensor, Tensor, TensorTree]:
-        """Attend from one target position; self-attention adds its key and value first."""
-        if "positions" not in memory:
-            return super().step(query, memory, state, noise)
-        query = ops.cast(query, self.compute_dtype)[:, None]
-        position, length = state["position"], memory["positions"].shape[0]
-        index = self.index_of_step(position, length)
-        state = {
-            "key": write(state["key"], self.key_dense(query), index, axis=2),
-            "value": write(state["value"], self.value_dense(query), index, axis=2),
-            "position": position + 1,
-        }
-        mask = (memory["positions"][None] <= position[:, None])[:, None, None]
-        context, scores = self.attend(query, state, mask, training=False)
-        return self.within(context[:, 0], index, length), scores[:, :, 0], state

@@ -311,13 +311,13 @@ class RecurrentAttention(PositionAttention):
         energies: Tensor | None = None,
     ) -> TensorTree:
         """Project the values; for steps, soften the rows of a causal call instead."""
-        if energies is None:
-            return super().prepare(value, key, value_mask, max_length)
-        if self.max_length is not None:
-            raise ValueError("RecurrentAttention: `energies` are for a layer without `max_length`. Received: both.")
-        length = max_length if value is None else ops.shape(value)[1]
-        self._check_energies(energies, length)
-        return self.prepare_from(energies[:, :length, :length], value, value_mask, max_length)
+        if energies is not None:
+            if self.max_length is not None:
+                raise ValueError("RecurrentAttention: `energies` are for a layer without `max_length`. Received: both.")
+            length = max_length if value is None else ops.shape(value)[1]
+            self._check_energies(energies, length)
+            energies = energies[:, :length, :length]
+        return super().prepare(value, key, value_mask, max_length, energies)
 
     def _check_energies(self, energies, length):
         """Raise if energies from outside are too few."""

@@ -3,6 +3,7 @@
 from keras import ops
 
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.common.masks import equal_weights
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.types import Shape, Tensor, TensorTree
 
@@ -51,44 +52,28 @@ class UniformAttention(AttentionLayer):
     ) -> TensorTree:
         """The weights and the context are the same at every target position: once per sentence will do."""
         memory = super().prepare(value, value_mask=value_mask)
-        scores = _equal(memory["mask"])[:, None]
-        return {**memory, "scores": scores, "context": self.weigh(scores[:, None], memory)[:, 0]}
+        scores = equal_weights(memory["mask"])[:, None, None]
+        return {**memory, "scores": scores, "context": super().weigh(scores, memory)}
 
-    def energies(self, query: Tensor, memory: TensorTree) -> Tensor:
-        """Equal ones."""
-        batch, source = ops.shape(memory["mask"])
-        return ops.zeros((batch, 1, ops.shape(query)[1], source))
+    def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
+        """What `prepare` found: there are no energies."""
+        return memory["scores"]
 
-    def step(
-        self, query: Tensor, memory: TensorTree, state: TensorTree, noise: TensorTree | None = None
-    ) -> tuple[Tensor, Tensor, TensorTree]:
-        """Return what `prepare` found, for every row of a sentence."""
-        sentences = ops.shape(memory["mask"])[0]
-        each = ops.shape(query)[0] // sentences
+    def observe(
+        self, query: Tensor, memory: TensorTree, state: TensorTree
+    ) -> tuple[TensorTree, Tensor | None, TensorTree]:
+        """The whole source: nothing else is masked in a step."""
+        return memory, None, state
 
-        def spread(x):
-            shape = ops.shape(x)[1:]
-            return ops.reshape(ops.broadcast_to(x[:, None], (sentences, each, *shape)), (sentences * each, *shape))
+    def advance(
+        self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
+    ) -> tuple[Tensor, TensorTree]:
+        """Equal weights, for all target positions alike unless a mask tells them apart."""
+        # A mask may have one column for all source positions.
+        return at if mask is None else equal_weights(ops.logical_and(mask, memory["mask"][:, None, None])), state
 
-        return spread(memory["context"]), spread(memory["scores"]), state
-
-    def attend(
-        self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Attend from all target positions, without a softmax; once for all if no mask tells them apart."""
-        if mask is None:
-            scores, context = memory["scores"][:, None], memory["context"][:, None]
-        else:
-            # A mask may have one column for all source positions.
-            scores = _equal(ops.logical_and(mask, memory["mask"][:, None, None]))
-            context = self.weigh(scores, memory)
-        batch, source = ops.shape(memory["mask"])
-        target = ops.shape(query)[1]
-        context = ops.broadcast_to(context, (batch, target, ops.shape(context)[-1]))
-        return context, ops.broadcast_to(scores, (batch, 1, target, source))
-
-
-def _equal(mask):
-    """Equal float32 weights where a mask is true; 0 in a row where it is true nowhere."""
-    real = ops.cast(mask, "float32")
-    return real / ops.maximum(ops.sum(real, axis=-1, keepdims=True), 1.0)
+    def weigh(
+        self, weights: Tensor, memory: TensorTree, mask: Tensor | None = None, training: bool | None = None
+    ) -> Tensor:
+        """The mean of the values."""
+        return memory["context"] if mask is None else super().weigh(weights, memory)

@@ -281,8 +281,8 @@ PLACES = (
         "steps past the maximum length go on in silence",
         "state",
         "keras_attn_zoo/layers/common/self_attention_steps.py",
-        'return context if isinstance(index, int) else ops.where(index < max_length, context, float("nan"))',
-        "return context",
+        'context = ops.where(memory["index"] < memory["positions"].shape[0], context, float("nan"))',
+        "pass",
     ),
     Place(
         "dropout noise of steps is ignored",
@@ -301,7 +301,7 @@ PLACES = (
     Place(
         "causal steps of self-attention miss the own position",
         "mask",
-        "keras_attn_zoo/layers/multi_head_attention.py",
+        "keras_attn_zoo/layers/common/self_attention_steps.py",
         '(memory["positions"][None] <= position[:, None])',
         '(memory["positions"][None] < position[:, None])',
     ),

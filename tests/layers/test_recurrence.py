@@ -10,9 +10,9 @@ from tests.layers.cases import CASES
 
 
 def has_own_form(case):
-    """Whether a mechanism has a form of its own besides `advance`; None where its past is something else."""
+    """Whether a mechanism has a form of its own besides `advance`; where steps are its own too, it has no loop."""
     layer = ATTENTIONS[case.name].layer
-    return layer.attend is not AttentionLayer.attend and layer.advance is not None
+    return layer.attend is not AttentionLayer.attend and layer.attend_once is AttentionLayer.attend_once
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if has_own_form(case)], ids=str)

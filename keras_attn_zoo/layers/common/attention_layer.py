@@ -30,7 +30,8 @@ class AttentionLayer(keras.layers.Layer):
     - `normalize` and `weigh`: weights from energies, the context from weights.
 
     Without a state the call runs in parallel; with one it runs `advance` position
-    by position, with everything else before and after that loop.
+    by position, with everything else before and after that loop. Self-attention
+    also says what its steps have seen so far: see `SelfAttentionSteps`.
 
     The call, for all target positions at once::
 
@@ -199,6 +200,15 @@ class AttentionLayer(keras.layers.Layer):
         """Context of single-head weights `(batch, 1, target, source)`: c_i = Σ_j α_ij h_j."""
         return ops.matmul(ops.cast(weights[:, 0], self.compute_dtype), memory["value"])
 
+    def observe(
+        self, query: Tensor, memory: TensorTree, state: TensorTree
+    ) -> tuple[TensorTree, Tensor | None, TensorTree]:
+        """Return what a step attends to, under which mask, and the next state: of cross-attention the memory as it is.
+
+        `query` has a target axis of size 1. A mask of None leaves nothing out but what the memory does.
+        """
+        return memory, memory["mask"][:, None, None], state
+
     def draw_noise(self, memory: TensorTree, length: int | Tensor) -> TensorTree | None:
         """Draw the dropout of a loop of `length` steps beforehand: a tree of `(length, ...)`, None without dropout."""
         return None
@@ -243,19 +253,31 @@ class AttentionLayer(keras.layers.Layer):
             context `(batch, value_dim)`, scores `(batch, heads, source)`, the next state.
         """
         query = ops.cast(query, self.compute_dtype)
-        by_sentence = (ops.shape(memory["mask"])[0], -1, query.shape[-1])
-        query = query[:, None] if state else ops.reshape(query, by_sentence)
-        mask = memory["mask"][:, None, None]
+        if state:
+            query = query[:, None]
+            context, scores, state = self.attend_once(query, *self.observe(query, memory, state), noise)
+            return context[:, 0], scores[:, :, 0], state
+        query = ops.reshape(query, (ops.shape(memory["mask"])[0], -1, query.shape[-1]))
+        context, scores, _ = self.attend_once(query, *self.observe(query, memory, state), noise)
+        scores = ops.reshape(ops.transpose(scores, (0, 2, 1, 3)), (-1, self.num_heads, ops.shape(scores)[3]))
+        return ops.reshape(context, (-1, context.shape[-1])), scores, state
+
+    def attend_once(
+        self,
+        query: Tensor,
+        memory: TensorTree,
+        mask: Tensor | None,
+        state: TensorTree,
+        noise: TensorTree | None = None,
+    ) -> tuple[Tensor, Tensor, TensorTree]:
+        """The body of a step, from what `observe` returned: context and scores with a target axis, the next state."""
         weights, state = self.advance(self.ahead(query, memory), memory, mask, state)
         dropped = weights
         if noise is not None:
             dropped = weights * ops.cast(noise, "float32")[:, :, None]
             state = self.after_dropout(state, dropped)
         context = self.weigh(dropped, memory, mask, training=False)
-        if state:
-            return context[:, 0], weights[:, :, 0], state
-        scores = ops.reshape(ops.transpose(weights, (0, 2, 1, 3)), (-1, self.num_heads, ops.shape(weights)[3]))
-        return ops.reshape(context, (-1, context.shape[-1])), scores, state
+        return *_spread(query, context, weights), state
 
     def attend(
         self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None
@@ -268,7 +290,7 @@ class AttentionLayer(keras.layers.Layer):
         if state:
             return self.attend_in_turn(at, memory, mask, state, training)
         weights, _ = self.advance(at, memory, mask, state)
-        return self.weigh(weights, memory, mask, training), weights
+        return _spread(query, self.weigh(weights, memory, mask, training), weights)
 
     def attend_in_turn(
         self,
@@ -385,6 +407,16 @@ class AttentionLayer(keras.layers.Layer):
     ) -> None:
         """Raise if ranks or known sizes of a call do not fit; mechanisms may add checks."""
         check_inputs(self, query, value, key, masks)
+
+
+def _spread(query, context, scores):
+    """Context and scores for every sentence and target position, where a mechanism found one for all of them."""
+    (batch, target), known = ops.shape(query)[:2], query.shape[:2]
+    if context.shape[1] == 1 != known[1]:
+        context = ops.broadcast_to(context, (batch, target, context.shape[2]))
+    if (scores.shape[0] == 1 != known[0]) or (scores.shape[2] == 1 != known[1]):
+        scores = ops.broadcast_to(scores, (batch, scores.shape[1], target, ops.shape(scores)[3]))
+    return context, scores
 
 
 def _positions_first(x):

@@ -36,7 +36,14 @@ class DotProductAttention(HeadedAttention):
 
     def energies(self, query: Tensor, memory: TensorTree) -> Tensor:
         """One matrix product per head."""
-        query = self.query_dense(query) * self.key_dim**-0.5
+        return self.products(self.project_query(query), memory)
+
+    def project_query(self, query: Tensor) -> Tensor:
+        """W_q s_i / √d_k."""
+        return self.query_dense(query) * self.key_dim**-0.5
+
+    def products(self, query: Tensor, memory: TensorTree) -> Tensor:
+        """Products of projected queries and keys."""
         if query.shape[2] == 1:
             # One position: the query lies as it is needed, where all keys would have to be moved.
             return ops.transpose(ops.matmul(memory["key"], ops.transpose(query, (0, 1, 3, 2))), (0, 1, 3, 2))

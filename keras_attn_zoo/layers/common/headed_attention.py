@@ -128,7 +128,11 @@ class HeadedAttention(AttentionLayer):
 
     def drop(self, weights: Tensor, training: bool | None) -> Tensor:
         """Weights under dropout, in the compute type."""
-        return self._dropout_layer(ops.cast(weights, self.compute_dtype), training=training)
+        weights = ops.cast(weights, self.compute_dtype)
+        if not self.dropout or training is False:
+            # A call of a layer costs more than some steps of a search.
+            return weights
+        return self._dropout_layer(weights, training=training)
 
     def draw_noise(self, memory: TensorTree, length: int | Tensor) -> TensorTree | None:
         """Draw the dropout on the weights of every step."""

@@ -110,3 +110,13 @@ def masked_softmax(energies: Tensor, mask: Tensor | None = None) -> Tensor:
     # Keras warns of a softmax over one position, which is no mistake here.
     weights = ops.ones_like(energies) if energies.shape[-1] == 1 else ops.softmax(energies, axis=-1)
     return weights if mask is None else ops.where(mask, weights, 0.0)
+
+
+def equal_weights(mask: Tensor) -> Tensor:
+    """Equal float32 weights where a mask `(..., source)` is true; 0 in a row where it is true nowhere.
+
+    Example:
+        >>> equal_weights([[True, True, False]])  # [[0.5, 0.5, 0.0]]
+    """
+    real = ops.cast(mask, "float32")
+    return real / ops.maximum(ops.sum(real, axis=-1, keepdims=True), 1.0)

@@ -5,13 +5,12 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.common.headed_attention import HeadedAttention
-from keras_attn_zoo.layers.common.loops import at_most, write
-from keras_attn_zoo.layers.common.self_attention_steps import SelfAttentionSteps
+from keras_attn_zoo.layers.common.loops import at_most
+from keras_attn_zoo.layers.common.self_attention_steps import ProjectionsSeen
 from keras_attn_zoo.types import Tensor, TensorTree
 
 
-class PositionAttention(SelfAttentionSteps, HeadedAttention):
+class PositionAttention(ProjectionsSeen):
     """Base class of self-attention whose energies depend only on positions.
 
         α^n = softmax(Ê^n),   c_i = Σ_n O^n Σ_j α_ij^n (W_v^n x_j) + b
@@ -44,25 +43,42 @@ class PositionAttention(SelfAttentionSteps, HeadedAttention):
         key: Tensor | None = None,
         value_mask: Tensor | None = None,
         max_length: int | None = None,
+        energies: Tensor | None = None,
     ) -> TensorTree:
-        """Project the values; for steps, soften the rows of a causal call instead."""
-        self.check_built()
-        length = self.positions(max_length).shape[0] if value is None else ops.shape(value)[1]
-        return self.prepare_from(self.position_energies(length), value, value_mask, max_length)
-
-    def prepare_from(
-        self, energies: Tensor, value: Tensor | None, value_mask: Tensor | None, max_length: int | None
-    ) -> TensorTree:
-        """Return the memory of given energies."""
+        """Project the values, beside the energies, by default `position_energies`; for steps, prepare their rows."""
+        memory = super().prepare(value, value_mask=value_mask, max_length=max_length)
         if value is None:
-            positions = self.positions(max_length)
-            return {"weights": self.normalize(energies, positions[:, None] >= positions[None])}
-        memory = super().prepare(value, value_mask=value_mask)
+            return {**memory, **self.prepare_rows(memory["positions"], energies)}
+        if energies is None:
+            energies = self.position_energies(ops.shape(value)[1])
         return {**memory, "value": self.value_dense(memory["value"]), "energies": energies}
 
+    def prepare_rows(self, positions: Tensor, energies: Tensor | None) -> dict[str, Tensor]:
+        """Return what `row` needs, once per search: the weights of a causal call."""
+        if energies is None:
+            energies = self.position_energies(positions.shape[0])
+        return {"rows": self.normalize(energies, positions[:, None] >= positions[None])}
+
+    def row(self, memory: TensorTree) -> Tensor:
+        """The weights `(heads, max_length)` of a step at the position "index"."""
+        index = memory["index"]
+        # One that is known is in range; another one may lie beyond, where contexts are NaN.
+        row = index if isinstance(index, int) else ops.minimum(index, memory["positions"].shape[0] - 1)
+        return ops.take(memory["rows"], row, axis=1)
+
     def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
-        """Energies that all sentences share, `(1, heads, length, length)`."""
-        return memory["energies"][None]
+        """Energies that all sentences share, `(1, heads, length, length)`; in a step its weights."""
+        return self.row(memory)[None, :, None] if "index" in memory else memory["energies"][None]
+
+    def mask_of_step(self, memory: TensorTree, position: Tensor) -> Tensor | None:
+        """None: the rows are those of a causal call."""
+        return None
+
+    def advance(
+        self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
+    ) -> tuple[Tensor, TensorTree]:
+        """Weights of energies; in a step they are weights already."""
+        return (at, state) if state else super().advance(at, memory, mask, state)
 
     def weigh(
         self, weights: Tensor, memory: TensorTree, mask: Tensor | None = None, training: bool | None = None
@@ -71,41 +87,11 @@ class PositionAttention(SelfAttentionSteps, HeadedAttention):
         if self.dropout and training:
             # Dropout differs from sentence to sentence, the weights need not.
             weights = ops.broadcast_to(weights, (ops.shape(memory["value"])[0], *ops.shape(weights)[1:]))
-        return super().weigh(weights, memory, mask, training)
-
-    def attend(
-        self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Weigh the values of all positions, with one softmax for all sentences if no mask tells them apart."""
-        context, scores = super().attend(query, memory, mask, training)
-        return context, ops.broadcast_to(scores, (ops.shape(query)[0], *ops.shape(scores)[1:]))
-
-    def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
-        """Return empty places for the values."""
-        if "value" in memory:
-            return {}
-        position = self.first_position(batch_size)
-        shape = (batch_size, self.num_heads, memory["weights"].shape[-1], self.value_dim)
-        return {"value": ops.zeros(shape, dtype=self.compute_dtype), "position": position}
-
-    def step(
-        self, query: Tensor, memory: TensorTree, state: TensorTree, noise: TensorTree | None = None
-    ) -> tuple[Tensor, Tensor, TensorTree]:
-        """Add the value of one position, and weigh those so far."""
-        value = self.value_dense(ops.cast(query, self.compute_dtype)[:, None])
-        length = memory["weights"].shape[-1]
-        index = self.index_of_step(state["position"], length)
-        state = {"value": write(state["value"], value, index, axis=2), "position": state["position"] + 1}
-        row = index if isinstance(index, int) else ops.minimum(index, length - 1)
-        row = ops.take(memory["weights"], row, axis=1)[None]
-        weights = ops.cast(row, self.compute_dtype)
-        if keras.config.backend() == "jax":
+        elif keras.config.backend() == "jax" and weights.shape[0] == weights.shape[2] == 1:
             # As weights of all sentences alike, a product of matrices would have XLA copy the values first.
-            context = ops.sum(weights[..., None] * state["value"], axis=2, keepdims=True)
-        else:
-            context = ops.matmul(weights[:, :, None], state["value"])
-        scores = ops.broadcast_to(row, (ops.shape(query)[0], *row.shape[1:]))
-        return self.within(self.merge(context, None)[:, 0], index, length), scores, state
+            weights = ops.cast(ops.transpose(weights, (0, 1, 3, 2)), self.compute_dtype)
+            return self.merge(ops.sum(weights * memory["value"], axis=2, keepdims=True), mask)
+        return super().weigh(weights, memory, mask, training)
 
 
 def check_length(layer: Any, length: int | Tensor, max_length: int) -> int | Tensor:

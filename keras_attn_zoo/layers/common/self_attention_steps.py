@@ -1,47 +1,101 @@
-"""Steps of self-attention: counted positions, within a length known beforehand."""
+"""Steps of self-attention: what they have seen so far, counted positions, within a length known beforehand."""
 
 import operator
-from typing import Any
 
 from keras import ops
 
-from keras_attn_zoo.types import Tensor
+from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.common.headed_attention import HeadedAttention
+from keras_attn_zoo.layers.common.loops import write
+from keras_attn_zoo.types import Tensor, TensorTree
 
 
-class SelfAttentionSteps:
+class SelfAttentionSteps(AttentionLayer):
     """What self-attention adds to an `AttentionLayer`: steps that start from only a length and a batch size.
 
-    The state of such a layer holds what it has seen (keys and values, or a sum) and counts positions::
+    A step first takes in its own position, then attends to all it has seen, as a call does. A subclass defines
+
+    - `nothing_seen`: what steps have seen before the first position, a dict of tensors;
+    - `see`: the same with one position more.
+
+    Both are the state of the steps, beside the number of the position that is next; `ahead`, `advance` and
+    `weigh` find them in the memory, with the query as "query" and the position as "index"::
 
         memory = layer.prepare(max_length=100)
         state = layer.initial_state(memory, batch_size=8)
     """
 
-    # Of the `AttentionLayer` beside it.
-    check_built: Any
+    def nothing_seen(self, batch_size: int, max_length: int) -> dict[str, Tensor]:
+        """Return what steps have seen before the first position."""
+        raise NotImplementedError
 
-    def positions(self, max_length: int | None) -> Tensor:
-        """Return the numbers of all positions that steps may reach."""
+    def see(self, query: Tensor, seen: TensorTree, index: int | Tensor) -> dict[str, Tensor]:
+        """Return what steps have seen up to a position whose query is `(batch, 1, query_dim)`."""
+        raise NotImplementedError
+
+    def mask_of_step(self, memory: TensorTree, position: Tensor) -> Tensor | None:
+        """The mask of a step at the position `(batch,)` of each sentence; None if weights need none."""
+        return (memory["positions"][None] <= position[:, None])[:, None, None]
+
+    def prepare(
+        self,
+        value: Tensor | None = None,
+        key: Tensor | None = None,
+        value_mask: Tensor | None = None,
+        max_length: int | None = None,
+    ) -> TensorTree:
+        """Return the memory of a call, as cross-attention has it; without a value, that of steps: their numbers."""
+        if value is not None:
+            return super().prepare(value, key=key, value_mask=value_mask)
         self.check_built()
         if max_length is None:
             raise ValueError(
                 f"{type(self).__name__}: steps of self-attention need `max_length` in `prepare`. Received: None."
             )
-        return ops.arange(max_length, dtype="int32")
+        return {"positions": ops.arange(max_length, dtype="int32")}
 
-    def first_position(self, batch_size: int | None) -> Tensor:
-        """Return the number of the position that is next, 0 for every sentence."""
+    def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
+        """Return the state before the first position; empty for the memory of a call."""
+        if "positions" not in memory:
+            return super().initial_state(memory, batch_size)
         if batch_size is None:
             raise ValueError(
                 f"{type(self).__name__}: steps of self-attention need `batch_size` in `initial_state`. Received: None."
             )
-        return ops.zeros((batch_size,), dtype="int32")
+        seen = self.nothing_seen(batch_size, memory["positions"].shape[0])
+        return {**seen, "position": ops.zeros((batch_size,), dtype="int32")}
 
-    def index_of_step(self, position: Tensor, max_length: int) -> int | Tensor:
+    def observe(
+        self, query: Tensor, memory: TensorTree, state: TensorTree
+    ) -> tuple[TensorTree, Tensor | None, TensorTree]:
+        """See the position itself; of a memory of cross-attention, as there."""
+        if "positions" not in memory:
+            return super().observe(query, memory, state)
+        position, seen = state["position"], {name: x for name, x in state.items() if name != "position"}
+        index = self._index(position, memory["positions"].shape[0])
+        seen = self.see(query, seen, index)
+        mask = self.mask_of_step(memory, position)
+        return {**memory, **seen, "query": query, "index": index}, mask, {**seen, "position": position + 1}
+
+    def attend_once(
+        self,
+        query: Tensor,
+        memory: TensorTree,
+        mask: Tensor | None,
+        state: TensorTree,
+        noise: TensorTree | None = None,
+    ) -> tuple[Tensor, Tensor, TensorTree]:
+        """One step; beyond `max_length` inside a compiled loop, where nothing can be raised, its context is NaN."""
+        context, scores, state = super().attend_once(query, memory, mask, state, noise)
+        if "index" in memory and not isinstance(memory["index"], int):
+            context = ops.where(memory["index"] < memory["positions"].shape[0], context, float("nan"))
+        return context, scores, state
+
+    def _index(self, position, max_length):
         """The position of a step, from that of every sentence: a plain integer if known.
 
         Raises:
-            ValueError: a position beyond `max_length`; inside a compiled loop, see `within`.
+            ValueError: a position beyond `max_length`; inside a compiled loop, see `attend_once`.
         """
         try:
             # Not `int`, in which TensorFlow's AutoGraph sees a cast.
@@ -55,6 +109,28 @@ class SelfAttentionSteps:
             )
         return known
 
-    def within(self, context: Tensor, index: int | Tensor, max_length: int) -> Tensor:
-        """The context of a step; NaN beyond `max_length` inside a compiled loop, where nothing can be raised."""
-        return context if isinstance(index, int) else ops.where(index < max_length, context, float("nan"))
+
+class ProjectionsSeen(SelfAttentionSteps, HeadedAttention):
+    """Steps of an attention with heads that have seen the keys and values, or the values alone, of all positions."""
+
+    def room(self, max_length: int) -> int:
+        """How many positions are kept."""
+        return max_length
+
+    def keep(self, past: Tensor, projected: Tensor, index: int | Tensor) -> Tensor:
+        """Return projections `(batch, heads, room, ...)` with those of one position more."""
+        return write(past, projected, index, axis=2)
+
+    def nothing_seen(self, batch_size: int, max_length: int) -> dict[str, Tensor]:
+        """Return empty places."""
+        shape = (batch_size, self.num_heads, self.room(max_length))
+        widths = {"key": self.key_dim, "value": self.value_dim}
+        return {part: ops.zeros((*shape, widths[part]), dtype=self.compute_dtype) for part in self._seen}
+
+    def see(self, query: Tensor, seen: TensorTree, index: int | Tensor) -> dict[str, Tensor]:
+        """Project the position."""
+        return {part: self.keep(seen[part], getattr(self, f"{part}_dense")(query), index) for part in self._seen}
+
+    @property
+    def _seen(self):
+        return [part for part in self.projections if part != "query"]
