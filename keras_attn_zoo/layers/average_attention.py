@@ -194,7 +194,8 @@ class AverageAttention(SelfAttentionSteps):
 
     def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
         """How many positions there are up to this one."""
-        return ops.cast(memory["index"], "float32") + 1.0
+        count = memory["index"] + 1
+        return count if isinstance(count, int) else ops.cast(count, "float32")
 
     def advance(
         self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
@@ -206,8 +207,9 @@ class AverageAttention(SelfAttentionSteps):
         self, weights: Tensor, memory: TensorTree, mask: Tensor | None = None, training: bool | None = None
     ) -> Tensor:
         """The mean so far, from the sum, refined."""
-        mean = memory["sum"] / (ops.cast(memory["index"], "float32") + 1.0)
-        return self._refine(memory["query"][:, 0], ops.cast(mean, self.compute_dtype))[:, None]
+        query = memory["query"]
+        mean = memory["sum"] / self.ahead(query, memory)
+        return self._refine(query[:, 0], ops.cast(mean, self.compute_dtype))[:, None]
 
     def get_config(self) -> Config:
         """Return the arguments of the constructor."""

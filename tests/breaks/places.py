@@ -125,8 +125,8 @@ PLACES = (
         "average divides by one too few",
         "state",
         "keras_attn_zoo/layers/average_attention.py",
-        'number = ops.cast(count, "float32")',
-        'number = ops.cast(ops.maximum(count - 1, 1), "float32")',
+        'return count if isinstance(count, int) else ops.cast(count, "float32")',
+        'return ops.cast(ops.maximum(count - 1, 1), "float32")',
     ),
     Place(
         "Gaussian centre on the other side",
