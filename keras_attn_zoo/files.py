@@ -1,4 +1,4 @@
-"""Files that are whole or absent: write aside, then rename; and reading them, with one line for whatever is wrong."""
+"""Files that are whole or absent, by writing under a temporary name and renaming; and one-line errors for files."""
 
 import contextlib
 import json
@@ -15,18 +15,18 @@ from typing import IO, Any, TypeAlias
 
 from keras_attn_zoo.errors import UserError
 
-# What a process writes aside, and what it moves away before a new folder takes its place.
+# Temporary names: of what a process is writing, and of an old folder while a new one takes its place.
 _PARTIAL = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{8}\.(?P<kind>partial|old)")
-# Linux follows as many links before it calls them a loop.
+# Linux follows this many links before it reports a loop.
 _MOST_LINKS = 40
 _LONGEST_NAME_SHOWN = 200
-# The largest JSON file that is read: ours have kilobytes, a log megabytes.
+# The largest JSON file that is read: ours have kilobytes, logs megabytes.
 _LARGEST_JSON = 2**28
 PathLike: TypeAlias = str | os.PathLike[str]
 
 
 def shown(path: object) -> str:
-    """Return a path as it stands in a message: on one line, however long or odd it is."""
+    """Return a path as messages show it: on one line, shortened, and quoted if it is not printable."""
     text = str(path)
     if len(text) > _LONGEST_NAME_SHOWN:
         text = f"{text[: _LONGEST_NAME_SHOWN // 2]}...{text[-_LONGEST_NAME_SHOWN // 4 :]}"
@@ -34,15 +34,15 @@ def shown(path: object) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the system's own words for an error."""
+    """Return the system's description of an error."""
     return getattr(error, "strerror", None) or str(error)
 
 
 def kind_of(path: PathLike) -> str | None:
-    """Return what stands at a path: "file", "folder", "stream" (a pipe, a terminal, a device), or None.
+    """Return what is at a path: "file", "folder", "stream" (a pipe, a terminal, a device), or None.
 
     Raises:
-        UserError: the path cannot be followed: a loop of links, too long a name, a folder without access.
+        UserError: the path cannot be resolved: a loop of links, a name that is too long, a folder without access.
 
     Example:
         >>> kind_of("/dev/null")
@@ -58,14 +58,14 @@ def kind_of(path: PathLike) -> str | None:
 
 
 def check_file(path: PathLike, streams: bool = False) -> None:
-    """Raise where a path is not a file that can be read.
+    """Raise unless a path is a file.
 
     Args:
         path: the file.
-        streams: whether a pipe or a device will do.
+        streams: whether pipes and devices are accepted.
 
     Raises:
-        UserError: there is no such file; it is a folder, or a pipe that will not do; the path cannot be followed.
+        UserError: there is no such file; it is a folder, or a pipe that is not accepted; the path cannot be resolved.
     """
     found = kind_of(path)
     if found is None:
@@ -80,8 +80,8 @@ def read_bytes(path: PathLike, largest: int | None = None) -> bytes:
     """Read a whole file.
 
     Args:
-        path: the file; no pipe and no device.
-        largest: the most bytes it may have; None sets no bound.
+        path: the file; not a pipe or a device.
+        largest: the maximum size in bytes; None for no limit.
 
     Raises:
         UserError: it is not a file, cannot be read, or is too large.
@@ -97,9 +97,9 @@ def read_bytes(path: PathLike, largest: int | None = None) -> bytes:
 
 
 def write_failed(path: PathLike, error: BaseException) -> UserError:
-    """Return the error that says that a file cannot be written."""
+    """Return the error for a file that cannot be written."""
     return UserError(
-        f"cannot write {shown(path)}: {reason_of(error)}. Free some space or choose a place that you may write to."
+        f"cannot write {shown(path)}: {reason_of(error)}. Free some space, or choose a folder with write permission."
     )
 
 
@@ -108,11 +108,11 @@ def _beside(path, kind="partial"):
 
 
 def _destination(path):
-    """Follow the links of a path to where it is really written.
+    """Resolve the links of a path to where it is really written.
 
     Returns:
-        `(path, descriptor)`: a path that is no link, or the number of an open file of this process, as
-        `/dev/stdout` and `/dev/fd/3` name it, whatever it is redirected to.
+        `(path, descriptor)`: a path that is not a link, or the number of an open file of this process, as in
+        `/dev/stdout` and `/dev/fd/3`, wherever it is redirected to.
 
     Raises:
         OSError: the links form a loop.
@@ -126,24 +126,24 @@ def _destination(path):
         if not path.is_symlink():
             return path, None
         path = folder / os.readlink(path)
-    # The system's own words for it.
+    # This raises the system's own error.
     os.stat(path)
     raise OSError(f"more than {_MOST_LINKS} links")
 
 
 @contextlib.contextmanager
 def open_output(path: PathLike) -> Iterator[IO[bytes]]:
-    """Open a file to write bytes to; it stands at `path` when all is written, and on failure nothing is left.
+    """Open a file for writing bytes; it appears at `path` once everything is written, and on failure nothing is left.
 
-    What stands there keeps its permissions, and a symbolic link stays one: its
-    target is replaced. Pipes, terminals and devices are written to directly.
+    A file that is replaced keeps its permissions, and a symbolic link remains one:
+    its target is replaced. Pipes, terminals and devices are written to directly.
 
     Args:
         path: the file.
 
     Raises:
         UserError: it cannot be written: no space, no permission, a folder.
-        BrokenPipeError: whoever reads the pipe has gone.
+        BrokenPipeError: the reader of the pipe is gone.
 
     Example:
         >>> with open_output("news.en") as file:
@@ -159,7 +159,7 @@ def open_output(path: PathLike) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def _stream(path):
-    """Open a pipe, terminal or device to write to, or a descriptor; give None where `path` is none of these."""
+    """Open a pipe, terminal, device or descriptor for writing; yield None if `path` is none of these."""
     try:
         real, descriptor = _destination(path)
         if descriptor is not None:
@@ -186,19 +186,19 @@ def _stream(path):
 
 @contextlib.contextmanager
 def atomic_path(path: PathLike) -> Iterator[Path]:
-    """Give a path to write to; on success it becomes `path`, on failure nothing is left.
+    """Yield a temporary path to write to; on success it becomes `path`, on failure nothing is left.
 
-    The body may write a file or make a folder there. A folder that stands at
-    `path` already is replaced; the old one is removed only after the new one
-    is complete. A file keeps the permissions of the one that it replaces, and a
-    symbolic link stays one: its target is replaced. What is written for a pipe, a
-    terminal or a device is copied there at the end.
+    The body may write a file or create a folder there. A folder already at `path`
+    is replaced; the old one is removed only after the new one is complete. A file
+    keeps the permissions of the one that it replaces, and a symbolic link remains
+    one: its target is replaced. What is written for a pipe, a terminal or a device
+    is copied there at the end.
 
     Args:
-        path: where the file or folder shall stand.
+        path: the final path of the file or folder.
 
     Raises:
-        UserError: the disk is full or read-only, or the folder may not be written.
+        UserError: the disk is full or read-only, or there is no write permission.
 
     Example:
         >>> with atomic_path("scores.json") as aside:
@@ -226,13 +226,13 @@ def atomic_path(path: PathLike) -> Iterator[Path]:
 
 
 def _check_writable(path):
-    """Raise where a file stands that is protected: renaming would not ask."""
+    """Raise if there is a write-protected file, which renaming would replace all the same."""
     if path.is_file() and not os.access(path, os.W_OK):
         raise PermissionError(13, "Permission denied")
 
 
 def _put(aside, path):
-    """Move what is complete to where it belongs."""
+    """Move a complete file or folder to its final path."""
     if aside.is_dir() and path.is_dir():
         old = _beside(path, "old")
         path.rename(old)
@@ -253,17 +253,17 @@ def _remove(path):
 
 
 def is_partial(name: str) -> bool:
-    """Whether a file of this name is what a killed process has left: see `remove_partials`."""
+    """Whether a name is that of a temporary file left by a killed process; see `remove_partials`."""
     return _PARTIAL.fullmatch(name) is not None
 
 
 def remove_partials(folder: PathLike) -> None:
-    """Remove what killed processes have left in a folder; call it where no other process writes.
+    """Remove what killed processes left in a folder; call this only if no other process writes there.
 
-    A folder that was being replaced when its process was killed is put back.
+    A folder that was being replaced when the process was killed is restored.
 
     Args:
-        folder: the folder; those in it are left alone.
+        folder: the folder; its subfolders are left alone.
     """
     folder = Path(folder)
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
@@ -278,15 +278,15 @@ def remove_partials(folder: PathLike) -> None:
 
 
 def write_text(path: PathLike, text: str) -> None:
-    """Write a UTF-8 text file, whole or not at all."""
+    """Write a UTF-8 text file, completely or not at all."""
     with open_output(path) as file:
         file.write(text.encode("utf-8"))
 
 
 def write_json(path: PathLike, value: Any) -> None:
-    """Write `value` as indented JSON, whole or not at all."""
+    """Write `value` as indented JSON, completely or not at all."""
     text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
-    # A file name that is not UTF-8 has lone surrogates: JSON can write those with a backslash alone.
+    # A file name that is not UTF-8 has lone surrogates, which JSON can only write with a backslash.
     with open_output(path) as file:
         file.write(text.encode("utf-8", "backslashreplace"))
 
@@ -295,7 +295,7 @@ def read_json(path: PathLike) -> Any:
     """Read a JSON file.
 
     Raises:
-        UserError: there is no such file, or it is not JSON; a number in it is not finite.
+        UserError: there is no such file, it is not JSON, or a number in it is not finite.
     """
     return parse_json(read_bytes(path, _LARGEST_JSON), shown(path))
 
@@ -305,10 +305,10 @@ def parse_json(text: str | bytes, name: str) -> Any:
 
     Args:
         text: the JSON.
-        name: what it is called in a message.
+        name: its name in error messages.
 
     Raises:
-        UserError: it is not JSON; a number in it is not finite.
+        UserError: it is not JSON, or a number in it is not finite.
     """
 
     def finite(number):
@@ -318,7 +318,7 @@ def parse_json(text: str | bytes, name: str) -> Any:
         return value
 
     try:
-        # The readers of numbers see every one that a file may hold, `NaN` among them.
+        # These functions see every float in the text, including `NaN`.
         return json.loads(text, parse_float=finite, parse_constant=finite)
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else error

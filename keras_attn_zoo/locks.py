@@ -17,18 +17,18 @@ _LOG = logging.getLogger(__name__)
 
 @contextlib.contextmanager
 def locked(folder: PathLike, name: str = ".lock", wait: bool = False) -> Iterator[None]:
-    """Keep other processes out of a folder, by a file in it that holds the number of the process and its host.
+    """Keep other processes out of a folder, by a file with the process number and the host.
 
-    The lock of a process that was killed is taken over. That of another host
-    cannot be judged from here: the message says which file to remove.
+    The lock of a killed process is taken over. The state of a process on another
+    host is unknown: the message says which file to remove.
 
     Args:
-        folder: the folder; made where there is none, and removed again if it stays empty.
-        name: of the lock's file.
-        wait: whether to wait where another process holds the lock, and not to refuse.
+        folder: the folder; created if necessary, and then removed again if it stays empty.
+        name: name of the lock file.
+        wait: whether to wait if another process holds the lock, instead of raising.
 
     Raises:
-        UserError: another process holds the lock, or one of another host has left it.
+        UserError: another process holds the lock, or a process on another host left it.
 
     Example:
         >>> with locked("runs/bahdanau"):
@@ -42,15 +42,15 @@ def locked(folder: PathLike, name: str = ".lock", wait: bool = False) -> Iterato
     while True:
         made = kind_of(folder) is None
         try:
-            # Whoever made the folder for a lock has removed it again, if nothing else was put there.
+            # Another process may just have removed the folder that it created for its lock.
             folder.mkdir(parents=True, exist_ok=True)
-            # A link would have what it names, wherever it stands, overwritten.
+            # Through a link, a file elsewhere would be overwritten.
             file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+b")
         except FileNotFoundError:
             continue
         except OSError as error:
             if path.is_symlink():
-                raise UserError(f"{shown(path)} is a link, which a lock never is: remove it.") from None
+                raise UserError(f"{shown(path)} is a link, but must be a file: remove it.") from None
             raise write_failed(path, error) from None
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -61,14 +61,14 @@ def locked(folder: PathLike, name: str = ".lock", wait: bool = False) -> Iterato
             if not wait:
                 raise UserError(f"{shown(folder)} is in use by {process}: wait until it is done, or stop it.") from None
             if not said:
-                _LOG.info("waiting for %s, which is at work in %s", process, shown(folder))
+                _LOG.info("waiting for %s, which is using %s", process, shown(folder))
             said = True
             time.sleep(0.2)
             continue
         except OSError as error:
             file.close()
             raise UserError(f"cannot lock {shown(path)}: {reason_of(error)}. Use a folder on another disk.") from None
-        # Whoever held it may have removed the file in the meantime, and a third may have made a new one.
+        # The previous holder may have removed the file meanwhile, and a third process may have created a new one.
         with contextlib.suppress(OSError):
             if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
                 break
@@ -77,8 +77,8 @@ def locked(folder: PathLike, name: str = ".lock", wait: bool = False) -> Iterato
         holder = _holder(file)
         if holder and holder[1] != socket.gethostname():
             raise UserError(
-                f"{shown(folder)} was in use by process {holder[0]} on {holder[1]}, another host than this one: if it "
-                f"no longer runs there, remove {shown(path)}."
+                f"{shown(folder)} was in use by process {holder[0]} on another host, {holder[1]}: if it no longer runs "
+                f"there, remove {shown(path)}."
             )
         file.seek(0)
         file.truncate()
@@ -94,7 +94,7 @@ def locked(folder: PathLike, name: str = ".lock", wait: bool = False) -> Iterato
 
 
 def _holder(file):
-    """Number and host of the process that a lock's file names, or None."""
+    """Return the number and host of the process that a lock file names, or None."""
     file.seek(0)
     try:
         holder = json.loads(file.read(4096))

@@ -1,7 +1,7 @@
-"""What the package tells while it works: messages through `logging`, and bars of progress.
+"""Messages through `logging`, and progress bars.
 
-Each module has a logger of its own name. In a library their messages go to whoever has set up `logging`; a command
-shows them by `shown`.
+Each module logs under its own name. A program that uses the package sees messages as it has set up `logging`; a command
+shows them with `shown`.
 """
 
 import contextlib
@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 PACKAGE = logging.getLogger(__package__)
-# The bars that are drawn.
+# The bars currently drawn.
 _BARS: list[Any] = []
 
 
 class _Lines(logging.Handler):
-    """Writes a message as a plain line to the standard error stream, above the bar that is drawn there."""
+    """Writes a message as a plain line to standard error, above any progress bar."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a message; a stream that cannot be written to raises, as with `print`."""
+        """Write a message; raise if the stream cannot be written to, as `print` does."""
         text = self.format(record)
         if _BARS:
             _BARS[-1].write(text, file=sys.stderr)
@@ -31,10 +31,10 @@ class _Lines(logging.Handler):
 
 @contextlib.contextmanager
 def shown(level: int = logging.INFO) -> Iterator[None]:
-    """Write the package's messages to the standard error stream, one line each, and show bars of progress there.
+    """Write the package's messages to standard error, one line each, and show progress bars there.
 
     Args:
-        level: of the least important messages that are written.
+        level: the lowest level of messages to write.
 
     Example:
         >>> with shown():
@@ -57,16 +57,16 @@ def shown(level: int = logging.INFO) -> Iterator[None]:
 def progress_bar(
     what: str, total: int | None = None, unit: str = "sentence", done: int = 0
 ) -> Iterator[Callable[..., None] | None]:
-    """Show a bar of progress with the time that is left, where messages are shown and a terminal shows them.
+    """Show a progress bar with the time remaining, if messages are shown and standard error is a terminal.
 
     Args:
-        what: what is being done; stands before the bar.
-        total: how many there are; None where nobody knows.
+        what: what is being done, shown before the bar.
+        total: the number of units in total; None if unknown.
         unit: what is counted.
-        done: how many were done before.
+        done: the number already done.
 
     Yields:
-        a function of the number done so far, and of a text to show behind it; None where no bar is shown.
+        a function of the number done so far and a text to show after the bar; None if no bar is shown.
 
     Example:
         >>> with progress_bar("translating", 500) as progress:
@@ -77,7 +77,7 @@ def progress_bar(
         return
     from tqdm import tqdm
 
-    # One process, and no thread that watches.
+    # A single process, without a monitoring thread.
     tqdm.monitor_interval = 0
     tqdm.set_lock(threading.RLock())
     with tqdm(desc=what, total=total, unit=unit, initial=done, file=sys.stderr, leave=False, dynamic_ncols=True) as bar:

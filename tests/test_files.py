@@ -275,7 +275,7 @@ def test_the_lock_of_a_killed_process_is_taken_over_and_that_of_another_host_is_
         pass
     (tmp_path / "run").mkdir(exist_ok=True)
     (tmp_path / "run" / ".lock").write_text(json.dumps({**holder, "host": "elsewhere"}))
-    text = rf"process {holder['process']} on elsewhere, another host.* remove .*\.lock"
+    text = rf"process {holder['process']} on another host, elsewhere.* remove .*\.lock"
     with pytest.raises(UserError, match=text), locked(tmp_path / "run"):
         pass
     # A lock that was cut while it was written, or garbled, holds nobody out.

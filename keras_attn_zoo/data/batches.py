@@ -14,12 +14,12 @@ from keras_attn_zoo.errors import UserError
 
 # Inputs by name, labels, and their weights.
 Batch: TypeAlias = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]
-# One seed gives independent random streams, told apart by these.
+# Keys of the independent random streams of one seed.
 _ORDER, _COINS = range(2)
 
 
 def _permutation(rng, count):
-    # Of uniform numbers, whose stream is the steadiest across NumPy versions and platforms.
+    # From uniform numbers, whose stream is the most stable across NumPy versions and platforms.
     return np.argsort(rng.random(count), kind="stable")
 
 
@@ -39,10 +39,10 @@ def _gather(ids, offsets, lengths, rows, width):
 
 
 class TranslationBatches(keras.utils.PyDataset):
-    """Padded batches of an encoded corpus, an endless stream or one pass.
+    """Padded batches of an encoded corpus, as an endless stream or a single pass.
 
-    Sentence pairs go to buckets of fixed shapes, each with a fixed number of
-    rows, so there are as many batch shapes as buckets; the last batch of a
+    Sentence pairs are sorted into buckets of fixed shapes, each with a fixed number
+    of rows, so there are as many batch shapes as buckets; the last batch of a
     bucket is filled up with rows of weight zero.
 
     The stream is the concatenation of epochs, shuffled by (seed, epoch). It is
@@ -53,39 +53,39 @@ class TranslationBatches(keras.utils.PyDataset):
 
     Train with `model.fit(**fit_arguments(batches), epochs=...)`.
 
-    Every batch is `(x, y, sample_weight)`, B rows, S source and T target tokens:
+    Every batch is `(x, y, sample_weight)`, with B rows, S source and T target tokens:
 
     - `x["encoder_token_ids"]`: int32 `(B, S)`, a sentence and its end token.
     - `x["encoder_padding_mask"]`: bool `(B, S)`, true on real tokens.
     - `x["decoder_token_ids"]`: int32 `(B, T)`, the start token and the sentence.
     - `x["decoder_padding_mask"]`: bool `(B, T)`.
     - `x["teacher_forcing_mask"]`, only with `teacher_forcing`: bool `(B, T)`, true where the
-      decoder is fed the gold token before it and not its own. Always true at position 0.
+      decoder is fed the previous gold token instead of its own. Always true at position 0.
     - `y`: int32 `(B, T)`, the sentence and its end token.
     - `sample_weight`: float32 `(B, T)`, 1 on real tokens of `y`.
 
     Args:
         corpus: an `EncodedCorpus`.
         bounds: (S, T) of each bucket; `None` chooses them by `choose_bounds`.
-        tokens_per_batch: most padded positions of a side; rows are rounded
+        tokens_per_batch: maximum padded positions on a side; rows are rounded
             down to a multiple of 8, if there are at least 8.
         sentences_per_batch: rows of every batch. Give this or `tokens_per_batch`.
-        seed: fixes the order and the coin tosses of teacher forcing.
+        seed: random seed of the order and of the coin tosses of teacher forcing.
         shuffle: whether to shuffle; otherwise buckets follow one another and
             sentences keep the order of the corpus.
-        repeat: an endless stream, or one pass over the corpus.
-        bucket_count: most buckets, if `bounds` is not given.
+        repeat: whether the stream is endless, instead of a single pass.
+        bucket_count: maximum number of buckets, if `bounds` is not given.
         teacher_forcing: function of the step, counted in batches from the
-            beginning of the stream, that gives the probability of feeding
-            the gold token; `None` always feeds it, and batches have no mask for it.
-        rounds_per_epoch: number of rounds in an epoch, roughly.
-        steps_per_round: batches of a round; overrides `rounds_per_epoch`.
+            beginning of the stream, that returns the probability of feeding
+            the gold token; with `None` it is always fed, and batches have no mask for it.
+        rounds_per_epoch: approximate number of rounds in an epoch.
+        steps_per_round: batches per round; overrides `rounds_per_epoch`.
 
     Attributes:
         bounds: (S, T) of the buckets.
         rows: rows of the batches of each bucket.
-        batches_per_epoch: batches that hold the whole corpus once.
-        round: the round that batch 0 begins.
+        batches_per_epoch: number of batches that contain the whole corpus once.
+        round: the round that begins with batch 0.
 
     Raises:
         UserError: not exactly one batch size is given, a number is out of
@@ -150,7 +150,7 @@ class TranslationBatches(keras.utils.PyDataset):
 
     @property
     def num_batches(self) -> int | None:
-        """What Keras asks for: `None` for an endless stream."""
+        """The number of batches for Keras: `None` for an endless stream."""
         return None if self.repeat else len(self)
 
     def __iter__(self) -> Iterator[Batch]:
@@ -160,11 +160,11 @@ class TranslationBatches(keras.utils.PyDataset):
     def set_round(self, number: int) -> None:
         """Make batch 0 the first of round `number`, counted from 0."""
         if number < 0 or (number > 0 and not self.repeat):
-            raise UserError(f"there is no round {number}: give one from 0 up, and only 0 for one pass.")
+            raise UserError(f"there is no round {number}: give 0 or more, and only 0 for a single pass.")
         self.round = number
 
     def epoch_of_round(self, number: int) -> float:
-        """Return how often the corpus has been read when a round begins, as a float."""
+        """Return how many times the corpus has been read when a round begins, as a float."""
         return number * len(self) / self.batches_per_epoch
 
     def _rng(self, *key):
@@ -210,7 +210,7 @@ class TranslationBatches(keras.utils.PyDataset):
         step = self.round * len(self) + index
         ratio = float(self.teacher_forcing(step))
         if not 0 <= ratio <= 1:
-            raise UserError(f"teacher_forcing gave {ratio} at step {step}: let it give a number from 0 to 1.")
+            raise UserError(f"teacher_forcing returned {ratio} at step {step}: it must return a number from 0 to 1.")
         mask = self._rng(_COINS, *self._locate(index)).random(shape) < ratio
         mask[:, 0] = True
         return mask
@@ -266,7 +266,7 @@ def evaluation_batches(
     sentences_per_batch: int | None = None,
     bucket_count: int = 6,
 ) -> TranslationBatches:
-    """Make batches for one pass in a fixed order, as validation and scoring need them.
+    """Create batches for a single pass in a fixed order, as validation and scoring need them.
 
     Args:
         corpus: an `EncodedCorpus`.
@@ -274,7 +274,7 @@ def evaluation_batches(
             `TranslationBatches`.
 
     Returns:
-        `TranslationBatches`; `sentences(i)` tells which rows are which sentences.
+        `TranslationBatches`; `sentences(i)` tells which row is which sentence.
 
     Raises:
         UserError: as in `TranslationBatches`.
@@ -297,12 +297,12 @@ def evaluation_batches(
 def as_fit_input(batches: TranslationBatches) -> Any:
     """Return batches in a form that `fit`, `evaluate` and `validation_data` accept.
 
-    TensorFlow gets a `tf.data.Dataset` whose shapes are unknown, because Keras
-    would take those of the first two batches for the shapes of all.
+    TensorFlow gets a `tf.data.Dataset` with unknown shapes, because Keras would
+    expect all batches to have the shapes of the first two.
 
     Args:
-        batches: `TranslationBatches`. If they repeat, `fit` must be told
-            `steps_per_epoch`; `fit_arguments` does.
+        batches: `TranslationBatches`. If they repeat, `fit` needs
+            `steps_per_epoch`, which `fit_arguments` provides.
 
     Returns:
         `batches` themselves, or a dataset that yields them.
@@ -328,9 +328,9 @@ def as_fit_input(batches: TranslationBatches) -> Any:
 def fit_arguments(batches: TranslationBatches) -> dict[str, Any]:
     """Return the arguments with which `fit` reads training batches, round by round.
 
-    To resume, call `batches.set_round` first: `fit` begins at that round and
-    counts it as its epoch of the same number. A further `fit` begins there
-    again until another round is set.
+    To resume, call `batches.set_round` first: `fit` starts at that round and
+    counts it as its epoch of the same number. A further `fit` starts there
+    again unless another round is set.
 
     Args:
         batches: `TranslationBatches` that repeat.
@@ -346,6 +346,6 @@ def fit_arguments(batches: TranslationBatches) -> dict[str, Any]:
         "x": as_fit_input(batches),
         "steps_per_epoch": len(batches),
         "initial_epoch": batches.round,
-        # The order is ours; Keras could not shuffle a stream anyway and warns if asked to.
+        # The order is already fixed; Keras could not shuffle a stream anyway, and warns if asked to.
         "shuffle": False,
     }

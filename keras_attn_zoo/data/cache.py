@@ -19,7 +19,7 @@ from keras_attn_zoo.files import PathLike, atomic_path, read_json, write_json
 if TYPE_CHECKING:
     from keras_attn_zoo.data.subwords import Subwords
 
-# Part of every fingerprint: raise it whenever the same input would give other files.
+# Part of every fingerprint: increase it whenever the same input would produce different files.
 FORMAT = 1
 
 _META = "meta.json"
@@ -42,9 +42,9 @@ _FILES = {_META, _LINES, *map(_ids_file, _SIDES), *map(_offsets_file, _SIDES)}
 class EncodedCorpus:
     """The token ids of a filtered parallel corpus, memory-mapped.
 
-    Made by `build_cache`. Ids exclude start and end tokens. The files are
+    Created by `build_cache`. Ids exclude start and end tokens. The files are
     compared with their SHA-256 when the cache is opened, which reads each of them
-    once: about a second per gigabyte, or per ten million sentence pairs.
+    once and takes about a second per gigabyte, or per ten million sentence pairs.
 
     Args:
         folder: the cache.
@@ -53,14 +53,14 @@ class EncodedCorpus:
         source_ids, target_ids: all ids of a side in one flat array.
         source_offsets, target_offsets: where each sentence begins in it, and
             the end; one longer than the corpus.
-        source_lengths, target_lengths: tokens of each sentence.
-        lines: for each sentence pair its number in the corpus before
-            filtering, from 0.
+        source_lengths, target_lengths: tokens per sentence.
+        lines: number of each sentence pair in the corpus before filtering,
+            counted from 0.
         report: the `FilterReport` of the pairs kept and dropped.
         reused: whether `build_cache` reused an existing cache.
 
     Raises:
-        UserError: the folder holds no cache or a damaged one.
+        UserError: the folder has no cache, or a damaged one.
 
     Example:
         >>> corpus = EncodedCorpus("runs/de-en/cache/train")  # doctest: +SKIP
@@ -89,13 +89,13 @@ class EncodedCorpus:
         return meta
 
     def _check_sums(self):
-        # A cache from before there were checksums has none.
+        # A cache of an early version has no checksums.
         sums = self.meta.get("sha256", {})
         if not isinstance(sums, dict) or not sums.keys() <= _FILES - {_META}:
-            raise self._damaged(f"{_META}: checksums of other files")
+            raise self._damaged(f"{_META} has checksums of other files")
         for name, expected in sums.items():
             if sha256(self.folder / name) != expected:
-                raise self._damaged(f"{name} is not what was written")
+                raise self._damaged(f"{name} was changed")
 
     def _read_report(self):
         try:
@@ -135,7 +135,7 @@ class EncodedCorpus:
 
 
 def _hash_pairs(digest, pairs):
-    """Hash the files that pairs are read from or, without files, the pairs."""
+    """Hash the files that pairs are read from, or else the pairs."""
     if hasattr(pairs, "paths"):
         digest.update(json.dumps([type(pairs).__name__, getattr(pairs, "columns", None)]).encode())
         for path in pairs.paths:
@@ -147,11 +147,11 @@ def _hash_pairs(digest, pairs):
 
 
 def fingerprint(pairs: Iterable[tuple[str, str]], subwords: "Iterable[Subwords]", settings: Any) -> str:
-    """Return a number that changes with the text, the subword models or the settings.
+    """Return a hash of the text, the subword models and the settings.
 
     Args:
         pairs: sentence pairs; those with `paths` are read as files.
-        subwords: `Subwords`, as many as there are.
+        subwords: any number of `Subwords`.
         settings: plain data.
 
     Returns:
@@ -176,7 +176,7 @@ def _growing_array(path, dtype):
     with open(path, "wb") as file:
 
         def write_header():
-            # NumPy pads the header so that the length, known only at the end, fits in afterwards.
+            # NumPy pads the header, so that the length, known only at the end, fits in later.
             header = {"descr": dtype.str, "fortran_order": False, "shape": (size,)}
             np.lib.format.write_array_header_1_0(file, header)
 
@@ -225,7 +225,7 @@ class _TokenLimits:
         self.pairs, self.too_long = pairs, too_long
 
     def reason_to_drop(self, number, sides, encoded):
-        """Name the FilterReport attribute for which a pair is dropped, or None."""
+        """Return the FilterReport attribute that counts a dropped pair; None to keep it."""
         for side, ids in zip(sides, encoded, strict=True):
             if not ids:
                 return "empty"
@@ -236,7 +236,7 @@ class _TokenLimits:
         return None
 
     def _error(self, number, side, length):
-        # A corpus has one file for each side, or one for both.
+        # A corpus has one file per side, or one for both.
         paths = getattr(self.pairs, "paths", None)
         where = f" of {paths[_SIDES.index(side.name) % len(paths)]}" if paths else ""
         return UserError(
@@ -277,7 +277,7 @@ def _write_arrays(folder, pairs, sides, pair_filter, limits, progress):
 
 
 def _standing(folder, fingerprint):
-    """Open the cache in a folder if it is whole, of this fingerprint and has checksums, else None."""
+    """Open the cache in a folder if it is complete and has this fingerprint and checksums; otherwise return None."""
     try:
         corpus = EncodedCorpus(folder)
     except UserError:
@@ -302,23 +302,23 @@ def build_cache(
     limits are the same; otherwise, or if it is damaged, it is rebuilt.
 
     Args:
-        folder: the cache, a folder that holds nothing else.
+        folder: the cache, a folder with nothing else in it.
         pairs: (source, target) sentences that can be iterated more than once:
             `ParallelFiles`, `TSVFile` or a list.
         source_subwords, target_subwords: `Subwords` of the two sides.
-        pair_filter: a `Filter`; `None` drops only pairs with an empty side.
-        max_source_tokens, max_target_tokens: most tokens of a sentence, without
-            start and end; `None` sets no bound.
-        too_long: `"drop"` sentence pairs above these limits and count them,
-            or treat one as an `"error"`.
+        pair_filter: a `Filter`; with `None`, only pairs with an empty side are dropped.
+        max_source_tokens, max_target_tokens: maximum tokens per sentence, without
+            start and end; `None` for no limit.
+        too_long: `"drop"` drops and counts sentence pairs above these limits,
+            `"error"` raises.
         progress: called occasionally with the number of pairs encoded.
 
     Returns:
         The `EncodedCorpus`; its `reused` tells whether the cache existed.
 
     Raises:
-        UserError: the corpus cannot be read, nothing is left of it, a sentence
-            is too long, or the folder holds other files.
+        UserError: the corpus cannot be read, no pairs are left, a sentence is
+            too long, or the folder has other files.
 
     Example:
         >>> from keras_attn_zoo.data.subwords import Subwords, train_subword_pair
@@ -332,7 +332,7 @@ def build_cache(
     if iter(pairs) is pairs:
         raise UserError("pairs can be iterated only once: give a list, ParallelFiles or TSVFile.")
     if folder.is_dir() and (others := {path.name for path in folder.iterdir()} - _FILES):
-        raise UserError(f"{folder} holds other files ({min(others)}): choose a folder for the cache alone.")
+        raise UserError(f"{folder} has other files in it ({min(others)}): choose a folder for the cache alone.")
     pair_filter = pair_filter or Filter()
     sides = (
         _Side("source", source_subwords, max_source_tokens),

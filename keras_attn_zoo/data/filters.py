@@ -1,4 +1,4 @@
-"""Which sentence pairs to keep, and a count of those that are dropped."""
+"""Filters of sentence pairs, and counts of those dropped."""
 
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ from keras_attn_zoo.errors import UserError
 
 @dataclass
 class FilterReport:
-    """How many sentence pairs were kept, and how many dropped for which reason.
+    """How many sentence pairs were kept, and how many were dropped for each reason.
 
     Attributes:
         kept: pairs that passed.
@@ -35,33 +35,33 @@ class FilterReport:
         setattr(self, reason, getattr(self, reason) + 1)
 
     def check_kept(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Raise a UserError with the counts if no pair was kept of `pairs`, which may be read from files."""
+        """Raise a UserError with the counts if none of `pairs` was kept."""
         if self.kept:
             return
         place = " and ".join(str(path) for path in getattr(pairs, "paths", ()))
         reasons = ", ".join(f"{reason} {count}" for reason, count in asdict(self).items() if count)
         raise UserError(
-            f"no sentence pair{place and ' of '}{place} is left after filtering: {reasons}. Loosen the filter or give "
-            "other text."
+            f"no sentence pair{place and ' of '}{place} is left after filtering: {reasons}. Relax the filter, or give "
+            "different text."
         )
 
 
 @dataclass(frozen=True)
 class Filter:
-    """Which sentence pairs to keep, by the whitespace words of both sides.
+    """Which sentence pairs to keep, by the number of words separated by whitespace.
 
     A pair is dropped if either side is outside the bounds. Pairs with an
     empty side are always dropped.
 
     Args:
-        min_words: fewest words of a side.
-        max_words: most words of a side; `None` sets no bound.
-        max_length_ratio: most words of the longer side for each word of the
-            shorter; `None` sets no bound.
-        drop_duplicates: keep only the first of equal pairs.
+        min_words: minimum words per side.
+        max_words: maximum words per side; `None` for no limit.
+        max_length_ratio: maximum ratio of the longer side to the shorter, in
+            words; `None` for no limit.
+        drop_duplicates: whether to keep only the first of several equal pairs.
 
     Raises:
-        UserError: the bounds let nothing pass.
+        UserError: no pair could satisfy the bounds.
 
     Example:
         >>> report = FilterReport()
@@ -81,12 +81,12 @@ class Filter:
         if self.min_words < 1:
             raise UserError(f"min_words={self.min_words} is below 1: give at least 1.")
         if self.max_words is not None and self.max_words < self.min_words:
-            raise UserError(f"max_words={self.max_words} is below min_words={self.min_words}: swap them.")
+            raise UserError(f"max_words={self.max_words} is less than min_words={self.min_words}: swap them.")
         if self.max_length_ratio is not None and self.max_length_ratio < 1:
             raise UserError(f"max_length_ratio={self.max_length_ratio} is below 1: give at least 1.")
 
     def reason_to_drop(self, source: str, target: str) -> str | None:
-        """Name the FilterReport attribute for which a pair is dropped, or None."""
+        """Return the FilterReport attribute that counts a dropped pair; None to keep it."""
         shorter, longer = sorted((word_count(source), word_count(target)))
         if shorter == 0:
             return "empty"
@@ -100,7 +100,7 @@ class Filter:
 
 
 def _digest(source, target):
-    # Digests, not texts, are remembered: 16 bytes a pair whatever its length.
+    # Digests are kept instead of texts: 16 bytes per pair, however long it is.
     return hashlib.blake2b(f"{len(source)}:{source}{target}".encode(), digest_size=16).digest()
 
 
@@ -109,8 +109,7 @@ def filter_numbered_pairs(
 ) -> Iterator[tuple[int, str, str]]:
     """Yield (number, source, target) of the pairs kept, numbered from 0 before filtering.
 
-    For callers that need the line of a kept pair; others use
-    `filter_pairs`.
+    For callers that need line numbers; others use `filter_pairs`.
     """
     seen = set()
     for number, (source, target) in enumerate(pairs):
@@ -136,7 +135,7 @@ def filter_pairs(
         report: a `FilterReport`, updated as the stream is read.
 
     Returns:
-        An iterator of the (source, target) kept, in order.
+        An iterator of the (source, target) pairs kept, in order.
 
     Raises:
         UserError: at the end of the stream, if nothing was kept.

@@ -1,7 +1,7 @@
 """A few shapes to pad batches to, since compiled backends compile once per shape.
 
-Training and validation know all lengths beforehand and choose their shapes by them. Sentences that come one call at a
-time, to be translated, aligned or scored, are padded to a fixed grid, so that the next call meets the same shapes.
+For training and validation, all lengths are known beforehand, and the shapes are chosen accordingly. Sentences to be
+translated, aligned or scored arrive call by call and are padded to a fixed grid, so that later calls reuse the shapes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +11,7 @@ import numpy as np
 
 from keras_attn_zoo.errors import UserError
 
-# The grid: lengths are multiples of the step, and numbers of rows one of these or the batch size.
+# The grid: lengths are multiples of the step; the number of rows is one of these, or the batch size.
 LENGTH_STEP = 8
 ROWS = (1, 8, 32, 128)
 
@@ -36,14 +36,14 @@ def grid_batches(
     batch_size: int,
     progress: Callable[[int], None] | None = None,
 ) -> Iterator[GridBatch]:
-    """Cut sentences into batches of similar length, whose shapes lie on a grid.
+    """Divide sentences into batches of similar length, with shapes from a grid.
 
-    Sentences are sorted by their longest side, so that most batches are about as long on all sides.
+    Sentences are sorted by their longest side, so that the sentences of most batches are about equally long.
 
     Args:
         lengths: for each side, the tokens of every sentence, special tokens included.
-        limits: for each side, the most tokens that a sentence may have.
-        batch_size: sentences of a batch.
+        limits: for each side, the maximum tokens of a sentence.
+        batch_size: sentences per batch.
         progress: function called with the number of sentences done, after every batch.
 
     Yields:
@@ -65,7 +65,7 @@ def grid_batches(
 
 
 def grid_length(length: int, limit: int) -> int:
-    """Return the grid length that fits `length` tokens; the limit is on the grid too."""
+    """Return the grid length that fits `length` tokens; the limit is also on the grid."""
     return min(-(-length // LENGTH_STEP) * LENGTH_STEP, limit)
 
 
@@ -80,18 +80,18 @@ def choose_bounds(
     """Choose the shapes that the sentence pairs of a corpus are padded to, with as little padding as possible.
 
     Compiled backends compile once per shape, so there should be few. Pairs are
-    sorted by their longer side and cut into buckets; each bucket is as wide,
-    on either side, as its longest sentence with its end token, rounded up.
-    Of all cuts, the one with the fewest cells is taken,
+    sorted by their longer side and divided into buckets; each bucket is as wide,
+    on either side, as its longest sentence with its end token, rounded up. Of all
+    divisions, the one with the fewest cells is chosen,
 
         sum over buckets b of  n_b (S_b + T_b),
 
-    n_b pairs in a bucket of bounds S_b and T_b.
+    with n_b pairs in the bucket with bounds S_b and T_b.
 
     Args:
         source_lengths: tokens of each source sentence, without the end token.
         target_lengths: tokens of each target sentence.
-        bucket_count: most buckets.
+        bucket_count: maximum number of buckets.
         multiple: bounds are rounded up to multiples of it.
 
     Returns:
@@ -130,7 +130,7 @@ def check_bounds(bounds: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
     """Return the bounds of buckets in order; raise if they are not pairs of lengths."""
     pairs: list[Any] = [tuple(bound) for bound in bounds]
     if not pairs or any(len(pair) != 2 or min(pair) < 2 for pair in pairs):
-        raise UserError(f"bounds={pairs} are not pairs of lengths from 2 up: give (source, target) pairs.")
+        raise UserError(f"bounds={pairs} must be pairs (source, target) of lengths of at least 2.")
     # The narrowest bucket that takes a sentence pair comes first.
     return sorted(set(pairs), key=lambda bound: (sum(bound), bound))
 
@@ -145,7 +145,7 @@ def assign_buckets(bounds: Sequence[tuple[int, int]], corpus: Any) -> np.ndarray
         worst = int(bucket.argmin())
         raise UserError(
             f"line {corpus.lines[worst] + 1} of the corpus has {source[worst]} source and {target[worst]} "
-            f"target tokens, the end token included, above the bounds {bounds}: give larger bounds, "
+            f"target tokens, including the end token, which exceeds the bounds {bounds}: give larger bounds, "
             "or limit the tokens of the cache."
         )
     return bucket

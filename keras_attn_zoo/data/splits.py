@@ -30,13 +30,13 @@ class Splits(NamedTuple):
 def random_split(pairs: Iterable[Pair], ratios: Sequence[float] = (8, 1, 1), seed: int = 0) -> Splits:
     """Divide sentence pairs at random into training, validation and test parts.
 
-    Use it if a corpus is not split already. Every pair goes to
-    exactly one part and the parts keep the order of the corpus.
+    Use it if a corpus is not already split. Every pair goes to exactly one part,
+    and each part keeps the order of the corpus.
 
     Args:
         pairs: iterable of (source, target).
         ratios: relative sizes of the three parts.
-        seed: the division is a function of the seed and the number of pairs.
+        seed: random seed; the split depends only on it and on the number of pairs.
 
     Returns:
         `Splits` of three lists.
@@ -50,13 +50,13 @@ def random_split(pairs: Iterable[Pair], ratios: Sequence[float] = (8, 1, 1), see
         (8, 1, 1)
     """
     if len(ratios) != 3 or min(ratios) <= 0:
-        raise UserError(f"ratios={ratios} are not three positive numbers: give them for training, validation, test.")
+        raise UserError(f"ratios={ratios} must be three positive numbers, for training, validation and test.")
     pairs = list(pairs)
     ends = [round(len(pairs) * part / sum(ratios)) for part in itertools.accumulate(ratios)]
     sizes = np.diff([0, *ends])
     if min(sizes) < 1:
         raise UserError(
-            f"{len(pairs)} sentence pairs divide {ratios[0]}:{ratios[1]}:{ratios[2]} into "
+            f"{len(pairs)} sentence pairs split {ratios[0]}:{ratios[1]}:{ratios[2]} into "
             f"{sizes[0]}, {sizes[1]} and {sizes[2]}: give more text, or a file for each part."
         )
     order = np.random.default_rng(seed).permutation(len(pairs))

@@ -15,18 +15,18 @@ MODEL_TYPES = ("bpe", "unigram", "word", "char")
 SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")
 
 _SPACE = "\u2581"
-# SentencePiece drops a training sentence that has this character, which it keeps for itself.
+# SentencePiece reserves this character and drops training sentences that contain it.
 _RESERVED = "\u2585"
-# The most bytes SentencePiece allows; it drops longer sentences, and by default those above 4192.
+# The maximum that SentencePiece allows, in bytes; it drops longer sentences, by default those above 4192.
 _LONGEST_SENTENCE = 2**30
-# A model of a million pieces has some 20 million bytes.
+# A model with a million pieces has about 20 million bytes.
 _LARGEST_MODEL = 2**30
-# Unigram training adds up floats by thread: a fixed number gives one model on every machine.
+# Unigram training adds up floats by thread: a fixed number makes the model the same on every machine.
 _THREADS = 4
 
 
 class _TextStream:
-    """Feed sentences to the trainer and keep the exception that reading them raises."""
+    """Feeds sentences to the trainer, and keeps any exception raised while reading them."""
 
     def __init__(self, sentences: Iterable[str]) -> None:
         self.sentences = sentences
@@ -46,20 +46,19 @@ def _check_options(vocabulary_size, model_type, byte_fallback):
         raise UserError(f"unknown model_type {model_type!r}: choose one of {', '.join(MODEL_TYPES)}.")
     if vocabulary_size is None:
         if model_type not in ("word", "char"):
-            raise UserError(f"vocabulary_size=None means all words or characters: give a size for {model_type}.")
+            raise UserError(f"a {model_type} model needs a vocabulary_size: give one; received None.")
     elif vocabulary_size <= len(SPECIAL_PIECES):
         raise UserError(
-            f"vocabulary_size={vocabulary_size} leaves no room beside the "
+            f"vocabulary_size={vocabulary_size} leaves no room besides the "
             f"{len(SPECIAL_PIECES)} special pieces: give a larger one."
         )
     if byte_fallback and model_type == "word":
-        raise UserError("byte_fallback splits unknown words into bytes, a word model has none: leave it off.")
+        raise UserError("word models do not support byte_fallback: leave it out.")
 
 
 def _too_large(vocabulary_size, model_type, largest):
     return UserError(
-        f"vocabulary_size={vocabulary_size} is more than this text gives a {model_type} model: "
-        f"ask for at most {largest}."
+        f"vocabulary_size={vocabulary_size} is too large for a {model_type} model of this text: give at most {largest}."
     )
 
 
@@ -70,11 +69,11 @@ def _explain(error, vocabulary_size, model_type):
         return _too_large(vocabulary_size, model_type, found[1])
     if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return UserError(
-            f"vocabulary_size={vocabulary_size} is less than the characters of this text need: "
-            f"ask for at least {found[1]}, or lower character_coverage."
+            f"vocabulary_size={vocabulary_size} is too small for the characters of this text: "
+            f"give at least {found[1]}, or lower character_coverage."
         )
     if "!sentences_.empty()" in message:
-        return UserError("no text to train subwords on: every sentence is empty.")
+        return UserError("there is no text to train subwords on, as every sentence is empty: give other text.")
     return UserError(f"subword training failed: {' '.join(message.split())}. Check the text and the options.")
 
 
@@ -94,7 +93,7 @@ def _train(sentences, vocabulary_size, model_type="bpe", byte_fallback=False, ch
             model_type=model_type,
             byte_fallback=byte_fallback,
             character_coverage=character_coverage,
-            # Text is normalised when it is read; any rule here would make words that the text has not.
+            # Text is normalised when it is read; any rule here would create words that are not in the text.
             normalization_rule_name="identity",
             max_sentence_length=_LONGEST_SENTENCE,
             num_threads=_THREADS,
@@ -111,7 +110,7 @@ def _train(sentences, vocabulary_size, model_type="bpe", byte_fallback=False, ch
         )
     except RuntimeError as error:
         raise text.error or _explain(error, vocabulary_size, model_type) from None
-    # A character model silently gets smaller than asked.
+    # A character model may silently be smaller than requested.
     largest = Subwords(model.getvalue()).vocabulary_size
     if vocabulary_size is not None and largest < vocabulary_size:
         raise _too_large(vocabulary_size, model_type, largest)
@@ -141,19 +140,18 @@ def train_subwords(
     Args:
         sentences: iterable of sentences, read once.
         model_path: file to write the model to.
-        vocabulary_size: number of pieces, the four special ones included. A
-            word or character model takes the most frequent; `None` takes all
-            of them.
+        vocabulary_size: number of pieces, including the four special ones. A
+            word or character model takes the most frequent; with `None`, all.
         model_type: `"bpe"`, `"unigram"`, `"word"` or `"char"`.
-        byte_fallback: write unknown characters as bytes, which takes 256 pieces.
+        byte_fallback: whether to encode unknown characters as bytes, which takes 256 pieces.
         character_coverage: share of the text's characters that must be known.
 
     Returns:
         The path of the model.
 
     Raises:
-        UserError: there is no such model type, there is no text, or the text
-            allows no vocabulary of this size; the message names one it allows.
+        UserError: the model type is unknown, there is no text, or the text does
+            not allow a vocabulary of this size; the message names one it allows.
 
     Example:
         >>> text = ["the cat sat", "the dog sat"] * 5
@@ -178,7 +176,7 @@ def train_subword_pair(
         pairs: (source, target) sentences that can be iterated twice.
         folder: where `source.spm` and `target.spm`, or `joint.spm`, are written.
         vocabulary_size: number of pieces of each model.
-        joint: train one model on both sides together.
+        joint: whether to train one model on both sides together.
         **options: `model_type`, `byte_fallback` and `character_coverage` of
             `train_subwords`.
 
@@ -187,7 +185,7 @@ def train_subword_pair(
         twice for a joint model.
 
     Raises:
-        UserError: as in `train_subwords`; nothing is written then.
+        UserError: as in `train_subwords`; nothing has been written then.
 
     Example:
         >>> pairs = [("ein Haus", "a house"), ("ein Hund", "a dog")]
@@ -254,7 +252,7 @@ class Subwords:
                 f"{(PAD, UNKNOWN, START, END)}: train a model with train_subwords."
             )
         self.vocabulary_size = self._processor.vocab_size()
-        # Every model but a word model knows the lone space mark.
+        # Every model except a word model knows the space mark as a piece.
         self._whole_words = self._processor.piece_to_id(_SPACE) == UNKNOWN
 
     def encode(self, sentences: Iterable[str]) -> list[list[int]]:
@@ -264,7 +262,7 @@ class Subwords:
             sentences: strings.
 
         Returns:
-            A list of ids for each sentence.
+            A list of ids per sentence.
         """
         sentences = [normalise(sentence) for sentence in sentences]
         if self._whole_words:
@@ -275,7 +273,7 @@ class Subwords:
     def decode(self, ids: Iterable[int]) -> str:
         """Turn the ids of one sentence into a line of text; padding, start and end are left out."""
         text = self._processor.decode([int(i) for i in ids])
-        # Bytes of a fallback may make up a line break, which would shift all lines below it in a file.
+        # Fallback bytes may form a line break, which would shift all lines after it in a file.
         return " ".join(text.splitlines())
 
     def pieces(self, ids: Iterable[int]) -> list[str]:

@@ -16,17 +16,17 @@ from keras_attn_zoo.files import PathLike, check_file, kind_of, shown
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _STANDARD_INPUT = "-"
-# Longer lines are no sentences; a file without line ends is not to be read into memory.
+# Longer lines are not sentences; a file without line breaks must not be read into memory.
 _LONGEST_LINE = 2**24
-# Characters of a window of lines, beside their number.
+# Maximum characters of a window of lines, besides the maximum number of lines.
 _WINDOW = 4 << 20
-# Seconds in which a producer that has not paused writes on.
+# A producer that writes nothing for this many seconds has paused.
 _PAUSE = 0.05
 
 
 @contextlib.contextmanager
 def _open_bytes(path):
-    """Open a plain or gzip file, or standard input, told apart by the first two bytes."""
+    """Open a file or standard input, plain or gzip, which the first two bytes tell apart."""
     with contextlib.ExitStack() as stack:
         stream = sys.stdin.buffer if path == _STANDARD_INPUT else stack.enter_context(open(path, "rb"))
         if stream.peek(2)[:2] == _GZIP_MAGIC:
@@ -38,7 +38,7 @@ def _check_source(path):
     if path != _STANDARD_INPUT:
         check_file(path, streams=True)
     elif sys.stdin is None or sys.stdin.closed:
-        raise UserError("standard input is closed: give a file, or sentences.")
+        raise UserError("standard input is closed: give a file or sentences.")
 
 
 def _cannot_read(path, error):
@@ -46,17 +46,17 @@ def _cannot_read(path, error):
 
 
 def _lines(stream):
-    """Yield the lines of a stream, none longer than one byte more than is allowed."""
+    """Yield the lines of a stream, cut one byte above the maximum length."""
     return iter(lambda: stream.readline(_LONGEST_LINE + 1), b"")
 
 
 def _lines_and_pauses(stream):
-    """Yield the lines of a pipe or a terminal as they come, and None where the next one is not there yet."""
+    """Yield the lines of a pipe or a terminal as they arrive, and None while the next one is not available."""
     begun = b""
-    # What the stream has read ahead is asked for first; nothing is left in its buffer after that.
+    # This first empties the stream's own buffer.
     while (chunk := stream.read1(1 << 16)) != b"":
         if chunk is None:
-            # The pipe was opened so that reading does not wait; who reads it here does.
+            # The pipe is non-blocking, so wait here.
             yield None
             select.select([stream], [], [])
             continue
@@ -83,7 +83,7 @@ def _may_pause(stream):
 
 
 def _decoded_lines(path, pauses=False):
-    """Yield the lines of a file as they stand, without their line ends; with `pauses`, None where one has to wait."""
+    """Yield the lines of a file unchanged, without line breaks; with `pauses`, None while there is no next one."""
     name = "standard input" if path == _STANDARD_INPUT else shown(path)
     number = 0
     try:
@@ -103,7 +103,9 @@ def _decoded_lines(path, pauses=False):
     except UnicodeDecodeError as error:
         raise UserError(f"{name} line {number} is not UTF-8 ({error.reason}): convert the file to UTF-8.") from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise UserError(f"{name} is a damaged or truncated gzip file ({error}): fetch it or pack it again.") from None
+        raise UserError(
+            f"{name} is a damaged or truncated gzip file ({error}): download or compress it again."
+        ) from None
     except OSError as error:
         raise _cannot_read(name, error) from error
     if number == 0:
@@ -111,7 +113,7 @@ def _decoded_lines(path, pauses=False):
 
 
 def read_lines(path: PathLike) -> Iterator[str]:
-    """Read a monolingual text, one sentence per line.
+    """Read monolingual text, one sentence per line.
 
     Use it for text to translate and for references.
 
@@ -122,7 +124,7 @@ def read_lines(path: PathLike) -> Iterator[str]:
         An iterator of normalised sentences; an empty line is an empty string.
 
     Raises:
-        UserError: there is no such file; it is empty, not UTF-8 or a damaged gzip file; a line is endless.
+        UserError: there is no such file; it is empty, not UTF-8 or a damaged gzip file; a line is too long.
 
     Example:
         >>> from keras_attn_zoo.files import write_text
@@ -135,17 +137,17 @@ def read_lines(path: PathLike) -> Iterator[str]:
 
 
 def read_windows(path: PathLike, size: int) -> Iterator[list[str]]:
-    """Read a monolingual text as it comes, a list of lines at a time.
+    """Read monolingual text as it arrives, a list of lines at a time.
 
-    Use it to translate a stream: a file gives windows of `size` lines, and a
-    pipe or a terminal what it has written when it pauses. Memory is bounded.
+    Use it to translate a stream: a file yields windows of `size` lines; a pipe or
+    a terminal yields whatever has arrived when it pauses. Memory is bounded.
 
     Args:
         path: see `read_lines`.
-        size: most lines of a window.
+        size: maximum lines per window.
 
     Returns:
-        An iterator of lists of normalised sentences, none of them empty.
+        An iterator of non-empty lists of normalised sentences.
 
     Raises:
         UserError: see `read_lines`; the lines before the bad one are yielded first.
@@ -179,7 +181,7 @@ def _windows(path, size):
 
 
 class _Files:
-    """Text in files that is read from the start whenever it is iterated."""
+    """Text in files that is read from the start on each iteration."""
 
     def __init__(self, *paths: PathLike) -> None:
         self.paths = tuple(Path(path) for path in paths)
@@ -188,7 +190,7 @@ class _Files:
         self._was_read = False
 
     def _begin(self):
-        """Raise if the text is read a second time but cannot be."""
+        """Raise if the text is to be read a second time but cannot be."""
         for path in self.paths if self._was_read else ():
             if kind_of(path) == "stream":
                 raise UserError(f"{shown(path)} is a pipe or a device, which can be read only once: give a file.")
@@ -200,7 +202,7 @@ class ParallelFiles(_Files):
 
     Args:
         source: file of the source sentences, plain or gzip.
-        target: file of their translations, of as many lines.
+        target: file of their translations, with as many lines.
 
     Raises:
         UserError: on construction, a file is missing or a folder; on
@@ -234,15 +236,15 @@ class ParallelFiles(_Files):
             for sentence, rest in zip(pair, sides, strict=True)
         ]
         raise UserError(
-            f"{self.paths[0]} has {lines[0]} lines, {self.paths[1]} has {lines[1]}: give files of equal length."
+            f"{self.paths[0]} has {lines[0]} lines but {self.paths[1]} has {lines[1]}: give files of equal length."
         )
 
 
 class TSVFile(_Files):
     """Parallel text in the columns of one tab-separated file; can be iterated repeatedly.
 
-    A blank line is an empty pair, as in two parallel files; nothing is quoted
-    and there is no header.
+    A blank line is an empty pair, as in two parallel files; there are no quotes
+    and no header.
 
     Args:
         path: the file, plain or gzip.
@@ -265,7 +267,7 @@ class TSVFile(_Files):
         super().__init__(path)
         self.columns = (source_column, target_column)
         if min(self.columns) < 0:
-            raise UserError(f"columns {self.columns} are counted from 0: give none below.")
+            raise UserError(f"columns {self.columns} are invalid: count them from 0.")
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         """Yield (source, target) sentences."""
@@ -278,8 +280,8 @@ class TSVFile(_Files):
             fields = line.split("\t")
             if len(fields) <= max(self.columns):
                 raise UserError(
-                    f"{path} line {number} has {len(fields)} tab-separated columns, "
-                    f"{max(self.columns) + 1} are needed: fix the line or name other columns."
+                    f"{path} line {number} has {len(fields)} tab-separated columns, but "
+                    f"{max(self.columns) + 1} are needed: fix the line, or choose other columns."
                 )
             source, target = (normalise(fields[column]) for column in self.columns)
             yield source, target

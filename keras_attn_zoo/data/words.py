@@ -7,14 +7,14 @@ import unicodedata
 def normalise(text: str) -> str:
     """Normalise a sentence: NFC, words separated by single spaces.
 
-    Every reader and every subword model applies it, so that one word has one
-    spelling and the whitespace words of a text are its subword words.
+    Every reader and every subword model applies this, so that each word has a single
+    spelling, and words separated by whitespace are those of the subword models.
 
     Args:
         text: a sentence.
 
     Returns:
-        The sentence, normalised.
+        The normalised sentence.
 
     Example:
         >>> normalise("  ein\\tHaus ")
@@ -29,7 +29,7 @@ def word_count(text: str) -> int:
 
 
 def split_words(text: str) -> list[str]:
-    """Split a sentence into words, with the marks that end a word or a sentence separate.
+    """Split a sentence into words; punctuation at the end of a word becomes a separate word.
 
     Args:
         text: raw text.

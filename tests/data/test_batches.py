@@ -238,8 +238,8 @@ def test_certain_coins(corpus, ratio):
         ({"sentences_per_batch": 1, "rounds_per_epoch": 0}, "rounds_per_epoch=0"),
         ({"sentences_per_batch": 1, "steps_per_round": 0}, "steps_per_round=0"),
         ({"sentences_per_batch": 1, "bucket_count": 0}, "bucket_count=0"),
-        ({"sentences_per_batch": 1, "bounds": []}, "not pairs"),
-        ({"sentences_per_batch": 1, "bounds": [(3, 4, 5)]}, "not pairs"),
+        ({"sentences_per_batch": 1, "bounds": []}, "must be pairs"),
+        ({"sentences_per_batch": 1, "bounds": [(3, 4, 5)]}, "must be pairs"),
     ],
 )
 def test_bad_arguments(corpus, options, match):
@@ -257,6 +257,6 @@ def test_sentence_above_the_bounds(make_corpus):
 
 def test_bad_ratio_and_round(corpus):
     batches = TranslationBatches(corpus, sentences_per_batch=8, teacher_forcing=lambda step: 2 - step)
-    one_line_error("teacher_forcing gave 2.0 at step 0", lambda: batches[0])
+    one_line_error("teacher_forcing returned 2.0 at step 0", lambda: batches[0])
     assert batches[1]
     one_line_error("no round -1", lambda: batches.set_round(-1))

@@ -198,7 +198,7 @@ def test_one_bit_is_found(tmp_path):
         whole = path.read_bytes()
         # The last byte is one of the numbers: such an array is as good as any to those who read it.
         path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-        one_line_error(f"{path.name} is not what was written", lambda: EncodedCorpus(tmp_path / "cache"))
+        one_line_error(f"{path.name} was changed", lambda: EncodedCorpus(tmp_path / "cache"))
         path.write_bytes(whole)
     assert build(tmp_path / "cache").reused
 
@@ -237,7 +237,7 @@ def test_failure_keeps_the_old_cache(tmp_path):
 
 def test_a_folder_of_other_files_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    one_line_error(r"holds other files \(thesis\.tex\)", lambda: build(tmp_path))
+    one_line_error(r"has other files in it \(thesis\.tex\)", lambda: build(tmp_path))
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
 

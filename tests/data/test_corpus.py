@@ -136,7 +136,7 @@ def test_missing_file_and_folder(tmp_path):
 @pytest.mark.parametrize(("first", "second"), [(5, 3), (3, 5), (1, 4)])
 def test_unequal_files_name_both_counts(tmp_path, first, second):
     corpus = ParallelFiles(write(tmp_path / "a", "x\n" * first), write(tmp_path / "b", "y\n" * second))
-    one_line_error(f"a has {first} lines, .*b has {second}", lambda: list(corpus))
+    one_line_error(f"a has {first} lines but .*b has {second}", lambda: list(corpus))
 
 
 def test_invalid_utf8_names_file_and_line(tmp_path):
@@ -158,9 +158,9 @@ def test_empty_file(tmp_path, packed):
 
 def test_tsv_line_with_too_few_columns(tmp_path):
     path = write(tmp_path / "a.tsv", "1\t2\n3\n")
-    one_line_error(r"a\.tsv line 2 has 1 tab-separated columns, 2 are needed", lambda: list(TSVFile(path)))
+    one_line_error(r"a\.tsv line 2 has 1 tab-separated columns, but 2 are needed", lambda: list(TSVFile(path)))
     one_line_error("line 1 has 2", lambda: list(TSVFile(path, 0, 2)))
-    one_line_error("counted from 0", lambda: TSVFile(path, -1, 0))
+    one_line_error("count them from 0", lambda: TSVFile(path, -1, 0))
 
 
 def test_damaged_gzip(tmp_path):
@@ -249,7 +249,7 @@ def test_nothing_left_is_an_error_with_counts():
     ("options", "match"),
     [
         ({"min_words": 0}, "min_words=0"),
-        ({"min_words": 5, "max_words": 4}, "max_words=4 is below min_words=5"),
+        ({"min_words": 5, "max_words": 4}, "max_words=4 is less than min_words=5"),
         ({"max_length_ratio": 0.5}, "max_length_ratio=0.5"),
     ],
 )
@@ -281,7 +281,7 @@ def test_random_split_is_random():
 
 def test_random_split_errors():
     pairs = [("a", "b")] * 4
-    one_line_error("4 sentence pairs divide 8:1:1 into 3, 1 and 0", lambda: random_split(pairs))
+    one_line_error("4 sentence pairs split 8:1:1 into 3, 1 and 0", lambda: random_split(pairs))
     one_line_error("0 sentence pairs", lambda: random_split([]))
     one_line_error("three positive numbers", lambda: random_split(pairs, ratios=(1, 0, 1)))
     one_line_error("three positive numbers", lambda: random_split(pairs, ratios=(1, 1)))

@@ -60,7 +60,7 @@ def test_all_words_or_characters(tmp_path):
     assert Subwords(train_subwords(TEXT, tmp_path / "w", None, "word")).vocabulary_size == 4 + len(words)
     characters = {character for sentence in TEXT for character in sentence}
     assert Subwords(train_subwords(TEXT, tmp_path / "c", None, "char")).vocabulary_size == 4 + len(characters)
-    with pytest.raises(UserError, match="vocabulary_size=None"):
+    with pytest.raises(UserError, match="a bpe model needs a vocabulary_size"):
         train_subwords(TEXT, tmp_path / "b", None, "bpe")
 
 

@@ -162,7 +162,7 @@ def test_two_that_share_their_data_wait_for_each_other(run, corpus, monkeypatch,
     monkeypatch.setattr(logging.getLogger("keras_attn_zoo"), "handlers", [Hear()])
     with locked(folder), pytest.raises(Stop):
         prepare_data(corpus, TINY.data, run.path / "data")
-    assert said == [f"waiting for process {os.getpid()} on {os.uname().nodename}, which is at work in {folder}"]
+    assert said == [f"waiting for process {os.getpid()} on {os.uname().nodename}, which is using {folder}"]
 
 
 DAMAGED = (
