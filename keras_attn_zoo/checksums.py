@@ -8,6 +8,8 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike, check_file, read_json, reason_of, shown, write_json
 
 CHECKSUMS = "checksums.json"
+# Of all that stands beside that file; a change that older versions cannot read raises it.
+FORMAT = 1
 
 
 def sha256(path: PathLike) -> str:
@@ -31,16 +33,24 @@ def write_checksums(folder: PathLike, names: Iterable[str]) -> None:
         folder: the folder.
         names: paths within it, with slashes.
     """
-    write_json(Path(folder) / CHECKSUMS, {"sha256": {name: sha256(Path(folder) / name) for name in sorted(names)}})
+    write_json(
+        Path(folder) / CHECKSUMS,
+        {"format": FORMAT, "sha256": {name: sha256(Path(folder) / name) for name in sorted(names)}},
+    )
 
 
 def read_checksums(path: PathLike) -> dict[str, str]:
     """Return what `write_checksums` wrote: `{name: digits}`.
 
     Raises:
-        UserError: the file is damaged, or names what is outside its folder.
+        UserError: the file is damaged, was written by a newer version, or names what is outside its folder.
     """
     sums = read_json(path)
+    if isinstance(sums, dict) and isinstance(sums.get("format"), int) and sums["format"] > FORMAT:
+        raise UserError(
+            f"{shown(path)} has format {sums['format']}, this version of keras-attn-zoo reads {FORMAT} at most: "
+            "pip install --upgrade keras-attn-zoo"
+        )
     sums = sums.get("sha256") if isinstance(sums, dict) else None
     if not isinstance(sums, dict) or not all(isinstance(one, str) for one in sums.values()):
         raise UserError(f"{shown(path)} is damaged: it holds no checksums. Restore it.")
@@ -50,8 +60,13 @@ def read_checksums(path: PathLike) -> dict[str, str]:
     return sums
 
 
-def check_sum(path: PathLike, expected: str) -> None:
+def check_sum(path: PathLike, expected: str, record: str = CHECKSUMS) -> None:
     """Raise where a file is not the one that a checksum was taken of.
+
+    Args:
+        path: the file.
+        expected: its SHA-256 in hexadecimal digits.
+        record: the file that these stand in, for the message.
 
     Raises:
         UserError: it has another SHA-256, or cannot be read.
@@ -60,5 +75,5 @@ def check_sum(path: PathLike, expected: str) -> None:
     if found != expected:
         raise UserError(
             f"{shown(path)} is damaged or was changed: its SHA-256 is {found[:12]}..., not {expected[:12]}... as in "
-            f"{CHECKSUMS}. Restore it, or fetch it again."
+            f"{record}. Restore it, or fetch it again."
         )

@@ -12,6 +12,7 @@ from keras_attn_zoo.commands import (
     plot_attention,
     plot_curves,
     plot_top_k,
+    presets,
     systems,
     train,
     translate,
@@ -20,7 +21,7 @@ from keras_attn_zoo.commands.guard import guarded
 from keras_attn_zoo.commands.options import add_backend_argument
 from keras_attn_zoo.commands.parser import Command, Parser
 
-COMMANDS = [module.COMMAND for module in (demo, systems, train, translate, evaluate, align)]
+COMMANDS = [module.COMMAND for module in (demo, presets, systems, train, translate, evaluate, align)]
 PICTURES = [module.COMMAND for module in (plot_attention, plot_curves, plot_top_k)]
 
 

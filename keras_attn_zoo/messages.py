@@ -62,7 +62,7 @@ def progress_bar(
     Args:
         what: what is being done, shown before the bar.
         total: the number of units in total; None if unknown.
-        unit: what is counted.
+        unit: what is counted; "B" for bytes, which are shown in kilobytes and so on.
         done: the number already done.
 
     Yields:
@@ -80,7 +80,8 @@ def progress_bar(
     # A single process, without a monitoring thread.
     tqdm.monitor_interval = 0
     tqdm.set_lock(threading.RLock())
-    with tqdm(desc=what, total=total, unit=unit, initial=done, file=sys.stderr, leave=False, dynamic_ncols=True) as bar:
+    shape = {"unit": unit, "unit_scale": unit == "B", "initial": done, "dynamic_ncols": True}
+    with tqdm(desc=what, total=total, file=sys.stderr, leave=False, **shape) as bar:
 
         def show(done: int, text: str = "") -> None:
             bar.set_postfix_str(text, refresh=False)

@@ -5,7 +5,7 @@ What a tensor is depends on the backend, and Keras carries no annotations, so a 
 """
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict
 
 # A tensor of the backend, a NumPy array that stands for one, or a symbolic `keras.KerasTensor`.
 Tensor: TypeAlias = Any
@@ -21,3 +21,10 @@ Initializer: TypeAlias = Any
 Logs: TypeAlias = dict[str, Any]
 # The arguments of a constructor, as `get_config` returns them.
 Config: TypeAlias = dict[str, Any]
+
+
+class FileRecord(TypedDict):
+    """Size in bytes and SHA-256 of a file."""
+
+    size: int
+    sha256: str

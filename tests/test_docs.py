@@ -61,6 +61,7 @@ ARROWS = {
     "files": {"errors"},
     "checksums": {"errors", "files"},
     "locks": {"errors", "files"},
+    "fetching": {"checksums", "errors", "files", "types"},
     "backends": {"errors"},
     "extras": {"backends", "errors"},
     "process": {"backends", "errors"},
@@ -71,7 +72,7 @@ ARROWS = {
     "synthetic": BELOW_ALL | {"data"},
     "training": BELOW_ALL | {"evaluation"},
     "analysis": BELOW_ALL | {"evaluation"},
-    "models": BELOW_ALL | {"layers", "decoding", "training", "data"},
+    "models": BELOW_ALL | {"fetching", "layers", "decoding", "training", "data"},
 }
 ARROWS["experiments"] = ARROWS.keys() - {"backends", "process"}
 ARROWS["commands"] = ARROWS.keys() | {"experiments"}

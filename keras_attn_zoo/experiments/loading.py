@@ -9,6 +9,7 @@ from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.settings import SearchSettings
 from keras_attn_zoo.files import PathLike, kind_of, shown
 from keras_attn_zoo.models import Translator
+from keras_attn_zoo.models.preset_registry import find_preset
 
 
 def load_translator(
@@ -36,8 +37,10 @@ def load_translator(
         if kind_of(run.best) is None:
             raise UserError(f"{shown(path)} has no trained model yet: continue its training with --resume.")
         preset = str(run.best)
-    elif "://" not in preset and kind_of(preset) != "folder":
-        raise UserError(f"there is no run folder or preset {shown(path)}: check the path.")
+    else:
+        preset = find_preset(preset)
+        if "://" not in preset and kind_of(preset) != "folder":
+            raise UserError(f"there is no run folder or preset {shown(path)}: check the path.")
     translator = _from_preset(preset)
     given: dict[str, Any] = {"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k}
     # Creating the settings anew checks them.

@@ -12,11 +12,13 @@ import keras
 import numpy as np
 from keras import ops
 from keras_hub.src.utils.preset_utils import get_file
+from keras_hub.src.utils.python_utils import classproperty
 
 from keras_attn_zoo.checksums import CHECKSUMS, check_sum, read_checksums, write_checksums
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike, check_file, open_output, read_json, shown
-from keras_attn_zoo.models.downloads import downloading
+from keras_attn_zoo.models.hub_presets import downloading
+from keras_attn_zoo.models.preset_registry import find_preset, published
 from keras_attn_zoo.models.undrawn_weights import undrawn_weights
 from keras_attn_zoo.models.weight_storage import STORAGES, compact, expanded, holds_int8, is_weight
 
@@ -69,10 +71,15 @@ class PresetFiles:
     def from_preset(cls, preset: PathLike, *args: Any, **kwargs: Any) -> Any:
         """Load a preset; see the base class.
 
+        Args:
+            preset: the name of a published preset, a folder, or an address such as `hf://user/preset`.
+            *args, **kwargs: see the base class.
+
         Raises:
-            UserError: a file of the preset has changed since it was saved; its parts do not fit together; the preset
-                cannot be downloaded.
+            UserError: there is no such preset; it cannot be downloaded; a file has changed since it was saved; its
+                parts do not fit together.
         """
+        preset = find_preset(preset)
         with downloading(str(preset)):
             check_preset(str(preset))
             check_sizes(str(preset))
@@ -84,6 +91,13 @@ class PresetLoading(PresetFiles):
 
     KerasHub has the same rule, but fails on a preset that was saved in a mixed policy.
     """
+
+    @classproperty
+    def presets(cls) -> dict[str, dict[str, Any]]:
+        """The published presets of this class, by name."""
+        kinds = (cls, *cls.__subclasses__())
+        bodies = {getattr(kind, "backbone_cls", kind).__name__ for kind in kinds}
+        return {name: facts for name, facts in published().items() if facts["body"] in bodies}
 
     @classmethod
     def from_preset(cls, preset: PathLike, load_weights: bool = True, **kwargs: Any) -> Any:

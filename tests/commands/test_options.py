@@ -9,7 +9,7 @@ from keras_attn_zoo.commands.recipe import Recipe, run_recipe
 @pytest.mark.parametrize(
     ("arguments", "texts"),
     [
-        (["translate", "nowhere", "hallo"], ["nowhere", "check the path"]),
+        (["translate", "no/where", "hallo"], ["no/where", "check the path"]),
         (["train", "--system", "bahdanu", "--embedded", "--run", "r"], ["'bahdanu'", "bahdanau", "uniform"]),
         (["train", "--system", "uniform", "--run", "r"], ["--train", "--embedded"]),
         (["train", "--system", "uniform", "--embedded", "--run", "r", "--set", "epoch=1"], ["'epoch'", "epochs"]),

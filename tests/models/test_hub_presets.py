@@ -11,8 +11,8 @@ import pytest
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.loading import load_translator
-from keras_attn_zoo.models import downloads
-from keras_attn_zoo.models.downloads import downloading
+from keras_attn_zoo.models import hub_presets
+from keras_attn_zoo.models.hub_presets import downloading
 
 pytestmark = pytest.mark.one_backend
 
@@ -23,7 +23,7 @@ constants = pytest.importorskip("huggingface_hub.constants")
 def hub(monkeypatch, tmp_path):
     """Return a function that puts the hub at a port of this machine; the cache is empty."""
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(downloads, "PATIENCE", 0.3)
+    monkeypatch.setattr(hub_presets, "PATIENCE", 0.3)
 
     def at(port):
         endpoint = f"http://127.0.0.1:{port}"
@@ -125,7 +125,7 @@ def test_addresses_that_cannot_be_used(hub, shut, preset, text):
 
 
 def test_a_package_that_is_not_there(monkeypatch):
-    monkeypatch.setitem(downloads.PACKAGES, "modelscope", "no_such_package")
+    monkeypatch.setitem(hub_presets.PACKAGES, "modelscope", "no_such_package")
     with pytest.raises(UserError, match="modelscope://a/b needs the package no_such_package"):
         load_translator("modelscope://a/b")
 

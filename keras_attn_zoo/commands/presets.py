@@ -1,0 +1,146 @@
+"""`attn-zoo presets`: the published presets: list, fetch, verify and upload them."""
+
+import argparse
+import logging
+from pathlib import Path
+
+from keras_attn_zoo.commands.parser import Command, Parser
+from keras_attn_zoo.errors import UserError
+
+_LOG = logging.getLogger(__name__)
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
+    actions = parser.add_mutually_exclusive_group()
+    actions.add_argument(
+        "--download",
+        nargs="*",
+        metavar="NAME",
+        help="fetch presets into the cache, all of them by default; those on this machine stay as they are",
+    )
+    actions.add_argument(
+        "--verify", nargs="*", metavar="NAME", help="compare the files on this machine with the published checksums"
+    )
+    actions.add_argument(
+        "--publish",
+        nargs=2,
+        metavar=("DIR", "ADDRESS"),
+        help="upload every preset in a folder to a hub, such as hf://user or kaggle://user",
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print the table, or do what is asked for."""
+    if options.publish is not None:
+        publish(Path(options.publish[0]), options.publish[1])
+        return
+    if options.download is not None:
+        download(options.download)
+    elif options.verify is not None:
+        verify(options.verify)
+    else:
+        print(table())
+
+
+def table() -> str:
+    """Return the table of all published presets."""
+    from keras_attn_zoo.experiments.table import markdown_table
+    from keras_attn_zoo.models.preset_registry import cache_folder, local_path, published
+
+    columns = ["preset", "system", "BLEU", "chrF", "TER", "AER", "parameters", "size", "here"]
+    rows = []
+    for name, facts in published().items():
+        scores = [_number(facts["scores"].get(score)) for score in ("bleu", "chrf", "ter", "aer")]
+        size = sum(record["size"] for record in facts["files"].values())
+        found = local_path(name)
+        place = "no" if found is None else "cache" if found.parent == cache_folder() else "yes"
+        rows.append(
+            [name, facts["system"], *scores, f"{facts['parameters'] / 1e6:.1f} M", f"{size / 1e6:.1f} MB", place]
+        )
+    return markdown_table(columns, rows)
+
+
+def _number(value):
+    return "" if value is None else f"{value:.1f}"
+
+
+def download(names: list[str]) -> None:
+    """Fetch presets that are not on this machine."""
+    from keras_attn_zoo.models.preset_registry import fetch_preset, local_folder
+
+    for name in _checked(names):
+        folder = local_folder(name) or fetch_preset(name)
+        print(f"{name}: {folder}")
+
+
+def verify(names: list[str]) -> None:
+    """Compare the presets on this machine with their published checksums."""
+    from keras_attn_zoo.models.preset_registry import check_published, local_path
+
+    wrong = 0
+    for name in _checked(names):
+        folder = local_path(name)
+        if folder is None:
+            print(f"{name}: not on this machine")
+            continue
+        try:
+            check_published(name, folder)
+            print(f"{name}: {folder} is as published")
+        except UserError as error:
+            wrong += 1
+            print(f"{name}: {error}")
+    if wrong:
+        raise UserError(f"{wrong} of the presets {'is' if wrong == 1 else 'are'} damaged or changed, see above.")
+
+
+def publish(folder: Path, address: str) -> None:
+    """Upload the presets in a folder, each under its name."""
+    from keras_hub import upload_preset
+
+    from keras_attn_zoo.checksums import CHECKSUMS, check_sum, read_checksums
+    from keras_attn_zoo.files import kind_of, shown
+
+    scheme, separator, owner = address.partition("://")
+    if not separator or scheme not in ("hf", "kaggle") or not owner.strip("/"):
+        raise UserError(f"{shown(address)} is not an address to publish to: give hf://USER or kaggle://USER.")
+    presets = sorted(path.parent for path in folder.glob(f"*/{CHECKSUMS}")) if kind_of(folder) == "folder" else []
+    if not presets:
+        raise UserError(f"there is no preset in {shown(folder)}: give the folder that holds their folders.")
+    for preset in presets:
+        # All are checked before the first is sent.
+        for name, expected in read_checksums(preset / CHECKSUMS).items():
+            check_sum(preset / name, expected)
+    for preset in presets:
+        target = f"{address.rstrip('/')}/{preset.name}"
+        # A model of Kaggle has a framework and a variation as well.
+        target += f"/keras/{preset.name}" if scheme == "kaggle" else ""
+        _LOG.info("uploading %s to %s", shown(preset), target)
+        try:
+            upload_preset(target, str(preset))
+        except Exception as error:
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+            raise UserError(
+                f"cannot upload {shown(preset)} to {target}: {reason} Log in there, check the network, and repeat."
+            ) from None
+        print(f"{preset.name}: {target}")
+
+
+def _checked(names):
+    """Return the names, by default all; raise where one is not published."""
+    from keras_attn_zoo.files import shown
+    from keras_attn_zoo.models.preset_registry import nearest, published
+
+    for name in names:
+        if name not in published():
+            raise UserError(f"there is no published preset {shown(name)}: {nearest(name)}")
+    return names or list(published())
+
+
+COMMAND = Command(
+    "presets",
+    "list the published presets; fetch, verify or upload them",
+    ["attn-zoo presets", "attn-zoo presets --download transformer_tatoeba_de_en", "attn-zoo presets --verify"],
+    add_arguments,
+    run,
+)

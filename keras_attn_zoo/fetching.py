@@ -1,0 +1,154 @@
+"""Fetch files over HTTP: resumed where a connection breaks, and checked before they are used."""
+
+import http.client
+import logging
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from keras_attn_zoo.checksums import sha256
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.files import write_failed
+from keras_attn_zoo.types import FileRecord
+
+_LOG = logging.getLogger(__name__)
+# Seconds in which a server has to send something.
+PATIENCE = 20.0
+# Attempts in a row that bring nothing new, and the seconds before the second of them; each waits twice as long.
+ATTEMPTS = 4
+PAUSE = 1.0
+_CHUNK = 2**16
+_OTHER = "Try again later, or check the network: a proxy may have sent something else."
+
+
+def fetch_files(
+    folder: Path,
+    files: Mapping[str, FileRecord],
+    address_of: Callable[[str], str],
+    progress: Callable[[int], None] | None = None,
+) -> None:
+    """Fetch files into a folder; what is there already, from an attempt before, is kept or completed.
+
+    Args:
+        folder: where they go, with the folders that their names have.
+        files: `{name: {"size": bytes, "sha256": digits}}`.
+        address_of: function from a name to its address.
+        progress: function called with the number of bytes that are there.
+
+    Raises:
+        UserError: no network; no such file; a server that breaks off again and again, or sends something else; a full
+            disk.
+    """
+    there = 0
+    for name, record in files.items():
+        path = folder / name
+        fetch_file(address_of(name), path, record, progress and (lambda size, before=there: progress(before + size)))
+        there += record["size"]
+
+
+def fetch_file(address: str, path: Path, record: FileRecord, progress: Callable[[int], None] | None = None) -> None:
+    """Fetch one file; see `fetch_files`."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # What an attempt of another day has left may be of another file: then once more, from the start.
+        begun = path.exists()
+        _complete(address, path, record["size"], progress)
+        if begun and sha256(path) != record["sha256"]:
+            path.unlink()
+            _complete(address, path, record["size"], progress)
+        found = sha256(path)
+        if found == record["sha256"]:
+            return
+        path.unlink()
+    except OSError as error:
+        raise write_failed(path, error) from None
+    raise UserError(
+        f"{address} is not the file that was published: its SHA-256 is {found[:12]}..., not "
+        f"{record['sha256'][:12]}.... {_OTHER}"
+    )
+
+
+def _complete(address, path, size, progress):
+    """Fetch what is missing of a file, with new attempts as long as each gets further than all before."""
+    failures, most = 0, -1
+    while True:
+        there = _size(path)
+        if there == size:
+            return
+        if there > size:
+            path.unlink()
+            there = -1
+        most = max(most, there)
+        try:
+            _append(address, path, max(there, 0), size, progress)
+            reason = "it ended too early"
+        except urllib.error.HTTPError as error:
+            if error.code == 416:
+                path.unlink(missing_ok=True)
+            elif error.code < 500 and error.code != 429:
+                raise UserError(f"cannot fetch {address}: the server says {error.code} {error.reason}.") from None
+            reason = f"the server says {error.code} {error.reason}"
+        except _Surplus:
+            path.unlink()
+            raise UserError(
+                f"{address} is larger than the {size:,} bytes that were published: it is another file. {_OTHER}"
+            ) from None
+        except (http.client.HTTPException, OSError) as error:
+            # Errors of the disk have become one line by now: these are of the network.
+            reason = str(getattr(error, "reason", None) or error) or type(error).__name__
+        there = _size(path)
+        if there == size:
+            return
+        failures = 0 if there > most else failures + 1
+        if failures == ATTEMPTS:
+            raise UserError(
+                f"cannot fetch {address} ({reason}): check the network and run it again, it resumes where it stopped."
+            )
+        _LOG.info("fetching %s: %s after %s of %s bytes; trying again", address, reason, max(there, 0), size)
+        time.sleep(PAUSE * 2 ** max(failures - 1, 0))
+
+
+def _size(path):
+    """Bytes of a file, or -1."""
+    return path.stat().st_size if path.exists() else -1
+
+
+class _Surplus(Exception):
+    """A server sends more than the file has."""
+
+
+def _append(address, path, start, size, progress):
+    """Write what a server sends of a file from byte `start` on behind what is there; all of it if it sends all."""
+    request = urllib.request.Request(address, headers={"Accept-Encoding": "identity"})
+    if start:
+        request.add_header("Range", f"bytes={start}-")
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+        resumes = answer.status == 206 and (answer.headers.get("Content-Range") or "").startswith(f"bytes {start}-")
+        done = start if resumes else 0
+        with _opened(path, "ab" if resumes else "wb") as file:
+            while chunk := answer.read(_CHUNK):
+                done += len(chunk)
+                if done > size:
+                    raise _Surplus
+                _write(file, path, chunk)
+                if progress is not None:
+                    progress(done)
+
+
+def _opened(path, mode):
+    try:
+        # Unbuffered: what has come is there, whatever happens next, and closing has nothing left to write.
+        return path.open(mode, buffering=0)
+    except OSError as error:
+        raise write_failed(path, error) from None
+
+
+def _write(file, path, chunk):
+    try:
+        rest = memoryview(chunk)
+        while rest:
+            rest = rest[file.write(rest) :]
+    except OSError as error:
+        raise write_failed(path, error) from None

@@ -1,0 +1,119 @@
+"""The presets that the zoo publishes: their names, and the folder in which each is found."""
+
+import difflib
+import functools
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from keras_attn_zoo.checksums import check_sum
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.fetching import fetch_files
+from keras_attn_zoo.files import PathLike, kind_of, read_json, shown
+from keras_attn_zoo.locks import locked
+from keras_attn_zoo.messages import progress_bar
+
+# Where the files of a preset are fetched from. Whoever publishes them elsewhere changes this line.
+ADDRESS = "https://huggingface.co/keras-attn-zoo/{preset}/resolve/main/{file}"
+# A folder of presets that goes before all others.
+VARIABLE = "ATTN_ZOO_PRESETS"
+REGISTRY = Path(__file__).with_name("presets.json")
+# That of a source checkout, beside the package.
+CHECKOUT = Path(__file__).parents[2] / "presets"
+_NAME = re.compile(r"[a-z0-9_]+")
+
+
+@functools.cache
+def published() -> Mapping[str, dict[str, Any]]:
+    """Return the presets by name: "description", "license", "parameters", "scores", "files" and so on.
+
+    Example:
+        >>> published()["transformer_tatoeba_de_en"]["scores"]["bleu"]  # doctest: +SKIP
+    """
+    return read_json(REGISTRY)["presets"]
+
+
+def cache_folder() -> Path:
+    """Return the folder that fetched presets are kept in: below `XDG_CACHE_HOME`, or `~/.cache`."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "keras-attn-zoo" / "presets"
+
+
+def find_preset(preset: PathLike) -> str:
+    """Return the folder of a published preset, and anything else as it is.
+
+    A name is looked up in the folder that the environment variable
+    `ATTN_ZOO_PRESETS` names, in `presets/` of a source checkout, and in the cache; then it is fetched.
+
+    Args:
+        preset: the name of a published preset; or a folder, or an address such as `hf://user/preset`.
+
+    Raises:
+        UserError: neither a published preset nor a folder; it cannot be fetched; its files are not those published.
+    """
+    preset = os.fspath(preset)
+    if preset in published():
+        return str(local_folder(preset) or fetch_preset(preset))
+    if "://" not in preset and kind_of(preset) is None and _NAME.fullmatch(preset):
+        raise UserError(f"there is no folder and no published preset {preset}: {nearest(preset)}")
+    return preset
+
+
+def nearest(name: str) -> str:
+    """Return the end of a message about a name that no published preset has."""
+    near = difflib.get_close_matches(name, published(), n=1, cutoff=0.4)
+    return f"did you mean {near[0]}?" if near else "`attn-zoo presets` lists them."
+
+
+def local_folder(name: str) -> Path | None:
+    """Return the folder of a published preset on this machine, checked; None if it has to be fetched.
+
+    Raises:
+        UserError: a file of the checkout or the cache is missing, or is not the one that was published.
+    """
+    folder = local_path(name)
+    # Whoever names a folder may have presets of their own in it.
+    if folder is not None and folder.parent in (CHECKOUT, cache_folder()):
+        check_published(name, folder)
+    return folder
+
+
+def local_path(name: str) -> Path | None:
+    """Return the folder of a published preset on this machine, or None."""
+    own = os.environ.get(VARIABLE)
+    places = [*([Path(own)] if own else []), CHECKOUT, cache_folder()]
+    return next((place / name for place in places if kind_of(place / name) == "folder"), None)
+
+
+def check_published(name: str, folder: PathLike) -> None:
+    """Raise where the files of a folder are not those of a published preset.
+
+    Raises:
+        UserError: names the file.
+    """
+    for file, record in published()[name]["files"].items():
+        path = Path(folder) / file
+        if kind_of(path) != "file":
+            raise UserError(f"{shown(path)} is missing: restore it, or remove {shown(folder)} to fetch it again.")
+        check_sum(path, record["sha256"], REGISTRY.name)
+
+
+def fetch_preset(name: str) -> Path:
+    """Fetch a published preset into the cache; what another attempt has fetched is kept.
+
+    Raises:
+        UserError: see `fetch_files`.
+    """
+    files = published()[name]["files"]
+    folder = cache_folder() / name
+    aside = cache_folder() / "unfinished" / name
+    with locked(cache_folder(), f".{name}.lock", wait=True):
+        if kind_of(folder) == "folder":
+            # Another process has fetched it in the meantime.
+            return folder
+        total = sum(record["size"] for record in files.values())
+        with progress_bar(f"fetching {name}", total, "B") as progress:
+            fetch_files(aside, files, lambda file: ADDRESS.format(preset=name, file=file), progress)
+        os.replace(aside, folder)
+    return folder
