@@ -40,6 +40,7 @@ def given():
 @pytest.mark.parametrize(
     "page", ["README.md", "docs/builder.md", "docs/reader.md", "docs/researcher.md", "docs/evaluation.md"]
 )
+@pytest.mark.long
 def test_snippets(page, trained, tmp_path, monkeypatch):
     for name in ("runs/bahdanau", "runs/uniform", "demo-run/bahdanau", "demo-run/uniform"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

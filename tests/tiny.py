@@ -1,5 +1,6 @@
 """Tiny translators for tests: generated words, subwords trained on them, weights that every backend agrees on."""
 
+import collections
 import functools
 import json
 import sys
@@ -19,6 +20,7 @@ from keras_attn_zoo.models import (
     TranslationTokenizer,
     Translator,
 )
+from tests.layers.references import REFERENCES
 from tests.weights import fill_weights
 
 PIECES = 28
@@ -143,50 +145,46 @@ def hypotheses(task, texts):
     return [[[found.text, found.score, found.log_prob] for found in best] for best in task.translate(texts, n_best=2)]
 
 
-# Three layers of different mechanisms each.
+def has_no_state(name):
+    """Whether a mechanism carries nothing from one position to the next as cross-attention."""
+    return ATTENTIONS[name].cost.state.split(";")[0] == "none"
+
+
+def in_order(place):
+    """Mechanisms of a place: what has a state first, and the first name of each class before further ones."""
+    numbers, keys = collections.Counter(), {}
+    for name, entry in ATTENTIONS.items():
+        if place in entry.places:
+            keys[name] = (place == "cross" and has_no_state(name), numbers[entry.layer])
+            numbers[entry.layer] += 1
+    return sorted(keys, key=keys.get)
+
+
+def in_threes(place):
+    """Mechanisms of a place, one per layer, with arguments under which the references know them."""
+    described = [
+        {"attention": name, **REFERENCES[name].arguments} if REFERENCES[name].arguments else name
+        for name in in_order(place)
+    ]
+    return [(3 * described[at : at + 3])[:3] for at in range(0, len(described), 3)]
+
+
+# Translators with three layers of different mechanisms each; between them they have every mechanism.
+CROSS, DECODER, ENCODER = in_threes("cross"), in_threes("decoder"), in_order("encoder")
 MIXED = {
-    "recurrent": {
-        "encoder_attention": "recurrent",
-        "decoder_attention": ["average", "gaussian", "recurrent"],
-        "cross_attention": ["previous_context", "expanded_key_value_1", "energy_accumulation"],
-    },
-    "weights": {
-        "encoder_attention": "gaussian",
-        "decoder_attention": ["random_synthesizer", "multi_head", "average_without_ffn"],
-        "cross_attention": ["previous_weight", "accumulated_weight", "weight_subtraction"],
-    },
-    "pairs": {
-        "encoder_attention": "random_synthesizer",
-        "decoder_attention": "multi_head",
-        "cross_attention": ["expanded_key_value_2", "expanded_key_value_3", "expanded_key_value_4"],
-    },
-    "single_head": {
-        "decoder_attention": "recurrent",
-        "cross_attention": ["bahdanau_feedback", "luong_concat", "uniform"],
-        "normalization": "pre",
-    },
-    "plain": {
-        "decoder_attention": ["average", "average", "average_without_gate"],
-        "cross_attention": ["bahdanau", "luong_dot", "luong_general"],
-        "tie_embeddings": "target",
-    },
-    "latent": {"decoder_attention": "gaussian", "output": "latent", "attention_layer": "all"},
+    f"mixed_{i}": {
+        "encoder_attention": ENCODER[i % len(ENCODER)],
+        "decoder_attention": DECODER[i % len(DECODER)],
+        "cross_attention": CROSS[i % len(CROSS)],
+        "normalization": "pre" if i % 4 == 3 else "post",
+        "tie_embeddings": "target" if i % 4 == 3 else "none",
+    }
+    for i in range(max(len(CROSS), len(DECODER), len(ENCODER)))
 }
-
-
-def _others(place):
-    """Names of the registry that stand nowhere in `MIXED`, three at a time."""
-    used = {name for one in MIXED.values() for name in np.ravel(one.get(f"{place}_attention", "multi_head"))}
-    names = [name for name, entry in ATTENTIONS.items() if place in entry.places and name not in used]
-    return [(3 * names[at : at + 3])[:3] for at in range(0, len(names), 3)]
-
-
-# Every mechanism of a decoder stands in one of these.
-EVERY_MECHANISM = MIXED | {
-    f"other_{place}_{number}": {f"{place}_attention": names}
-    for place in ("decoder", "cross")
-    for number, names in enumerate(_others(place))
-}
+EVERY_MECHANISM = {**MIXED, "latent": {"output": "latent", "attention_layer": "all"}}
+# Between them the first few have every class that has a state.
+WITH_STATE = {ATTENTIONS[name].layer for name in in_order("cross") if not has_no_state(name)}
+EVERY_STATE = list(MIXED)[: -(-len(WITH_STATE) // 3)]
 
 
 def mixed_transformer(name):
@@ -197,7 +195,7 @@ def mixed_transformer(name):
 # Translators whose presets one backend writes for another one's test.
 SHARED = {
     "rnn": lambda: translator(seed=5, cell="lstm", decoder_layers=2),
-    **{name: functools.partial(mixed_transformer, name) for name in ("recurrent", "latent")},
+    **{name: functools.partial(mixed_transformer, name) for name in (EVERY_STATE[1], "latent")},
 }
 
 

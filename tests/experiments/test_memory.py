@@ -18,7 +18,7 @@ from tests import tiny
 from tests.tiny_run import TINY
 
 PLAIN = System("plain", {"width": 8, "num_heads": 2, "ffn_dim": 8}, TINY.data, body="transformer")
-MIXED = {**tiny.EVERY_MECHANISM["weights"], "encoder_layers": 2, "decoder_layers": 3, "encoder_positions": "learned"}
+MIXED = {**tiny.MIXED["mixed_1"], "encoder_layers": 2, "decoder_layers": 3, "encoder_positions": "learned"}
 
 
 @pytest.mark.parametrize(

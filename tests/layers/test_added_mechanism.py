@@ -26,6 +26,7 @@ def laws_of(place):
     """Names of the laws that run on a mechanism in a place."""
 
     def place_of(arguments):
+        arguments = getattr(arguments, "values", arguments)
         return (arguments[0] if isinstance(arguments, tuple) else arguments).place
 
     return {

@@ -52,8 +52,15 @@ def without_determinism():
 
 every_base = pytest.mark.parametrize("case", OF_BASES, ids=str)
 every_base_without_state = pytest.mark.parametrize("case", [case for case in OF_BASES if case.has_no_state], ids=str)
+# The references find sparse weights by bisection, which takes them a while.
 both_policies = pytest.mark.parametrize(
-    ("case", "policy"), [(case, policy) for policy, cases in IN_POLICY.items() for case in cases], ids=str
+    ("case", "policy"),
+    [
+        pytest.param(case, policy, marks=pytest.mark.long if case.normalizer != "softmax" else ())
+        for policy, cases in IN_POLICY.items()
+        for case in cases
+    ],
+    ids=str,
 )
 
 

@@ -10,6 +10,7 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.layers import ATTENTIONS, AverageAttention, BahdanauAttention, LuongAttention
 from keras_attn_zoo.models import RNNBackbone
 from tests import tiny
+from tests.layers.references import REFERENCES
 from tests.models.reference import ReferenceTranslator
 
 # Recurrent float32 sums at weights of size 0.5; every backend stays below a tenth of this.
@@ -43,18 +44,21 @@ CONFIGS = {
         "attention_query": "current_state",
         "readout_dim": 7,
     },
-    "coverage": {"cross_attention": {"attention": "coverage", "coverage_dim": 3}},
-    "local_m_after_the_cells": {
-        "cross_attention": {"attention": "local_m", "window": 1},
-        "attention_query": "current_state",
-    },
-    "local_p_feeding": {
-        "cross_attention": {"attention": "local_p", "window": 2},
-        "attention_query": "current_state",
-        "input_feeding": True,
-        "readout": "tanh",
-    },
 }
+USED = {arguments.get("cross_attention", "bahdanau") for arguments in CONFIGS.values()}
+# Every other mechanism with one head, in turn before and after the cells; some want query and key of one width.
+OTHERS = {
+    name: {
+        "cross_attention": {"attention": name, **REFERENCES[name].arguments},
+        "bidirectional": False,
+        "attention_query": ("previous_state", "current_state")[number % 2],
+        "input_feeding": number % 3 == 0,
+        "readout": "tanh",
+    }
+    for number, name in enumerate(name for name in ATTENTIONS if "cross" in ATTENTIONS[name].places)
+    if name not in USED and REFERENCES[name].num_heads == 1
+}
+CONFIGS |= OTHERS
 LATENT = {
     "latent_exact": {
         "cell": "lstm",
@@ -74,7 +78,7 @@ LATENT = {
 # The same sums in another order or shape.
 EXACT = {"rtol": 0, "atol": 2e-6}
 # Between them the others have every path through the body.
-ON_ONE_BACKEND = ("bahdanau", "luong_dot_one_way", "coverage", "local_m_after_the_cells", "local_p_feeding")
+ON_ONE_BACKEND = ("bahdanau", "luong_dot_one_way", *OTHERS)
 
 
 def each(names):

@@ -44,16 +44,6 @@ CONFIGS = {
         "encoder_attention": {"attention": "recurrent", "normalize": False, "trainable": False},
         "decoder_attention": {"attention": "recurrent", "residual": False},
     },
-    "by_position": {
-        "encoder_attention": ["gaussian", "random_synthesizer"],
-        "decoder_attention": ["random_synthesizer", "gaussian"],
-        "cross_attention": ["previous_context", "expanded_key_value_1"],
-    },
-    "average": {
-        "decoder_attention": ["average", "average_without_ffn"],
-        "cross_attention": ["energy_accumulation", "accumulated_weight"],
-        "encoder_positions": "none",
-    },
     "latent": {"output": "latent", "encoder_attention": "gaussian"},
     "latent_top_k_tied": {
         "output": "latent",
@@ -63,10 +53,10 @@ CONFIGS = {
         "attention_layer": 0,
         "normalization": "pre",
     },
-    "single_head": {"cross_attention": ["bahdanau_feedback", "luong_general"]},
+    **{name: {**arguments, "decoder_layers": 3} for name, arguments in tiny.MIXED.items()},
 }
 # Between them these have every path through the body; each mechanism under every backend has the laws.
-ON_EVERY_BACKEND = ("plain", "recurrent", "by_position", "latent")
+ON_EVERY_BACKEND = ("plain", "recurrent", tiny.EVERY_STATE[0], "latent")
 every_config = pytest.mark.parametrize(
     "name",
     [name if name in ON_EVERY_BACKEND else pytest.param(name, marks=pytest.mark.one_backend) for name in CONFIGS],

@@ -17,9 +17,7 @@ BEAMS = 12
 # Of unequal lengths: a batch is padded.
 TEXTS = sorted(tiny.sentences("source")[:12], key=len)[::5]
 
-ENDING = ("recurrent", "weights", "pairs")
-# Between them these two have every kind of state.
-EVERY_STATE = ("recurrent", "weights")
+EVERY_STATE = tiny.EVERY_STATE
 
 
 def one_backend(cases):
@@ -59,7 +57,8 @@ def translator(name):
 def test_every_mechanism_of_a_decoder_is_here():
     for place in ("decoder", "cross"):
         used = [arguments.get(f"{place}_attention", "multi_head") for arguments in tiny.EVERY_MECHANISM.values()]
-        names = {name for one in used for name in ([one] if isinstance(one, str) else one)}
+        of_layers = [layer for one in used for layer in ([one] if isinstance(one, str) else one)]
+        names = {layer["attention"] if isinstance(layer, dict) else layer for layer in of_layers}
         assert names == {name for name, mechanism in ATTENTIONS.items() if place in mechanism.places}
 
 
@@ -102,4 +101,4 @@ def test_search_equals_recomputation_token_for_token(name, beams, alpha):
         of_last = attention[0][:, : len(ids[-1]), : len(source)]
         np.testing.assert_allclose(hypotheses[-1].attention, of_last, rtol=0, atol=2e-5)
     # Some have ended before the limit, some not.
-    assert beams == 1 or name not in ENDING or len(lengths) > 1
+    assert beams == 1 or name not in EVERY_STATE or len(lengths) > 1

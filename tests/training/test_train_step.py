@@ -325,6 +325,7 @@ def test_translator_gradient_equals_finite_differences(arguments):
     ],
     ids=["dropout_and_guesses", "mixed_bfloat16", "latent"],
 )
+@pytest.mark.long
 def test_translator_learns(arguments):
     guesses = arguments.get("decoder_layers") == 2
     # TensorFlow compiles with XLA on GPUs: guesses, dropout and their gradient, and the mixture, must pass it.
