@@ -1,5 +1,6 @@
 """Set-up of all tests: quiet libraries, and no TensorFlow where it is not the backend."""
 
+import collections
 import gc
 import os
 import sys
@@ -40,8 +41,24 @@ def trained(tmp_path_factory, corpus):
 
     folder = tmp_path_factory.mktemp("runs") / "tiny"
     train_system(TINY, corpus, folder)
-    score_run(folder, load_translator(folder), corpus.splits.test, corpus.gold)
+    score_run(folder, load_translator(folder), corpus.test)
     return folder
+
+
+@pytest.fixture
+def encodings(monkeypatch):
+    """How often each sentence was encoded by each subword model, by checksum and sentence."""
+    from keras_attn_zoo.data.subwords import Subwords
+
+    counts, encode = collections.Counter(), Subwords.encode
+
+    def count(self, sentences):
+        sentences = list(sentences)
+        counts.update((self.checksum, sentence) for sentence in sentences)
+        return encode(self, sentences)
+
+    monkeypatch.setattr(Subwords, "encode", count)
+    return counts
 
 
 # Tests that share nothing, and are many.

@@ -37,20 +37,21 @@ def run(options: argparse.Namespace) -> None:
     out = options.out
     _LOG.info("generating the corpus")
     corpus = embedded_corpus(train=7000, valid=250, test=250, max_words=16)
-    translators, test = {}, list(corpus.splits.test)
+    translators, test = {}, corpus.test
     for name in NAMES:
         folder = train_system(small(SYSTEMS[name]), corpus, out / name, out / "data", resume=True)
         translators[folder.path] = load_translator(folder.path)
         if "test" not in folder.read_scores():
-            score_run(folder.path, translators[folder.path], test, corpus.gold)
+            score_run(folder.path, translators[folder.path], test)
     table = results_table(translators)
     write_text(out / "results.md", table + "\n")
     print(table)
 
-    pairs = test[:SAMPLES]
-    sources = [source for source, _ in pairs]
-    found = {folder.name: translator.translate(sources) for folder, translator in translators.items()}
-    for i, (source, reference) in enumerate(pairs):
+    found = {}
+    for path, translator in translators.items():
+        samples = test.encoded(*translator.preprocessor.subwords).select(range(SAMPLES))
+        found[path.name] = translator.translate(samples)
+    for i, (source, reference) in enumerate(test.pairs[:SAMPLES]):
         print(f"\n  source     {source}\n  reference  {reference}")
         for name, hypotheses in found.items():
             print(f"  {name:<10} {hypotheses[i][0].text}")
@@ -58,7 +59,7 @@ def run(options: argparse.Namespace) -> None:
     pictures = [out / "curves.png"]
     plot_curves(curves(translators), pictures[0], ylabel="validation loss", title="Validation loss")
     for path, translator in translators.items():
-        pictures += draw_run(path, translator, test, corpus.gold)
+        pictures += draw_run(path, translator, test)
     print("\npictures:\n" + "\n".join(f"  {path}" for path in pictures))
 
 

@@ -65,7 +65,7 @@ def _score_files(options):
 
 
 def _score_runs(options):
-    from keras_attn_zoo.experiments.corpora import own_test_text, read_pairs
+    from keras_attn_zoo.experiments.corpora import ParallelText, own_test_text, read_pairs
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.experiments.run_folder import RunFolder
     from keras_attn_zoo.experiments.scoring import score_run
@@ -85,11 +85,11 @@ def _score_runs(options):
         for folder in options.runs:
             if RunFolder(folder).system().backbone.get("output") != "latent":
                 raise UserError(f"{folder} has no latent alignment: leave out the run, or --top-k.")
+    given = None
+    if options.test:
+        given = ParallelText(read_pairs(one_or_two_files("test", options.test), options.reverse))
     for folder in [] if options.stored else options.runs:
-        if options.test:
-            pairs, gold = read_pairs(one_or_two_files("test", options.test), options.reverse), None
-        else:
-            pairs, gold = own_test_text(RunFolder(folder), ask)
+        text = given or own_test_text(RunFolder(folder), ask)
         translator = load_translator(
             folder, options.beams, options.length_penalty, counts[0], max_tokens=options.max_tokens
         )
@@ -97,7 +97,7 @@ def _score_runs(options):
         for name, k in zip(names, counts, strict=True):
             if known:
                 translator.compile(sampler=translator.sampler, search_top_k=k)
-            known = score_run(folder, translator, pairs, gold, name, known)
+            known = score_run(folder, translator, text, name, known)
     print(results_table(options.runs, names, baseline=options.baseline))
 
 

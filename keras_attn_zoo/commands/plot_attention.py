@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.experiments.word_alignment import sentence_picture
 
-    panels, target = [], options.target
+    panels, target, text = [], options.target, None
     words: list[list[str]] = []
     search = (options.beams, options.length_penalty, options.top_k)
     if target is not None and any(x is not None for x in search):
@@ -51,11 +51,16 @@ def run(options: argparse.Namespace) -> None:
         # Only the first model searches, and only if no translation is given.
         beams, penalty, top_k = search if target is None else (None, None, None)
         translator = load_translator(model, beams, penalty, top_k, options.max_tokens)
+        if text is None or text.models != translator.preprocessor.models:
+            text = translator.encode([options.sentence], None if target is None else [target])
         if options.beside and target is None:
             # All models are forced to the translation of the first.
-            target = translator.generate(options.sentence)
+            target = translator.translate(text)[0][0].text
+            text = translator.encode(text, [target])
         layers = layers_of(translator, options.layer)
-        matrix, *found = sentence_picture(translator, options.sentence, target, options.subwords, layers, options.heads)
+        matrix, *found = sentence_picture(
+            translator, options.sentence, target, options.subwords, layers, options.heads, text
+        )
         if words and words != found:
             raise UserError(f"{model} and {options.model} have different subwords: leave out --subwords.")
         words = found

@@ -3,7 +3,6 @@
 import argparse
 import dataclasses
 import logging
-import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -142,17 +141,17 @@ def _train(systems, folders, corpus, options):
             run = train_system(system, corpus, folder, options.out / "data", resume=True, **room)
             scored, drawn = "test" in run.read_scores(), run.picture("curves").exists()
             if not (scored and drawn):
-                translator, test = load_translator(folder, **room), corpus.splits.test
+                translator = load_translator(folder, **room)
                 if not scored:
-                    score_run(folder, translator, test, corpus.gold)
-                draw_run(folder, translator, test, corpus.gold)
+                    score_run(folder, translator, corpus.test)
+                draw_run(folder, translator, corpus.test)
         except Exception as error:
             failed[folder.name] = reason(error)
-            if failed[folder.name] is None:
-                # A bug: show where it is.
-                traceback.print_exception(error)
-                failed[folder.name] = f"{type(error).__name__}: {error}".splitlines()[0]
-            _LOG.error("%s failed: %s", folder.name, failed[folder.name])
+            # Of a bug, where it is.
+            bug = error if failed[folder.name] is None else None
+            if bug is not None:
+                failed[folder.name] = f"{type(bug).__name__}: {bug}".splitlines()[0]
+            _LOG.error("%s failed: %s", folder.name, failed[folder.name], exc_info=bug)
     return failed
 
 

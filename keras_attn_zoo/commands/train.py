@@ -39,8 +39,8 @@ def run(options: argparse.Namespace) -> None:
     corpus = corpus_from_options(options)
     run = train_system(system, corpus, options.run, resume=options.resume, max_tokens=options.max_tokens)
     translator = load_translator(run.path, max_tokens=options.max_tokens)
-    score_run(run.path, translator, corpus.splits.test, corpus.gold)
-    draw_run(run.path, translator, corpus.splits.test, corpus.gold)
+    score_run(run.path, translator, corpus.test)
+    draw_run(run.path, translator, corpus.test)
     print(results_table([run.path]))
 
 

@@ -16,6 +16,7 @@ _HOMES = {
     "words": ("normalise", "split_words", "word_count"),
     "subwords": ("Subwords", "train_subword_pair", "train_subwords"),
     "cache": ("EncodedCorpus", "build_cache"),
+    "encoded_text": ("EncodedText",),
     "batches": (
         "TranslationBatches",
         "as_fit_input",

@@ -11,9 +11,11 @@ import numpy as np
 
 from keras_attn_zoo.errors import UserError
 
-# The grid: lengths are multiples of the step; the number of rows is one of these, or the batch size.
+# The grid: lengths are multiples of a step; the number of rows is small, a multiple of a step, or the batch size.
 LENGTH_STEP = 8
-ROWS = (1, 8, 32, 128)
+SMALL_ROWS, ROWS_STEP = (1, 8), 32
+# Rows of a batch of which only the loss is wanted: validation text, and references of a test set.
+EVALUATION_ROWS = 64
 
 
 class GridBatch(NamedTuple):
@@ -57,7 +59,7 @@ def grid_batches(
     order = sorted(range(len(lengths[0])), key=lambda i: max(side[i] for side in lengths))
     for start in range(0, len(order), batch_size):
         members = order[start : start + batch_size]
-        rows = min(n for n in (*ROWS, batch_size) if n >= len(members))
+        rows = grid_rows(len(members), batch_size)
         longest = [max(side[i] for i in members) for side in lengths]
         yield GridBatch(members, rows, tuple(map(grid_length, longest, limits)))
         if progress is not None:
@@ -67,6 +69,17 @@ def grid_batches(
 def grid_length(length: int, limit: int) -> int:
     """Return the grid length that fits `length` tokens; the limit is also on the grid."""
     return min(-(-length // LENGTH_STEP) * LENGTH_STEP, limit)
+
+
+def grid_rows(count: int, most: int | None = None) -> int:
+    """Return the number of rows on the grid that fits `count` of them; `most`, the batch size, is on the grid too.
+
+    Example:
+        >>> [grid_rows(count) for count in (1, 2, 9, 33)]
+        [1, 8, 32, 64]
+    """
+    rows = next((n for n in SMALL_ROWS if n >= count), -(-count // ROWS_STEP) * ROWS_STEP)
+    return rows if most is None else min(rows, most)
 
 
 def pad_rows(x: np.ndarray, rows: int) -> np.ndarray:

@@ -1,5 +1,7 @@
 """Subword vocabularies: SentencePiece models trained on a corpus, and their use."""
 
+import functools
+import hashlib
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -254,6 +256,11 @@ class Subwords:
         self.vocabulary_size = self._processor.vocab_size()
         # Every model except a word model knows the space mark as a piece.
         self._whole_words = self._processor.piece_to_id(_SPACE) == UNKNOWN
+
+    @functools.cached_property
+    def checksum(self) -> str:
+        """SHA-256 of the model file, in hexadecimal digits."""
+        return hashlib.sha256(self.model_bytes).hexdigest()
 
     def encode(self, sentences: Iterable[str]) -> list[list[int]]:
         """Turn sentences into lists of ids, without start and end.

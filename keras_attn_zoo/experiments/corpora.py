@@ -1,14 +1,18 @@
 """The text of an experiment: three splits, gold alignments if available, and their origin."""
 
 import dataclasses
+import functools
 import os
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from keras_attn_zoo.data.encoded_text import EncodedText, encode_text
 from keras_attn_zoo.data.splits import Pair, Splits, random_split
+from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile, read_lines
+from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import Alignment
 from keras_attn_zoo.files import PathLike, check_file, kind_of, shown
@@ -25,6 +29,48 @@ Gold: TypeAlias = list[tuple[Sequence[str], Sequence[str], Alignment]]
 _MOST_GENERATED = 100_000
 
 
+class ParallelText:
+    """Sentence pairs to translate and score, with gold alignments if there are any.
+
+    The text is encoded once for each pair of subword models, whatever is then done with it.
+
+    Args:
+        pairs: the sentence pairs.
+        gold: for each pair `(source words, target words, Alignment)`, or None.
+
+    Attributes:
+        sources, targets: the two sides.
+
+    Raises:
+        UserError: the words of a gold alignment are not those of its pair.
+    """
+
+    def __init__(self, pairs: Iterable[Pair], gold: Gold | None = None) -> None:
+        self.pairs, self.gold = list(pairs), gold
+        self.sources = [source for source, _ in self.pairs]
+        self.targets = [target for _, target in self.pairs]
+        self._encoded: dict[tuple[str, str], EncodedText] = {}
+        if gold is not None:
+            _check_words(self.pairs, gold)
+
+    def encoded(self, source: Subwords, target: Subwords) -> EncodedText:
+        """Return the text as ids of two subword models."""
+        models = source.checksum, target.checksum
+        if models not in self._encoded:
+            self._encoded[models] = encode_text(source, target, self.sources, self.targets)
+        return self._encoded[models]
+
+
+def _check_words(pairs, gold):
+    """Raise if the words of gold alignments, spaces aside, are not the text: alignments are read off its subwords."""
+    if len(gold) != len(pairs):
+        raise UserError(f"{len(gold)} gold alignments for {len(pairs)} sentence pairs: give one for each pair.")
+    for number, (pair, (*words, _)) in enumerate(zip(pairs, gold, strict=True), start=1):
+        for sentence, own in zip(pair, words, strict=True):
+            if normalise(sentence).replace(" ", "") != normalise(" ".join(own)).replace(" ", ""):
+                raise UserError(f"the gold alignment of pair {number} has other words than its sentences: check both.")
+
+
 @dataclasses.dataclass(frozen=True)
 class Corpus:
     """Training, validation and test text.
@@ -38,6 +84,11 @@ class Corpus:
     splits: Splits
     description: dict[str, Any]
     gold: Gold | None = None
+
+    @functools.cached_property
+    def test(self) -> ParallelText:
+        """The test text, to be scored."""
+        return ParallelText(self.splits.test, self.gold)
 
 
 def corpus_from_files(
@@ -94,8 +145,8 @@ def corpus_from_description(description: dict[str, Any]) -> Corpus:
     return corpus_from_files(**parts, seed=description.get("split_seed", 0), reverse=description["reverse"])
 
 
-def own_test_text(run: "RunFolder", ask: Callable[[str], bool] | None = None) -> tuple[list[Pair], Gold | None]:
-    """Return the test text of a run: sentence pairs, and their gold alignments or None.
+def own_test_text(run: "RunFolder", ask: Callable[[str], bool] | None = None) -> ParallelText:
+    """Return the test text of a run.
 
     A run folder keeps its test text. Older ones name files elsewhere, and so may
     one from an untrusted source: such files are read only if `ask` allows it.
@@ -109,17 +160,16 @@ def own_test_text(run: "RunFolder", ask: Callable[[str], bool] | None = None) ->
     """
     description = run.corpus()
     if "generated" in description:
-        corpus = corpus_from_description(description)
-        return list(corpus.splits.test), corpus.gold
+        return corpus_from_description(description).test
     if kind_of(run.test) is not None:
-        return list(TSVFile(run.test)), None
+        return ParallelText(TSVFile(run.test))
     if not _is_description(description):
         raise UserError(f"{shown(run.config)} does not describe a corpus: give the test text with --test.")
     files = [file for name in ("train", "valid", "test") for file in description.get(name, ())]
     if ask is None or not ask(f"{shown(run.path)} names files outside it ({', '.join(map(shown, files))}): read them?"):
         given = " ".join(shlex.quote(shown(file)) for file in description.get("test", ("SOURCE", "TARGET")))
         raise UserError(f"{shown(run.path)} has no test text and names files outside it: give --test {given}.")
-    return list(corpus_from_description(description).splits.test), None
+    return corpus_from_description(description).test
 
 
 def _is_description(description):

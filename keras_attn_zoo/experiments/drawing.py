@@ -1,11 +1,9 @@
 """Draw a run: the attention of a few sentences, and the curve of its validation loss."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from keras_attn_zoo.analysis.pictures import plot_attention, plot_curves
-from keras_attn_zoo.data.splits import Pair
-from keras_attn_zoo.experiments.corpora import Gold
+from keras_attn_zoo.experiments.corpora import ParallelText
 from keras_attn_zoo.experiments.curves import curves
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.word_alignment import sentence_picture
@@ -19,8 +17,7 @@ PICTURES, WORDS_OF_A_PICTURE = 3, 14
 def draw_run(
     folder: PathLike,
     translator: Translator,
-    pairs: Iterable[Pair],
-    gold: Gold | None = None,
+    text: ParallelText,
     count: int = PICTURES,
 ) -> list[Path]:
     """Draw the attention of a few test sentences and the curve of the validation loss into the run folder.
@@ -30,20 +27,21 @@ def draw_run(
 
     Args:
         folder: the run folder of a trained system.
-        translator, pairs, gold: see `score_run`.
+        translator, text: see `score_run`.
         count: number of sentences.
 
     Returns:
         the paths of the pictures.
     """
-    run, pairs = RunFolder(folder), list(pairs)
+    run, pairs = RunFolder(folder), text.pairs
     full = [i for i, pair in enumerate(pairs) if all(side.strip() for side in pair)]
     chosen = sorted(full, key=lambda i: abs(len(pairs[i][0].split()) - WORDS_OF_A_PICTURE))[:count]
     paths = []
     for number, i in enumerate(chosen, start=1):
-        matrix, source_words, target_words = sentence_picture(translator, *pairs[i])
+        encoded = text.encoded(*translator.preprocessor.subwords).select([i])
+        matrix, source_words, target_words = sentence_picture(translator, *pairs[i], text=encoded)
         paths.append(run.picture(f"attention-{number}"))
-        plot_attention(matrix, source_words, target_words, paths[-1], gold=gold[i][2] if gold else None)
+        plot_attention(matrix, source_words, target_words, paths[-1], gold=text.gold[i][2] if text.gold else None)
     paths.append(run.picture("curves"))
     plot_curves(curves([folder]), paths[-1], ylabel="validation loss")
     return paths

@@ -10,8 +10,8 @@ import keras
 
 from keras_attn_zoo.checksums import CHECKSUMS, check_sum, read_checksums, write_checksums
 from keras_attn_zoo.data.cache import EncodedCorpus, build_cache, fingerprint
+from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.filters import Filter, filter_pairs
-from keras_attn_zoo.data.splits import Pair
 from keras_attn_zoo.data.subwords import Subwords, train_subword_pair
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError
@@ -142,12 +142,9 @@ class _Filtered:
         return iter(filter_pairs(self.pairs, self.pair_filter))
 
 
-def check_test_text(pairs: Iterable[Pair], subword_paths: Iterable[Path], room: int) -> None:
+def check_test_text(text: EncodedText, room: int) -> None:
     """Raise if a test sentence has more tokens than the translator will accept."""
-    of_sides = []
-    for path, sentences in zip(subword_paths, zip(*pairs, strict=True), strict=True):
-        of_sides.append([len(ids) + 1 for ids in Subwords(path).encode(list(sentences))])
-    needed = [max(both) for both in zip(*of_sides, strict=True)]
+    needed = [max(len(source), len(target)) for source, target in zip(text.sources, text.targets or (), strict=True)]
     long = [count for count in needed if count > room]
     if long:
         number = needed.index(max(long)) + 1

@@ -1,17 +1,16 @@
 """Translate and score a test set with the translator of a run."""
 
 import time
-from collections.abc import Iterable
 from typing import Any
 
 import keras
 
-from keras_attn_zoo.data.splits import Pair
+from keras_attn_zoo.data.shapes import EVALUATION_ROWS
 from keras_attn_zoo.evaluation.alignments import Alignment, write_alignments
 from keras_attn_zoo.evaluation.likelihood import corpus_likelihood
 from keras_attn_zoo.evaluation.text_scores import score_text
 from keras_attn_zoo.evaluation.timing import CompilationClock
-from keras_attn_zoo.experiments.corpora import Gold
+from keras_attn_zoo.experiments.corpora import ParallelText
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.word_alignment import align_words, score_links
 from keras_attn_zoo.files import PathLike, write_text
@@ -19,16 +18,13 @@ from keras_attn_zoo.messages import progress_bar
 from keras_attn_zoo.models import Translator
 from keras_attn_zoo.training.run_log import read_log
 
-# Sentences of a test batch.
-EVALUATION_ROWS = 64
 _OF_REFERENCES = ("loss", "perplexity", "accuracy", "tokens")
 
 
 def score_run(
     folder: PathLike,
     translator: Translator,
-    pairs: Iterable[Pair],
-    gold: Gold | None = None,
+    text: ParallelText,
     name: str = "test",
     known: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -37,8 +33,7 @@ def score_run(
     Args:
         folder: the run folder of a trained system.
         translator: its translator, see `load_translator`.
-        pairs: test sentence pairs.
-        gold: for each pair `(source words, target words, Alignment)`; None for no alignment scores.
+        text: the test text; with gold alignments, those of the translator are scored too.
         name: name of the test set, in files and tables.
         known: scores of the same text with another search, reused where they do not depend on the search.
 
@@ -46,28 +41,27 @@ def score_run(
         the scores, as plain data.
 
     Example:
-        >>> score_run("runs/bahdanau", load_translator("runs/bahdanau"), corpus.splits.test)  # doctest: +SKIP
+        >>> score_run("runs/bahdanau", load_translator("runs/bahdanau"), corpus.test)  # doctest: +SKIP
     """
     run = RunFolder(folder)
     system = run.system()
     # Everything is read before anything is written.
     training, _ = training_summary(run), run.read_scores()
-    pairs = list(pairs)
-    sources, references = [source for source, _ in pairs], [target for _, target in pairs]
-    known = known or _scores_of_references(translator, system, sources, references, gold, run.alignment(name))
+    encoded = text.encoded(*translator.preprocessor.subwords)
+    known = known or _scores_of_references(translator, system, encoded, text, run.alignment(name))
     clock = CompilationClock()
-    with progress_bar("translating", len(sources)) as progress:
+    with progress_bar("translating", len(encoded)) as progress:
         began = time.perf_counter()
-        found = translator.translate(sources, batch_size=system.search.batch_size, clock=clock, progress=progress)
+        found = translator.translate(encoded, batch_size=system.search.batch_size, clock=clock, progress=progress)
         seconds = time.perf_counter() - began
     hypotheses = [best[0].text for best in found]
     scores = {
         "system": system.name,
-        "sentences": len(pairs),
+        "sentences": len(encoded),
         "beams": translator.sampler.num_beams,
         "length_penalty": translator.sampler.length_penalty,
         "search_top_k": translator.search_top_k,
-        "text": score_text(hypotheses, references).as_dict(),
+        "text": score_text(hypotheses, text.targets).as_dict(),
         **{key: known[key] for key in (*_OF_REFERENCES, "free_running", "alignment") if key in known},
         "translation_seconds": seconds,
         "translation_compilation_seconds": clock.compilation,
@@ -76,29 +70,37 @@ def score_run(
         "backend": keras.config.backend(),
     }
     with run.lock_scores():
-        for path, lines in ((run.hypotheses(name), hypotheses), (run.references(name), references)):
-            write_text(path, "".join(text + "\n" for text in lines))
+        for path, lines in ((run.hypotheses(name), hypotheses), (run.references(name), text.targets)):
+            write_text(path, "".join(line + "\n" for line in lines))
         run.add_scores(name, scores)
     return scores
 
 
-def score_alignment(translator: Translator, gold: Gold, path: PathLike, batch_size: int = 32) -> dict[str, float]:
+def score_alignment(
+    translator: Translator, text: ParallelText, path: PathLike, batch_size: int = 32
+) -> dict[str, float]:
     """Align gold-aligned sentence pairs by forced decoding; write the links; return AER, precision, recall.
 
     Args:
         translator: a `Translator`.
-        gold: `(source words, target words, Alignment)` per sentence.
+        text: sentence pairs with gold alignments.
         path: file for the links, in Pharaoh format counted from 0, source first.
+        batch_size: sentences decoded at once.
 
     Returns:
         "aer", "precision", "recall" and "sentences"; for a latent alignment, "posterior_aer" too.
     """
+    gold, encoded = text.gold or [], text.encoded(*translator.preprocessor.subwords)
     words = [(source, target) for source, target, _ in gold]
-    links, _ = align_words(translator, words, batch_size=batch_size)
-    predicted = [Alignment(sure=frozenset(found)) for found in links]
-    write_alignments(path, predicted)
     wanted = [alignment for *_, alignment in gold]
-    scores = score_links(links, words, wanted)
+
+    def align(layers=None):
+        with progress_bar("aligning", len(encoded)) as progress:
+            links, _ = align_words(translator, words, layers, batch_size=batch_size, progress=progress, text=encoded)
+        return links, score_links(links, words, wanted)
+
+    links, scores = align()
+    write_alignments(path, [Alignment(sure=frozenset(one)) for one in links])
     found = {
         "aer": scores.aer,
         "precision": scores.precision,
@@ -106,19 +108,22 @@ def score_alignment(translator: Translator, gold: Gold, path: PathLike, batch_si
         "sentences": scores.sentences,
     }
     if translator.backbone.latent_head is not None:
-        links, _ = align_words(translator, words, layers="posterior", batch_size=batch_size)
-        found["posterior_aer"] = score_links(links, words, wanted).aer
+        found["posterior_aer"] = align("posterior")[1].aer
     return found
 
 
-def _scores_of_references(translator, system, sources, references, gold, path):
+def _scores_of_references(translator, system, encoded, text, path):
     """Scores of a test set's references under the model, independent of the search."""
-    scores = corpus_likelihood(translator.score(sources, references, batch_size=EVALUATION_ROWS))
+
+    def likelihood(free_running=False):
+        with progress_bar("scoring the references", len(encoded)) as progress:
+            return corpus_likelihood(translator.score(encoded, None, free_running, EVALUATION_ROWS, progress))
+
+    scores = likelihood()
     if system.training.samples_tokens:
-        free = translator.score(sources, references, free_running=True, batch_size=EVALUATION_ROWS)
-        scores["free_running"] = corpus_likelihood(free)
-    if gold is not None:
-        scores["alignment"] = score_alignment(translator, gold, path, system.search.batch_size)
+        scores["free_running"] = likelihood(free_running=True)
+    if text.gold is not None:
+        scores["alignment"] = score_alignment(translator, text, path, system.search.batch_size)
     return scores
 
 

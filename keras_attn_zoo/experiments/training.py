@@ -5,6 +5,7 @@ import logging
 import keras
 
 from keras_attn_zoo.data.batches import TranslationBatches, as_fit_input, evaluation_batches, fit_arguments
+from keras_attn_zoo.data.shapes import EVALUATION_ROWS
 from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.bodies import longest_translation
@@ -30,8 +31,6 @@ from keras_attn_zoo.training.resumable_state import ResumableState
 from keras_attn_zoo.training.run_log import RunLog, read_log
 from keras_attn_zoo.training.schedules import TeacherForcing
 
-# Sentences of a validation batch.
-VALIDATION_ROWS = 64
 _LOG = logging.getLogger(__name__)
 
 
@@ -83,9 +82,10 @@ def _train(system, corpus, run, data, max_tokens):
     description = {**corpus.description, "fingerprint": data.key}
     # Before the state is read: if it is another model's, that error would say less.
     run.check_settings(system, description)
-    check_test_text(corpus.splits.test, data.subword_paths, max_tokens or longest_translation(system.data.max_tokens))
+    subwords = [Subwords(path) for path in data.subword_paths]
+    check_test_text(corpus.test.encoded(*subwords), max_tokens or longest_translation(system.data.max_tokens))
     if system.data.vocabulary_size is None:
-        sizes = [Subwords(path).vocabulary_size for path in data.subword_paths]
+        sizes = [one.vocabulary_size for one in subwords]
         check_memory(system, outline(system, *sizes).parameters, sizes[1])
     make_deterministic()
     batches = TranslationBatches(
@@ -98,7 +98,7 @@ def _train(system, corpus, run, data, max_tokens):
         rounds_per_epoch=training.validations_per_epoch,
     )
     valid = evaluation_batches(
-        data.valid, sentences_per_batch=VALIDATION_ROWS, bucket_count=min(3, system.data.bucket_count)
+        data.valid, sentences_per_batch=EVALUATION_ROWS, bucket_count=min(3, system.data.bucket_count)
     )
     rounds = max(1, round(training.epochs * batches.batches_per_epoch / len(batches)))
     wanted, reached = system.backbone.get("encoder_layers", 1), _encoder_layers(system, rounds - 1)
@@ -115,14 +115,15 @@ def _train(system, corpus, run, data, max_tokens):
     state.check(translator, batches.round in _grows_at(system))
     if batches.round == 0:
         _load_vectors(translator, training)
-    run.create(system, description, corpus.splits.test)
+    run.create(system, description, corpus.test.pairs)
     if ended or batches.round >= rounds:
         _LOG.info("training is already complete")
         return run
     callbacks = []
     if training.best_by == "bleu":
         sources, references = zip(*list(corpus.splits.valid)[: training.bleu_sentences], strict=True)
-        callbacks.append(ValidationBLEU(list(sources), list(references), system.search.batch_size))
+        text = translator.encode(list(sources))
+        callbacks.append(ValidationBLEU(text, list(references), system.search.batch_size))
     steps = len(batches)
     with progress_bar(system.name, rounds * steps, "step", batches.round * steps) as show:
         callbacks += [Progress(batches, rounds, system.name, show), RunLog(run.log, batches), *watched]

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.words import normalise, split_words
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import (
@@ -15,7 +16,7 @@ from keras_attn_zoo.evaluation.alignments import (
     alignment_scores,
 )
 from keras_attn_zoo.evaluation.attention_links import extract_alignment, merge_subwords
-from keras_attn_zoo.models import Translator
+from keras_attn_zoo.models import ForcedDecoding, Hypothesis, Translator
 
 # Source words and target words; links between them; the `layers` of `Translator.force`.
 WordPair: TypeAlias = tuple[Sequence[str], Sequence[str]]
@@ -88,6 +89,7 @@ def align_words(
     leave_out: Sequence[str] = ("end",),
     batch_size: int = 32,
     progress: Callable[[int], None] | None = None,
+    text: EncodedText | None = None,
 ) -> tuple[list[Links], list[np.ndarray]]:
     """Align the words of given translations: forced decoding, mean over heads, argmax over source words.
 
@@ -99,6 +101,7 @@ def align_words(
             no link on the target side either. A word that attends most to what is left out gets its next best; a
             word that attends most to the end gets no link, unless the end is left out.
         batch_size, progress: see `Translator.force`.
+        text: the sentences of the words, if they are encoded already; see `encode_words`.
 
     Returns:
         a list of sets of links `(source word, target word)`, and a list of word attention matrices
@@ -108,8 +111,14 @@ def align_words(
         UserError: a head that a layer does not have; an unknown `leave_out`.
     """
     _check_leave_out(leave_out)
-    decoded = _force_words(translator, pairs, layers, heads, batch_size, progress)
+    text = encode_words(translator, pairs) if text is None else text
+    decoded = translator.force(text, layers=layers, heads=heads, batch_size=batch_size, progress=progress)
     return _links(decoded, pairs, leave_out)
+
+
+def encode_words(translator: Translator, pairs: Sequence[WordPair]) -> EncodedText:
+    """Encode the sentences of word pairs, to be aligned more than once."""
+    return translator.encode(*([as_sentence(pair[side]) for pair in pairs] for side in range(2)))
 
 
 def score_links(
@@ -153,39 +162,22 @@ def align_by_layer(
         a latent alignment; scores as returned by `alignment_scores`.
     """
     _check_leave_out(leave_out)
-    sizes = translator.backbone.cross_attention_heads
-    every = range(len(sizes))
-    translator.backbone.rows_of_heads(every, heads)
-    decoded = _force_words(translator, pairs, every, None, batch_size, progress)
-    found = {}
-
-    def add(name, decoded):
-        links, _ = _links(decoded, pairs, leave_out)
-        found[name] = links, score_links(links, pairs, gold, leave_out)
-
-    def add_layers(name, layers, heads):
-        rows = [sum(sizes[:i]) + head for i in layers for head in (range(sizes[i]) if heads is None else heads)]
-        add(name, [dataclasses.replace(one, attention=one.attention[rows]) for one in decoded])
-
-    for layer in every:
-        add_layers(layer, [layer], heads)
-    add_layers("all", every, heads)
-    if translator.backbone.latent_head is not None:
-        shown = translator.backbone.attention_layer
-        add_layers("prior", [every[shown]] if isinstance(shown, int) else every, None)
-        add("posterior", _force_words(translator, pairs, "posterior", None, batch_size, progress))
-    return found
-
-
-def _force_words(translator, pairs, layers, heads, batch_size, progress):
-    return translator.force(
-        [as_sentence(source) for source, _ in pairs],
-        [as_sentence(target) for _, target in pairs],
-        layers=layers,
-        heads=heads,
-        batch_size=batch_size,
-        progress=progress,
-    )
+    backbone = translator.backbone
+    every = range(len(backbone.cross_attention_heads))
+    named: dict[int | str, Sequence[int]] = {**{layer: [layer] for layer in every}, "all": every}
+    rows = {name: backbone.rows_of_heads(layers, heads, among=every) for name, layers in named.items()}
+    if backbone.latent_head is not None:
+        rows["prior"] = backbone.rows_of_heads(None, None, among=every)
+    text = encode_words(translator, pairs)
+    decoded = translator.force(text, layers=every, batch_size=batch_size, progress=progress)
+    found: dict[int | str, list[ForcedDecoding]] = {
+        name: [dataclasses.replace(one, attention=one.attention[heads]) for one in decoded]
+        for name, heads in rows.items()
+    }
+    if backbone.latent_head is not None:
+        found["posterior"] = translator.force(text, layers="posterior", batch_size=batch_size, progress=progress)
+    links = {name: _links(one, pairs, leave_out)[0] for name, one in found.items()}
+    return {name: (one, score_links(one, pairs, gold, leave_out)) for name, one in links.items()}
 
 
 def _ignored(words, leave_out):
@@ -224,6 +216,7 @@ def sentence_picture(
     subwords: bool = False,
     layers: Layers = None,
     heads: Sequence[int] | None = None,
+    text: EncodedText | None = None,
 ) -> tuple[np.ndarray, list[str], list[str]]:
     """Return the attention of one sentence, ready to draw.
 
@@ -233,22 +226,28 @@ def sentence_picture(
         target: a given translation; by default the model's own.
         subwords: whether rows and columns are subwords instead of words.
         layers, heads: see `align_words`.
+        text: the sentence, alone or with its translation, if it is encoded already.
 
     Returns:
         the matrix `(target, source)` and the words on its two axes.
     """
     if not sentence.strip():
         raise UserError(f"the sentence {sentence!r} is empty: there is nothing to draw.")
-    one, rows = None, None
+    if text is None:
+        text = translator.encode([sentence], None if target is None else [target])
+    one: Hypothesis | ForcedDecoding | None = None
+    rows = None
     if target is None:
-        one = translator.translate([sentence], attention=True)[0][0]
+        [[one]] = translator.translate(text, attention=True)
         target, rows = one.text, translator.backbone.rows_of_heads(layers, heads)
     if not target.strip() and not subwords:
         raise UserError(f"the translation of {sentence!r} is empty: give one, or draw subwords.")
     if one is None or layers is not None:
         # A search keeps one layer's attention; forced decoding can return any layer's.
-        one, rows = translator.force(sentence, target, layers, heads=heads), None
-    attention = (one.attention if rows is None else one.attention[rows]).mean(axis=0)
+        [one] = translator.force(text, None if text.targets is not None else [target], layers, heads=heads)
+        rows = None
+    weights = np.asarray(one.attention)
+    attention = (weights if rows is None else weights[rows]).mean(axis=0)
     if subwords:
         return attention, one.source_tokens, one.tokens
     source_words, target_words = split_words(sentence), split_words(target)

@@ -62,12 +62,15 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
         heads = self.cross_attention_heads
         return sum(heads) if self.attention_layer == "all" else heads[self.attention_layer]
 
-    def rows_of_heads(self, layers: Sequence[int] | str | None, heads: Sequence[int] | None) -> list[int] | None:
+    def rows_of_heads(
+        self, layers: Sequence[int] | str | None, heads: Sequence[int] | None, among: Sequence[int] | None = None
+    ) -> list[int] | None:
         """Return the rows of some heads among those of cross-attention layers, one layer after the other.
 
         Args:
             layers: cross-attention layers, or "posterior", or None for `attention_layer`.
             heads: heads of each layer, counted from 0, or None for all.
+            among: the layers, counted from 0, among whose heads they stand; by default `layers`.
 
         Returns:
             A list of rows; None for all.
@@ -75,7 +78,7 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
         Raises:
             UserError: a head that a layer does not have.
         """
-        if heads is None:
+        if heads is None and among is None:
             return None
         if isinstance(layers, str):
             raise UserError("the posterior of an alignment has no heads: leave the heads out, or choose a layer.")
@@ -83,12 +86,18 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
         if layers is None:
             layer = self.attention_layer
             layers = [layer] if isinstance(layer, int) else range(len(sizes))
-        sizes = [sizes[layer] for layer in layers]
-        for head in heads:
-            if not 0 <= head < min(sizes):
-                raise UserError(f"there is no head {head}: choose from 0 to {min(sizes) - 1}.")
-        firsts = [sum(sizes[:i]) for i in range(len(sizes))]
-        return [first + head for first in firsts for head in heads]
+        fewest = min(sizes[layer] for layer in layers)
+        for head in heads or ():
+            if not 0 <= head < fewest:
+                raise UserError(f"there is no head {head}: choose from 0 to {fewest - 1}.")
+        every = layers if among is None else among
+        firsts = [sum(sizes[layer] for layer in every[:i]) for i in range(len(every))]
+        places = range(len(layers)) if among is None else [every.index(range(len(sizes))[layer]) for layer in layers]
+        return [
+            firsts[place] + head
+            for place, layer in zip(places, layers, strict=True)
+            for head in (range(sizes[layer]) if heads is None else heads)
+        ]
 
     @property
     def longest_sentence(self) -> int | None:

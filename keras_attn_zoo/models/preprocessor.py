@@ -1,5 +1,6 @@
 """From sentences to a translator's padded ids and back, in plain Python and NumPy."""
 
+import dataclasses
 import reprlib
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +9,9 @@ import keras
 import keras_hub
 import numpy as np
 
+from keras_attn_zoo.data.encoded_text import EncodedText, encode_sentences, encode_text
 from keras_attn_zoo.data.shapes import grid_length
+from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.models.presets import PresetFiles
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
@@ -73,7 +76,8 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
         """Return inputs, labels and weights of sentence pairs."""
         sources, targets = _pairs(x)
         lengths = (self.encoder_sequence_length, self.decoder_sequence_length)
-        return self.pack_pairs(self.encode_sources(sources), self.encode_targets(targets), *lengths)
+        text = self.encode(sources, targets)
+        return self.pack_pairs(text.sources, text.targets or [], *lengths)
 
     def generate_preprocess(
         self, x: Sequence[str] | dict[str, Sequence[str]], sequence_length: int | None = None
@@ -85,21 +89,40 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
         sources, prompts = _pairs(x)
         if not sources:
             raise UserError("there is nothing to translate: give at least one sentence; received an empty list.")
-        sources = self.encode_sources(sources)
+        ids = self.encode(sources).sources
         length = sequence_length or self.decoder_sequence_length
-        prompts = check_lengths(self.tokenizer.tokenize(prompts), length - 1)
-        width = grid_length(max(map(len, sources)), self.encoder_sequence_length)
-        return self.pack_search(sources, width, length, prompts)
+        beginnings = encode_sentences(self.tokenizer.subwords, prompts) if any(prompts) else []
+        check_lengths(beginnings, length)
+        width = grid_length(max(map(len, ids)), self.encoder_sequence_length)
+        return self.pack_search(ids, width, length, [one[:-1] for one in beginnings])
 
     # Text is encoded once; batching the ids is up to the caller.
 
-    def encode_sources(self, texts: list[str]) -> list[list[int]]:
-        """Return the ids of source sentences, the end token included."""
-        return _encode(self.source_tokenizer, texts, self.encoder_sequence_length)
+    @property
+    def subwords(self) -> tuple[Subwords, Subwords]:
+        """The subword models of source and target."""
+        return self.source_tokenizer.subwords, self.tokenizer.subwords
 
-    def encode_targets(self, texts: list[str]) -> list[list[int]]:
-        """Return the ids of translations, the end token included."""
-        return _encode(self.tokenizer, texts, self.decoder_sequence_length)
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Checksums of the subword models of source and target."""
+        return tuple(one.checksum for one in self.subwords)
+
+    def encode(self, sources: Sequence[str] | EncodedText, targets: Sequence[str] | None = None) -> EncodedText:
+        """Encode sentences, and their translations if given; see `Translator.encode`."""
+        if not isinstance(sources, EncodedText):
+            text = encode_text(*self.subwords, sources, targets)
+        elif targets is None:
+            text = sources
+        elif sources.targets is None:
+            text = dataclasses.replace(sources, targets=encode_sentences(self.tokenizer.subwords, targets))
+        else:
+            raise UserError("the text is encoded with its translations already: leave targets out.")
+        if text.models != self.models:
+            raise UserError("the text was encoded with other subword models: encode it with this translator.")
+        check_lengths(text.sources, self.encoder_sequence_length)
+        check_lengths(text.targets or (), self.decoder_sequence_length)
+        return text
 
     def pack_pairs(
         self, sources: list[list[int]], targets: list[list[int]], source_length: int, target_length: int
@@ -188,12 +211,11 @@ def _pairs(x):
     return sources, targets
 
 
-def check_lengths(encoded: list[list[int]], limit: int) -> list[list[int]]:
-    """Return tokenized sentences unchanged; raise if one is longer than the limit."""
+def check_lengths(encoded: Sequence[list[int]], limit: int) -> None:
+    """Raise if an encoded sentence is longer than the limit; its last token, the end, is not counted in the message."""
     for number, ids in enumerate(encoded, start=1):
         if len(ids) > limit:
-            raise SentenceTooLong(number, len(ids), limit)
-    return encoded
+            raise SentenceTooLong(number, len(ids) - 1, limit - 1)
 
 
 class SentenceTooLong(UserError):
@@ -211,11 +233,6 @@ class SentenceTooLong(UserError):
             "split it, or raise the limit (--max-tokens, Translator.make_room)."
         )
         self.number, self.tokens, self.limit = number, tokens, limit
-
-
-def _encode(tokenizer, texts, limit):
-    """Return the ids of texts, each with an end token; raise if one is longer than the limit."""
-    return [[*ids, tokenizer.end_token_id] for ids in check_lengths(tokenizer.tokenize(texts), limit - 1)]
 
 
 def _pack_sources(sources, length):

@@ -4,6 +4,7 @@ Keras compiles one function each for `predict`, `evaluate` and KerasHub's `gener
 calls on the model. These functions keep nothing, so several threads may run them on one model.
 """
 
+import threading
 from collections.abc import Callable, Hashable, Sequence
 
 import keras
@@ -12,9 +13,12 @@ from keras import ops, tree
 
 from keras_attn_zoo.types import TensorTree
 
+# More than a translator has at a time: searches with and without attention, scores, a layer's attention.
+MOST_PROGRAMS = 16
+
 
 class Programs:
-    """The compiled functions of a model, each created on first use.
+    """The compiled functions of a model, each created on first use; those used least recently are dropped.
 
     Example:
         >>> programs = Programs(translator)
@@ -24,21 +28,32 @@ class Programs:
     def __init__(self, model: keras.Model) -> None:
         self._model = model
         self._compiled: dict[Hashable, Callable] = {}
+        self._lock = threading.Lock()
 
-    def run(self, key: Hashable, make: Callable[[], Callable], *inputs: TensorTree) -> TensorTree:
+    def run(
+        self,
+        key: Hashable,
+        make: Callable[[], Callable],
+        *inputs: TensorTree,
+        changing: Sequence[keras.Variable] = (),
+    ) -> TensorTree:
         """Run the function of a key on trees of arrays; return arrays.
 
         Args:
             key: identifies the function among those of the model.
             make: returns the function; called if the key is new.
             *inputs: arguments of the function.
+            changing: see `compiled`.
         """
         # TensorFlow's graphs hold the variables that they were traced with, and LoRA and `quantize` replace variables.
         key = key, tuple(map(id, self._model.variables))
-        if key not in self._compiled:
-            # If two threads get here at once, one function is kept.
-            self._compiled.setdefault(key, compiled(self._model, make()))
-        found = self._compiled[key](*inputs)
+        with self._lock:
+            # Put last: the first is the one that was used least recently.
+            program = self._compiled.pop(key, None) or compiled(self._model, make(), changing)
+            self._compiled[key] = program
+            while len(self._compiled) > MOST_PROGRAMS:
+                del self._compiled[next(iter(self._compiled))]
+        found = program(*inputs)
         return tree.map_structure(lambda x: np.asarray(ops.convert_to_numpy(x)), found)
 
 

@@ -1,6 +1,6 @@
 """A search on ids: a sampler runs the steps of a body."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import keras
 import keras_hub
@@ -69,6 +69,11 @@ def search(
     found = sampler.search(**arguments)
     state = found.pop("state")
     return {**found, "attention": state["attention"]} if attention else found
+
+
+def search_key(sampler: keras_hub.samplers.Sampler, top_k: int | None) -> tuple[Hashable, ...]:
+    """Return what tells the compiled function of a search from others: a sampler's settings may change at any time."""
+    return sampler, repr(sampler.get_config()), top_k
 
 
 def until_stop(token_ids: Tensor, prompt_mask: Tensor, stop_token_ids: Sequence[int] | None) -> Tensor:

@@ -4,31 +4,35 @@ All take the same steps: from text to ids, batches of few shapes, a compiled fun
 """
 
 import numbers
-import reprlib
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import keras
+import numpy as np
 from keras import ops
 
+from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.shapes import grid_batches, pad_rows
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError, check_counts
-from keras_attn_zoo.models.backbone import OPTIONAL_INPUTS, TranslationBackbone
+from keras_attn_zoo.models.backbone import TranslationBackbone
+from keras_attn_zoo.models.forced_attention import attention_program
 from keras_attn_zoo.models.preprocessor import check_texts
 from keras_attn_zoo.models.programs import Programs
-from keras_attn_zoo.models.search import search
+from keras_attn_zoo.models.search import search, search_key
 from keras_attn_zoo.models.translations import (
     ForcedDecoding,
+    Hypothesis,
     ScoredTranslation,
     pieces,
     read_hypotheses,
 )
 from keras_attn_zoo.types import Tensor
 
-# One result for a string, a list of results for a list of strings: Any to a type checker.
-OneOrMany: TypeAlias = Any
+# Several texts, as opposed to one string.
+Texts: TypeAlias = list[str] | tuple[str, ...] | np.ndarray
+Progress: TypeAlias = Callable[[int], None] | None
 
 
 class TextMethods:
@@ -80,23 +84,81 @@ class TextMethods:
                 "train a model with a larger max_tokens."
             )
 
+    def encode(self, sources: Texts | EncodedText, targets: Texts | None = None) -> EncodedText:
+        """Turn text into ids, once for all that is done with it.
+
+        Use it where the same text is translated, scored and aligned, or translated again and again.
+
+        Args:
+            sources: a list of strings, or text that is encoded already.
+            targets: their translations, if any.
+
+        Returns:
+            An `EncodedText`, which `translate`, `force` and `score` take in place of strings.
+
+        Raises:
+            UserError: anything other than strings; lists of unequal length; a sentence longer than the limit; text
+                that was encoded with other subword models; no preprocessor.
+
+        Example:
+            >>> text = translator.encode(["Guten Tag"], ["Hello"])
+            >>> translator.translate(text), translator.score(text)
+        """
+        return self._encode(sources, targets)
+
+    def _encode(self, sources, targets=None, name="sources"):
+        self._check_preprocessor()
+        if not isinstance(sources, EncodedText):
+            sources = check_texts(sources, name)
+        if targets is not None:
+            targets = check_texts(targets, "targets")
+            if len(sources) != len(targets):
+                raise UserError(
+                    f"received {len(sources)} sources and {len(targets)} targets: give equally many of both."
+                )
+        return self.preprocessor.encode(sources, targets)
+
+    @overload
     def translate(
         self,
-        sentences: str | Sequence[str],
+        sentences: str,
+        n_best: int = ...,
+        attention: bool = ...,
+        batch_size: int = ...,
+        max_length: int | None = ...,
+        progress: Progress = ...,
+        clock: Any = ...,
+    ) -> list[Hypothesis]: ...
+
+    @overload
+    def translate(
+        self,
+        sentences: Texts | EncodedText,
+        n_best: int = ...,
+        attention: bool = ...,
+        batch_size: int = ...,
+        max_length: int | None = ...,
+        progress: Progress = ...,
+        clock: Any = ...,
+    ) -> list[list[Hypothesis]]: ...
+
+    def translate(
+        self,
+        sentences: str | Texts | EncodedText,
         n_best: int = 1,
         attention: bool = False,
         batch_size: int = 32,
         max_length: int | None = None,
-        progress: Callable[[int], None] | None = None,
+        progress: Progress = None,
         clock: Any = None,
-    ) -> list[Any]:
+    ) -> list[Hypothesis] | list[list[Hypothesis]]:
         """Translate sentences; return hypotheses with scores and, on request, attention.
 
         Sentences are batched by similar length into a few shapes: a compiled
         backend compiles once per shape.
 
         Args:
-            sentences: a list of strings, or one string.
+            sentences: a list of strings, or one string, or what `encode` returned.
             n_best: hypotheses per sentence, at most the number of beams.
             attention: whether to return attention, as the search saw it.
             batch_size: sentences translated at once.
@@ -115,10 +177,9 @@ class TextMethods:
         Example:
             >>> translator.translate(["Guten Tag"], attention=True)[0][0].attention
         """
-        self._check_preprocessor()
-        alone = isinstance(sentences, str)
-        texts = check_texts([sentences] if isinstance(sentences, str) else sentences, "sentences")
         check_counts(n_best=n_best, batch_size=batch_size)
+        alone = isinstance(sentences, str)
+        text = self._encode([sentences] if alone else sentences, name="sentences")
         sampler = self.sampler
         if not isinstance(sampler, BeamSearch):
             raise UserError("translate needs a BeamSearch: call compile(sampler='greedy' or 'beam') first.")
@@ -127,10 +188,10 @@ class TextMethods:
         if max_length is not None:
             self._check_weights_for(max_length)
         preprocessor = self.preprocessor
-        sources = preprocessor.encode_sources(texts)
+        sources = text.sources
         stop = (preprocessor.tokenizer.end_token_id,)
         top_k = self.search_top_k
-        key = ("search", attention, sampler, repr(sampler.get_config()), top_k)
+        key = ("search", attention, *search_key(sampler, top_k))
 
         def make():
             return lambda inputs: search(self, inputs, sampler, stop, top_k, attention)
@@ -148,19 +209,41 @@ class TextMethods:
                 results[i] = read_hypotheses(found, row, sources[i], n_best, preprocessor)
         return results[0] if alone else results
 
+    @overload
     def force(
         self,
-        sources: str | Sequence[str],
-        targets: str | Sequence[str],
+        sources: str,
+        targets: str,
+        layers: Sequence[int] | str | None = ...,
+        batch_size: int = ...,
+        progress: Progress = ...,
+        heads: Sequence[int] | None = ...,
+    ) -> ForcedDecoding: ...
+
+    @overload
+    def force(
+        self,
+        sources: Texts | EncodedText,
+        targets: Texts | None = ...,
+        layers: Sequence[int] | str | None = ...,
+        batch_size: int = ...,
+        progress: Progress = ...,
+        heads: Sequence[int] | None = ...,
+    ) -> list[ForcedDecoding]: ...
+
+    def force(
+        self,
+        sources: str | Texts | EncodedText,
+        targets: str | Texts | None = None,
         layers: Sequence[int] | str | None = None,
         batch_size: int = 32,
-        progress: Callable[[int], None] | None = None,
+        progress: Progress = None,
         heads: Sequence[int] | None = None,
-    ) -> OneOrMany:
+    ) -> ForcedDecoding | list[ForcedDecoding]:
         """Force given translations; return the attention, for example to align words.
 
         Args:
-            sources, targets: lists of equally many strings, or one string each.
+            sources, targets: lists of equally many strings, or one string each; or what `encode` returned, alone.
             layers: decoder layers, counted from 0, whose heads are returned one layer after the other; by default
                 the backbone's `attention_layer`. "posterior" is p(j|e_i) of a latent alignment: what a position is
                 aligned to, given its token.
@@ -178,7 +261,7 @@ class TextMethods:
         Example:
             >>> translator.force(["Guten Tag"], ["Hello"])[0].attention
         """
-        key, make = self._attention_of(layers)
+        key, make = attention_program(self.backbone, layers)
         rows = self.backbone.rows_of_heads(layers, heads)
 
         def read(source, target, scores):
@@ -187,21 +270,41 @@ class TextMethods:
 
         return self._along(sources, targets, batch_size, progress, key, make, read)
 
+    @overload
     def score(
         self,
-        sources: str | Sequence[str],
-        targets: str | Sequence[str],
+        sources: str,
+        targets: str,
+        free_running: bool = ...,
+        batch_size: int = ...,
+        progress: Progress = ...,
+    ) -> ScoredTranslation: ...
+
+    @overload
+    def score(
+        self,
+        sources: Texts | EncodedText,
+        targets: Texts | None = ...,
+        free_running: bool = ...,
+        batch_size: int = ...,
+        progress: Progress = ...,
+    ) -> list[ScoredTranslation]: ...
+
+    def score(
+        self,
+        sources: str | Texts | EncodedText,
+        targets: str | Texts | None = None,
         free_running: bool = False,
         batch_size: int = 32,
-        progress: Callable[[int], None] | None = None,
-    ) -> OneOrMany:
+        progress: Progress = None,
+    ) -> ScoredTranslation | list[ScoredTranslation]:
         """Return the log-probabilities of given translations, token by token.
 
         Use it to rescore another system's hypotheses, or for the perplexity of a text; see
         `evaluation.likelihood.corpus_likelihood`.
 
         Args:
-            sources, targets: lists of equally many strings, or one string each.
+            sources, targets: lists of equally many strings, or one string each; or what `encode` returned, alone.
             free_running: whether the decoder is fed its own predictions instead of the given tokens; only for an RNN
                 without a latent alignment.
             batch_size: sentences scored at once.
@@ -242,15 +345,12 @@ class TextMethods:
         Returns:
             What `read` returns for each pair, or for the only one.
         """
-        self._check_preprocessor()
         alone = isinstance(sources, str) and isinstance(targets, str)
-        sources = check_texts([sources] if alone else sources, "sources")
-        targets = check_texts([targets] if alone else targets, "targets")
         check_counts(batch_size=batch_size)
-        if len(sources) != len(targets):
-            raise UserError(f"received {len(sources)} sources and {len(targets)} targets: give equally many of both.")
-        preprocessor = self.preprocessor
-        sources, targets = preprocessor.encode_sources(sources), preprocessor.encode_targets(targets)
+        text = self._encode([sources], [targets]) if alone else self._encode(sources, targets)
+        if text.targets is None:
+            raise UserError(f"targets must be a list of strings; received {targets!r}.")
+        preprocessor, sources, targets = self.preprocessor, text.sources, text.targets
         lengths = [list(map(len, side)) for side in (sources, targets)]
         limits = (preprocessor.encoder_sequence_length, preprocessor.decoder_sequence_length)
         results = [None] * len(sources)
@@ -266,34 +366,3 @@ class TextMethods:
 
     def _pieces(self, source, target):
         return pieces(self.preprocessor.source_tokenizer, source), pieces(self.preprocessor.tokenizer, target)
-
-    def _attention_of(self, layers):
-        """Return key and maker of the program that returns the attention of these layers; see `Programs.run`."""
-        if layers is None:
-            return ("force", None), lambda: lambda x, labels: self.backbone(x)["attention_scores"]
-        if isinstance(layers, str) and layers == "posterior":
-            if self.backbone.latent_head is None:
-                raise UserError("the model has no latent alignment, so there is no posterior: choose a layer.")
-            return ("force", layers), self._posterior
-        count = len(self.backbone.cross_attention_heads)
-        if not isinstance(layers, (list, tuple, range)) or not layers:
-            raise UserError(f"layers must be a list of layers or 'posterior'; received {reprlib.repr(layers)}.")
-        for layer in layers:
-            if not isinstance(layer, numbers.Integral) or not -count <= layer < count:
-                raise UserError(f"there is no cross-attention layer {layer!r}: choose from 0 to {count - 1}.")
-        layers = tuple(layers)
-
-        def make():
-            every_layer = self.backbone.attention_model()
-
-            def of_layers(x, labels):
-                found = every_layer({**OPTIONAL_INPUTS, **x})["cross"]
-                return ops.concatenate([found[layer] for layer in layers], axis=1)
-
-            return of_layers
-
-        return ("force", layers), make
-
-    def _posterior(self):
-        posterior = self.backbone.posterior_model()
-        return lambda x, labels: posterior({**OPTIONAL_INPUTS, **x, "decoder_labels": labels})

@@ -41,12 +41,12 @@ class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokeni
         # Otherwise loading reports on the terminal that the text is normalised elsewhere.
         sentencepiece.set_min_log_level(2)
         super().set_proto(proto)
-        self._subwords: Any = None if proto is None else Subwords(self.proto)
+        self.subwords: Any = None if proto is None else Subwords(self.proto)
 
     def tokenize(self, inputs: Sequence[str]) -> list[list[int]]:
         """Turn a list of sentences into lists of ids, in the same way as training text."""
-        return self._subwords.encode(inputs)
+        return self.subwords.encode(inputs)
 
     def detokenize(self, inputs: Sequence[int]) -> str:
         """Turn the ids of one sentence into text; special tokens are left out."""
-        return self._subwords.decode(inputs)
+        return self.subwords.decode(inputs)

@@ -8,14 +8,15 @@ from typing import Any
 import keras
 import keras_hub
 
+from keras_attn_zoo.data.shapes import grid_rows, pad_rows
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.models.backbone import OPTIONAL_INPUTS, TranslationBackbone
 from keras_attn_zoo.models.preprocessor import TranslationPreprocessor
 from keras_attn_zoo.models.presets import PresetLoading, check_vocabulary_sizes
-from keras_attn_zoo.models.programs import Programs, compiled
+from keras_attn_zoo.models.programs import Programs
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
-from keras_attn_zoo.models.search import search, until_stop
+from keras_attn_zoo.models.search import search, search_key, until_stop
 from keras_attn_zoo.models.text_methods import TextMethods
 from keras_attn_zoo.training.token_loss import mixture_losses
 from keras_attn_zoo.training.train_step import PerTokenTraining
@@ -194,23 +195,28 @@ class Translator(TextMethods, PresetLoading, PerTokenTraining, keras_hub.models.
     @sampler.setter
     def sampler(self, sampler: keras_hub.samplers.Sampler) -> None:
         self._sampler = sampler
-        # The function that KerasHub compiled uses the previous sampler.
-        self.generate_function: Any = None
 
     def make_generate_function(self) -> Callable:
-        """Return the compiled function that `generate` runs on ids."""
-        if self.generate_function is None:
-            programs = {}
+        """Return the compiled function that `generate` runs on ids.
 
-            def generate_function(inputs, stop_token_ids=None):
-                stop = None if stop_token_ids is None else tuple(stop_token_ids)
-                if stop not in programs:
-                    step = functools.partial(self.generate_step, stop_token_ids=stop)
-                    programs[stop] = compiled(self, step, self.sampler.variables)
-                return programs[stop](inputs)
+        Sentences are filled up to a few numbers of rows, as in `translate`; ids without a preprocessor come in the
+        shapes that the caller has chosen.
+        """
 
-            self.generate_function = generate_function
-        return self.generate_function
+        def generate_function(inputs, stop_token_ids=None):
+            stop = None if stop_token_ids is None else tuple(stop_token_ids)
+            sampler, count = self.sampler, len(inputs["decoder_token_ids"])
+            if self.preprocessor is not None:
+                inputs = {name: pad_rows(value, grid_rows(count)) for name, value in inputs.items()}
+            found = self._programs.run(
+                ("generate", stop, *search_key(sampler, self.search_top_k)),
+                lambda: functools.partial(self.generate_step, stop_token_ids=stop),
+                inputs,
+                changing=sampler.variables,
+            )
+            return {name: value[:count] for name, value in found.items()}
+
+        return generate_function
 
     def generate_step(
         self, inputs: dict[str, Tensor], stop_token_ids: Sequence[int] | None = None

@@ -7,6 +7,7 @@ validations, of which an epoch of the corpus may have several.
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import keras
 
@@ -20,20 +21,24 @@ class ValidationBLEU(keras.callbacks.Callback):
     Put it before the callbacks that watch "val_bleu".
 
     Args:
-        sources: sentences to translate.
+        sources: sentences to translate, or what `Translator.encode` made of them.
         references: their translations.
         batch_size: sentences translated at once.
     """
 
-    def __init__(self, sources: Sequence[str], references: Sequence[str], batch_size: int = 32) -> None:
+    def __init__(self, sources: Any, references: Sequence[str], batch_size: int = 32) -> None:
         super().__init__()
         self.sources, self.references, self.batch_size = sources, references, batch_size
+
+    def on_train_begin(self, logs: Logs | None = None) -> None:
+        """Encode the sentences, once for all rounds."""
+        self._text = self.model.encode(self.sources)
 
     def on_epoch_end(self, epoch: int, logs: Logs) -> None:
         """Add the score to the logs, for the callbacks after this one."""
         from keras_attn_zoo.evaluation.text_scores import score_text
 
-        found = self.model.translate(self.sources, batch_size=self.batch_size)
+        found = self.model.translate(self._text, batch_size=self.batch_size)
         scores = score_text([best[0].text for best in found], self.references, metrics=("bleu",))
         logs["val_bleu"] = scores["bleu"].score
 

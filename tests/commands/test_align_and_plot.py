@@ -27,7 +27,7 @@ def test_align_scores_against_gold_of_either_index_base(attn_zoo, trained, tmp_p
     assert (status, output) == (2, "") and "gold has no links" in error
 
 
-def test_align_takes_the_gold_of_the_embedded_corpus(attn_zoo, trained, tmp_path):
+def test_align_takes_the_gold_of_the_embedded_corpus(attn_zoo, trained, tmp_path, encodings):
     """The same as of the text and the links in files."""
     run = RunFolder(tmp_path / "run")
     shutil.copytree(trained, run.path)
@@ -38,7 +38,9 @@ def test_align_takes_the_gold_of_the_embedded_corpus(attn_zoo, trained, tmp_path
     write_text(tmp_path / "gold", "".join(format_alignment(links) + "\n" for *_, links in gold))
     files = ("--bitext", tmp_path / "bitext", "--gold", tmp_path / "gold")
     for layer in (("--layer", "best"), ()):
+        encodings.clear()
         status, output, _ = attn_zoo("align", run.path, *layer)
+        assert set(encodings.values()) == {1}
         assert (status, output) == attn_zoo("align", trained, *layer, *files)[:2] and "AER" in output and status == 0
     status, _, error = attn_zoo("align", run.path, "--gold-reverse")
     assert status == 2 and "text and its gold links: leave out --gold-reverse" in error
@@ -54,8 +56,10 @@ def test_a_head_that_is_not_there_is_said_before_anything_is_decoded(attn_zoo, t
     assert (status, output) == (2, "") and "there is no head 1" in error and "aligned" not in error
 
 
-def test_plots_are_pictures(attn_zoo, trained, tmp_path):
-    assert attn_zoo("plot", "attention", trained, "rot haus", "--subwords", "--output", tmp_path / "a.png")[0] == 0
+def test_plots_are_pictures(attn_zoo, trained, tmp_path, encodings):
+    own = ("plot", "attention", trained, "rot haus", "--subwords", "--output", tmp_path / "a.png")
+    assert attn_zoo(*own)[0] == 0 and attn_zoo(*own, "--layer", "1")[0] == 0
+    assert [encodings.pop(key) for key in list(encodings) if key[1] == "rot haus"] == [2], "once for each picture"
     assert (
         attn_zoo("plot", "attention", trained, "rot haus", "--target", "house", "--output", tmp_path / "b.svg")[0] == 0
     )

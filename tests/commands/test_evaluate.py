@@ -26,9 +26,10 @@ def test_evaluate_text_alone(attn_zoo, tmp_path):
         assert (status, output) == (2, "") and "nothing is translated" in error
 
 
-def test_evaluate_a_run_on_other_text(attn_zoo, trained, tmp_path):
+def test_evaluate_a_run_on_other_text(attn_zoo, trained, tmp_path, encodings):
     (tmp_path / "t.tsv").write_text("rot haus\thouse red\nkatze\tcat\n")
     status, output, _ = attn_zoo("evaluate", trained, "--test", tmp_path / "t.tsv", "--name", "other")
+    assert set(encodings.values()) == {1} and len(encodings) == 4
     assert status == 0 and "| tiny" in output and "BLEU" in output
     assert RunFolder(trained).read_scores()["other"]["sentences"] == 2
     assert attn_zoo("evaluate", trained, "--name", "other", "--stored") == (0, output, "")
@@ -49,7 +50,7 @@ def test_names_of_test_sets_stay_in_the_run_folder(attn_zoo, trained, tmp_path, 
     assert before == {path: path.stat().st_mtime_ns for path in trained.parent.rglob("*")}
 
 
-def test_evaluate_counts_of_positions_one_row_each(attn_zoo, trained, corpus, tmp_path, monkeypatch):
+def test_evaluate_counts_of_positions_one_row_each(attn_zoo, trained, corpus, tmp_path, monkeypatch, encodings):
     measured, score = [], Translator.score
 
     def counted(*arguments, **options):
@@ -60,7 +61,9 @@ def test_evaluate_counts_of_positions_one_row_each(attn_zoo, trained, corpus, tm
     run = train_system(TINY.override(output="latent", epochs=1, teacher_forcing=1.0), corpus, tmp_path / "latent")
     (tmp_path / "t.tsv").write_text("rot haus\thouse red\nkatze\tcat\n")
     arguments = ("--test", tmp_path / "t.tsv", "--name", "new", "--top-k", 2, 0, 2)
+    encodings.clear()
     status, output, _ = attn_zoo("evaluate", run.path, *arguments)
+    assert set(encodings.values()) == {1} and len(encodings) == 4
     rows = [line.split("|") for line in output.splitlines() if line.startswith("| latent")]
     assert status == 0 and [row[2].strip() for row in rows] == ["2", "all"]
     assert {name: scores["search_top_k"] for name, scores in run.read_scores().items()} == {"new-k2": 2, "new-k0": 0}
@@ -98,7 +101,9 @@ def test_evaluate_counts_of_positions_one_row_each(attn_zoo, trained, corpus, tm
     assert run.scores.read_bytes() == before
     # Of subwords, for the model has hardly learned to write a word.
     plot = ("plot", "attention", run.path, "rot haus", "--subwords", "--top-k", 1, "--output", picture)
+    encodings.clear()
     assert attn_zoo(*plot, "--beside", trained)[0] == 0
+    assert set(encodings.values()) == {1} and len(encodings) == 2, "both have the same subwords"
 
 
 def test_evaluate_marks_what_differs_from_the_baseline(attn_zoo, trained, tmp_path):

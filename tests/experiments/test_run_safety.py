@@ -282,7 +282,8 @@ def test_a_state_of_another_shape_is_one_line(run):
 
 
 def test_a_run_keeps_its_test_text(run, corpus):
-    assert own_test_text(run) == (corpus.splits.test, None)
+    text = own_test_text(run)
+    assert (text.pairs, text.gold) == (corpus.splits.test, None)
 
 
 def test_a_folder_that_names_files_outside_is_asked_about(run, capsys):
@@ -295,7 +296,8 @@ def test_a_folder_that_names_files_outside_is_asked_about(run, capsys):
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and f"--test {secret}" in error and not list(run.path.glob("sources"))
     asked = []
-    assert own_test_text(run, lambda question: asked.append(question) or True) == ([("a", "b")] * 4, None)
+    text = own_test_text(run, lambda question: asked.append(question) or True)
+    assert (text.pairs, text.gold) == ([("a", "b")] * 4, None)
     assert len(asked) == 1 and str(secret) in asked[0]
 
 

@@ -9,6 +9,7 @@ import sacrebleu
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import alignment_scores, read_alignments
+from keras_attn_zoo.experiments.corpora import ParallelText
 from keras_attn_zoo.experiments.curves import curves
 from keras_attn_zoo.experiments.drawing import draw_run
 from keras_attn_zoo.experiments.loading import load_translator
@@ -57,7 +58,7 @@ def test_curves_of_folders_of_one_name(trained, tmp_path):
 def test_pictures_stand_in_the_folder(trained, corpus, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(trained, folder)
-    paths = draw_run(folder, load_translator(folder), corpus.splits.test, corpus.gold, count=2)
+    paths = draw_run(folder, load_translator(folder), corpus.test, count=2)
     assert [path.name for path in paths] == ["attention-1.png", "attention-2.png", "curves.png"]
     assert all(path.read_bytes().startswith(b"\x89PNG") and path.parent == folder / "pictures" for path in paths)
 
@@ -66,7 +67,7 @@ def test_empty_sentences_are_not_drawn(trained, corpus, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(trained, folder)
     blank = [("", ""), ("rot haus", ""), (" ", "house")]
-    paths = draw_run(folder, load_translator(folder), [*blank, corpus.splits.test[0]], count=2)
+    paths = draw_run(folder, load_translator(folder), ParallelText([*blank, corpus.splits.test[0]]), count=2)
     assert [path.name for path in paths] == ["attention-1.png", "curves.png"]
 
 
@@ -82,7 +83,7 @@ def test_a_run_folder_that_is_damaged_is_scored_wholly_or_not_at_all(trained, co
     (folder / name).write_text("{}}\n")
     before = sorted(folder.rglob("*"))
     with pytest.raises(UserError, match=re.escape(name)):
-        score_run(folder, load_translator(folder), corpus.splits.test, name="other")
+        score_run(folder, load_translator(folder), ParallelText(corpus.splits.test), name="other")
     assert sorted(folder.rglob("*")) == before
 
 

@@ -9,10 +9,15 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_attn_zoo.data.splits import Splits
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.evaluation.alignments import Alignment
+from keras_attn_zoo.experiments.corpora import Corpus
+from keras_attn_zoo.experiments.drawing import draw_run
 from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.experiments.preparation import build_translator, compile_translator
 from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.scoring import score_run
 from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.experiments.training import train_system
 from keras_attn_zoo.training.resumable_state import ResumableState
@@ -156,6 +161,27 @@ def test_best_by_bleu_and_early_stopping(corpus, tmp_path, caplog):
     caplog.set_level(logging.INFO, "keras_attn_zoo")
     train_system(system, corpus, tmp_path / "run", resume=True)
     assert caplog.messages[-1] == "training is already complete"
+
+
+def test_text_is_encoded_once(corpus, tmp_path, encodings):
+    """Test text for all that is done with it; what is translated every round once, besides the cache of the loss."""
+    train, _, test = corpus.splits
+    # Sentences that no other split has.
+    valid = [(" ".join(["rot"] * length), " ".join(["red"] * length)) for length in range(2, 8)]
+    test = [(f"{source} {source}", f"{target} {target}") for source, target in test]
+    gold = [(source.split(), target.split(), Alignment({(0, 0)})) for source, target in test]
+    corpus = Corpus(Splits(train, valid, test), corpus.description, gold)
+    system = TINY.override(best_by="bleu", bleu_sentences=4, epochs=1)
+    run = train_system(system, corpus, tmp_path / "run")
+    translator = load_translator(run.path)
+    assert "free_running" in score_run(run.path, translator, corpus.test)
+    score_run(run.path, translator, corpus.test, "again")
+    draw_run(run.path, translator, corpus.test)
+    source, target = (one.checksum for one in translator.preprocessor.subwords)
+    assert len([line for line in read_log(run.log) if "val_bleu" in line]) == 2
+    assert {encodings[model, one] for pair in test for model, one in zip((source, target), pair, strict=True)} == {1}
+    assert [encodings[source, one] for one, _ in valid] == [2, 2, 2, 2, 1, 1]
+    assert [encodings[target, one] for _, one in valid] == [1] * 6
 
 
 @pytest.mark.long

@@ -5,6 +5,7 @@ import pytest
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import Alignment
+from keras_attn_zoo.experiments.corpora import ParallelText
 from keras_attn_zoo.experiments.scoring import score_alignment
 from keras_attn_zoo.experiments.word_alignment import (
     align_by_layer,
@@ -72,10 +73,22 @@ def test_layers_and_heads_that_are_not_there(task):
 class Forced:
     """A translator whose attention is given: a word looks at the end, and so does its full stop a little."""
 
-    def force(self, sources, targets, **arguments):
+    def encode(self, sources, targets):
+        """The sentences as they are."""
+        return sources
+
+    def force(self, text, **arguments):
         """The same for every sentence."""
         attention = np.array([[[0.3, 0.1, 0.6], [0.2, 0.7, 0.1], [0.0, 0.0, 1.0]]])
-        return [ForcedDecoding(["▁rot", ".", "</s>"], ["▁red", ".", "</s>"], attention)] * len(sources)
+        return [ForcedDecoding(["▁rot", ".", "</s>"], ["▁red", ".", "</s>"], attention)] * len(text)
+
+
+@pytest.mark.parametrize("pairs", [[("rot.", "blue.")], []])
+def test_gold_alignments_are_those_of_the_sentences(pairs):
+    gold = [(["rot", "."], ["red", "."], Alignment(sure={(0, 0)}))]
+    assert ParallelText([("rot .", "red.")], gold).gold == gold
+    with pytest.raises(UserError, match=r"pair 1 has other words than its sentences|1 gold alignments for 0 sentence"):
+        ParallelText(pairs, gold)
 
 
 @pytest.mark.parametrize(
@@ -99,13 +112,16 @@ def test_what_is_left_out(leave_out, links):
         align_words(Forced(), pairs, leave_out=("comma",))
 
 
-def test_prior_and_posterior_of_a_latent_alignment(tmp_path):
+def test_prior_and_posterior_of_a_latent_alignment(tmp_path, encodings):
     task = Translator(tiny.transformer(seed=3, scale=1.0, output="latent"), tiny.preprocessor())
     found = align_by_layer(task, PAIRS, [Alignment(sure={(0, 0)}) for _ in PAIRS])
+    assert set(encodings.values()) == {1}, "once for all layers"
     assert list(found) == [0, 1, "all", "prior", "posterior"]
     assert found["prior"][0] == found[1][0]
     assert found["posterior"][0] == align_words(task, PAIRS, layers="posterior")[0]
-    scores = score_alignment(task, [(*pair, Alignment(sure={(0, 0)})) for pair in PAIRS], tmp_path / "links")
+    gold = [(*pair, Alignment(sure={(0, 0)})) for pair in PAIRS]
+    text = ParallelText([tuple(map(" ".join, pair)) for pair in PAIRS], gold)
+    scores = score_alignment(task, text, tmp_path / "links")
     assert (scores["aer"], scores["posterior_aer"]) == (found["prior"][1].aer, found["posterior"][1].aer)
     with pytest.raises(UserError, match="the posterior of an alignment has no heads"):
         align_words(task, PAIRS, layers="posterior", heads=[0])

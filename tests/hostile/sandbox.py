@@ -71,7 +71,7 @@ class Sandbox:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             for system, name in ((TINY, "run"), (latent, "latent")):
                 run = train_system(system, corpus, self.work / name)
-                score_run(run.path, load_translator(run.path), corpus.splits.test)
+                score_run(run.path, load_translator(run.path), corpus.test)
             with stop_after_rounds(2), contextlib.suppress(KeyboardInterrupt):
                 train_system(TINY, corpus, self.work / "stopped")
         self._check_known()

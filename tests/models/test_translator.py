@@ -264,7 +264,7 @@ def test_forced_decoding_equals_numpy(task):
         _, _, weights, _ = reference.decode(source, [START, *ids])
         assert result.attention.shape == (1, len(ids) + 1, len(source))
         np.testing.assert_allclose(result.attention[0], weights, **TOLERANCE)
-        assert result.tokens == [*task.preprocessor.tokenizer._subwords.pieces(ids), "</s>"]
+        assert result.tokens == [*task.preprocessor.tokenizer.subwords.pieces(ids), "</s>"]
         assert len(result.source_tokens) == len(source)
     with pytest.raises(UserError, match="3 sources and 2 targets"):
         task.force(TEXTS[:3], targets[:2])
