@@ -163,6 +163,7 @@ def test_best_by_bleu_and_early_stopping(corpus, tmp_path, caplog):
     assert caplog.messages[-1] == "training is already complete"
 
 
+@pytest.mark.long
 def test_text_is_encoded_once(corpus, tmp_path, encodings):
     """Test text for all that is done with it; what is translated every round once, besides the cache of the loss."""
     train, _, test = corpus.splits
