@@ -6,7 +6,12 @@ import pytest
 from keras import ops
 
 import keras_attn_zoo.layers
-from keras_attn_zoo.layers.common.gradients import plain_entmax15, plain_sparsemax
+from keras_attn_zoo.layers.common.gradients import (
+    plain_entmax15,
+    plain_sparsemax,
+    searched_entmax15,
+    searched_sparsemax,
+)
 from keras_attn_zoo.layers.common.normalizers import NORMALIZERS, entmax15, sparsemax
 from tests.layers.calls import compiled, eager_gradients, of_unknown_sizes, to_numpy
 from tests.layers.cases import CASES, Case, weights_of
@@ -14,6 +19,7 @@ from tests.layers.equations import NORMALIZERS as BY_BISECTION
 
 SPARSE = pytest.mark.parametrize("name", ["sparsemax", "entmax15"])
 PLAIN = {"sparsemax": plain_sparsemax, "entmax15": plain_entmax15}
+SEARCHED = {"sparsemax": searched_sparsemax, "entmax15": searched_entmax15}
 TOLERANCE = 1e-6
 
 
@@ -21,9 +27,11 @@ def energies_of_all_kinds():
     """Rows near and far, of equal numbers, of one that stands out, of large numbers; and a mask with an empty row."""
     rng = np.random.default_rng(2)
     rows = [rng.normal(size=13) * scale for scale in (0.01, 0.3, 1.0, 3.0, 30.0)]
+    # Each of these is left out by what is left after the one before.
+    rows += [0.5 ** np.arange(13), 2 * 0.7 ** np.arange(13)]
     rows += [np.zeros(13), np.full(13, 7.0), np.eye(13)[4] * 50, 1e4 + rng.normal(size=13), np.repeat([0, 0.5], 7)[:13]]
     mask = rng.random((len(rows), 13)) < 0.7
-    mask[3], mask[4], mask[6] = True, False, np.arange(13) == 9
+    mask[3], mask[4], mask[8] = True, False, np.arange(13) == 9
     return np.array(rows, dtype="float32"), mask
 
 
@@ -38,6 +46,17 @@ def test_against_bisection(name):
         np.testing.assert_allclose(weights.sum(-1), which.any(-1), atol=TOLERANCE)
         assert np.all(weights >= 0) and not weights[~which].any()
     assert (found[2:5] == 0).any(axis=-1).all(), "sparse"
+
+
+@SPARSE
+def test_sorting_and_searching_the_threshold_agree(name):
+    """Of few numbers and of many, where a backend may take one way or the other."""
+    energies, _ = energies_of_all_kinds()
+    for times in (1, 500):
+        many = np.tile(energies, (times, 1))
+        found, sorted_, searched = compiled(lambda e: (NORMALIZERS[name](e), PLAIN[name](e), SEARCHED[name](e)))(many)
+        for weights in (found, sorted_, searched):
+            np.testing.assert_allclose(weights, np.tile(sorted_[: len(energies)], (times, 1)), atol=TOLERANCE)
 
 
 @SPARSE

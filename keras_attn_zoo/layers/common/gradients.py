@@ -1,5 +1,8 @@
 """Hand-written backward passes, each beside a plain form; a test compares it with the backend's gradient of that."""
 
+import math
+
+import keras
 from keras import ops, tree
 
 from keras_attn_zoo.layers.common.loops import scan
@@ -10,6 +13,10 @@ from keras_attn_zoo.types import Tensor
 SMALLEST_TOTAL = 1e-25
 # Vocabulary entries that the guard holds for all pairs at once.
 _SLICE = 32
+# A threshold of entmax that has moved by no more than this is as near as float32 tells after one more round.
+_ALMOST = 1e-4
+# Up to here PyTorch sorts faster than it searches.
+_FEW_TO_SORT = 1 << 16
 # Below every threshold where the largest energy is 0, and small enough to be summed up without loss.
 _OUTSIDE = -2.0
 
@@ -19,7 +26,9 @@ def _upstream(inputs, upstream):
     return tree.flatten(inputs if upstream is None else upstream)[0]
 
 
-# The normalisers of sparse attention.
+# The normalisers of sparse attention, exact in two ways. The plain forms sort, which XLA does slowly; the others
+# approach the threshold from below by Newton's method, which never overshoots since the sum of weights is convex in it,
+# and takes a few rounds. PyTorch, which sorts well and runs the operations of a loop one by one, sorts few numbers.
 
 
 def plain_sparsemax(energies: Tensor) -> Tensor:
@@ -41,9 +50,14 @@ def plain_entmax15(energies: Tensor) -> Tensor:
     return ops.square(ops.maximum(shifted - _at_last(inside, thresholds), 0.0))
 
 
+def _shifted(energies):
+    """Energies whose largest is 0, so that thresholds lie from -1 to 0."""
+    return ops.maximum(energies - ops.max(energies, axis=-1, keepdims=True), _OUTSIDE)
+
+
 def _sorted(energies):
-    """Energies whose largest is 0; these from the largest on, with their ranks and the sums up to each."""
-    shifted = ops.maximum(energies - ops.max(energies, axis=-1, keepdims=True), _OUTSIDE)
+    """Shifted energies; these from the largest on, with their ranks and the sums up to each."""
+    shifted = _shifted(energies)
     largest_first = ops.flip(ops.sort(shifted, axis=-1), axis=-1)
     rank = ops.cumsum(ops.ones_like(largest_first), axis=-1)
     return shifted, largest_first, rank, ops.cumsum(largest_first, axis=-1)
@@ -55,10 +69,53 @@ def _at_last(inside, thresholds):
     return ops.take_along_axis(thresholds, last, axis=-1)
 
 
+def searched_sparsemax(energies: Tensor) -> Tensor:
+    """Return what `plain_sparsemax` does, without a gradient."""
+    shifted = _shifted(energies)
+
+    def closer(threshold):
+        """The threshold of the positions above the present one: exact as soon as these are the support."""
+        inside = shifted > threshold
+        total = ops.sum(ops.where(inside, shifted, 0.0), axis=-1, keepdims=True)
+        return (total - 1.0) / ops.sum(ops.cast(inside, "float32"), axis=-1, keepdims=True)
+
+    return ops.maximum(shifted - _threshold(shifted, closer, 0.0), 0.0)
+
+
+def searched_entmax15(energies: Tensor) -> Tensor:
+    """Return what `plain_entmax15` does, without a gradient."""
+    shifted = _shifted(energies / 2)
+
+    def closer(threshold):
+        """Newton's step for the root of the summed weights, which is straight where all weights are equal."""
+        above = ops.maximum(shifted - threshold, 0.0)
+        root = ops.sqrt(ops.sum(ops.square(above), axis=-1, keepdims=True))
+        return threshold + (root - 1.0) * root / ops.sum(above, axis=-1, keepdims=True)
+
+    # The number of digits doubles in each round: after one more there are none to be gained.
+    threshold = closer(_threshold(shifted, closer, _ALMOST))
+    return ops.square(ops.maximum(shifted - threshold, 0.0))
+
+
+def _sorts_better(energies):
+    return keras.config.backend() == "torch" and math.prod(energies.shape) <= _FEW_TO_SORT
+
+
+def _threshold(shifted, closer, tolerance):
+    """The threshold `(..., 1)`: `closer` takes it nearer from below, until no row moves by more than a tolerance."""
+
+    def move(threshold, _):
+        nearer = ops.maximum(threshold, closer(threshold))
+        return nearer, ops.max(nearer - threshold)
+
+    start = ops.zeros_like(shifted[..., :1]) - 1.0
+    return ops.while_loop(lambda _, moved: moved > tolerance, move, move(start, None))[0]
+
+
 @ops.custom_gradient
 def sparsemax_of(energies: Tensor) -> Tensor:
     """Sparsemax of float32 energies without a mask; the gradient needs only the weights."""
-    weights = plain_sparsemax(energies)
+    weights = plain_sparsemax(energies) if _sorts_better(energies) else searched_sparsemax(energies)
 
     def gradient(*args, upstream=None):
         upstream = _upstream(args, upstream)
@@ -70,7 +127,7 @@ def sparsemax_of(energies: Tensor) -> Tensor:
 @ops.custom_gradient
 def entmax15_of(energies: Tensor) -> Tensor:
     """Entmax of α = 1.5 of float32 energies without a mask; the gradient needs only the weights."""
-    weights = plain_entmax15(energies)
+    weights = plain_entmax15(energies) if _sorts_better(energies) else searched_entmax15(energies)
 
     def gradient(*args, upstream=None):
         upstream = _upstream(args, upstream)

@@ -1,7 +1,7 @@
 """How energies become weights: softmax, and the sparse ones, which give most positions a weight of exactly 0.
 
 All run in float32 and keep a mask as `masked_softmax` does: what it excludes gets 0, and so does a row without anything
-to attend. Sparsemax and entmax are exact, by sorting; their gradients are written by hand.
+to attend. Sparsemax and entmax are exact; their thresholds and gradients are found in `common.gradients`.
 """
 
 from keras import ops
