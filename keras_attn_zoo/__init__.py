@@ -5,8 +5,8 @@
     layer = kaz.layers.BahdanauAttention(units=256)
     translator = kaz.Translator.from_preset("my_preset")
 
-Subpackages, and what stands here of them, are imported where they are first used: Keras chooses its backend when it is
-imported, and this package leaves the choice to whoever needs it first.
+Subpackages and the names below are imported on first use: Keras chooses its backend when it is imported, and this
+package does not import it any earlier than necessary.
 """
 
 import importlib
@@ -25,7 +25,7 @@ _SUBPACKAGES = (
     "synthetic",
     "training",
 )
-# Public names of subpackages that are public here as well.
+# Public names of subpackages that are available here as well.
 _NAMES = {"BeamSearch": "decoding", "Translator": "models", "get_attention": "layers"}
 
 __all__ = ["__version__", *_NAMES, *_SUBPACKAGES]

@@ -1,4 +1,4 @@
-"""Which backend the command line runs on, settled before Keras is imported."""
+"""The choice of the command line's backend, made before Keras is imported."""
 
 import contextlib
 import importlib.util
@@ -10,21 +10,21 @@ from pathlib import Path
 
 from keras_attn_zoo.errors import UserError
 
-# The order of choice where several are installed.
+# In order of preference if several are installed.
 BACKENDS = ("jax", "tensorflow", "torch")
-# Modules that read Keras' configuration when they are imported: Keras' own, and TensorFlow's copy of it.
+# Modules that read Keras' configuration on import: Keras' own, and TensorFlow's copy.
 READ_CONFIGURATION = ("keras.src.backend.config", "tensorflow.python.keras.backend")
 
 
 def choose_backend(name: str | None = None) -> str:
-    """Set Keras' backend: the named one, else the configured one, else the fastest that is installed.
+    """Set Keras' backend: the given one, or else the configured one, or else the fastest one installed.
 
-    Call it before anything imports keras.
+    Call this before anything imports Keras.
 
     Args:
-        name: "jax", "tensorflow" or "torch"; None takes the environment variable KERAS_BACKEND, then
-            Keras' own configuration file, then the first of `BACKENDS` that is installed. A file that says
-            "tensorflow" does not count: Keras writes that by itself when it is first imported.
+        name: "jax", "tensorflow" or "torch"; with None, the environment variable KERAS_BACKEND decides, then
+            Keras' configuration file, then the first of `BACKENDS` that is installed. A file that says
+            "tensorflow" is ignored, because Keras itself writes that when it is first imported.
 
     Returns:
         the backend's name.
@@ -37,7 +37,7 @@ def choose_backend(name: str | None = None) -> str:
         'jax'
     """
     installed = [backend for backend in BACKENDS if importlib.util.find_spec(backend) is not None]
-    # As Keras has it, an empty name is none.
+    # As in Keras, an empty name is no name.
     source = ""
     if name is None and (name := os.environ.get("KERAS_BACKEND") or None):
         source = " in KERAS_BACKEND"
@@ -72,13 +72,13 @@ def _configured():
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error of a backend says that memory is exhausted."""
+    """Return whether an error from a backend means that memory is exhausted."""
     words = ("RESOURCE_EXHAUSTED", "ResourceExhausted", "can't allocate memory", "out of memory")
     return any(word in f"{type(error).__name__}: {error}" for word in words)
 
 
 def _quieten(backend):
-    """Keep the libraries' own messages off the terminal, and their idle start-up out of the way."""
+    """Keep the libraries' own messages off the terminal, and avoid needless imports."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     warnings.filterwarnings("ignore", module=r"(keras|keras_hub|jax|tensorflow|torch)\b.*")
     if backend == "jax":
@@ -91,14 +91,14 @@ def _quieten(backend):
 
             tensorflow.constant(0)
     else:
-        # KerasHub would import it wherever it is installed, which takes seconds and serves nothing here.
+        # KerasHub would import TensorFlow if it is installed, which takes seconds and is of no use here.
         sys.modules.setdefault("tensorflow", None)
         sys.modules.setdefault("tensorflow_text", None)
 
 
 @contextlib.contextmanager
 def _silent_standard_error():
-    """Send what C++ writes before its log levels are read to nowhere; Python's errors are raised as ever."""
+    """Discard what C++ code writes before it reads its log levels; Python errors are raised as usual."""
     sys.stderr.flush()
     kept = os.dup(2)
     with open(os.devnull, "wb") as nowhere:

@@ -1,4 +1,4 @@
-"""Checksums of the files of a folder: what is damaged, or was changed, is found before it is used."""
+"""Checksums of the files in a folder, to detect damage and changes before files are used."""
 
 import hashlib
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ FORMAT = 1
 
 
 def sha256(path: PathLike) -> str:
-    """Return the SHA-256 of a file in hexadecimal digits; it takes about a second a gigabyte.
+    """Return the SHA-256 of a file in hexadecimal digits, at about a second per gigabyte.
 
     Raises:
         UserError: it is not a file, or cannot be read.
@@ -27,11 +27,11 @@ def sha256(path: PathLike) -> str:
 
 
 def write_checksums(folder: PathLike, names: Iterable[str]) -> None:
-    """Write the SHA-256 of files of a folder into its `checksums.json`.
+    """Write the SHA-256 of files in a folder to its `checksums.json`.
 
     Args:
         folder: the folder.
-        names: paths within it, with slashes.
+        names: paths relative to it, with slashes.
     """
     write_json(
         Path(folder) / CHECKSUMS,
@@ -43,17 +43,17 @@ def read_checksums(path: PathLike) -> dict[str, str]:
     """Return what `write_checksums` wrote: `{name: digits}`.
 
     Raises:
-        UserError: the file is damaged, was written by a newer version, or names what is outside its folder.
+        UserError: the file is damaged, was written by a newer version, or names a file outside its folder.
     """
     sums = read_json(path)
     if isinstance(sums, dict) and isinstance(sums.get("format"), int) and sums["format"] > FORMAT:
         raise UserError(
-            f"{shown(path)} has format {sums['format']}, this version of keras-attn-zoo reads {FORMAT} at most: "
-            "pip install --upgrade keras-attn-zoo"
+            f"{shown(path)} has format {sums['format']}, but this version of keras-attn-zoo reads at most "
+            f"{FORMAT}: pip install --upgrade keras-attn-zoo."
         )
     sums = sums.get("sha256") if isinstance(sums, dict) else None
     if not isinstance(sums, dict) or not all(isinstance(one, str) for one in sums.values()):
-        raise UserError(f"{shown(path)} is damaged: it holds no checksums. Restore it.")
+        raise UserError(f"{shown(path)} is damaged: it has no checksums. Restore it.")
     for name in sums:
         if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
             raise UserError(f"{shown(path)} names {name!r}, which is outside its folder: do not use it.")
@@ -61,12 +61,12 @@ def read_checksums(path: PathLike) -> dict[str, str]:
 
 
 def check_sum(path: PathLike, expected: str, record: str = CHECKSUMS) -> None:
-    """Raise where a file is not the one that a checksum was taken of.
+    """Raise unless a file has the expected checksum.
 
     Args:
         path: the file.
         expected: its SHA-256 in hexadecimal digits.
-        record: the file that these stand in, for the message.
+        record: the file with the checksum, for the message.
 
     Raises:
         UserError: it has another SHA-256, or cannot be read.
@@ -75,5 +75,5 @@ def check_sum(path: PathLike, expected: str, record: str = CHECKSUMS) -> None:
     if found != expected:
         raise UserError(
             f"{shown(path)} is damaged or was changed: its SHA-256 is {found[:12]}..., not {expected[:12]}... as in "
-            f"{record}. Restore it, or fetch it again."
+            f"{record}. Restore it, or download it again."
         )

@@ -1,4 +1,4 @@
-"""The command `attn-zoo`: its parser and its entry point."""
+"""The command `attn-zoo`: parser and entry point."""
 
 import sys
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def build_parser() -> Parser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:
         _add(commands, command)
-    plots = commands.add_parser("plot", help="draw the attention of a sentence, or the curves of runs")
+    plots = commands.add_parser("plot", help="draw the attention of a sentence, or curves of runs")
     pictures = plots.add_subparsers(title="pictures", metavar="PICTURE", required=True)
     for command in PICTURES:
         _add(pictures, command)

@@ -1,8 +1,8 @@
-"""The error for bad input, one line that says what came and what to do; and what a size and a rate must be."""
+"""The error for bad input, and checks of sizes and rates."""
 
 
 class UserError(ValueError):
-    """Bad input of a user: a file, a name, an option.
+    """Bad input from the user: a file, a name, an option.
 
     The message is one line: what was received, and what to do about it. The
     command line prints it without a traceback and exits with status 2.
@@ -16,10 +16,10 @@ class UserError(ValueError):
 
 
 def check_counts(**values: int) -> None:
-    """Raise where a number is not a positive integer.
+    """Raise unless all values are positive integers.
 
     Raises:
-        UserError: says which, and what was received.
+        UserError: names the argument, and what was received.
 
     Example:
         >>> check_counts(width=512, num_heads=8)
@@ -30,10 +30,10 @@ def check_counts(**values: int) -> None:
 
 
 def check_rates(**values: float) -> None:
-    """Raise where a number is not a rate of dropout.
+    """Raise unless all values are dropout rates.
 
     Raises:
-        UserError: says which, and what was received.
+        UserError: names the argument, and what was received.
 
     Example:
         >>> check_rates(dropout=0.1)

@@ -1,4 +1,4 @@
-"""What an installation of the layers alone lacks, and the line that installs it."""
+"""Optional packages: which are missing, and the command that installs them."""
 
 import importlib.util
 import sys
@@ -6,7 +6,7 @@ import sys
 from keras_attn_zoo.backends import BACKENDS
 from keras_attn_zoo.errors import UserError
 
-# The modules that the extra `translate` brings, by the name under which each is installed.
+# The modules that the extra `translate` installs, and the names of their packages.
 TRANSLATE = {
     "keras_hub": "keras-hub",
     "sentencepiece": "sentencepiece",
@@ -17,18 +17,18 @@ TRANSLATE = {
 
 
 class MissingPackageError(UserError, ImportError):
-    """A package that an extra brings is not installed; the message is the line that installs it."""
+    """A package of an extra is not installed; the message has the command that installs it."""
 
 
 def require(*modules: str, user: str | None = None) -> None:
-    """Raise where modules of the extra `translate` are not installed.
+    """Raise if modules of the extra `translate` are not installed.
 
     Args:
-        *modules: names of modules, of `TRANSLATE`; without any, all of them.
-        user: what needs them, as the message names it.
+        *modules: names of modules in `TRANSLATE`; all of them if none are given.
+        user: what needs them, for the message.
 
     Raises:
-        MissingPackageError: names the packages and the line that installs them.
+        MissingPackageError: names the packages and the command that installs them.
 
     Example:
         >>> require("keras_hub", "sentencepiece")
@@ -41,10 +41,10 @@ def require(*modules: str, user: str | None = None) -> None:
 
 
 def require_backend() -> None:
-    """Raise where the backend that Keras is set to is not installed, which Keras says without naming the remedy.
+    """Raise if Keras' backend is not installed, which Keras reports without a remedy.
 
     Raises:
-        MissingPackageError: names the backend, the line that installs it, and those that are installed.
+        MissingPackageError: names the backend, the command that installs it, and the installed backends.
 
     Example:
         >>> require_backend()
@@ -63,7 +63,7 @@ def require_backend() -> None:
 
 
 def _is_installed(module):
-    # A module that must not be imported stands there as None.
+    # A module that must not be imported is listed there as None.
     if module in sys.modules:
         return sys.modules[module] is not None
     return importlib.util.find_spec(module) is not None

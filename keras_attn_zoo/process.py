@@ -1,4 +1,4 @@
-"""What a command shares with its process: signals, standard streams, arguments, and failures that are not its own."""
+"""What a command shares with its process: signals, standard streams, arguments, and failures of other software."""
 
 import contextlib
 import errno
@@ -16,26 +16,26 @@ from typing import Any
 from keras_attn_zoo.backends import READ_CONFIGURATION, configuration_file, is_out_of_memory
 from keras_attn_zoo.errors import UserError
 
-# What asks a process to stop: Ctrl-C, a scheduler or a container, a terminal that was closed.
+# Signals that ask a process to stop: Ctrl-C, a scheduler or container, a closed terminal.
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-# Seconds in which a process that was told to stop does so, or is ended.
+# Seconds that a process has to stop before it is ended.
 GRACE = 5.0
 _CANNOT_WRITE = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT, errno.EPERM, errno.EBADF, errno.EFBIG)
 _LONGEST_MESSAGE = 4000
 
 
 class Stoppable:
-    """Have signals stop what runs in this context: the first raises `KeyboardInterrupt`, the second ends the process.
+    """Make signals stop what runs in this context: the first raises `KeyboardInterrupt`, the second ends the process.
 
-    Libraries lose an interrupt now and then, in a destructor or while they compile: what still runs `GRACE` seconds
-    after the first signal is ended too.
+    Libraries sometimes lose an interrupt, in a destructor or while compiling, so a process still running `GRACE`
+    seconds after the first signal is ended too.
 
     Args:
-        farewell: what is said then, a line of text.
-        last: whether the process ends after this context: signals are then left to the system, which says nothing.
+        farewell: a line to print when the process is stopped.
+        last: whether the process ends after this context: signals then get the system's default, which is silent.
 
     Attributes:
-        signal: the number of the signal that came; None so far.
+        signal: the number of the signal received, or None.
     """
 
     def __init__(self, farewell: str, last: bool = False) -> None:
@@ -46,8 +46,8 @@ class Stoppable:
         self._standard_error = None
 
     def __enter__(self):
-        """Take the signals."""
-        # Only the main thread may; and what ignores a signal, as `nohup` has it do, goes on doing so.
+        """Install the signal handlers."""
+        # Only the main thread may; and a process told to ignore a signal, as by `nohup`, still does.
         if threading.current_thread() is threading.main_thread():
             self._former = {
                 number: signal.signal(number, self._stop)
@@ -65,7 +65,7 @@ class Stoppable:
         return self
 
     def __exit__(self, *_):
-        """Give the signals back."""
+        """Restore the signal handlers."""
         for number, handler in self._former.items():
             signal.signal(number, signal.SIG_DFL if self.last else handler)
         if self._former:
@@ -77,9 +77,9 @@ class Stoppable:
             os.close(self._standard_error)
 
     def finish(self) -> int:
-        """Say that the process was stopped; return its status, or end it where nothing is left to run.
+        """Report that the process was stopped; return its status, or end it if nothing is left to run.
 
-        Libraries that were interrupted cannot be relied on to survive what Python does when it exits.
+        Interrupted libraries may not survive Python's own shutdown.
         """
         number = self.signal or signal.SIGINT
         if self.last:
@@ -98,7 +98,7 @@ class Stoppable:
             raise KeyboardInterrupt
 
     def _watch(self):
-        """End the process at the second signal, whatever its main thread is busy with."""
+        """End the process at the second signal, whatever the main thread is doing."""
         first = None
         while select.select([self._read], [], [], None if first is None else GRACE)[0]:
             if not (number := os.read(self._read, 1)):
@@ -110,14 +110,14 @@ class Stoppable:
         self._leave(first)
 
     def _unraisable(self, what):
-        """End the process where Python would print an interrupt and forget it."""
+        """End the process where Python would print an interrupt and ignore it."""
         if self.signal is not None and issubclass(what.exc_type, KeyboardInterrupt):
             self._leave(self.signal)
         else:
             self._former_hook(what)
 
     def _leave(self, number):
-        # A library's start-up may have been silenced.
+        # Standard error may have been silenced while a library starts.
         if self._standard_error is not None:
             os.dup2(self._standard_error, 2)
         self._say_farewell()
@@ -125,10 +125,10 @@ class Stoppable:
 
 
 def prepare_streams() -> None:
-    """Have text written in UTF-8, whatever the locale, and open what is closed, so that no file takes its number.
+    """Write text in UTF-8, whatever the locale, and open closed streams, so that no file gets their descriptors.
 
     Raises:
-        UserError: the standard output is closed.
+        UserError: standard output is closed.
     """
     _fill_descriptors()
     if sys.stderr is None:
@@ -137,7 +137,7 @@ def prepare_streams() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     if sys.stdout is None:
-        raise UserError("standard output is closed: send it to a file, or to /dev/null.")
+        raise UserError("standard output is closed: redirect it to a file, or to /dev/null.")
 
 
 def _fill_descriptors():
@@ -152,13 +152,13 @@ def _fill_descriptors():
 
 
 def drop_output() -> None:
-    """Leave nothing that Python would try to write once more when it exits."""
+    """Discard pending output, which Python would otherwise try to write again on exit."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def check_arguments(arguments: Sequence[str]) -> None:
-    """Raise where an argument is not text.
+    """Raise if an argument is not valid text.
 
     Raises:
         UserError: an argument is not UTF-8, or contains a NUL character.
@@ -177,7 +177,7 @@ def check_arguments(arguments: Sequence[str]) -> None:
 
 
 def one_line(text: str) -> str:
-    """Return a message as one line that a terminal shows as it is.
+    """Return a message as one line of printable characters.
 
     Example:
         >>> one_line("no file 'a\\nb'")
@@ -186,26 +186,26 @@ def one_line(text: str) -> str:
     text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text.strip())
     if len(text) <= _LONGEST_MESSAGE:
         return text
-    # What was wrong may stand behind the long value that was given.
+    # What was wrong may come after the long value that was given.
     half = _LONGEST_MESSAGE // 2
     return f"{text[:half]}...{text[-half:]}"
 
 
 def reason(error: BaseException) -> str | None:
-    """Return the line that tells a user of an error, or None where it is an error of the program.
+    """Return the line that reports an error to the user, or None for a bug in the program.
 
     Args:
-        error: an exception: bad input, or a failure of the disk, of memory, or of a library that was imported.
+        error: an exception: bad input, or a failure of the disk, of memory, or of an imported library.
     """
     if isinstance(error, UserError):
         return one_line(str(error))
     summary = one_line(f"{type(error).__name__}: {error}".strip().splitlines()[0].rstrip(" :."))
     if (package := _failed_import(error)) is not None:
         if any(name in READ_CONFIGURATION for name, _ in _frames(error)):
-            return f"Keras cannot use its configuration {configuration_file()} ({summary}): correct or remove it."
+            return f"Keras cannot read its configuration {configuration_file()} ({summary}): fix or remove it."
         return f"cannot import {package} ({summary}): reinstall it, or choose another backend with --backend."
     if isinstance(error, MemoryError) or is_out_of_memory(error):
-        return f"out of memory ({summary}): take smaller batches, fewer beams, a smaller model, or shorter sentences."
+        return f"out of memory ({summary}): use smaller batches, fewer beams, a smaller model or shorter sentences."
     if isinstance(error, OSError) and error.errno is not None:
         action = "write" if error.errno in _CANNOT_WRITE else "use"
         place = f" {error.filename}" if error.filename else ""
@@ -216,13 +216,13 @@ def reason(error: BaseException) -> str | None:
 
 
 def _frames(error):
-    """Yield module and function of what an error came through, the outermost first."""
+    """Yield the module and function of each frame that an error passed through, outermost first."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
         yield frame.f_globals.get("__name__", ""), frame.f_code.co_name
 
 
 def _failed_import(error):
-    """Name the package that could not be imported, or None where an error is not of that kind."""
+    """Return the name of the package that could not be imported; None for any other error."""
     ours = __package__.partition(".")[0]
     names = [name for name, function in _frames(error) if function == "<module>"]
     if isinstance(error, ImportError):

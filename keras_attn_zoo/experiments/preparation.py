@@ -46,7 +46,7 @@ def check_system(system: System, max_tokens: int | None = None) -> None:
         >>> from keras_attn_zoo.experiments.named_systems import SYSTEMS
         >>> check_system(SYSTEMS["transformer"].override(num_heads=7))  # doctest: +IGNORE_EXCEPTION_DETAIL
         Traceback (most recent call last):
-        keras_attn_zoo.errors.UserError: a width of 512 is not divisible by 7 heads: take a multiple, ...
+        keras_attn_zoo.errors.UserError: a width of 512 is not divisible by 7 heads: choose a multiple, ...
     """
     longest = longest_translation(system.data.max_tokens)
     if (system.backbone.get("max_length") or longest) < longest:

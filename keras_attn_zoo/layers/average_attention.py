@@ -44,7 +44,7 @@ class AverageAttention(SelfAttentionSteps):
     """Decoder self-attention with equal weights: a running mean, refined by a network and a gate.
 
     Use it in place of a decoder's self-attention. A step of a search costs the
-    same at every position, because it remembers only a sum and a count.
+    same at every position, because it keeps only a sum and a count.
 
         ȳ_i = 1/i Σ_{k≤i} y_k
         g_i = W_2 relu(W_1 ȳ_i + b_1) + b_2                 `use_ffn`, else g_i = ȳ_i
@@ -55,7 +55,7 @@ class AverageAttention(SelfAttentionSteps):
     W_1 `(width, ffn_dim)`, W_2 `(ffn_dim, width)`, W_g `(2 width, 2 width)`.
 
     Args:
-        use_ffn, use_gate: whether there is a network, and a gate.
+        use_ffn, use_gate: whether to use the network, and the gate.
         ffn_dim: width of the network's hidden layer; by default four times the input's.
         dropout: rate on the hidden layer of the network.
         kernel_initializer: initialiser of W_1, W_2 and W_g.
@@ -84,7 +84,7 @@ class AverageAttention(SelfAttentionSteps):
     it is that of Zhang et al., with one hidden layer.
     """
 
-    softmax_alone = "its weights are equal, there are no energies"
+    softmax_alone = "its weights are equal, without energies"
     attends_to = "itself"
 
     def __init__(
@@ -99,7 +99,7 @@ class AverageAttention(SelfAttentionSteps):
         super().__init__(**kwargs)
         ffn_dim = check_positive(self, "ffn_dim", ffn_dim, optional=True)
         if ffn_dim is not None and not use_ffn:
-            raise ValueError(f"AverageAttention: `ffn_dim` belongs to use_ffn=True. Received: ffn_dim={ffn_dim}.")
+            raise ValueError(f"AverageAttention: `ffn_dim` needs use_ffn=True. Received: ffn_dim={ffn_dim}.")
         self.use_ffn = bool(use_ffn)
         self.use_gate = bool(use_gate)
         self.ffn_dim = ffn_dim
@@ -155,7 +155,7 @@ class AverageAttention(SelfAttentionSteps):
             real = ops.ones(ops.shape(query)[:2], dtype="bool") if value_mask is None else value_mask
             mask = combine_masks(query_mask, real, attention_mask, True, length, length)
             weights = equal_weights(mask)
-        # In float32: a sum of many positions outgrows the digits of half precision.
+        # In float32: half precision has too few digits for a sum over many positions.
         terms = ops.cast(query, "float32")
         if attention_mask is not None:
             mean = ops.matmul(weights[:, 0], without_padding(terms, value_mask))
@@ -168,7 +168,7 @@ class AverageAttention(SelfAttentionSteps):
             if query_mask is not None:
                 some = ops.logical_and(some, ops.cast(query_mask, "bool")[..., None])
         else:
-            # The usual case under teacher forcing: nothing is left out, and nothing has to be asked of a mask.
+            # The usual case in training: no mask leaves anything out.
             mean = cumulative_sum(terms) / ops.cast(ops.arange(1, length + 1), "float32")[:, None]
         context = self._refine(y, ops.cast(mean, self.compute_dtype), training)
         context = ops.where(some, context, 0.0)

@@ -33,8 +33,8 @@ class BahdanauAttention(AttentionLayer):
     """Additive attention: a network with one hidden layer scores every source position.
 
     Use it as cross-attention of an RNN decoder, queried by the previous state: it
-    copes with a query and keys from different spaces. With feedback it sees what
-    it has covered, against words that are translated twice or not at all.
+    allows a query and keys from different spaces. With feedback, it sees what it
+    has covered, to avoid translating words twice or not at all.
 
         e_ij = vᵀ tanh(W s_{i-1} + U h_j + b)
         α_ij = softmax_j(e_ij)
@@ -65,7 +65,7 @@ class BahdanauAttention(AttentionLayer):
         ... )  # (2, 3, 6), (2, 1, 3, 5)
 
     Source: Hiemsch, equations 1 to 3; Dang, section 2.3; Bahar, equation 11;
-    the feedback is named in its section 6.
+    the feedback is mentioned in its section 6.
 
     Differences from the paper: Hiemsch sets the energy of padding to -1e10;
     here padding gets a weight of exactly 0. The bias b is not in the papers'
@@ -87,7 +87,7 @@ class BahdanauAttention(AttentionLayer):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
     def build(self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None) -> None:
-        """Make W, U, b, v and, with feedback, u."""
+        """Create W, U, b, v and, with feedback, u."""
         key_dim = (key_shape or value_shape)[-1]
         self.built_widths = {"query": query_shape[-1], "key": key_dim}
         self.query_kernel = add_kernel(self, "query_kernel", (query_shape[-1], self.units))
@@ -114,19 +114,19 @@ class BahdanauAttention(AttentionLayer):
         )
 
     def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
-        """The energies; with feedback, which these depend on, W s_{i-1} alone."""
+        """The energies; with feedback, on which they depend, only W s_{i-1}."""
         if not self.attention_feedback:
             return super().ahead(query, memory)
         return ops.matmul(query, self.weight(self.query_kernel))[:, None]
 
     def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
-        """With feedback, no weight has been given yet."""
+        """With feedback, no weight has been assigned yet."""
         return {"accumulated": self.no_weights(memory)} if self.attention_feedback else {}
 
     def advance(
         self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
     ) -> tuple[Tensor, TensorTree]:
-        """With feedback, weights that see the sum of those before, and the next sum."""
+        """With feedback, weights that depend on the sum of the previous ones, and the next sum."""
         if not self.attention_feedback:
             return super().advance(at, memory, mask, state)
         energies = position_energies_with_feedback(

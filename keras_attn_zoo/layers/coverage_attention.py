@@ -24,10 +24,10 @@ from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
 class CoverageAttention(AttentionLayer):
     """Additive attention with a coverage vector for each source position, kept by a small recurrent network.
 
-    Use it as cross-attention of an RNN decoder, queried by the previous state,
-    against words that are translated twice or not at all. The feedback of
-    `BahdanauAttention` is its simplest relative: there the record is the sum of
-    the weights, here the network learns what to keep of them.
+    Use it as cross-attention of an RNN decoder, queried by the previous state, to
+    avoid translating words twice or not at all. The feedback of `BahdanauAttention`
+    is a simpler form: its record is the sum of the weights, whereas here the
+    network learns what to keep of them.
 
         e_ij = vᵀ tanh(W s_{i-1} + U h_j + V C_{i-1,j} + b)
         α_ij = softmax_j(e_ij)
@@ -73,7 +73,7 @@ class CoverageAttention(AttentionLayer):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
     def build(self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None) -> None:
-        """Make the weights of the energy, then those of the update."""
+        """Create the weights of the energy, then those of the update."""
         query_dim, key_dim = query_shape[-1], (key_shape or value_shape)[-1]
         self.built_widths = {"query": query_dim, "key": key_dim}
         self.query_kernel = add_kernel(self, "query_kernel", (query_dim, self.units))

@@ -9,9 +9,9 @@ from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttenti
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.types import Config, Tensor, TensorTree
 
-# No sentence is longer than such a window: a larger one is taken for a mistake.
+# Larger than any sentence: a larger window must be a mistake.
 _LARGEST_WINDOW = 1000
-# What has decayed to this share of an energy is nothing in float32.
+# An energy that has decayed to this share of its value is negligible in float32.
 _NOTHING = 2.0**-30
 
 
@@ -24,7 +24,7 @@ _NOTHING = 2.0**-30
     cost=("log I", "I·J·d + (I·J² + J³)·N·log I", "J·d + J²·N", "N·J energies"),
 )
 class EnergyAccumulationAttention(DotProductAttention):
-    """Multi-head cross-attention with energies mixed with those of the neighbourhood one position before.
+    """Multi-head cross-attention with energies mixed with those of the neighbourhood at the previous position.
 
     Use it as cross-attention of a Transformer's decoder, to encourage weights
     that move smoothly, for mostly monotone alignments.
@@ -37,7 +37,7 @@ class EnergyAccumulationAttention(DotProductAttention):
 
     Between softmaxes the recurrence is linear, å_i = λ ê_i + P å_{i-1} with a
     banded matrix P. So all positions are computed at once, å = Σ_t P^t λ ê_{i-t},
-    by doubling: P, P², P⁴ ... until the decay (1 - λ)^t leaves nothing.
+    by doubling, P, P², P⁴ ..., until the decay (1 - λ)^t is negligible.
 
     Args:
         mixing: λ, in (0, 1].
@@ -102,13 +102,13 @@ class EnergyAccumulationAttention(DotProductAttention):
         }
 
     def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
-        """There are no energies before the first."""
+        """There are no energies before the first position."""
         return {"past": self.no_weights(memory)}
 
     def advance(
         self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
     ) -> tuple[Tensor, TensorTree]:
-        """Mix in the energies of the position before."""
+        """Mix in the energies of the previous position."""
         energies = memory["gain"] * at + ops.matmul(state["past"], memory["transition"])
         return self.normalize(energies, mask), {"past": energies}
 
@@ -120,7 +120,7 @@ class EnergyAccumulationAttention(DotProductAttention):
         target = ops.shape(energies)[2]
         power, reach = memory["transition"], 1
         while (not isinstance(query.shape[1], int) or reach < target) and (1 - self.mixing) ** reach > _NOTHING:
-            # `energies` holds the sum of the last `reach` positions; that of the ones before comes on top.
+            # `energies` holds the sum over the last `reach` positions; add that over the ones before.
             before = ops.pad(energies, ((0, 0), (0, 0), (reach, 0), (0, 0)))[:, :, :target]
             energies = energies + ops.matmul(before, power)
             power, reach = ops.matmul(power, power), 2 * reach

@@ -66,9 +66,9 @@ class ExpandedKeyValueAttention(DotProductAttention):
     `(width, heads, key_dim)` in variant 2, `(heads, value_dim, key_dim)` in 3 and 4;
     W_gv alike, towards value_dim.
 
-    One more position in a softmax takes p_i = sigmoid(energy - log Σ_j exp ê_ij) from all
-    others alike, so c_i^n = (1 - p_i) · plain context + p_i g_v^n. The plain contexts of
-    all positions are computed before the loop, which never touches the source.
+    One more position in a softmax takes the share p_i = sigmoid(energy - log Σ_j exp ê_ij)
+    evenly from all others, so c_i^n = (1 - p_i) · plain context + p_i g_v^n. The plain
+    contexts of all positions are computed before the loop, which never touches the source.
 
     Args:
         variant: 1 to 4, as above.
@@ -78,7 +78,7 @@ class ExpandedKeyValueAttention(DotProductAttention):
     the source: they sum to 1 - p_i.
 
     Masking: see `MultiHeadAttention`. A position with no source to attend to gets
-    0, and leaves the pair for the next one as c_{i-1} = 0 would.
+    0, and the next position gets the pair made from c_{i-1} = 0.
 
     State: `{"key": (batch, heads, key_dim), "value": (batch, heads, value_dim)}`, the pair made from c_{i-1}.
 
@@ -91,11 +91,11 @@ class ExpandedKeyValueAttention(DotProductAttention):
 
     Source: Rosendahl, equations 5 to 8.
 
-    Differences from the paper: its maps have no biases. Here `use_bias` gives biases
-    to W_k, W_v and O, which take part in variants 1 and 2; W_gk and W_gv have none.
+    Differences from the paper: its maps have no biases. Here `use_bias` adds biases
+    to W_k, W_v and O, which variants 1 and 2 use too; W_gk and W_gv have none.
     """
 
-    softmax_alone = "the share of the previous context is that of a softmax"
+    softmax_alone = "its closed form for the previous context holds only for a softmax"
 
     def __init__(
         self, num_heads: int, key_dim: int, value_dim: int | None = None, variant: int = 1, **kwargs: Any
@@ -108,7 +108,7 @@ class ExpandedKeyValueAttention(DotProductAttention):
         self.variant = int(variant)
 
     def build(self, query_shape: Shape, value_shape: Shape | None = None, key_shape: Shape | None = None) -> None:
-        """Make the maps of the additional pair, and the projections."""
+        """Create the maps of the additional pair, and the projections."""
         super().build(query_shape, value_shape, key_shape)
         width = self.output_width or query_shape[-1]
         inputs = {part: self.built_widths[part] for part in ("key", "value")}

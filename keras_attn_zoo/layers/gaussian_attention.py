@@ -11,7 +11,7 @@ from keras_attn_zoo.layers.common.position_attention import PositionAttention
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.types import Config, Tensor, TensorTree
 
-# Beyond this many standard deviations a weight is less than 1.6e-8 of the largest one: nothing in float32.
+# Beyond this many standard deviations, a weight is less than 1.6e-8 of the largest one, which is negligible in float32.
 _REACH = 6.0
 
 
@@ -27,8 +27,8 @@ class GaussianAttention(PositionAttention):
     """Self-attention with hard-coded weights: a normal distribution around a neighbour.
 
     Use it in place of self-attention if the neighbourhood is enough: the weights
-    are constant for each length, with nothing to train, and a search remembers
-    only a window, however long the sentence.
+    are constant for each length, without parameters, and a search keeps only a
+    window, however long the sentence.
 
         ê_ij^n = -(j - i - o_n)² / 2σ²
         α_ij^n = softmax_j(ê_ij^n)
@@ -39,7 +39,7 @@ class GaussianAttention(PositionAttention):
 
     Args:
         num_heads, key_dim: number of heads; width of a value's head, unless `value_dim` is given.
-        offsets: taken by the heads in turn. The paper has (-1, 1) in the encoder and (-1, 0) in the decoder.
+        offsets: assigned to the heads in turn. The paper has (-1, 1) in the encoder and (-1, 0) in the decoder.
         sigma: σ.
         **kwargs: see `MultiHeadAttention`.
 
@@ -47,8 +47,8 @@ class GaussianAttention(PositionAttention):
 
     Masking: the weights of the positions that may be attended to are scaled to sum to 1.
 
-    State: the values of a window, `{"value": (batch, heads, window, value_dim), "position": (batch,)}`:
-    the six standard deviations beyond which a weight vanishes in float32.
+    State: the values of a window, `{"value": (batch, heads, window, value_dim), "position": (batch,)}`,
+    of six standard deviations, beyond which weights are negligible in float32.
 
     Raises:
         ValueError: σ that is not positive, offsets that are not integers, steps with an offset that looks
@@ -60,7 +60,7 @@ class GaussianAttention(PositionAttention):
 
     Source: Zeng, section 3.1 (HC-SA, of You et al.).
 
-    Differences from the paper: weights also sum to 1 at the borders, where the plain
+    Differences from the paper: weights sum to 1 even at the borders, where the plain
     density of the distribution would lose some of its mass.
     """
 
@@ -70,9 +70,7 @@ class GaussianAttention(PositionAttention):
         super().__init__(num_heads, key_dim, **kwargs)
         values = tuple(offsets) if isinstance(offsets, Iterable) else ()
         if not values or not all(map(is_integer, values)):
-            raise ValueError(
-                f"GaussianAttention: `offsets` must be integers, one or more. Received: offsets={offsets}."
-            )
+            raise ValueError(f"GaussianAttention: `offsets` must be one or more integers. Received: offsets={offsets}.")
         if not is_number(sigma) or not 0 < sigma < math.inf:
             raise ValueError(f"GaussianAttention: `sigma` must be a positive number. Received: sigma={sigma}.")
         self.offsets = tuple(map(int, values))
@@ -80,7 +78,7 @@ class GaussianAttention(PositionAttention):
 
     @property
     def looks_ahead(self) -> bool:  # type: ignore[override]
-        """Whether a position attends to later ones, which steps cannot."""
+        """Whether a position attends to later ones, which is impossible in steps."""
         return max(self.offsets) > 0
 
     @property
@@ -109,7 +107,7 @@ class GaussianAttention(PositionAttention):
         """Project the values; steps may not look ahead."""
         if value is None and self.looks_ahead:
             raise ValueError(
-                f"GaussianAttention: steps cannot look ahead; take offsets of at most 0. Received: {self.offsets}."
+                f"GaussianAttention: steps cannot look ahead; use offsets of at most 0. Received: {self.offsets}."
             )
         return super().prepare(value, value_mask=value_mask, max_length=max_length)
 

@@ -30,11 +30,11 @@ ALIGNMENTS = ("monotonic", "predictive")
     cost=("1", "I·J·d + I·d²", "J·d + d²", "none"),
 )
 class LocalAttention(LuongAttention):
-    """Luong attention to a window of the source, around a position that is predicted or that moves on by one.
+    """Luong attention to a window of the source, around a position that is predicted or advances by one.
 
-    Use it as cross-attention of an RNN decoder, queried by the current state,
-    where sentences are long or alignments mostly monotone: "monotonic" if source
-    and target move on together, "predictive" if the window has to find its place.
+    Use it as cross-attention of an RNN decoder, queried by the current state, if
+    sentences are long or alignments mostly monotone: "monotonic" if source and
+    target advance together, "predictive" if the window has to find its place.
 
         p_i  = i                                alignment="monotonic" (local-m)
         p_i  = J sigmoid(vᵀ tanh(W_p s_i))      alignment="predictive" (local-p)
@@ -48,14 +48,15 @@ class LocalAttention(LuongAttention):
 
     Args:
         alignment: "predictive" or "monotonic".
-        window: D, how far the window reaches to either side.
+        window: D, the reach of the window on either side.
         score, units, kernel_initializer: as in `LuongAttention`.
 
-    Shapes, masking: see `AttentionLayer`. A row whose window holds no real position
-    gets weights and context 0: so do target positions beyond J + D in "monotonic".
-    The weights of "predictive" add up to less than one, as the factor leaves them.
+    Shapes, masking: see `AttentionLayer`. A row whose window contains no real
+    position gets zero weights and a zero context, as do target positions beyond
+    J + D in "monotonic". Because of the factor, the weights of "predictive" sum to
+    less than one.
 
-    State: of "monotonic" `{"position": (batch,)}`, the number of the target position; else none.
+    State: `{"position": (batch,)}` for "monotonic", the number of the target position; otherwise none.
 
     Raises:
         ValueError: an unknown alignment; a window that is not a positive integer; see `LuongAttention`.
@@ -67,10 +68,10 @@ class LocalAttention(LuongAttention):
     Source: Luong, Pham and Manning 2015, section 3.2, equations 9 and 10.
 
     Differences from the paper: the energies of all source positions are computed,
-    and those outside the window are left out, which costs more than a window alone
-    and keeps all shapes fixed. The paper does not say what "monotonic" does past
-    the end of the source; here nothing is attended to. Gradients reach W_p and v
-    through the factor alone, as in the paper: the window has none.
+    then those outside the window are masked, which costs more than a window alone
+    but keeps all shapes fixed. The paper does not say what "monotonic" does past
+    the end of the source; here nothing is attended to. As in the paper, gradients
+    reach W_p and v only through the factor: the window has none.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class LocalAttention(LuongAttention):
         self.window = check_positive(self, "window", window)
 
     def build(self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None) -> None:
-        """Make what the score needs and, for "predictive", W_p and v."""
+        """Create what the score needs and, for "predictive", W_p and v."""
         super().build(query_shape, value_shape, key_shape)
         if self.alignment == "predictive":
             width = self.built_widths["query"] = query_shape[-1]
@@ -107,7 +108,7 @@ class LocalAttention(LuongAttention):
         return {"energies": energies, "centre": (length[:, None, None] * share)[:, None]}
 
     def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
-        """The first target position, if its number counts."""
+        """The first target position, if its number matters."""
         if self.alignment == "predictive":
             return {}
         return {"position": ops.zeros(ops.shape(memory["mask"])[:1], dtype="int32")}

@@ -70,7 +70,7 @@ class LuongAttention(AttentionLayer):
         >>> layer = LuongAttention(score="general")
         >>> context = layer(keras.ops.ones((2, 3, 4)), keras.ops.ones((2, 5, 6)))  # (2, 3, 6)
 
-    Source: Dang, section 2.4 ("dot", with "general" and "concat" of the work it cites).
+    Source: Dang, section 2.4 ("dot"; "general" and "concat" are from the work it cites).
     """
 
     def __init__(
@@ -82,13 +82,13 @@ class LuongAttention(AttentionLayer):
     ) -> None:
         super().__init__(**kwargs)
         if units is not None and score != "concat":
-            raise ValueError(f"{type(self).__name__}: `units` belongs to score='concat'. Received: score={score!r}.")
+            raise ValueError(f"{type(self).__name__}: `units` needs score='concat'. Received: score={score!r}.")
         self.score = check_choice(self, "score", score, SCORES)
         self.units = check_positive(self, "units", units, optional=True)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
     def build(self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None) -> None:
-        """Make what the score needs: nothing, W, or W in two halves and v."""
+        """Create what the score needs: nothing, W, or W in two halves and v."""
         query_dim, key_dim = query_shape[-1], (key_shape or value_shape)[-1]
         self._check_equal(query_dim, key_dim)
         if self.score != "dot":
@@ -112,7 +112,7 @@ class LuongAttention(AttentionLayer):
     def _check_equal(self, query_dim, key_dim):
         if self.score == "dot" and query_dim != key_dim:
             raise ValueError(
-                f"{type(self).__name__}: score='dot' needs a query and a key of equal width; take score='general'. "
+                f"{type(self).__name__}: score='dot' needs a query and a key of equal width; use score='general'. "
                 f"Received: query width {query_dim}, key width {key_dim}."
             )
 

@@ -33,7 +33,7 @@ class MultiHeadAttention(ProjectionsSeen, DotProductAttention):
         dropout: rate on the weights, which the scores do not show.
         use_bias: whether the four projections have biases.
         output_shape: width of the context, an integer or a tuple of one; by default that of the query.
-        attention_axes, sliding_window, flash_attention, use_gate: as in Keras if they change nothing, else refused.
+        attention_axes, sliding_window, flash_attention, use_gate: accepted only with values that change nothing.
         kernel_initializer, bias_initializer: as in Keras.
         kernel_regularizer, bias_regularizer, kernel_constraint, bias_constraint, seed: as in Keras.
 

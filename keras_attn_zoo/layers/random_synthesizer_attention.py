@@ -53,7 +53,7 @@ class RandomSynthesizerAttention(PositionAttention):
 
     Source: Zeng, section 3 (Syn-R, of Tay et al.).
 
-    Differences from the paper: a shorter sentence uses the upper left corner of A; the paper does not say.
+    Differences from the paper: a shorter sentence uses the upper left corner of A; the paper leaves this open.
     """
 
     max_length: int

@@ -1,4 +1,4 @@
-"""Recurrent attention (RAN): matrices of weights that a shared transition refines from layer to layer."""
+"""Recurrent attention (RAN): matrices of energies that a shared transition refines from layer to layer."""
 
 from typing import Any
 
@@ -21,13 +21,13 @@ class InitialAttention(keras.layers.Layer):
     Use it once for an encoder or a decoder, before the first layer.
 
     Args:
-        num_heads, max_length: N and n, the longest sentence.
-        causal: keep only the lower triangle, as in the paper's decoder.
+        num_heads, max_length: N, and n, the longest sentence.
+        causal: whether to keep only the lower triangle, as in the paper's decoder.
         initializer: initialiser of the matrices.
         trainable: False freezes them (the paper's ablation).
 
-    Shapes: in `(batch, length, ...)`, of which only the length counts, or the length itself;
-    out `(heads, length, max_length)`: the rows that are needed, in float32 under every policy.
+    Shapes: in `(batch, length, ...)`, of which only the length matters;
+    out `(heads, length, max_length)`, the rows that are needed, in float32 under every policy.
 
     Raises:
         ValueError: a sentence longer than `max_length`.
@@ -48,7 +48,7 @@ class InitialAttention(keras.layers.Layer):
     ) -> None:
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
-        # Matrices have no padding: `compute_mask` drops the mask of the sequence.
+        # Matrices have no padding, so `compute_mask` drops the mask of the sequence.
         self.supports_masking = True
         self.num_heads = check_positive(self, "num_heads", num_heads)
         self.max_length = check_positive(self, "max_length", max_length)
@@ -95,7 +95,7 @@ class InitialAttention(keras.layers.Layer):
 
 
 class _Float32Dense(keras.layers.Dense):
-    """W and b of the transition, unchanged if a model is quantised: the matrices are float32."""
+    """W and b of the transition, which stay float32 when a model is quantised."""
 
     def quantize(
         self, mode: str | None = None, type_check: bool = True, config: QuantizationConfig | None = None
@@ -118,12 +118,12 @@ class RecurrentTransition(keras.layers.Layer):
         normalize, residual: False leaves out LN, or the addition (the paper's ablations).
 
     Shapes: `(heads, length, max_length)` in and out. Rows do not depend on one
-    another: only those that a batch needs are computed.
+    another, so only those that a batch needs are computed.
 
     Example:
         >>> RecurrentTransition()(keras.ops.ones((2, 5, 10)))  # (2, 5, 10)
 
-    Source: Zeng, equations 3 and 4. The authors' released code leaves LN out; the paper has it.
+    Source: Zeng, equations 3 and 4. The paper has LN; the authors' released code leaves it out.
     """
 
     def __init__(self, normalize: bool = True, residual: bool = True, **kwargs: Any) -> None:
@@ -149,7 +149,7 @@ class RecurrentTransition(keras.layers.Layer):
         return refined + energies if self.residual else refined
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """Return the shape, which stays."""
+        """Return the shape, which does not change."""
         return input_shape
 
     def get_config(self) -> Config:
@@ -160,8 +160,8 @@ class RecurrentTransition(keras.layers.Layer):
 class SharedMatrices(SharedBySide):
     """The matrices of one side: initial ones, which a transition refines before each layer.
 
-    A description of a layer may say "max_length", "initializer" and "trainable" (False freezes them) of the initial
-    matrices, "normalize" and "residual" of the transition.
+    The description of a layer may contain "max_length", "initializer" and "trainable" (False freezes them) for the
+    initial matrices, and "normalize" and "residual" for the transition.
     """
 
     what = "matrices"
@@ -178,14 +178,14 @@ class SharedMatrices(SharedBySide):
 
     @classmethod
     def asked_by(cls, layer: Any) -> dict[str, Any] | None:
-        """One matrix per head, unless a layer has its own."""
+        """One matrix per head, unless a layer has its own matrices."""
         return {"num_heads": layer.num_heads} if layer.max_length is None else None
 
     @classmethod
     def split(cls, arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The matrices know their place."""
+        """Split the arguments; whether the matrices are causal follows from their place."""
         if "causal" in arguments:
-            raise ValueError("the place says whether it is causal: leave causal out.")
+            raise ValueError("the place determines whether it is causal: leave causal out.")
         return super().split(arguments)
 
     def first(self, x: Tensor) -> dict[str, Tensor]:
@@ -211,8 +211,7 @@ class RecurrentAttention(PositionAttention):
     Use it in place of self-attention if the pattern of positions is enough, with
     one set of matrices for all layers of a side. It must know the longest sentence.
 
-    It stands by itself, with its own matrices, or in a stack of layers that share
-    them::
+    Use it alone, with its own matrices, or in a stack of layers that share them::
 
         energies = InitialAttention(num_heads=8, max_length=100)(x)
         transition = RecurrentTransition()
@@ -229,17 +228,18 @@ class RecurrentAttention(PositionAttention):
 
     Args:
         num_heads, key_dim: number of heads; width of a value's head, unless `value_dim` is given.
-        max_length: the longest sentence, for its own matrices: A_1 from its own A_0. None: the call gets `energies`.
-        causal: for the layer's own matrices, see `InitialAttention`.
-        **kwargs: see `MultiHeadAttention`. The paper has a dropout of 0.2.
+        max_length: the longest sentence, for matrices of its own, A_1 from its own A_0; with None, pass `energies`
+            in the call.
+        causal: see `InitialAttention`; for the layer's own matrices.
+        **kwargs: see `MultiHeadAttention`. The paper uses a dropout of 0.2.
 
     Shapes: `(batch, length, width)` in and out; scores `(batch, heads, length, length)`;
     energies, if given, `(heads, length, max_length)`.
 
     Masking: the softmax runs over the positions that may be attended to.
 
-    State: the values so far, see `PositionAttention`; the matrices are softmaxed
-    once per search, in `prepare(max_length=..., energies=...)`.
+    State: the values so far, see `PositionAttention`; the softmax of the matrices is
+    computed once per search, in `prepare(max_length=..., energies=...)`.
 
     Raises:
         ValueError: a sentence longer than `max_length`; neither `max_length` nor `energies`, or both; a value
@@ -252,7 +252,7 @@ class RecurrentAttention(PositionAttention):
     Source: Zeng, section 2.2, equations 2 to 4.
 
     Differences from the paper: none known. The first layer already uses A_1; W
-    acts on the attended position; the decoder's A_0 is a lower triangle.
+    acts on the attended position; the decoder's A_0 is lower triangular.
     """
 
     shared_by_side = SharedMatrices
@@ -263,7 +263,7 @@ class RecurrentAttention(PositionAttention):
         super().__init__(num_heads, key_dim, **kwargs)
         max_length = check_positive(self, "max_length", max_length, optional=True)
         if causal and max_length is None:
-            raise ValueError("RecurrentAttention: `causal` belongs to own matrices, of `max_length`. Received: None.")
+            raise ValueError("RecurrentAttention: `causal` needs `max_length`. Received: max_length=None.")
         self.max_length = max_length
         self.causal = bool(causal)
         if max_length is not None:
@@ -292,7 +292,7 @@ class RecurrentAttention(PositionAttention):
         mask: Tensor | None = None,
         energies: Tensor | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        """Attend from every position, with energies of the layer below refined, or its own."""
+        """Attend from every position, with given energies or the layer's own."""
         masks = query_mask if query_mask is not None else mask, value_mask, key_mask, attention_mask
         return self.run(query, value, key, masks, return_attention_scores, training, use_causal_mask, energies=energies)
 
@@ -310,17 +310,17 @@ class RecurrentAttention(PositionAttention):
         max_length: int | None = None,
         energies: Tensor | None = None,
     ) -> TensorTree:
-        """Project the values; for steps, soften the rows of a causal call instead."""
+        """Project the values; for steps, apply the causal softmax to all rows instead."""
         if energies is not None:
             if self.max_length is not None:
-                raise ValueError("RecurrentAttention: `energies` are for a layer without `max_length`. Received: both.")
+                raise ValueError("RecurrentAttention: give `max_length` or `energies`, not both. Received: both.")
             length = max_length if value is None else ops.shape(value)[1]
             self._check_energies(energies, length)
             energies = energies[:, :length, :length]
         return super().prepare(value, key, value_mask, max_length, energies)
 
     def _check_energies(self, energies, length):
-        """Raise if energies from outside are too few."""
+        """Raise if given energies have too few rows or columns."""
         shape, wanted = tuple(energies.shape), (self.num_heads, length, length)
         fits = len(shape) == 3 and shape[0] == self.num_heads
         for have, want in zip(shape[1:], wanted[1:], strict=False):
@@ -332,7 +332,7 @@ class RecurrentAttention(PositionAttention):
             )
 
     def position_energies(self, length: int | Tensor) -> Tensor:
-        """A_1 of the layer's own A_0, as many rows as there are positions."""
+        """A_1 from the layer's own A_0, with as many rows as there are positions."""
         if self.max_length is None:
             raise ValueError("RecurrentAttention: give `max_length`, or `energies` in the call. Received: neither.")
         length = check_length(self, length, self.max_length)

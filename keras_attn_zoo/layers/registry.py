@@ -1,4 +1,4 @@
-"""Every mechanism by name: the decorator that registers one where it is written, and the layer made from a name."""
+"""The registry of mechanisms: a decorator that adds one, and a function that creates a layer from a name."""
 
 import dataclasses
 import re
@@ -16,14 +16,14 @@ AnyAttention = TypeVar("AnyAttention", bound=type[AttentionLayer])
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    """The sizes for a layer that is made from a name.
+    """The sizes for a layer created from a name.
 
     Attributes:
         width: width of the query.
-        num_heads: heads, if a mechanism has them.
-        max_length: longest sentence, if a mechanism needs it.
+        num_heads: number of heads, if the mechanism has heads.
+        max_length: longest sentence, if the mechanism needs it.
         place: "encoder", "decoder" or "cross".
-        dropout: rate on the weights, if a mechanism has it.
+        dropout: dropout rate on the weights, if the mechanism has it.
     """
 
     width: int
@@ -34,11 +34,11 @@ class Sizes:
 
     @property
     def heads(self) -> dict[str, Any]:
-        """Arguments of a layer with heads."""
+        """The arguments of a layer with heads."""
         if self.width % self.num_heads:
             raise UserError(
                 f"a width of {self.width} is not divisible by {self.num_heads} heads: "
-                "take a multiple, or another number of heads."
+                "choose a multiple, or another number of heads."
             )
         return {"num_heads": self.num_heads, "key_dim": self.width // self.num_heads, "dropout": self.dropout}
 
@@ -47,9 +47,9 @@ class Cost(NamedTuple):
     """What a mechanism costs beyond its projections, in the symbols of `docs/layers.md`.
 
     Attributes:
-        sequential: operations that must wait for one another over the target positions.
+        sequential: operations over the target positions that must wait for one another.
         training: operations of a call.
-        step: operations of one position of a search.
+        step: operations of a search per position.
         state: what a search carries from position to position.
     """
 
@@ -65,8 +65,8 @@ class AttentionEntry:
 
     Attributes:
         layer: the class.
-        arguments: function of `Sizes` to the constructor's arguments.
-        source: papers, each with the numbers of its equations, or after § of its sections.
+        arguments: function that takes `Sizes` and returns the constructor's arguments.
+        source: papers, each with the numbers of its equations, or of its sections after §.
         places: where it can be used: "encoder", "decoder" (self-attention), "cross".
         year: when it was first published, by anyone.
         cost: a `Cost`, or None if unknown.
@@ -80,7 +80,7 @@ class AttentionEntry:
     cost: Cost | None = None
 
 
-# By year, then by source; the names of one class stay together, in the order in which they are written.
+# By year, then by source; the names of a class stay together, in the order of its decorators.
 ATTENTIONS: dict[str, AttentionEntry] = {}
 
 
@@ -100,15 +100,15 @@ def attention(
     names has one decorator for each.
 
     Args:
-        name: what `get_attention` and `--set cross_attention=NAME` take.
-        source: papers, each with the numbers of its equations, or after § of its sections.
+        name: the name for `get_attention` and `--set cross_attention=NAME`.
+        source: papers, each with the numbers of its equations, or of its sections after §.
         places: where it can be used, from `PLACES`: "encoder", "decoder" (self-attention), "cross".
         year: when it was first published, by anyone.
-        arguments: function of `Sizes` to the constructor's arguments; by default it takes none.
+        arguments: function that takes `Sizes` and returns the constructor's arguments; by default, no arguments.
         cost: the four strings of a `Cost`.
 
     Raises:
-        ValueError: something that is not an `AttentionLayer`, an unknown place, a name that another class has.
+        ValueError: something that is not an `AttentionLayer`, an unknown place, a name that another class already has.
 
     Example:
         >>> @attention("mine", source="Nobody 2026", places=("cross",), year=2026)
@@ -125,10 +125,10 @@ def attention(
         if not places or not set(places) <= set(PLACES):
             raise ValueError(f"The attention {name!r}: choose places from {', '.join(PLACES)}. Received: {places!r}.")
         taken = ATTENTIONS.get(name)
-        # A cell of a notebook that runs again defines the same class again.
+        # Running a notebook cell again defines the same class again.
         if taken is not None and _identity(taken.layer) != _identity(layer):
             raise ValueError(
-                f"The attention {name!r} of {layer.__name__} has the name of {taken.layer.__name__}; take another."
+                f"The name {name!r} of {layer.__name__} is already that of {taken.layer.__name__}: choose another name."
             )
         keras.saving.register_keras_serializable(package=layer.__module__.partition(".")[0])(layer)
         entry = AttentionEntry(layer, arguments or _no_arguments, source, places, year, Cost(*cost) if cost else None)
@@ -148,7 +148,7 @@ def _no_arguments(sizes):
 
 
 def _order(entries):
-    """Put entries into `ATTENTIONS`, in order: that of a class is its first entry's."""
+    """Put entries into `ATTENTIONS` in order; the first entry of a class determines its place."""
 
     def published(entry):
         numbers = [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", entry.source)]
@@ -171,13 +171,13 @@ def get_attention(
     dropout: float = 0.0,
     **kwargs: Any,
 ) -> AttentionLayer:
-    """Make an attention layer from a name, a configuration or a layer.
+    """Create an attention layer from a name, a configuration or a layer.
 
     Args:
-        identifier: a name of `ATTENTIONS`; a dict of a name as "attention" and further arguments of the
-            layer; a serialised Keras layer; or an `AttentionLayer`, which is returned as it is.
-        width, num_heads, max_length, place, dropout: size a layer that is made from a name, see `Sizes`.
-        **kwargs: further arguments of a layer that is made from a name, such as `name` and `dtype`.
+        identifier: a name in `ATTENTIONS`; a dict with the name as "attention" and further arguments of the
+            layer; a serialised Keras layer; or an `AttentionLayer`, which is returned unchanged.
+        width, num_heads, max_length, place, dropout: sizes for a layer created from a name, see `Sizes`.
+        **kwargs: further arguments of a layer created from a name, such as `name` and `dtype`.
 
     Raises:
         UserError: an unknown place or name, or a mechanism that cannot be used in this place (the valid ones are
@@ -196,7 +196,9 @@ def get_attention(
         kwargs |= {key: value for key, value in identifier.items() if key != "attention"}
         identifier = identifier["attention"]
         if not isinstance(identifier, str):
-            raise UserError(f"a dict names its attention: received {type(identifier).__name__}; give the layer itself.")
+            raise UserError(
+                f"'attention' in a dict must be a name; received {type(identifier).__name__}: give the layer itself."
+            )
     if isinstance(identifier, str):
         valid = sorted(name for name, entry in ATTENTIONS.items() if place in entry.places)
         if identifier not in valid:
@@ -206,7 +208,7 @@ def get_attention(
         try:
             layer = entry.layer(**{**arguments, **kwargs})
         except (TypeError, ValueError) as error:
-            # Keras and Python name what they were not asked to receive, the layers what is out of bounds.
+            # Keras and Python name arguments that they do not know, the layers those that are out of bounds.
             raise UserError(f"the attention {identifier!r}: {error}") from error
         _check_place(layer, place)
         return layer
@@ -215,17 +217,17 @@ def get_attention(
             identifier = keras.layers.deserialize(identifier)
         except (TypeError, ValueError) as error:
             raise UserError(
-                f"a dict for the {place} attention is a name as 'attention' with arguments, or a serialised layer; "
+                f"a dict for the {place} attention must have a name as 'attention', or be a serialised layer; "
                 f"received {identifier}."
             ) from error
     if not isinstance(identifier, AttentionLayer):
-        raise UserError(f"an attention is a name or an AttentionLayer; received {type(identifier).__name__}.")
+        raise UserError(f"an attention must be a name or an AttentionLayer; received {type(identifier).__name__}.")
     _check_place(identifier, place)
     return identifier
 
 
 def _check_place(layer, place):
-    """Raise if a layer cannot be used in a place: by its entries or, without any, by what it attends to."""
+    """Raise if a layer cannot be used in a place, according to its entries or, without any, to `attends_to`."""
     of_entries = {p for entry in ATTENTIONS.values() if entry.layer is type(layer) for p in entry.places}
     fitting = of_entries or {"value": {"cross"}, "itself": {"encoder", "decoder"}}.get(layer.attends_to, set(PLACES))
     if place not in fitting:
@@ -234,7 +236,7 @@ def _check_place(layer, place):
             f"use it as {' or '.join(sorted(fitting))} attention."
         )
     if place == "decoder" and layer.looks_ahead:
-        raise UserError(f"{type(layer).__name__} looks ahead, which a decoder cannot: take offsets of at most 0.")
+        raise UserError(f"{type(layer).__name__} looks ahead, which a decoder cannot: use offsets of at most 0.")
 
 
 def _article(place):

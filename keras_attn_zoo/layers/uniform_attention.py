@@ -1,4 +1,4 @@
-"""Uniform attention: every real source token weighs the same."""
+"""Uniform attention: every real source token has the same weight."""
 
 from keras import ops
 
@@ -24,7 +24,7 @@ class UniformAttention(AttentionLayer):
         c_i  = Σ_j α_ij h_j
 
     Symbols: h_j the values, α the weights, c the context. There are no
-    parameters; the query says only how many target positions there are, and
+    parameters; the query only determines the number of target positions, and
     `key` is ignored.
 
     Shapes, masking, errors: see `AttentionLayer`. State: none.
@@ -50,25 +50,25 @@ class UniformAttention(AttentionLayer):
         value_mask: Tensor | None = None,
         max_length: int | None = None,
     ) -> TensorTree:
-        """The weights and the context are the same at every target position: once per sentence will do."""
+        """Compute weights and context, which are the same at every target position, once per sentence."""
         memory = super().prepare(value, value_mask=value_mask)
         scores = equal_weights(memory["mask"])[:, None, None]
         return {**memory, "scores": scores, "context": super().weigh(scores, memory)}
 
     def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
-        """What `prepare` found: there are no energies."""
+        """The result of `prepare`, as there are no energies."""
         return memory["scores"]
 
     def observe(
         self, query: Tensor, memory: TensorTree, state: TensorTree
     ) -> tuple[TensorTree, Tensor | None, TensorTree]:
-        """The whole source: nothing else is masked in a step."""
+        """The whole source: no further mask applies in a step."""
         return memory, None, state
 
     def advance(
         self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
     ) -> tuple[Tensor, TensorTree]:
-        """Equal weights, for all target positions alike unless a mask tells them apart."""
+        """Equal weights, the same for all target positions unless a mask distinguishes them."""
         # A mask may have one column for all source positions.
         return at if mask is None else equal_weights(ops.logical_and(mask, memory["mask"][:, None, None])), state
 

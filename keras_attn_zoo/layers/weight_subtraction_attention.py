@@ -17,10 +17,10 @@ from keras_attn_zoo.types import Config, Tensor, TensorTree
     cost=("I", "I·J·d", "J·d", "N·J weights"),
 )
 class WeightSubtractionAttention(DotProductAttention):
-    """Multi-head cross-attention whose energies fall with the weights so far: coverage without a parameter.
+    """Multi-head cross-attention whose energies fall with the weights so far: coverage without parameters.
 
-    Use it as cross-attention of a Transformer's decoder, against words that are
-    translated twice.
+    Use it as cross-attention of a Transformer's decoder, to avoid translating words
+    twice.
 
         å_ij^n = ê_ij^n - λ/√d_k Σ_{i'<i} α_{i'j}^n
         α_ij^n = softmax_j(å_ij^n)
@@ -32,8 +32,8 @@ class WeightSubtractionAttention(DotProductAttention):
         subtraction: λ, at least 0.
         num_heads, key_dim, **kwargs: see `MultiHeadAttention`.
 
-    Shapes, masking: see `MultiHeadAttention`; a `value` is required. The weights
-    that are added up are those before dropout.
+    Shapes, masking: see `MultiHeadAttention`; a `value` is required. The sum is over
+    the weights before dropout.
 
     State: `{"past": (batch, heads, 1, source)}`, the sum of the weights so far.
 

@@ -253,7 +253,7 @@ def test_a_configuration_that_keras_cannot_use(tmp_path):
     environment = {**os.environ, "KERAS_HOME": str(tmp_path)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and done.stderr.count("\n") == 1
-    assert f"Keras cannot use its configuration {tmp_path / 'keras.json'} (" in done.stderr
+    assert f"Keras cannot read its configuration {tmp_path / 'keras.json'} (" in done.stderr
 
 
 def test_backend_choice(monkeypatch, tmp_path):

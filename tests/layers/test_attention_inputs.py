@@ -95,7 +95,7 @@ def test_wrong_use(case):
         with pytest.raises(ValueError, match=f"^{name} is cross-attention: it needs a `value`"):
             unbuilt(inputs["query"])
     if layer.weights:
-        with pytest.raises(ValueError, match=f"^{name}: steps need the weights that a first call makes"):
+        with pytest.raises(ValueError, match=f"^{name}: steps need the weights that a first call creates"):
             unbuilt.prepare(inputs["value"]) if case.cross else unbuilt.prepare(max_length=3)
     with pytest.raises(ValueError, match=f"^{name}: `query_mask` must be an array of booleans, or lists of equal"):
         layer(**inputs, query_mask=[[True, False], [True]])

@@ -129,7 +129,7 @@ def test_every_mechanism_takes_it_or_says_why_not(case):
     name = ("entmax15", "sparsemax")[len(case.name) % 2]
     layer, sparse = case.layer(), Case(case.name, case.place, name)
     if layer.softmax_alone:
-        with pytest.raises(ValueError, match=f"{type(layer).__name__} takes no `normalizer` but softmax"):
+        with pytest.raises(ValueError, match=f"{type(layer).__name__} supports only the softmax as `normalizer`"):
             sparse.layer()
         return
     layer, inputs = sparse.layer(), case.inputs()

@@ -69,7 +69,7 @@ def test_gaussian_steps_far_beyond_the_window():
 
 def test_gaussian_steps_cannot_look_ahead():
     layer = GaussianAttention(**SIZES, offsets=(-1, 1))
-    with pytest.raises(ValueError, match="steps cannot look ahead; take offsets of at most 0"):
+    with pytest.raises(ValueError, match="steps cannot look ahead; use offsets of at most 0"):
         layer.prepare(max_length=5)
 
 
@@ -211,17 +211,17 @@ def test_offsets_in_an_array():
         (lambda: GaussianAttention(**SIZES, sigma=-1.0), "`sigma` must be a positive number. Received: sigma=-1.0"),
         (lambda: GaussianAttention(**SIZES, sigma=0), "`sigma` must be a positive number. Received: sigma=0"),
         (lambda: GaussianAttention(**SIZES, sigma="1"), "`sigma` must be a positive number. Received: sigma='?1"),
-        (lambda: GaussianAttention(**SIZES, offsets=()), "`offsets` must be integers, one or more"),
-        (lambda: GaussianAttention(**SIZES, offsets=(0.5,)), "`offsets` must be integers, one or more"),
-        (lambda: GaussianAttention(**SIZES, offsets=1), "`offsets` must be integers, one or more. Received: offsets=1"),
+        (lambda: GaussianAttention(**SIZES, offsets=()), "`offsets` must be one or more integers"),
+        (lambda: GaussianAttention(**SIZES, offsets=(0.5,)), "`offsets` must be one or more integers"),
+        (lambda: GaussianAttention(**SIZES, offsets=1), "`offsets` must be one or more integers. Received: offsets=1"),
         (lambda: RandomSynthesizerAttention(**SIZES, max_length=0), "`max_length` must be a positive integer"),
         (lambda: InitialAttention(2, -1), "`max_length` must be a positive integer. Received: max_length=-1"),
         (lambda: InitialAttention(0, 3), "`num_heads` must be a positive integer. Received: num_heads=0"),
-        (lambda: RecurrentAttention(**SIZES, causal=True), "`causal` belongs to own matrices, of `max_length`"),
+        (lambda: RecurrentAttention(**SIZES, causal=True), "`causal` needs `max_length`"),
         (lambda: RecurrentAttention(**SIZES)(X), "give `max_length`, or `energies` in the call. Received: neither"),
         (
             lambda: RecurrentAttention(**SIZES, max_length=5)(X, energies=np.ones((2, 5, 5), "float32")),
-            "`energies` are for a layer without `max_length`. Received: both",
+            "give `max_length` or `energies`, not both. Received: both",
         ),
         (
             lambda: RecurrentAttention(**SIZES)(X, energies=np.ones((3, 5, 7), "float32")),
@@ -232,7 +232,7 @@ def test_offsets_in_an_array():
             r"`energies` must have shape \(heads, length, max_length\) .*Received: shape \(2, 5, 4\)",
         ),
         (lambda: AverageAttention(ffn_dim=0), "`ffn_dim` must be a positive integer. Received: ffn_dim=0"),
-        (lambda: AverageAttention(use_ffn=False, ffn_dim=3), "`ffn_dim` belongs to use_ffn=True"),
+        (lambda: AverageAttention(use_ffn=False, ffn_dim=3), "`ffn_dim` needs use_ffn=True"),
         (lambda: AverageAttention(dropout=1), r"`dropout` must lie in \[0, 1\). Received: dropout=1"),
     ],
 )

@@ -84,7 +84,7 @@ def test_a_layer_is_returned_as_it_is():
     [
         ("bahdanow", r"'bahdanow' is not a cross attention: choose one of accumulated_weight, .*bahdanau, .*\.$"),
         ("average", r"'average' is not a cross attention: choose one of"),
-        (keras.layers.Dense(3), "an attention is a name or an AttentionLayer; received Dense"),
+        (keras.layers.Dense(3), "an attention must be a name or an AttentionLayer; received Dense"),
         (3, "received int"),
         (BahdanauAttention, "received type"),
     ],
@@ -95,7 +95,7 @@ def test_not_an_attention(identifier, message):
 
 
 def test_a_width_that_the_heads_do_not_divide():
-    with pytest.raises(UserError, match="a width of 10 is not divisible by 4 heads: take a multiple"):
+    with pytest.raises(UserError, match="a width of 10 is not divisible by 4 heads: choose a multiple"):
         get_attention("multi_head", width=10, num_heads=4)
 
 
@@ -152,7 +152,7 @@ def test_registry_is_in_order():
 @pytest.mark.parametrize(
     ("layer", "arguments", "message"),
     [
-        (LuongAttention, {"name": "bahdanau"}, "'bahdanau' of LuongAttention has the name of BahdanauAttention"),
+        (LuongAttention, {"name": "bahdanau"}, "'bahdanau' of LuongAttention is already that of BahdanauAttention"),
         (LuongAttention, {"places": ("middle",)}, "choose places from encoder, decoder, cross. Received: .'middle',."),
         (LuongAttention, {"places": ()}, "choose places from"),
         (keras.layers.Dense, {}, "must be a subclass of AttentionLayer. Received: <class"),

@@ -250,8 +250,11 @@ def test_mixed_precision_stays_close():
         ({"dropout": "a"}, "dropout must be at least 0 and below 1; received 'a'"),
         ({"marginalization": "viterbi"}, "marginalization must be one of exact, top_k; received 'viterbi'"),
         ({"output": "latent", "top_k": 0}, "top_k must be a positive integer; received 0"),
-        ({"decoder_attention": {"name": "average"}}, "a name as 'attention' with arguments, or a serialised layer"),
-        ({"decoder_attention": {"attention": MultiHeadAttention(2, 4), "dropout": 0.3}}, "a dict names its attention"),
+        ({"decoder_attention": {"name": "average"}}, "must have a name as 'attention', or be a serialised layer"),
+        (
+            {"decoder_attention": {"attention": MultiHeadAttention(2, 4), "dropout": 0.3}},
+            ".attention. in a dict must be a name",
+        ),
         (
             {"encoder_attention": AverageAttention()},
             "AverageAttention is not an encoder attention: use it as",
@@ -262,7 +265,7 @@ def test_mixed_precision_stays_close():
         ({"decoder_attention": MultiHeadAttention(2, 4, output_shape=6)}, "as wide as the model, 8; .* output_shape=6"),
         ({"encoder_attention": ["recurrent", {**RAN, "normalize": False}]}, "share their matrices: describe it alike"),
         ({"encoder_attention": [RAN, {**RAN, "num_heads": 4}]}, "share their matrices: describe it alike"),
-        ({"encoder_attention": {**RAN, "causal": True}}, "the place says whether it is causal: leave causal out"),
+        ({"encoder_attention": {**RAN, "causal": True}}, "the place determines whether it is causal: leave causal out"),
     ],
 )
 def test_errors_say_what_is_valid(arguments, message):

@@ -1,4 +1,4 @@
-"""What every attention layer shares: the call of Keras' multi-head attention, and the step of a search."""
+"""The base class of all attention layers: the call of Keras' multi-head attention, and the step of a search."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -50,9 +50,9 @@ class AttentionLayer(keras.layers.Layer):
         scores: `(batch, heads, target, source)`, in a step `(batch, heads, source)`, float32.
 
     Masking: all masks are true where a position may be attended to, and masks that
-    Keras attaches to a tensor arrive by themselves. A row with nothing to attend to,
-    or a masked query, gets zero weights and a zero context. The contents of padding,
-    even NaN, reach neither contexts nor gradients.
+    Keras attaches to a tensor are used automatically. A row with nothing to attend
+    to, or a masked query, gets zero weights and a zero context. The contents of
+    padding, even NaN, reach neither contexts nor gradients.
 
     Self-attention: `value` is left out, and `value_mask` defaults to
     `query_mask`. Its steps are causal and begin with a maximum length and a
@@ -65,32 +65,32 @@ class AttentionLayer(keras.layers.Layer):
     Args:
         normalizer: how energies become weights. "softmax" gives every position a share;
             "sparsemax" and, halfway between the two, "entmax15" give most of them exactly 0.
-            Mechanisms whose weights are not a plain softmax of energies only take "softmax".
+            Mechanisms whose weights are not a plain softmax of energies accept only "softmax".
 
-    `attends_to` says what a mechanism takes: "value" (cross-attention only),
-    "itself" (self-attention only) or "either". `looks_ahead` says whether a position
-    attends to later ones without a mask, in which case there are no steps;
-    `may_attend_nothing`, whether a row may be empty though nothing is masked.
+    `attends_to` is "value" (cross-attention only), "itself" (self-attention only) or
+    "either". `looks_ahead` says whether a position attends to later ones without a
+    mask, in which case there are no steps; `may_attend_nothing` says whether a row
+    may be empty even though nothing is masked.
 
     State: a tree of tensors with the batch as first axis, passed in and returned;
-    nothing stays on the layer. The memory of cross-attention has a batch axis
-    too, that of self-attention has none: it depends on weights and lengths alone.
+    nothing is kept on the layer. The memory of cross-attention has a batch axis too;
+    that of self-attention depends only on weights and lengths, and has none.
 
     Raises:
         ValueError: a query, value or mask whose rank or sizes do not match; a width
             other than the layer was built for; a value where the mechanism takes none, or none
             where it needs one; `prepare` before `build`; a step beyond `max_length`
-            (inside a compiled loop, which cannot raise, its context is NaN); a
-            normaliser that is unknown, or that the mechanism does not take.
+            (inside a compiled loop, which cannot raise, its context is NaN); an
+            unknown normaliser, or one that the mechanism does not support.
     """
 
     num_heads = 1
     attends_to = "value"
     looks_ahead = False
     may_attend_nothing = False
-    # Why a mechanism takes no other normaliser than softmax; None where it does.
+    # Why a mechanism supports only the softmax; None if it supports all normalisers.
     softmax_alone: str | None = None
-    # A subclass of `SharedBySide`, where the layers of one side of a model share something.
+    # A subclass of `SharedBySide`, if the layers of one side of a model share something.
     shared_by_side: type[SharedBySide] | None = None
 
     def __init__(self, normalizer: str = "softmax", **kwargs: Any) -> None:
@@ -98,11 +98,11 @@ class AttentionLayer(keras.layers.Layer):
         self.normalizer = check_choice(self, "normalizer", normalizer, NORMALIZERS)
         if self.softmax_alone and normalizer != "softmax":
             raise ValueError(
-                f"{type(self).__name__} takes no `normalizer` but softmax: {self.softmax_alone}. "
+                f"{type(self).__name__} supports only the softmax as `normalizer`: {self.softmax_alone}. "
                 f"Received: normalizer={normalizer!r}."
             )
         self.supports_masking = True
-        # What `build` has made weights for, by part: "query", "value", "key".
+        # The widths that `build` has created weights for, by part: "query", "value", "key".
         self.built_widths: dict[str, Any] = {}
 
     def __call__(
@@ -113,20 +113,20 @@ class AttentionLayer(keras.layers.Layer):
         *masks: Tensor | None,
         **kwargs: Any,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        """Call the layer; `layer(x, x)` is self-attention, as Keras' users write it."""
+        """Call the layer; `layer(x, x)` is self-attention, as in Keras."""
         masks = tuple(self._as_mask("mask", x) for x in masks)
         kwargs = {name: self._as_mask(name, x) if name.endswith("mask") else x for name, x in kwargs.items()}
         if self.attends_to == "itself":
-            # Seen here, since casting makes two tensors out of one.
+            # Compared here, since casting would make two tensors of one.
             value, key = (None if x is query else x for x in (value, key))
-        # Before Keras builds the layer, which would take the wrong shapes for right.
+        # Before Keras builds the layer, for which any shapes would do.
         given = dict(zip(_MASKS, masks, strict=False)) | kwargs
         given.setdefault("query_mask", given.get("mask"))
         self.check_inputs(query, value, key, {name: given.get(name) for name in _MASKS})
         return super().__call__(query, value, key, *masks, **kwargs)
 
     def _as_mask(self, name, mask):
-        """A mask given as a list of Python as a tensor, anything else as it is."""
+        """Convert a mask given as Python lists to a tensor; return anything else unchanged."""
         if not isinstance(mask, (list, tuple)):
             return mask
         try:
@@ -137,7 +137,7 @@ class AttentionLayer(keras.layers.Layer):
                 f"Received: {mask!r:.100}."
             ) from None
 
-    # What a mechanism gives.
+    # What a mechanism defines.
 
     def prepare(
         self,
@@ -146,7 +146,7 @@ class AttentionLayer(keras.layers.Layer):
         value_mask: Tensor | None = None,
         max_length: int | None = None,
     ) -> TensorTree:
-        """Compute what depends on the source alone, once per sentence: the memory of `step`."""
+        """Compute what depends only on the source, once per sentence: the memory of `step`."""
         self.check_built()
         if value is None:
             raise ValueError(f"{type(self).__name__}: `prepare` needs a `value`. Received: value=None.")
@@ -172,7 +172,7 @@ class AttentionLayer(keras.layers.Layer):
         """Compute what needs no past, for all target positions at once: by default the energies, in float32.
 
         Returns:
-            a tensor or a tree of them, each `(batch, heads, target, ...)`; one head where there are none.
+            a tensor or a tree of tensors `(batch, heads, target, ...)`; a mechanism without heads has one.
         """
         return ops.cast(self.energies(query, memory), "float32")
 
@@ -197,7 +197,7 @@ class AttentionLayer(keras.layers.Layer):
     def weigh(
         self, weights: Tensor, memory: TensorTree, mask: Tensor | None = None, training: bool | None = None
     ) -> Tensor:
-        """Context of single-head weights `(batch, 1, target, source)`: c_i = Σ_j α_ij h_j."""
+        """Context from single-head weights `(batch, 1, target, source)`: c_i = Σ_j α_ij h_j."""
         return ops.matmul(ops.cast(weights[:, 0], self.compute_dtype), memory["value"])
 
     def observe(
@@ -210,27 +210,27 @@ class AttentionLayer(keras.layers.Layer):
         return memory, memory["mask"][:, None, None], state
 
     def draw_noise(self, memory: TensorTree, length: int | Tensor) -> TensorTree | None:
-        """Draw the dropout of a loop of `length` steps beforehand: a tree of `(length, ...)`, None without dropout."""
+        """Draw the dropout for a loop of `length` steps: a tree of tensors `(length, ...)`; None without dropout."""
         return None
 
     def after_dropout(self, state: TensorTree, dropped: Tensor) -> TensorTree:
-        """Return the next state after dropout turned a position's weights into `dropped`; by default unchanged."""
+        """Return the next state, given a position's weights after dropout; by default unchanged."""
         return state
 
     def no_weights(self, memory: TensorTree) -> Tensor:
-        """Zeros for the weights of one position, `(batch, heads, 1, source)`: what a past often begins with."""
+        """Zeros for the weights of one position, `(batch, heads, 1, source)`: often the initial past."""
         batch, source = ops.shape(memory["mask"])
         return ops.zeros((batch, self.num_heads, 1, source), dtype="float32")
 
     def weight(self, variable: Tensor) -> Tensor:
-        """Return a variable in the compute type: `step` runs outside the call in which Keras casts by itself."""
+        """Return a variable in the compute type: `step` runs outside the call, where Keras does not cast."""
         return ops.cast(variable, self.compute_dtype)
 
     def check_built(self) -> None:
         """Raise if there are no weights yet."""
         if not self.built:
             raise ValueError(
-                f"{type(self).__name__}: steps need the weights that a first call makes; call the layer, or "
+                f"{type(self).__name__}: steps need the weights that a first call creates; call the layer, or "
                 "`build(query_shape, value_shape)`, before `prepare`."
             )
 
@@ -242,12 +242,12 @@ class AttentionLayer(keras.layers.Layer):
         """Attend from one target position.
 
         Args:
-            query: `(batch, query_dim)`; of a mechanism without state, there may be several rows for each sentence of
-                the memory, one after the other, such as beams: they share its keys and values.
+            query: `(batch, query_dim)`; if the mechanism has no state, there may be several adjacent rows for each
+                sentence of the memory, such as beams, which share its keys and values.
             memory: what `prepare` returned.
             state: what `initial_state` or the previous `step` returned.
-            noise: in training, one position of the result of `draw_noise`. A step draws no random numbers itself, since
-                none may be drawn inside a loop.
+            noise: in training, one position of the result of `draw_noise`, since no random numbers may be drawn inside
+                a loop.
 
         Returns:
             context `(batch, value_dim)`, scores `(batch, heads, source)`, the next state.
@@ -300,7 +300,7 @@ class AttentionLayer(keras.layers.Layer):
         state: TensorTree,
         training: bool | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Attend from one target position after the other; work that needs no past is outside the loop."""
+        """Attend from one target position after the other; whatever needs no past is outside the loop."""
         steps = {"at": tree.map_structure(_positions_first, at)}
         if mask is not None and mask.shape[2] != 1:
             steps["mask"] = _positions_first(mask)
@@ -335,7 +335,7 @@ class AttentionLayer(keras.layers.Layer):
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Attend from every query position; the signature of `keras.layers.MultiHeadAttention`.
 
-        `mask` is where Keras puts the mask of a call with one tensor: another name of `query_mask`.
+        `mask`, where Keras puts the mask of a call with one tensor, is another name for `query_mask`.
         """
         masks = query_mask if query_mask is not None else mask, value_mask, key_mask, attention_mask
         return self.run(query, value, key, masks, return_attention_scores, training, use_causal_mask)
@@ -364,7 +364,7 @@ class AttentionLayer(keras.layers.Layer):
         return (context, scores) if return_attention_scores else context
 
     def _nothing(self, query, source):
-        """Context and scores if there is no target or no source position."""
+        """Context and scores if there are no target or no source positions."""
         context = (*ops.shape(query)[:2], self.compute_output_shape(query.shape, source.shape)[-1])
         scores = (ops.shape(query)[0], self.num_heads, ops.shape(query)[1], ops.shape(source)[1])
         return ops.zeros(context, dtype=self.compute_dtype), ops.zeros(scores, dtype="float32")
@@ -398,7 +398,7 @@ class AttentionLayer(keras.layers.Layer):
         return (*query_shape[:2], (value_shape or query_shape)[-1])
 
     def get_config(self) -> Config:
-        """Return the arguments of the constructor; after `quantize` the policies of the projections are among them."""
+        """Return the arguments of the constructor and, after `quantize`, the policies of the projections."""
         normalizer = {} if self.softmax_alone else {"normalizer": self.normalizer}
         return with_quantized_policies(self, {**super().get_config(), **normalizer})
 
@@ -420,10 +420,10 @@ def _spread(query, context, scores):
 
 
 def _positions_first(x):
-    """`(batch, heads, target, ...)` as `(target, batch, heads, 1, ...)`: slices of one position, with its axis."""
+    """`(batch, heads, target, ...)` as `(target, batch, heads, 1, ...)`: slices of one position that keep its axis."""
     return ops.transpose(x, (2, 0, 1, *range(3, len(x.shape))))[:, :, :, None]
 
 
 def _positions_third(x):
-    """The other way round."""
+    """The inverse of `_positions_first`."""
     return ops.transpose(x[:, :, :, 0], (1, 2, 0, *range(3, len(x.shape) - 1)))

@@ -1,4 +1,4 @@
-"""Checks of what a layer is given: sizes, rates, names, shapes. An error is one line, in Keras' manner."""
+"""Checks of a layer's arguments and inputs: sizes, rates, names, shapes. Errors are one line, in Keras' style."""
 
 import numbers
 from collections.abc import Iterable
@@ -8,17 +8,17 @@ from keras_attn_zoo.types import Shape, Tensor
 
 
 def is_number(value: Any) -> bool:
-    """Whether something is a real number, of Python or NumPy."""
+    """Whether a value is a real number, of Python or NumPy."""
     return isinstance(value, numbers.Real)
 
 
 def is_integer(value: Any) -> bool:
-    """Whether something is an integer, of Python or NumPy, and not a boolean."""
+    """Whether a value is an integer, of Python or NumPy, and not a boolean."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
 def check_positive(layer: Any, name: str, value: Any, optional: bool = False) -> Any:
-    """Return a size as a plain integer; raise if it is not a positive one.
+    """Return a size as a plain integer; raise unless it is a positive integer.
 
     Example:
         >>> check_positive(layer, "units", np.int64(3))  # 3
@@ -31,7 +31,7 @@ def check_positive(layer: Any, name: str, value: Any, optional: bool = False) ->
 
 
 def check_rate(layer: Any, name: str, value: Any) -> float:
-    """Return a rate of dropout as a plain number; raise if it is outside [0, 1).
+    """Return a dropout rate as a plain float; raise if it is outside [0, 1).
 
     Example:
         >>> check_rate(layer, "dropout", 0)  # 0.0
@@ -42,7 +42,7 @@ def check_rate(layer: Any, name: str, value: Any) -> float:
 
 
 def check_choice(layer: Any, name: str, value: Any, valid: Iterable) -> Any:
-    """Return an argument; raise if it is not one of the valid ones.
+    """Return an argument; raise if it is not a valid choice.
 
     Example:
         >>> check_choice(layer, "score", "dot", ("dot", "general"))  # "dot"
@@ -55,11 +55,11 @@ def check_choice(layer: Any, name: str, value: Any, valid: Iterable) -> Any:
 
 
 def check_shape(layer: Any, name: str, tensor: Tensor, pattern: str, sizes: Shape, broadcasts: bool = False) -> None:
-    """Raise unless something is a tensor of a given shape.
+    """Raise unless an argument is a tensor of a given shape.
 
     Args:
-        layer, name, tensor: the layer, what it calls its argument, and what it was given.
-        pattern: the shape in words.
+        layer, name, tensor: the layer, the name of the argument, and its value.
+        pattern: the shape, as the message shows it.
         sizes: the size of every axis; None allows any.
         broadcasts: whether an axis may have size 1 instead.
 
@@ -82,7 +82,7 @@ def check_shape(layer: Any, name: str, tensor: Tensor, pattern: str, sizes: Shap
 def check_inputs(
     layer: Any, query: Tensor, value: Tensor | None, key: Tensor | None, masks: dict[str, Tensor | None]
 ) -> None:
-    """Raise if ranks or known sizes of an attention's inputs do not fit, naming those received and expected.
+    """Raise if ranks or known sizes of an attention's inputs do not match.
 
     Args:
         layer, query, value, key: the layer, and the tensors of its call, or None.
@@ -126,7 +126,7 @@ def check_inputs(
 
 
 def _check_widths(layer, query, value, key):
-    """Raise if a width is not the one that the weights were made for."""
+    """Raise if a width is not the one that the weights were created for."""
     value = query if value is None else value
     parts = {"query": query, "value": value, "key": value if key is None else key}
     for part, tensor in parts.items():

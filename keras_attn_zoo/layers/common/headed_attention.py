@@ -1,4 +1,4 @@
-"""What the attentions with heads share: a value projection, dropout on weights, an output projection."""
+"""The base class of attention with heads: a value projection, dropout on weights, an output projection."""
 
 import numbers
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from keras_attn_zoo.layers.common.dropout import Dropout
 from keras_attn_zoo.layers.common.heads import HeadMerge, HeadProjection
 from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
 
-# What Keras' own layer says of kernels and biases, under the same names.
+# The options for kernels and biases, named as in Keras' own layer.
 _OPTIONS = (
     "kernel_initializer",
     "bias_initializer",
@@ -26,12 +26,12 @@ _GET = {"initializer": keras.initializers, "regularizer": keras.regularizers, "c
 
 
 class HeadedAttention(AttentionLayer):
-    """What the attentions with heads share: a value projection, weights, dropout, an output projection.
+    """Base class of attention with heads: a value projection, weights, dropout, an output projection.
 
         c_i^n = Σ_j α_ij^n (W_v^n h_j),   c_i = Σ_n O^n c_i^n + b
 
-    `projections` names what is projected by heads. The weights come in this order, then those of the output
-    projection, as in Keras' layer; what a mechanism adds to them comes last.
+    `projections` names what is projected into heads. Their weights come first, in this order, then those of the
+    output projection, as in Keras' layer; weights that a mechanism adds come last.
 
     Args: see `MultiHeadAttention`; `key_dim` is the width of a value's head unless `value_dim` is given.
     """
@@ -73,7 +73,7 @@ class HeadedAttention(AttentionLayer):
         self.output_width = check_positive(self, "output_shape", output_shape, optional=True)
         self.seed = int(seed) if isinstance(seed, numbers.Integral) else seed
         self.options = {name: _GET[name.split("_")[1]].get(given[name]) for name in _OPTIONS}
-        # The attributes are named as in Keras' layer: its weight files can be read.
+        # The attributes are named as in Keras' layer, so that its weight files can be read.
         for part in self.projections:
             width = self.value_dim if part == "value" else self.key_dim
             projection = HeadProjection(
@@ -115,12 +115,12 @@ class HeadedAttention(AttentionLayer):
 
     @property
     def weights(self) -> list[keras.Variable]:
-        """All weights; those of a mechanism itself after those that Keras' layer has too."""
+        """All weights; those that a mechanism adds come after those that Keras' layer has too."""
         return self._projections_first(super().weights)
 
     @property
     def variables(self) -> list[keras.Variable]:
-        """All weights and the states of random numbers, in the order of `weights`."""
+        """All weights and random states, in the order of `weights`."""
         return self._projections_first(super().variables)
 
     def _projections_first(self, variables):
@@ -142,7 +142,7 @@ class HeadedAttention(AttentionLayer):
         return self._noise((length, batch, self.num_heads, source))
 
     def _noise(self, shape):
-        """Factors that drop a weight, or scale it."""
+        """Factors that drop or scale a weight."""
         return self.drop(ops.ones(shape), training=True)
 
     def weigh(
@@ -152,7 +152,7 @@ class HeadedAttention(AttentionLayer):
         return self.merge(ops.matmul(self.drop(weights, training), memory["value"]), mask)
 
     def merge(self, contexts: Tensor, mask: Tensor | None) -> Tensor:
-        """The heads' contexts `(batch, heads, target, value_dim)` as one; 0 in a row with nothing to attend to."""
+        """Merge the heads' contexts `(batch, heads, target, value_dim)`; 0 in a row with nothing to attend to."""
         return self.without_empty_rows(self.output_dense(contexts), mask)
 
     def without_empty_rows(self, merged: Tensor, mask: Tensor | None) -> Tensor:

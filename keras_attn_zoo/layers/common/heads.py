@@ -12,24 +12,24 @@ from keras_attn_zoo.types import Initializer, Shape, Tensor
 
 
 class _HeadMap(keras.layers.EinsumDense):
-    """What both maps share: weights, LoRA and int8 of Keras' layer, and one flat product in place of its einsum."""
+    """Base class of both maps: weights, LoRA and int8 of Keras' layer, with one flat product instead of its einsum."""
 
     kernel_initializer: Initializer
     bias_initializer: Initializer
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # Its result has another layout than the sequence that a mask belongs to: `compute_mask` drops the mask.
+        # The result has a different layout from the sequence that a mask belongs to, so `compute_mask` drops the mask.
         self.supports_masking = True
 
     def build(self, input_shape: Shape) -> None:
-        """Make kernel and bias."""
+        """Create kernel and bias."""
         self.kernel_initializer = fresh_initializer(self.kernel_initializer)
         self.bias_initializer = fresh_initializer(self.bias_initializer)
         super().build(input_shape)
 
     def _update_kernel_initializer(self, input_axes, output_axes):
-        # Keras would take the fans from the equation; every figure here was trained from fans of the kernel's shape.
+        # Keras would derive the fans from the equation; all published figures used those of the kernel's shape.
         return self.kernel_initializer
 
     def compute_mask(self, inputs: Tensor, previous_mask: Tensor | None) -> None:
@@ -43,7 +43,7 @@ class _HeadMap(keras.layers.EinsumDense):
         quantize_to_int8(self, super().quantize, mode, config)
 
     def matrix(self, rows: int) -> Tensor:
-        """The kernel as a matrix of so many rows, with LoRA, in floating point; -1 rows: as many as there are."""
+        """The kernel as a floating-point matrix with that many rows, LoRA included; -1 for as many as there are."""
         if self.quantization_mode is None:
             kernel = self.kernel if self.lora_enabled else self._kernel
         else:
@@ -57,8 +57,8 @@ class _HeadMap(keras.layers.EinsumDense):
 class HeadProjection(_HeadMap):
     """Project a sequence for every head: W^n x + b^n.
 
-    One flat product and one transposition, where an einsum over the heads leaves both to the compiler. The weights
-    are those of `keras.layers.EinsumDense` in Keras' multi-head attention, and so are LoRA and int8.
+    This is one flat product and one transposition, which an einsum over the heads would leave to the compiler.
+    Weights, LoRA and int8 are those of `keras.layers.EinsumDense` in Keras' multi-head attention.
 
     Args:
         num_heads, head_dim: N and the width of a head.
@@ -93,7 +93,7 @@ class HeadProjection(_HeadMap):
 
 
 class HeadMerge(_HeadMap):
-    """Join the heads' contexts to one: Σ_n O^n c^n + b.
+    """Join the heads' contexts into one: Σ_n O^n c^n + b.
 
     Args:
         width: width of the result.
@@ -109,7 +109,7 @@ class HeadMerge(_HeadMap):
         self.width = width
 
     def build(self, input_shape: Shape) -> None:
-        """Make O and b."""
+        """Create O and b."""
         batch, heads, length, head_dim = input_shape
         super().build((batch, length, heads, head_dim))
 

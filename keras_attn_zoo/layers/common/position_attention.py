@@ -1,4 +1,4 @@
-"""What the attentions by position share: weights that do not depend on tokens."""
+"""The base class of attention by position, whose weights do not depend on tokens."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ class PositionAttention(ProjectionsSeen):
     and if no mask differs by sentence, one softmax serves the whole batch.
 
     State: the values so far, `{"value": (batch, heads, max_length, value_dim), "position": (batch,)}`;
-    the memory of the steps holds the softmaxed rows, made once per search.
+    the memory of the steps holds the weights of all rows, computed once per search.
     """
 
     attends_to = "itself"
@@ -45,7 +45,7 @@ class PositionAttention(ProjectionsSeen):
         max_length: int | None = None,
         energies: Tensor | None = None,
     ) -> TensorTree:
-        """Project the values, beside the energies, by default `position_energies`; for steps, prepare their rows."""
+        """Project the values and add the energies, by default `position_energies`; for steps, prepare their rows."""
         memory = super().prepare(value, value_mask=value_mask, max_length=max_length)
         if value is None:
             return {**memory, **self.prepare_rows(memory["positions"], energies)}
@@ -85,17 +85,17 @@ class PositionAttention(ProjectionsSeen):
     ) -> Tensor:
         """Contexts of all heads, joined."""
         if self.dropout and training:
-            # Dropout differs from sentence to sentence, the weights need not.
+            # Unlike the weights, dropout differs from sentence to sentence.
             weights = ops.broadcast_to(weights, (ops.shape(memory["value"])[0], *ops.shape(weights)[1:]))
         elif keras.config.backend() == "jax" and weights.shape[0] == weights.shape[2] == 1:
-            # As weights of all sentences alike, a product of matrices would have XLA copy the values first.
+            # All sentences share the weights; for a matrix product, XLA would first copy the values.
             weights = ops.cast(ops.transpose(weights, (0, 1, 3, 2)), self.compute_dtype)
             return self.merge(ops.sum(weights * memory["value"], axis=2, keepdims=True), mask)
         return super().weigh(weights, memory, mask, training)
 
 
 def check_length(layer: Any, length: int | Tensor, max_length: int) -> int | Tensor:
-    """Return the length of a sentence; raise if it is longer than the matrices of a layer.
+    """Return the length of a sentence; raise if it exceeds the matrices of a layer.
 
     A length that is unknown until the layer runs, as in TensorFlow, is checked then.
     """
@@ -103,5 +103,5 @@ def check_length(layer: Any, length: int | Tensor, max_length: int) -> int | Ten
         length,
         max_length,
         f"{type(layer).__name__}: a sentence of {{}} positions is longer than `max_length`={max_length}: "
-        "make the layer with a larger one, or cut the sentence.",
+        "create the layer with a larger one, or shorten the sentence.",
     )
