@@ -5,6 +5,8 @@ sphinx-build -W docs docs/_build
 
 import os
 import re
+import sys
+from pathlib import Path
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
 
@@ -12,6 +14,9 @@ from sphinx.util import inspect
 from sphinx.util.inspect import stringify_signature
 
 import keras_attn_zoo
+
+sys.path.insert(0, str(Path(__file__).parent))
+from reference import with_modules
 
 project = "keras-attn-zoo"
 author = "the keras-attn-zoo contributors"
@@ -80,12 +85,19 @@ def format_docstring(app, what, name, obj, options, lines):
 
 def show_constructor(app, what, name, obj, options, signature, returned):
     """Show the arguments of `__init__`: Keras gives its classes a `__new__` that takes anything."""
-    if what == "class" and obj.__init__ is not object.__init__:
+    if what == "class" and hasattr(obj.__init__, "__code__"):
         signature = stringify_signature(inspect.signature(obj.__init__, bound_method=True), show_annotation=False)
     return signature, returned
 
 
+def name_modules(app, page, source):
+    """Name the modules of a package that a page leaves to be found."""
+    if page.startswith("api/"):
+        source[0] = with_modules(source[0])
+
+
 def setup(app):
-    """Have signatures shown, and docstrings formatted before napoleon reads them."""
+    """Have modules named, signatures shown, and docstrings formatted before napoleon reads them."""
+    app.connect("source-read", name_modules)
     app.connect("autodoc-process-signature", show_constructor)
     app.connect("autodoc-process-docstring", format_docstring, priority=400)

@@ -4,6 +4,7 @@ import ast
 import importlib
 import pkgutil
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,11 @@ import pytest
 import keras_attn_zoo
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
+REFERENCE = runpy.run_path(str(DOCS / "reference.py"))
 LISTED = {
     module
     for page in sorted((DOCS / "api").glob("*.md"))
-    for module in re.findall(r"^\.\. automodule:: (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    for module in REFERENCE["NAMED"].findall(REFERENCE["with_modules"](page.read_text(encoding="utf-8")))
 }
 
 

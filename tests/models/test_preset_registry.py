@@ -257,7 +257,9 @@ def test_a_newer_format_says_so(saved, tmp_path):
     shutil.copytree(saved / NAME, tmp_path / "preset")
     sums = json.loads((tmp_path / "preset" / "checksums.json").read_text())
     (tmp_path / "preset" / "checksums.json").write_text(json.dumps({**sums, "format": 99}))
-    with pytest.raises(UserError, match="has format 99, but this version of keras-attn-zoo reads at most 1: pip install"):
+    with pytest.raises(
+        UserError, match="has format 99, but this version of keras-attn-zoo reads at most 1: pip install"
+    ):
         Translator.from_preset(str(tmp_path / "preset"))
 
 

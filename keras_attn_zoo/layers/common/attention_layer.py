@@ -6,10 +6,11 @@ from typing import Any
 import keras
 from keras import ops, tree
 
-from keras_attn_zoo.layers.common.checks import check_choice, check_inputs
+from keras_attn_zoo.layers.common.checks import as_mask, check_choice, check_inputs
 from keras_attn_zoo.layers.common.loops import scan
 from keras_attn_zoo.layers.common.masks import combine_masks, padding_masks, without_padding
 from keras_attn_zoo.layers.common.normalizers import NORMALIZERS
+from keras_attn_zoo.layers.common.positions import positions_first, positions_third, spread
 from keras_attn_zoo.layers.common.products import with_quantized_policies
 from keras_attn_zoo.layers.common.shared_by_side import SharedBySide
 from keras_attn_zoo.types import Config, Shape, Tensor, TensorTree
@@ -114,8 +115,8 @@ class AttentionLayer(keras.layers.Layer):
         **kwargs: Any,
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Call the layer; `layer(x, x)` is self-attention, as in Keras."""
-        masks = tuple(self._as_mask("mask", x) for x in masks)
-        kwargs = {name: self._as_mask(name, x) if name.endswith("mask") else x for name, x in kwargs.items()}
+        masks = tuple(as_mask(self, "mask", x) for x in masks)
+        kwargs = {name: as_mask(self, name, x) if name.endswith("mask") else x for name, x in kwargs.items()}
         if self.attends_to == "itself":
             # Compared here, since casting would make two tensors of one.
             value, key = (None if x is query else x for x in (value, key))
@@ -124,18 +125,6 @@ class AttentionLayer(keras.layers.Layer):
         given.setdefault("query_mask", given.get("mask"))
         self.check_inputs(query, value, key, {name: given.get(name) for name in _MASKS})
         return super().__call__(query, value, key, *masks, **kwargs)
-
-    def _as_mask(self, name, mask):
-        """Convert a mask given as Python lists to a tensor; return anything else unchanged."""
-        if not isinstance(mask, (list, tuple)):
-            return mask
-        try:
-            return ops.convert_to_tensor(mask, dtype="bool")
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"{type(self).__name__}: `{name}` must be an array of booleans, or lists of equal lengths. "
-                f"Received: {mask!r:.100}."
-            ) from None
 
     # What a mechanism defines.
 
@@ -277,7 +266,7 @@ class AttentionLayer(keras.layers.Layer):
             dropped = weights * ops.cast(noise, "float32")[:, :, None]
             state = self.after_dropout(state, dropped)
         context = self.weigh(dropped, memory, mask, training=False)
-        return *_spread(query, context, weights), state
+        return *spread(query, context, weights), state
 
     def attend(
         self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None
@@ -290,7 +279,7 @@ class AttentionLayer(keras.layers.Layer):
         if state:
             return self.attend_in_turn(at, memory, mask, state, training)
         weights, _ = self.advance(at, memory, mask, state)
-        return _spread(query, self.weigh(weights, memory, mask, training), weights)
+        return spread(query, self.weigh(weights, memory, mask, training), weights)
 
     def attend_in_turn(
         self,
@@ -301,9 +290,9 @@ class AttentionLayer(keras.layers.Layer):
         training: bool | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Attend from one target position after the other; whatever needs no past is outside the loop."""
-        steps = {"at": tree.map_structure(_positions_first, at)}
+        steps = {"at": tree.map_structure(positions_first, at)}
         if mask is not None and mask.shape[2] != 1:
-            steps["mask"] = _positions_first(mask)
+            steps["mask"] = positions_first(mask)
         noise = self.draw_noise(memory, ops.shape(tree.flatten(at)[0])[2]) if training else None
         if noise is not None:
             steps["noise"] = ops.cast(noise, "float32")[:, :, :, None]
@@ -315,8 +304,8 @@ class AttentionLayer(keras.layers.Layer):
             return state, weights
 
         _, weights = scan(step, state, steps)
-        weights = _positions_third(weights)
-        dropped = weights if noise is None else weights * _positions_third(steps["noise"])
+        weights = positions_third(weights)
+        dropped = weights if noise is None else weights * positions_third(steps["noise"])
         return self.weigh(dropped, memory, mask, training=False), weights
 
     def call(
@@ -407,23 +396,3 @@ class AttentionLayer(keras.layers.Layer):
     ) -> None:
         """Raise if ranks or known sizes of a call do not fit; mechanisms may add checks."""
         check_inputs(self, query, value, key, masks)
-
-
-def _spread(query, context, scores):
-    """Context and scores for every sentence and target position, where a mechanism found one for all of them."""
-    (batch, target), known = ops.shape(query)[:2], query.shape[:2]
-    if context.shape[1] == 1 != known[1]:
-        context = ops.broadcast_to(context, (batch, target, context.shape[2]))
-    if (scores.shape[0] == 1 != known[0]) or (scores.shape[2] == 1 != known[1]):
-        scores = ops.broadcast_to(scores, (batch, scores.shape[1], target, ops.shape(scores)[3]))
-    return context, scores
-
-
-def _positions_first(x):
-    """`(batch, heads, target, ...)` as `(target, batch, heads, 1, ...)`: slices of one position that keep its axis."""
-    return ops.transpose(x, (2, 0, 1, *range(3, len(x.shape))))[:, :, :, None]
-
-
-def _positions_third(x):
-    """The inverse of `_positions_first`."""
-    return ops.transpose(x[:, :, :, 0], (1, 2, 0, *range(3, len(x.shape) - 1)))

@@ -4,6 +4,8 @@ import numbers
 from collections.abc import Iterable
 from typing import Any
 
+from keras import ops
+
 from keras_attn_zoo.types import Shape, Tensor
 
 
@@ -136,3 +138,16 @@ def _check_widths(layer, query, value, key):
                 f"{type(layer).__name__}: the layer was built for a {part} of width {width}. "
                 f"Received: a {part} of shape {tuple(tensor.shape)}."
             )
+
+
+def as_mask(layer: Any, name: str, mask: Any) -> Any:
+    """Return a mask given as a list of Python as a tensor, anything else as it is."""
+    if not isinstance(mask, (list, tuple)):
+        return mask
+    try:
+        return ops.convert_to_tensor(mask, dtype="bool")
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{type(layer).__name__}: `{name}` must be an array of booleans, or lists of equal lengths. "
+            f"Received: {mask!r:.100}."
+        ) from None

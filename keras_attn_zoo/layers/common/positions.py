@@ -1,0 +1,25 @@
+"""Where the axis of target positions stands: first in a loop over them, third elsewhere, or one for all."""
+
+from keras import ops
+
+from keras_attn_zoo.types import Tensor
+
+
+def spread(query: Tensor, context: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
+    """Context and scores for every sentence and target position, where a mechanism found one for all of them."""
+    (batch, target), known = ops.shape(query)[:2], query.shape[:2]
+    if context.shape[1] == 1 != known[1]:
+        context = ops.broadcast_to(context, (batch, target, context.shape[2]))
+    if (scores.shape[0] == 1 != known[0]) or (scores.shape[2] == 1 != known[1]):
+        scores = ops.broadcast_to(scores, (batch, scores.shape[1], target, ops.shape(scores)[3]))
+    return context, scores
+
+
+def positions_first(x: Tensor) -> Tensor:
+    """`(batch, heads, target, ...)` as `(target, batch, heads, 1, ...)`: slices of one position, with its axis."""
+    return ops.transpose(x, (2, 0, 1, *range(3, len(x.shape))))[:, :, :, None]
+
+
+def positions_third(x: Tensor) -> Tensor:
+    """The other way round."""
+    return ops.transpose(x[:, :, :, 0], (1, 2, 0, *range(3, len(x.shape) - 1)))
