@@ -121,8 +121,10 @@ def main():
     parser.add_argument("--source", type=int, nargs="+", default=[25, 50], help="lengths of source and target")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--width", type=int, default=512)
-    parser.add_argument("--whole", action="store_true", help="measure a whole Transformer, not its output layer alone")
-    parser.add_argument("--seconds", type=float, default=2.0, help="least time spent on a measurement")
+    parser.add_argument(
+        "--whole", action="store_true", help="measure a whole Transformer instead of only its output layer"
+    )
+    parser.add_argument("--seconds", type=float, default=2.0, help="minimum time per measurement")
     options = parser.parse_args()
     if options.whole and "keras" in options.forms:
         options.forms.remove("keras")

@@ -138,9 +138,9 @@ def main():
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--width", type=int, default=512)
     parser.add_argument("--heads", type=int, default=8)
-    parser.add_argument("--seconds", type=float, default=1.0, help="least time spent on a measurement")
-    parser.add_argument("--output", help="also write the results to this file, one line of JSON each")
-    parser.add_argument("--read", nargs="+", help="measure nothing; print the tables of results written earlier")
+    parser.add_argument("--seconds", type=float, default=1.0, help="minimum time per measurement")
+    parser.add_argument("--output", help="also append the results to this file, as lines of JSON")
+    parser.add_argument("--read", nargs="+", help="print tables of earlier results without measuring")
     options = parser.parse_args()
     if options.read:
         lines = [line for path in options.read for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines()]

@@ -61,7 +61,7 @@ def in_turn(models, options):
     seconds = [[] for _ in models]
     for _ in range(options.rounds):
         for model, of_model in zip(models, seconds, strict=True):
-            # The first step of a fit waits for more than itself.
+            # The time of the first step of a fit includes more than the step.
             of_model.extend(train(model, options.steps + 1, options)[1:])
     return [statistics.median(of_model) for of_model in seconds]
 
@@ -72,7 +72,7 @@ def main():
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--length", type=int, default=16)
     parser.add_argument("--vocabulary", type=int, default=8000)
-    parser.add_argument("--steps", type=int, default=4, help="steps in a row before it is another system's turn")
+    parser.add_argument("--steps", type=int, default=4, help="consecutive steps of a system before the next one's turn")
     parser.add_argument("--rounds", type=int, default=2)
     add_override_argument(parser)
     options = parser.parse_args()
@@ -85,10 +85,12 @@ def main():
         tokens = options.batch * options.length / step
         figures = [f"{step / of_baseline:.2f}", f"{1 / step:.2f}", f"{tokens:.0f}", f"{first - step:.1f}"]
         rows.append([name, *figures, f"{model.count_params() / 1e6:.1f} M"])
-        print(f"{name}: {1 / step:.2f} steps/s, {step / of_baseline:.2f} times as long a step", flush=True)
+        print(
+            f"{name}: {1 / step:.2f} steps/s, {step / of_baseline:.2f} times the baseline's time per step", flush=True
+        )
     print(f"\n{keras.config.backend()}, batch {options.batch}, length {options.length}, V {options.vocabulary}\n")
     print(
-        markdown_table(["system", "time of a step", "steps/s", "target tokens/s", "compilation s", "parameters"], rows)
+        markdown_table(["system", "time per step", "steps/s", "target tokens/s", "compilation s", "parameters"], rows)
     )
 
 

@@ -1,4 +1,4 @@
-"""Fetch files over HTTP: resumed where a connection breaks, and checked before they are used."""
+"""Downloads over HTTP that resume after a broken connection and are checked before use."""
 
 import http.client
 import logging
@@ -14,13 +14,13 @@ from keras_attn_zoo.files import write_failed
 from keras_attn_zoo.types import FileRecord
 
 _LOG = logging.getLogger(__name__)
-# Seconds in which a server has to send something.
+# Seconds within which a server must send something.
 PATIENCE = 20.0
-# Attempts in a row that bring nothing new, and the seconds before the second of them; each waits twice as long.
+# Consecutive attempts without progress, and the seconds before the second one; the wait then doubles each time.
 ATTEMPTS = 4
 PAUSE = 1.0
 _CHUNK = 2**16
-_OTHER = "Try again later, or check the network: a proxy may have sent something else."
+_OTHER = "Try again later, or check the network: a proxy may have sent a different file."
 
 
 def fetch_files(
@@ -29,17 +29,16 @@ def fetch_files(
     address_of: Callable[[str], str],
     progress: Callable[[int], None] | None = None,
 ) -> None:
-    """Fetch files into a folder; what is there already, from an attempt before, is kept or completed.
+    """Download files to a folder; what an earlier attempt left there is kept or completed.
 
     Args:
-        folder: where they go, with the folders that their names have.
+        folder: the folder; names may include subfolders.
         files: `{name: {"size": bytes, "sha256": digits}}`.
-        address_of: function from a name to its address.
-        progress: function called with the number of bytes that are there.
+        address_of: function that takes a name and returns its address.
+        progress: function called with the number of bytes so far.
 
     Raises:
-        UserError: no network; no such file; a server that breaks off again and again, or sends something else; a full
-            disk.
+        UserError: no network; no such file; a server that keeps breaking off, or sends a different file; a full disk.
     """
     there = 0
     for name, record in files.items():
@@ -49,10 +48,10 @@ def fetch_files(
 
 
 def fetch_file(address: str, path: Path, record: FileRecord, progress: Callable[[int], None] | None = None) -> None:
-    """Fetch one file; see `fetch_files`."""
+    """Download one file; see `fetch_files`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # What an attempt of another day has left may be of another file: then once more, from the start.
+        # An earlier attempt may have left part of a different file: then start over, once.
         begun = path.exists()
         _complete(address, path, record["size"], progress)
         if begun and sha256(path) != record["sha256"]:
@@ -71,7 +70,7 @@ def fetch_file(address: str, path: Path, record: FileRecord, progress: Callable[
 
 
 def _complete(address, path, size, progress):
-    """Fetch what is missing of a file, with new attempts as long as each gets further than all before."""
+    """Download the rest of a file, retrying as long as attempts make progress."""
     failures, most = 0, -1
     while True:
         there = _size(path)
@@ -83,20 +82,20 @@ def _complete(address, path, size, progress):
         most = max(most, there)
         try:
             _append(address, path, max(there, 0), size, progress)
-            reason = "it ended too early"
+            reason = "the connection ended early"
         except urllib.error.HTTPError as error:
             if error.code == 416:
                 path.unlink(missing_ok=True)
             elif error.code < 500 and error.code != 429:
-                raise UserError(f"cannot fetch {address}: the server says {error.code} {error.reason}.") from None
+                raise UserError(f"cannot download {address}: the server says {error.code} {error.reason}.") from None
             reason = f"the server says {error.code} {error.reason}"
         except _Surplus:
             path.unlink()
             raise UserError(
-                f"{address} is larger than the {size:,} bytes that were published: it is another file. {_OTHER}"
+                f"{address} is not the file that was published: it has more than {size:,} bytes. {_OTHER}"
             ) from None
         except (http.client.HTTPException, OSError) as error:
-            # Errors of the disk have become one line by now: these are of the network.
+            # Errors of the disk have already become a UserError: these are errors of the network.
             reason = str(getattr(error, "reason", None) or error) or type(error).__name__
         there = _size(path)
         if there == size:
@@ -104,9 +103,9 @@ def _complete(address, path, size, progress):
         failures = 0 if there > most else failures + 1
         if failures == ATTEMPTS:
             raise UserError(
-                f"cannot fetch {address} ({reason}): check the network and run it again, it resumes where it stopped."
+                f"cannot download {address} ({reason}): check the network and run the command again to resume."
             )
-        _LOG.info("fetching %s: %s after %s of %s bytes; trying again", address, reason, max(there, 0), size)
+        _LOG.info("downloading %s: %s after %s of %s bytes; trying again", address, reason, max(there, 0), size)
         time.sleep(PAUSE * 2 ** max(failures - 1, 0))
 
 
@@ -116,11 +115,11 @@ def _size(path):
 
 
 class _Surplus(Exception):
-    """A server sends more than the file has."""
+    """A server sent more bytes than the file has."""
 
 
 def _append(address, path, start, size, progress):
-    """Write what a server sends of a file from byte `start` on behind what is there; all of it if it sends all."""
+    """Append a file from byte `start` on to what is there, or write all of it if the server sends all."""
     request = urllib.request.Request(address, headers={"Accept-Encoding": "identity"})
     if start:
         request.add_header("Range", f"bytes={start}-")
@@ -139,7 +138,7 @@ def _append(address, path, start, size, progress):
 
 def _opened(path, mode):
     try:
-        # Unbuffered: what has come is there, whatever happens next, and closing has nothing left to write.
+        # Unbuffered: whatever has arrived is on disk, and nothing is left to write on closing.
         return path.open(mode, buffering=0)
     except OSError as error:
         raise write_failed(path, error) from None

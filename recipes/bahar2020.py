@@ -24,11 +24,11 @@ How the paper is read:
 - Labels are smoothed by 0.1, as in the original Transformer paper, and gradients are clipped at a norm of 1.0; this
   paper mentions neither.
 - Each direction of an encoder layer has 1,024 LSTM cells. The encoder gets one more layer after every validation, that
-  is every quarter of an epoch; the paper grows it "for the first epochs".
-- The plain RNN has a maxout readout, like Bahdanau's; a latent one has the lexicon, which takes the state as it is.
-- The RNN's lexicon sees the decoder state after the context was fed in; equation 12 has the state before.
+  is, every quarter of an epoch; the paper grows it "for the first epochs".
+- The plain RNN has a maxout readout, like Bahdanau's; a latent one has the lexicon, which uses the state directly.
+- The RNN's lexicon sees the decoder state after the context is fed in; equation 12 has the previous state.
 - Search uses twelve beams, as in the paper, and a length penalty of 1.0, which the paper does not mention.
-- TER is case-sensitive, like the paper's, but unlike it not normalised: punctuation is not split from words.
+- TER is case-sensitive, like the paper's, but not normalised: punctuation is not split from words.
 """
 
 import sys
@@ -92,7 +92,7 @@ RECIPE = Recipe(
         "rnn-latent-top-6",
         "rnn-latent",
     ),
-    note="In brackets the paper's own figures: WMT 2018 German-English, 5.9 million sentence pairs, newstest2017, "
+    note="In brackets: the paper's own figures, for WMT 2018 German-English, 5.9 million sentence pairs, newstest2017, "
     "beam 12; its latent systems sum over the six most likely positions.",
 )
 

@@ -98,7 +98,7 @@ RECIPE = Recipe(
         "average-with-network": Entry(of_transformer("average-with-network", "average"), baseline="multi-head"),
     },
     default=("bahdanau", "luong", "multi-head", "average"),
-    note="In brackets the paper's own figures: Tatoeba English-German, 255,817 sentence pairs, times in seconds, "
+    note="In brackets: the paper's own figures, for Tatoeba English-German, 255,817 sentence pairs; times in seconds, "
     "perplexity and accuracy on its validation set, BLEU on its test set after 40,000 steps.",
 )
 

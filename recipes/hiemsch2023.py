@@ -13,13 +13,13 @@ Examples:
 
 How the paper is read:
 - The paper's validation and test losses are free-running: teacher forcing "is set to 0" (section 5), so the decoder is
-  fed its own guesses. The table has a column for the perplexity of that loss, with the paper's exp(4.48) and exp(4.61)
-  beside ours, and is ranked by it, as the paper ranks its experiments on its validation text. The best checkpoint is
-  chosen by the teacher-forced validation loss here, by the free-running one in the paper.
-- The readout is fed the new decoder state, the context and the embedding of the previous token, as in Bahdanau's
+  fed its own predictions. The table has a column for the perplexity of that loss, with the paper's exp(4.48) and
+  exp(4.61) beside ours, and is ranked by it, as the paper ranks its experiments on its validation text. The best
+  checkpoint is chosen by the teacher-forced validation loss here, by the free-running one in the paper.
+- The readout gets the new decoder state, the context and the embedding of the previous token, as in Bahdanau's
   original; the paper's text says the previous state.
-- Teacher forcing tosses a coin for every target position of every sentence; the model's best guess replaces the gold
-  token.
+- Teacher forcing tosses a coin for every target position of every sentence; the model's own prediction replaces the
+  gold token.
 - Vocabularies have 8,000 subwords per side; the paper's have 8,000 words. BLEU is sacrebleu's, cased and on plain text;
   the paper does not say how its BLEU was computed, and its examples are partly lower-cased.
 - The decoder's state is 512 wide, and so is the encoder's in each direction; the paper does not say.
@@ -110,10 +110,10 @@ RECIPE = Recipe(
     title="Hiemsch: Bahdanau's attention against uniform attention",
     entries=ENTRIES,
     default=("experiment-1", "experiment-2", "experiment-3", "experiment-4", "uniform"),
-    note="In brackets the paper's own figures: Europarl German-English, sentences of 4 to 30 words, greedy search; its "
-    "perplexities are the exponentials of its test losses, 4.48 and 4.61, free-running: the decoder is fed its own "
-    "guesses. The paper ranks its experiments by that loss, on the validation text; this table is ranked by it too, on "
-    "the test text.",
+    note="In brackets: the paper's own figures, for Europarl German-English, sentences of 4 to 30 words, greedy "
+    "search. Its perplexities are the exponentials of its test losses, 4.48 and 4.61, which are free-running: the "
+    "decoder is fed its own predictions. The paper ranks its experiments by that loss on the validation text, this "
+    "table by that on the test text.",
     rank_by=lambda scores: scores["free_running"]["perplexity"],
 )
 

@@ -32,7 +32,7 @@ from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings
 
 DATA = DataSettings(vocabulary_size=20000, joint=True, sentences_per_batch=None, tokens_per_batch=9600)
 SEARCH = SearchSettings(beams=12, length_penalty=1.0)
-# BLEU, TER and training time of Romanian-English, newstest2016; Table 1 has its variants on the development set alone.
+# BLEU, TER and training time for Romanian-English, newstest2016; Table 1 has variants only on the development set.
 PAPER = {
     "transformer": {"BLEU": "34.2", "TER": "53.5", "training": "1.0x"},
     "previous-context": {"BLEU": "33.8", "TER": "53.8", "training": "5.6x"},
@@ -59,8 +59,8 @@ RECIPE = Recipe(
     title="Rosendahl: recurrent cross-attention",
     entries={name: entry(name, paper) for name, paper in PAPER.items()},
     default=tuple(name for name, paper in PAPER.items() if "training" in paper),
-    note="In brackets the paper's own figures: WMT 2016 Romanian-English, 612,000 sentence pairs, newstest2016 ("
-    "those with dev on the development set), training time relative to its baseline.",
+    note="In brackets: the paper's own figures, for WMT 2016 Romanian-English, 612,000 sentence pairs, newstest2016 "
+    "(those marked dev: the development set); training time relative to its baseline.",
 )
 
 if __name__ == "__main__":

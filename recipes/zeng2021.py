@@ -23,8 +23,8 @@ How the paper is read:
 - The learned matrices have 320 positions, 1.25 times the 256 subwords that a training sentence may have; the paper does
   not say how many. Its own limit of 256 counts words.
 - The length penalty is that of Wu et al. 2016; the paper gives its exponent, 0.6.
-- The best checkpoint has the lowest validation loss; the paper does not say by what measure it is best.
-- For the Transformer, the paper's Table 1 has a SacreBLEU of 27.0, its Table 2, on positions, 27.12.
+- The best checkpoint has the lowest validation loss; the paper does not say how it chooses its own.
+- For the Transformer, the paper's Table 1 has a SacreBLEU of 27.0, and its Table 2, on positions, 27.12.
 """
 
 import sys
@@ -68,7 +68,7 @@ PAPER = {
     "ran-all-fixed": "26.80",
     "ran-all-bare": "26.50",
 }
-# The ablations of Table 3 are of RAN in both places; everything else stands beside the Transformer.
+# The ablations of Table 3 are of RAN in both places; everything else is compared with the Transformer.
 BASELINES = {"transformer": None, "ran-all-fixed": "ran-all", "ran-all-bare": "ran-all"}
 
 
@@ -82,8 +82,8 @@ RECIPE = Recipe(
     title="Zeng: recurrent attention (RAN)",
     entries={name: entry(name, places) for name, places in SYSTEMS.items()},
     default=("transformer", "gaussian", "synthesizer", "ran-e", "ran-d", "ran-all"),
-    note="In brackets the paper's own SacreBLEU: WMT 2014 English-German, 4.5 million sentence pairs, newstest2014, "
-    "beam 4, length penalty 0.6.",
+    note="In brackets: the paper's own SacreBLEU, for WMT 2014 English-German, 4.5 million sentence pairs, "
+    "newstest2014, beam 4, length penalty 0.6.",
 )
 
 if __name__ == "__main__":

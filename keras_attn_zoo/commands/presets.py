@@ -1,4 +1,4 @@
-"""`attn-zoo presets`: the published presets: list, fetch, verify and upload them."""
+"""`attn-zoo presets`: list, download, verify and upload the published presets."""
 
 import argparse
 import logging
@@ -17,21 +17,24 @@ def add_arguments(parser: Parser) -> None:
         "--download",
         nargs="*",
         metavar="NAME",
-        help="fetch presets into the cache, all of them by default; those on this machine stay as they are",
+        help="download these presets to the cache unless they are on this machine (default: all)",
     )
     actions.add_argument(
-        "--verify", nargs="*", metavar="NAME", help="compare the files on this machine with the published checksums"
+        "--verify",
+        nargs="*",
+        metavar="NAME",
+        help="compare these presets on this machine with their published checksums (default: all)",
     )
     actions.add_argument(
         "--publish",
         nargs=2,
         metavar=("DIR", "ADDRESS"),
-        help="upload every preset in a folder to a hub, such as hf://user or kaggle://user",
+        help="upload all presets in a folder to a hub, such as hf://user or kaggle://user",
     )
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the table, or do what is asked for."""
+    """Print the table, or download, verify or upload."""
     if options.publish is not None:
         publish(Path(options.publish[0]), options.publish[1])
         return
@@ -66,7 +69,7 @@ def _number(value):
 
 
 def download(names: list[str]) -> None:
-    """Fetch presets that are not on this machine."""
+    """Download presets that are not on this machine."""
     from keras_attn_zoo.models.preset_registry import fetch_preset, local_folder
 
     for name in _checked(names):
@@ -91,7 +94,7 @@ def verify(names: list[str]) -> None:
             wrong += 1
             print(f"{name}: {error}")
     if wrong:
-        raise UserError(f"{wrong} of the presets {'is' if wrong == 1 else 'are'} damaged or changed, see above.")
+        raise UserError(f"{wrong} of the presets {'is' if wrong == 1 else 'are'} damaged or changed: see above.")
 
 
 def publish(folder: Path, address: str) -> None:
@@ -103,17 +106,17 @@ def publish(folder: Path, address: str) -> None:
 
     scheme, separator, owner = address.partition("://")
     if not separator or scheme not in ("hf", "kaggle") or not owner.strip("/"):
-        raise UserError(f"{shown(address)} is not an address to publish to: give hf://USER or kaggle://USER.")
+        raise UserError(f"cannot publish to {shown(address)}: give hf://USER or kaggle://USER.")
     presets = sorted(path.parent for path in folder.glob(f"*/{CHECKSUMS}")) if kind_of(folder) == "folder" else []
     if not presets:
-        raise UserError(f"there is no preset in {shown(folder)}: give the folder that holds their folders.")
+        raise UserError(f"there are no presets in {shown(folder)}: give a folder with one subfolder per preset.")
     for preset in presets:
-        # All are checked before the first is sent.
+        # All are checked before the first is uploaded.
         for name, expected in read_checksums(preset / CHECKSUMS).items():
             check_sum(preset / name, expected)
     for preset in presets:
         target = f"{address.rstrip('/')}/{preset.name}"
-        # A model of Kaggle has a framework and a variation as well.
+        # A model on Kaggle also has a framework and a variation.
         target += f"/keras/{preset.name}" if scheme == "kaggle" else ""
         _LOG.info("uploading %s to %s", shown(preset), target)
         try:
@@ -121,13 +124,13 @@ def publish(folder: Path, address: str) -> None:
         except Exception as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
             raise UserError(
-                f"cannot upload {shown(preset)} to {target}: {reason} Log in there, check the network, and repeat."
+                f"cannot upload {shown(preset)} to {target}: {reason} Log in, check the network, and try again."
             ) from None
         print(f"{preset.name}: {target}")
 
 
 def _checked(names):
-    """Return the names, by default all; raise where one is not published."""
+    """Return the names, by default all; raise if one is not published."""
     from keras_attn_zoo.files import shown
     from keras_attn_zoo.models.preset_registry import nearest, published
 
@@ -139,7 +142,7 @@ def _checked(names):
 
 COMMAND = Command(
     "presets",
-    "list the published presets; fetch, verify or upload them",
+    "list, download, verify or upload the published presets",
     ["attn-zoo presets", "attn-zoo presets --download transformer_tatoeba_de_en", "attn-zoo presets --verify"],
     add_arguments,
     run,

@@ -1,4 +1,4 @@
-"""The presets that the zoo publishes: their names, and the folder in which each is found."""
+"""The published presets: their names, and where to find them."""
 
 import difflib
 import functools
@@ -15,12 +15,12 @@ from keras_attn_zoo.files import PathLike, kind_of, read_json, shown
 from keras_attn_zoo.locks import locked
 from keras_attn_zoo.messages import progress_bar
 
-# Where the files of a preset are fetched from. Whoever publishes them elsewhere changes this line.
+# Where the files of a preset are downloaded from. To publish them elsewhere, change this line.
 ADDRESS = "https://huggingface.co/keras-attn-zoo/{preset}/resolve/main/{file}"
-# A folder of presets that goes before all others.
+# The environment variable for a folder of presets that takes precedence over all others.
 VARIABLE = "ATTN_ZOO_PRESETS"
 REGISTRY = Path(__file__).with_name("presets.json")
-# That of a source checkout, beside the package.
+# The folder of presets in a source checkout, beside the package.
 CHECKOUT = Path(__file__).parents[2] / "presets"
 _NAME = re.compile(r"[a-z0-9_]+")
 
@@ -36,44 +36,45 @@ def published() -> Mapping[str, dict[str, Any]]:
 
 
 def cache_folder() -> Path:
-    """Return the folder that fetched presets are kept in: below `XDG_CACHE_HOME`, or `~/.cache`."""
+    """Return the folder for downloaded presets, in `XDG_CACHE_HOME` or `~/.cache`."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "keras-attn-zoo" / "presets"
 
 
 def find_preset(preset: PathLike) -> str:
-    """Return the folder of a published preset, and anything else as it is.
+    """Return the folder of a published preset; return anything else unchanged.
 
-    A name is looked up in the folder that the environment variable
-    `ATTN_ZOO_PRESETS` names, in `presets/` of a source checkout, and in the cache; then it is fetched.
+    A name is looked up in the folder named by the environment variable `ATTN_ZOO_PRESETS`, in `presets/` of a source
+    checkout, and in the cache. A preset found nowhere is downloaded.
 
     Args:
         preset: the name of a published preset; or a folder, or an address such as `hf://user/preset`.
 
     Raises:
-        UserError: neither a published preset nor a folder; it cannot be fetched; its files are not those published.
+        UserError: neither a published preset nor a folder; a preset that cannot be downloaded; files other than those
+            published.
     """
     preset = os.fspath(preset)
     if preset in published():
         return str(local_folder(preset) or fetch_preset(preset))
     if "://" not in preset and kind_of(preset) is None and _NAME.fullmatch(preset):
-        raise UserError(f"there is no folder and no published preset {preset}: {nearest(preset)}")
+        raise UserError(f"there is no folder or published preset {preset}: {nearest(preset)}")
     return preset
 
 
 def nearest(name: str) -> str:
-    """Return the end of a message about a name that no published preset has."""
+    """Return the advice for a name that no published preset has."""
     near = difflib.get_close_matches(name, published(), n=1, cutoff=0.4)
     return f"did you mean {near[0]}?" if near else "`attn-zoo presets` lists them."
 
 
 def local_folder(name: str) -> Path | None:
-    """Return the folder of a published preset on this machine, checked; None if it has to be fetched.
+    """Return the folder of a published preset on this machine, after checking it; None if it must be downloaded.
 
     Raises:
-        UserError: a file of the checkout or the cache is missing, or is not the one that was published.
+        UserError: a file in the checkout or the cache is missing, or is not the published one.
     """
     folder = local_path(name)
-    # Whoever names a folder may have presets of their own in it.
+    # A folder that the user names may have presets of their own.
     if folder is not None and folder.parent in (CHECKOUT, cache_folder()):
         check_published(name, folder)
     return folder
@@ -87,7 +88,7 @@ def local_path(name: str) -> Path | None:
 
 
 def check_published(name: str, folder: PathLike) -> None:
-    """Raise where the files of a folder are not those of a published preset.
+    """Raise unless the files in a folder are those of a published preset.
 
     Raises:
         UserError: names the file.
@@ -95,12 +96,12 @@ def check_published(name: str, folder: PathLike) -> None:
     for file, record in published()[name]["files"].items():
         path = Path(folder) / file
         if kind_of(path) != "file":
-            raise UserError(f"{shown(path)} is missing: restore it, or remove {shown(folder)} to fetch it again.")
+            raise UserError(f"{shown(path)} is missing: restore it, or remove {shown(folder)} to download it again.")
         check_sum(path, record["sha256"], REGISTRY.name)
 
 
 def fetch_preset(name: str) -> Path:
-    """Fetch a published preset into the cache; what another attempt has fetched is kept.
+    """Download a published preset to the cache; what an earlier attempt downloaded is kept.
 
     Raises:
         UserError: see `fetch_files`.
@@ -110,10 +111,10 @@ def fetch_preset(name: str) -> Path:
     aside = cache_folder() / "unfinished" / name
     with locked(cache_folder(), f".{name}.lock", wait=True):
         if kind_of(folder) == "folder":
-            # Another process has fetched it in the meantime.
+            # Another process has downloaded it meanwhile.
             return folder
         total = sum(record["size"] for record in files.values())
-        with progress_bar(f"fetching {name}", total, "B") as progress:
+        with progress_bar(f"downloading {name}", total, "B") as progress:
             fetch_files(aside, files, lambda file: ADDRESS.format(preset=name, file=file), progress)
         os.replace(aside, folder)
     return folder

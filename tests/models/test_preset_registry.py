@@ -181,10 +181,10 @@ def test_a_bad_connection_is_overcome(server, saved, faults):
     "fault, message",
     [
         ("another file", "is not the file that was published: its SHA-256 is"),
-        ("too much", "is larger than the .* bytes that were published"),
+        ("too much", "is not the file that was published: it has more than"),
         (404, "the server says 404 Not Found"),
         (403, "the server says 403 Forbidden"),
-        (500, "the server says 500 .*check the network and run it again"),
+        (500, "the server says 500 .*check the network and run the command again"),
     ],
 )
 def test_what_cannot_be_fetched_is_one_line_and_nothing_is_used(server, tmp_path, fault, message):
@@ -200,7 +200,7 @@ def test_what_cannot_be_fetched_is_one_line_and_nothing_is_used(server, tmp_path
 def test_a_stopped_fetch_is_resumed_by_the_next_process(server, saved):
     # Four attempts that bring nothing new end it; what came before them stays.
     server.faults = ["cut"] + [500] * 4
-    with pytest.raises(UserError, match="it resumes where it stopped"):
+    with pytest.raises(UserError, match="run the command again to resume"):
         fetch_preset(NAME)
     count = len(server.requests)
     assert files_of(fetch_preset(NAME)) == files_of(saved / NAME)
@@ -218,7 +218,7 @@ def test_a_part_of_another_file_is_not_kept(server, saved, tmp_path):
 def test_no_network(server, monkeypatch):
     server.shutdown()
     server.server_close()
-    with pytest.raises(UserError, match=r"cannot fetch http://127.*Connection refused.*check the network"):
+    with pytest.raises(UserError, match=r"cannot download http://127.*Connection refused.*check the network"):
         Translator.from_preset(NAME)
 
 
@@ -264,7 +264,7 @@ def test_a_newer_format_says_so(saved, tmp_path):
 
 
 def test_an_unknown_name_names_the_nearest(server):
-    with pytest.raises(UserError, match=r"no published preset tiny_de_fr: did you mean tiny_de_en\?"):
+    with pytest.raises(UserError, match=r"no folder or published preset tiny_de_fr: did you mean tiny_de_en\?"):
         Translator.from_preset("tiny_de_fr")
     with pytest.raises(UserError, match="no published preset 0000: `attn-zoo presets` lists them"):
         load_translator("0000")
@@ -296,8 +296,8 @@ def test_publish_uploads_every_preset_by_kerashub(saved, monkeypatch, capsys, tm
     assert main(["presets", "--publish", str(saved), "kaggle://somebody"]) == 0
     assert sent[1][0] == f"kaggle://somebody/{NAME}/keras/{NAME}"
     for folder, address, message in (
-        (tmp_path, "hf://somebody", "there is no preset in"),
-        (saved, "somebody", "is not an address to publish to"),
+        (tmp_path, "hf://somebody", "there are no presets in"),
+        (saved, "somebody", "cannot publish to"),
     ):
         assert main(["presets", "--publish", str(folder), address]) == 2
         assert message in capsys.readouterr().err
