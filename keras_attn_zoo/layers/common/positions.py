@@ -16,10 +16,10 @@ def spread(query: Tensor, context: Tensor, scores: Tensor) -> tuple[Tensor, Tens
 
 
 def positions_first(x: Tensor) -> Tensor:
-    """`(batch, heads, target, ...)` as `(target, batch, heads, 1, ...)`: slices of one position, with its axis."""
+    """`(batch, heads, target, ...)` as `(target, batch, heads, 1, ...)`: slices of one position that keep its axis."""
     return ops.transpose(x, (2, 0, 1, *range(3, len(x.shape))))[:, :, :, None]
 
 
 def positions_third(x: Tensor) -> Tensor:
-    """The other way round."""
+    """The inverse of `positions_first`."""
     return ops.transpose(x[:, :, :, 0], (1, 2, 0, *range(3, len(x.shape) - 1)))
