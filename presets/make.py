@@ -1,10 +1,10 @@
-"""Train the published presets, and make their folders, cards and registry from the runs.
+"""Train the published presets, and create their folders, cards and registry from the runs.
 
   python presets/make.py train --corpus tatoeba --runs runs/presets
   python presets/make.py build --corpus tatoeba --runs runs/presets --links word-alignment-de-en
 
-`train` takes the presets one after the other and resumes what was begun. `build` stores the best round of each run in
-int8, measures what was stored, and writes `presets/NAME` and the entry of `keras_attn_zoo/models/presets.json`.
+`train` trains one preset after the other and resumes interrupted runs. `build` stores the best round of each run in
+int8, measures the stored model, and writes `presets/NAME` and its entry in `keras_attn_zoo/models/presets.json`.
 """
 
 import argparse
@@ -244,7 +244,7 @@ def card(recipe, facts, corpus, folder):
         ""
         if scores["aer"] is None
         else f"\nIts best layer aligns {facts['aligned_sentences']} sentences of Europarl, which are longer than the "
-        f"training text and of another kind, with an AER of {scores['aer']:.1f}.\n"
+        f"training text and of a different kind, with an AER of {scores['aer']:.1f}.\n"
     )
     return f"""---
 library_name: keras-hub
@@ -274,10 +274,10 @@ On the 2,000 sentences of the test set, with {search["beams"]} beams and length 
 {chr(10).join(lines)}
 - perplexity {scores["perplexity"]:.2f} per subword
 
-These are of the file in this folder, in int8. Before it was stored, the same weights had {before}.
+These are the scores of the file in this folder, in int8. Before storage, the same weights had {before}.
 {aer}
 It has {facts["parameters"] / 1e6:.1f} million parameters ({size / 1e6:.1f} MB) and translates
-{facts["sentences_per_second"]:.0f} sentences a second on two CPU cores, {facts["backend"]} as the backend.
+{facts["sentences_per_second"]:.0f} sentences per second on two CPU cores, with the {facts["backend"]} backend.
 
 ## Training
 
@@ -292,13 +292,13 @@ It has {facts["parameters"] / 1e6:.1f} million parameters ({size / 1e6:.1f} MB) 
 
 ## Limits
 
-The training text is small and simple: the model knows a few thousand everyday words. Long or formal sentences are
-translated badly, and what the corpus says about people is repeated. It is made for looking at attention.
+The training text is small and simple: the model knows a few thousand everyday words. It translates long or formal
+sentences badly, and repeats what the corpus says about people. Its purpose is to look at attention.
 
 ## License and attribution
 
 The weights are derived from sentences of [Tatoeba]({corpus["source"]}), {corpus["license"]}, by its
-contributors, and are shared under the same terms: name Tatoeba and its contributors, and keras-attn-zoo.
+contributors, and are shared under the same terms: credit Tatoeba and its contributors, and keras-attn-zoo.
 """
 
 

@@ -1,4 +1,4 @@
-"""Text as ids: encoded once, then translated, scored and aligned any number of times."""
+"""Text as ids, encoded once to be translated, scored and aligned any number of times."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -9,10 +9,10 @@ from keras_attn_zoo.data.subwords import Subwords
 
 @dataclasses.dataclass(frozen=True)
 class EncodedText:
-    """Sentences as ids, with their translations if there are any.
+    """Sentences as ids, with their translations if available.
 
-    Use it to translate, score and align the same text without encoding it again: `Translator.encode` makes it, and
-    the methods of a translator take it in place of strings.
+    Use it to translate, score and align the same text without encoding it again: `Translator.encode` returns it, and
+    the methods of a translator accept it instead of strings.
 
     Attributes:
         sources: ids of each sentence, the end token included.

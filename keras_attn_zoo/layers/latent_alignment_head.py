@@ -58,15 +58,15 @@ class LatentAlignmentHead(keras.layers.Layer):
     p(e_i) of the K alone. It is cut off at e^46, some 10^20: where the K positions all but rule out a token that
     another one explains, the quotient would leave float32, and with it the norm of the gradient.
 
-    Targets: ids from 0 to `vocabulary_size` - 1, at padding too. Others raise where their values are at hand; inside a
-    compiled call, and on an accelerator under PyTorch, where looking would cost time, "log_probs" and "posterior" of
+    Targets: ids from 0 to `vocabulary_size` - 1, also at padding. Other ids raise if the values are accessible; inside
+    a compiled call, and on an accelerator under PyTorch, where a check would cost time, "log_probs" and "posterior" of
     that row are NaN.
 
     Step: `memory = head.prepare(encoded, mask)` once per sentence, then `head.step(prior, embedded, states, memory)`
     for rows `(batch * beams, ...)`, the beams of a sentence side by side: they share its memory.
 
-    Masking: positions with p(j) = 0, or less than 1.2e-38, take no part. A row without any gets log-probability 0
-    and posterior 0.
+    Masking: positions with p(j) = 0, or less than 1.2e-38, are ignored. A row without any other position gets
+    log-probability 0 and posterior 0.
 
     State: none.
 
@@ -139,7 +139,7 @@ class LatentAlignmentHead(keras.layers.Layer):
         targets: Tensor | None = None,
         **kwargs: Any,
     ) -> Tensor | dict[str, Tensor]:
-        """Check the inputs, then call the layer: here, before Keras builds anything of wrong shapes."""
+        """Check the inputs, before Keras builds anything with wrong shapes, then call the layer."""
         self._check_shapes(prior, embedded, states, encoded, targets)
         if targets is not None:
             self._check_vocabulary(targets)
@@ -187,7 +187,7 @@ class LatentAlignmentHead(keras.layers.Layer):
     def call(
         self, prior: Tensor, embedded: Tensor, states: Tensor, encoded: Tensor, targets: Tensor | None = None
     ) -> Tensor | dict[str, Tensor]:
-        """Log-probabilities of given targets, what smooths them, and the posterior; or those of all tokens."""
+        """Log-probabilities and smoothing of given targets, and the posterior; without targets, those of all tokens."""
         prior, left, right = self._parts(prior, embedded, states, encoded)
         normalizer = log_normalizer(left, right)
         logits = log_mixture(self._summed(prior, self._count()), left, exponentials(right), normalizer)
@@ -212,7 +212,7 @@ class LatentAlignmentHead(keras.layers.Layer):
     # The step, which search uses.
 
     def prepare(self, encoded: Tensor, mask: Tensor | None = None) -> TensorTree:
-        """Compute what depends on the source alone: the memory of `step`."""
+        """Compute what depends only on the source: the memory of `step`."""
         if not self.built:
             raise ValueError("LatentAlignmentHead: steps need the weights that a first call, or `build`, makes.")
         encoded = ops.cast(encoded, self.compute_dtype)
@@ -228,7 +228,7 @@ class LatentAlignmentHead(keras.layers.Layer):
         Args:
             prior, embedded, states: `(rows, width)`; rows are sentences, or the beams of each in turn.
             memory: the result of `prepare`.
-            top_k: source positions summed over; 0 for all, None for as many as in training.
+            top_k: source positions summed over; 0 for all, None as in training.
         """
         for name, x in (("prior", prior), ("embedded", embedded), ("states", states)):
             if len(x.shape) != 2:
@@ -298,11 +298,11 @@ class LatentAlignmentHead(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config: Config) -> "LatentAlignmentHead":
-        """Make a layer of what `get_config` gave; in a saved model, the layers that shared a matrix share it again."""
+        """Create a layer from the result of `get_config`; shared matrices of a saved model stay shared."""
         return super().from_config({**config, "embedding": keras.saving.deserialize_keras_object(config["embedding"])})
 
     def get_config(self) -> Config:
-        """Return the arguments of the constructor; after `quantize` the policies of the maps are among them."""
+        """Return the arguments of the constructor and, after `quantize`, the policies of the maps."""
         return {
             **with_quantized_policies(self, super().get_config()),
             "vocabulary_size": self.vocabulary_size,
@@ -315,12 +315,12 @@ class LatentAlignmentHead(keras.layers.Layer):
 
 
 def _without_unused(states, used):
-    """States, 0 where nothing uses them, as on padding: such logits are 0 and harmless even if the states are NaN."""
+    """States, set to 0 where unused, as on padding: their logits are then 0, even if the states are NaN."""
     return ops.where(used[..., None], states, ops.zeros_like(states))
 
 
 def _most_likely(prior, count):
-    """True for the `count` largest positive entries of each row; of equal ones the first come first."""
+    """True for the `count` largest positive entries of each row; ties go to the first."""
     last = ops.maximum(ops.shape(prior)[-1] - count, 0)
     threshold = ops.take(ops.sort(prior, axis=-1), last, axis=-1)[..., None]
     above = prior > threshold

@@ -1,4 +1,4 @@
-"""Which attention a forced decoding returns: that of layers, or the posterior of a latent alignment."""
+"""The attention that a forced decoding returns: that of layers, or the posterior of a latent alignment."""
 
 import reprlib
 from collections.abc import Callable, Hashable, Sequence

@@ -85,16 +85,16 @@ class TextMethods:
             )
 
     def encode(self, sources: Texts | EncodedText, targets: Texts | None = None) -> EncodedText:
-        """Turn text into ids, once for all that is done with it.
+        """Encode text as ids, once for several uses.
 
-        Use it where the same text is translated, scored and aligned, or translated again and again.
+        Use it if the same text is translated, scored and aligned, or translated repeatedly.
 
         Args:
-            sources: a list of strings, or text that is encoded already.
+            sources: a list of strings, or text that is already encoded.
             targets: their translations, if any.
 
         Returns:
-            An `EncodedText`, which `translate`, `force` and `score` take in place of strings.
+            An `EncodedText`, which `translate`, `force` and `score` accept instead of strings.
 
         Raises:
             UserError: anything other than strings; lists of unequal length; a sentence longer than the limit; text

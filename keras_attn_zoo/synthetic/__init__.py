@@ -1,8 +1,8 @@
 """A synthetic German-English corpus with gold word alignments.
 
-Sentence pairs are drawn at random from a synchronous grammar over a lexicon of its own. They have what makes attention
-earn its keep: verbs at the end of subordinate clauses, separable verbs, verbs in two parts, inversion, compounds that
-need several English words, relative clauses moved to the end, do-support.
+Sentence pairs are drawn at random from a synchronous grammar with its own lexicon. They have what attention is needed
+for: verbs at the end of subordinate clauses, separable verbs, verbs in two parts, inversion, compounds that need
+several English words, relative clauses moved to the end, do-support.
 """
 
 from keras_attn_zoo.synthetic.corpus import generate_corpus, generate_splits, write_corpus

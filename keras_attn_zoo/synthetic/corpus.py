@@ -1,4 +1,4 @@
-"""The corpus: sentence pairs without end, splits, and files."""
+"""The corpus: an endless stream of sentence pairs, splits, and files."""
 
 from collections.abc import Iterable, Mapping
 from itertools import islice
@@ -9,7 +9,7 @@ from keras_attn_zoo.files import PathLike, atomic_path
 from keras_attn_zoo.synthetic.grammar import SyntheticPair
 from keras_attn_zoo.synthetic.sentences import SentenceSampler
 
-# Sentences of a wrong length in a row before a request is called impossible.
+# Consecutive sentences of the wrong length before a request is considered impossible.
 _NO_SENTENCE = 2000
 
 
@@ -19,7 +19,7 @@ def _check_count(name, value, least):
 
 
 def _stream(seed, min_words, max_words):
-    """Sentence pairs without end, no German sentence twice."""
+    """Yield sentence pairs endlessly, no German sentence twice."""
     sampler = SentenceSampler(seed)
     seen, failures = set(), 0
     while True:
@@ -32,29 +32,27 @@ def _stream(seed, min_words, max_words):
             continue
         failures += 1
         if failures == _NO_SENTENCE:
-            raise UserError(
-                f"no more sentences of {min_words} to {max_words} words were found: widen the limits of length."
-            )
+            raise UserError(f"found no more sentences of {min_words} to {max_words} words: widen the limits.")
 
 
 def generate_corpus(size: int, seed: int = 0, min_words: int = 4, max_words: int = 25) -> list[SyntheticPair]:
-    """Make German-English sentence pairs with gold alignments.
+    """Generate German-English sentence pairs with gold alignments.
 
-    Use it if no corpus is at hand: for examples, tests, and comparisons of
-    mechanisms that shall run anywhere and be scored by alignment.
+    Use it if no corpus is available: for examples, tests, and comparisons of
+    mechanisms that should run anywhere and be scored by alignment.
 
     Args:
         size: number of pairs.
-        seed: whole number; the same seed gives the same pairs, and more of them
-            start with the fewer.
-        min_words: least number of words of a sentence on either side, marks counted.
-        max_words: greatest number likewise.
+        seed: integer; the same seed gives the same pairs, and a larger corpus begins
+            with the smaller one.
+        min_words: minimum words per sentence, on either side, punctuation included.
+        max_words: maximum words per sentence, counted likewise.
 
     Returns:
         List of `SyntheticPair`, no German sentence twice.
 
     Raises:
-        UserError: a number is wrong, or there are not so many sentences of this length.
+        UserError: an invalid number, or too few sentences of this length.
 
     Example:
         >>> pair = generate_corpus(1, seed=3)[0]
@@ -72,20 +70,20 @@ def generate_corpus(size: int, seed: int = 0, min_words: int = 4, max_words: int
 def generate_splits(
     train: int, valid: int, test: int, seed: int = 0, min_words: int = 4, max_words: int = 25
 ) -> dict[str, list[SyntheticPair]]:
-    """Make a corpus in three splits that share words but no German sentence.
+    """Generate a corpus in three splits that share words but no German sentence.
 
     The test set is drawn first and the training set last, so that systems
     trained on more or fewer pairs are compared on the same test set.
 
     Args:
-        train: number of training pairs; valid: of validation pairs; test: of test pairs.
+        train, valid, test: number of training, validation and test pairs.
         seed, min_words, max_words: as in `generate_corpus`.
 
     Returns:
         Dictionary of lists of `SyntheticPair` under "train", "valid" and "test".
 
     Raises:
-        UserError: a number is wrong.
+        UserError: an invalid number.
 
     Example:
         >>> {name: len(pairs) for name, pairs in generate_splits(20, 5, 5).items()}
@@ -111,11 +109,11 @@ def write_corpus(folder: PathLike, splits: Mapping[str, Iterable[SyntheticPair]]
     spaces. The folder appears whole or not at all.
 
     Args:
-        folder: where to write; it must not hold anything yet.
+        folder: where to write; must be empty or not exist.
         splits: dictionary of lists of `SyntheticPair`, as from `generate_splits`.
 
     Raises:
-        UserError: the folder holds something, or may not be written.
+        UserError: the folder is not empty, or cannot be written.
 
     Example:
         >>> write_corpus("corpus", generate_splits(20, 5, 5))

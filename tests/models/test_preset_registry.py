@@ -266,7 +266,7 @@ def test_a_newer_format_says_so(saved, tmp_path):
 def test_an_unknown_name_names_the_nearest(server):
     with pytest.raises(UserError, match=r"no folder or published preset tiny_de_fr: did you mean tiny_de_en\?"):
         Translator.from_preset("tiny_de_fr")
-    with pytest.raises(UserError, match="no published preset 0000: `attn-zoo presets` lists them"):
+    with pytest.raises(UserError, match="no folder or published preset 0000: `attn-zoo presets` lists them"):
         load_translator("0000")
 
 

@@ -29,7 +29,7 @@ def position_energies(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
 def position_energies_with_feedback(
     query: Tensor, key: Tensor, vector: Tensor, past: Tensor, feedback: Tensor
 ) -> Tensor:
-    """Energies of one target position that see how much each source position has got: vᵀ tanh(q_i + k_j + a_j f).
+    """Energies of one target position, given the past weight of each source position: vᵀ tanh(q_i + k_j + a_j f).
 
     Args:
         query, key, vector: see `position_energies`; recomputed in the backward pass like there.
@@ -44,7 +44,7 @@ def position_energies_with_feedback(
 
 @keras.remat
 def position_energies_with_record(query: Tensor, key: Tensor, vector: Tensor, record: Tensor, kernel: Tensor) -> Tensor:
-    """Energies of one target position that see a vector for each source position: vᵀ tanh(q_i + k_j + r_j V).
+    """Energies of one target position, given a vector for each source position: vᵀ tanh(q_i + k_j + r_j V).
 
     Args:
         query, key, vector: see `position_energies`; recomputed in the backward pass like there.

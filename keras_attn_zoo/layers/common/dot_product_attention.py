@@ -1,4 +1,4 @@
-"""What the mechanisms built on scaled dot products share: projections of query and key, and the energies."""
+"""The base class of mechanisms built on scaled dot products: projections of query and key, and the energies."""
 
 from keras import ops
 
@@ -45,6 +45,6 @@ class DotProductAttention(HeadedAttention):
     def products(self, query: Tensor, memory: TensorTree) -> Tensor:
         """Products of projected queries and keys."""
         if query.shape[2] == 1:
-            # One position: the query lies as it is needed, where all keys would have to be moved.
+            # One position: transposing the query is cheap, transposing all keys would not be.
             return ops.transpose(ops.matmul(memory["key"], ops.transpose(query, (0, 1, 3, 2))), (0, 1, 3, 2))
         return ops.matmul(query, ops.transpose(memory["key"], (0, 1, 3, 2)))

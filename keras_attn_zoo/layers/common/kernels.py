@@ -1,4 +1,4 @@
-"""Kernels of one initialiser: each draws numbers of its own."""
+"""Several kernels from one initialiser, each with different random numbers."""
 
 import keras
 
@@ -14,5 +14,5 @@ def fresh_initializer(initializer: Initializer) -> Initializer:
 
 
 def add_kernel(layer: keras.layers.Layer, name: str, shape: Shape) -> keras.Variable:
-    """Add a weight that the layer's `kernel_initializer` draws, while it is built."""
+    """Add a weight to a layer being built, drawn by its `kernel_initializer`."""
     return layer.add_weight(name=name, shape=shape, initializer=fresh_initializer(layer.kernel_initializer))

@@ -1,4 +1,4 @@
-"""The distribution of a mixture of softmaxes whose logits are sums: two products of matrices, and what guards them."""
+"""The distribution of a mixture of softmaxes whose logits are sums: two matrix products, and their guard."""
 
 from keras import ops
 
@@ -6,12 +6,12 @@ from keras_attn_zoo.layers.common.gradients import SMALLEST_TOTAL, guarded_log_n
 from keras_attn_zoo.layers.common.masks import EXCLUDED
 from keras_attn_zoo.types import Tensor, TensorTree
 
-# Below it a float32 may be flushed to zero: such a weight counts as none.
+# A float32 below this may be flushed to zero: such a weight is treated as 0.
 SMALLEST_WEIGHT = 1.2e-38
 
 
 def exponentials(right: Tensor) -> TensorTree:
-    """Return what `log_mixture` needs of the right-hand logits `(batch, m, vocabulary)`: computed once per search."""
+    """Return what `log_mixture` needs of the right-hand logits `(batch, m, vocabulary)`, computed once per search."""
     right = _constant(right)
     largest = ops.max(right, axis=-1, keepdims=True)
     return {"logits": right, "largest": largest, "exponentials": ops.exp(right - largest)}
@@ -20,8 +20,8 @@ def exponentials(right: Tensor) -> TensorTree:
 def log_mixture(prior: Tensor, left: Tensor, right: TensorTree, normalizer: Tensor | None = None) -> Tensor:
     """Return log Σ_j prior_ij softmax_v(left_i + right_j) for all v: a mixture's full distribution.
 
-    Two products of matrices, like the normaliser; where that needs its guard, one
-    pass over all v for each j. Not for training: it has no gradient.
+    It takes two matrix products, like the normaliser; where that needs its guard,
+    one pass over all v for each j. It has no gradient, so it is not for training.
 
     Args:
         prior: `(batch, n, m)`, weights of the softmaxes.
@@ -30,8 +30,8 @@ def log_mixture(prior: Tensor, left: Tensor, right: TensorTree, normalizer: Tens
         normalizer: the result of `log_normalizer` for the same logits, if already computed.
 
     Returns:
-        float32 `(batch, n, vocabulary)`; what is impossible is large and negative, and so may be, of logits that stand
-        far apart, what is less likely than some 1e-13.
+        float32 `(batch, n, vocabulary)`; impossible entries are large and negative, and so may be entries less likely
+        than about 1e-13, if the logits are far apart.
 
     Example:
         >>> log_mixture(ops.ones((1, 2, 1)), ops.zeros((1, 2, 4)), exponentials(ops.zeros((1, 1, 4))))  # -log 4
@@ -65,5 +65,5 @@ def log_mixture(prior: Tensor, left: Tensor, right: TensorTree, normalizer: Tens
 
 def _constant(x):
     """A tensor without a gradient."""
-    # Converted last: differentiated eagerly, JAX gives back the NumPy array that came, which no loop can index.
+    # Converted last: in eager differentiation, JAX returns the original NumPy array, which no loop can index.
     return ops.convert_to_tensor(ops.stop_gradient(ops.convert_to_tensor(x)))

@@ -1,4 +1,4 @@
-"""Loops over positions, sums up to each and caches, that train on every backend, lengths unknown when traced."""
+"""Loops over positions, cumulative sums and caches that train on every backend, whether lengths are known or not."""
 
 from collections.abc import Callable
 
@@ -49,7 +49,7 @@ def _tensorflow_scan(step, initial_state, inputs, reverse):
     def take(index):
         return tree.map_structure(lambda x: x[at(index)], inputs)
 
-    # The first step stands before the loop: it shows what the outputs look like.
+    # The first step runs before the loop, to determine the outputs' shapes and types.
     state, first = step(initial_state, take(0))
     state = tree.map_structure(tf.convert_to_tensor, state)
     outputs = tree.map_structure(
@@ -71,14 +71,14 @@ def _tensorflow_scan(step, initial_state, inputs, reverse):
 
 
 def cumulative_sum(x: Tensor) -> Tensor:
-    """Return the sums of `x`, `(batch, length, width)`, over the positions up to every one.
+    """Return the cumulative sums of `x`, `(batch, length, width)`, over positions.
 
     Example:
         >>> cumulative_sum(ops.ones((1, 3, 2)))  # [[[1, 1], [2, 2], [3, 3]]]
     """
     if keras.config.backend() != "jax" or not isinstance(x.shape[1], int):
         return ops.cumsum(x, axis=1)
-    # XLA adds up whole windows for a cumulative sum: a product with a triangle of ones for each block costs far less.
+    # XLA sums whole windows for a cumulative sum: a product with a triangle of ones per block costs far less.
     batch, length, width = x.shape
     blocks = -(-length // _BLOCK)
     size = -(-length // blocks)
@@ -91,32 +91,32 @@ def cumulative_sum(x: Tensor) -> Tensor:
 
 
 def write(array: Tensor, update: Tensor, index: int | Tensor, axis: int) -> Tensor:
-    """Return `array` with `update`, of size 1 along `axis`, at an index: the cache of a search that grows.
+    """Return `array` with `update`, of size 1 along `axis`, written at an index, as into the growing cache of a search.
 
     Example:
         >>> write(ops.zeros((2, 3)), ops.ones((2, 1)), 1, axis=1)  # [[0, 1, 0], [0, 1, 0]]
     """
     if keras.config.backend() == "tensorflow":
-        # There the gradient of `ops.slice_update` is missing.
+        # TensorFlow has no gradient of `ops.slice_update`.
         places = ops.arange(array.shape[axis]) == index
         return ops.where(ops.reshape(places, [-1 if i == axis else 1 for i in range(len(array.shape))]), update, array)
     return ops.slice_update(array, [index if i == axis else 0 for i in range(len(array.shape))], update)
 
 
 def first(array: Tensor, length: int | Tensor, axis: int) -> Tensor:
-    """Return the first `length` places of `array` along `axis`.
+    """Return the first `length` elements of `array` along `axis`.
 
     Example:
         >>> first(ops.ones((2, 3)), 2, axis=1)  # [[1, 1], [1, 1]]
     """
     if keras.config.backend() == "jax" and not isinstance(length, int):
-        # A size that JAX knows by name only: a slice would have the size `min(array.shape[axis], length)`.
+        # A symbolic size in JAX: a slice would have the size `min(array.shape[axis], length)`.
         return ops.take(array, ops.arange(length), axis=axis)
     return array[(slice(None),) * axis + (slice(length),)]
 
 
 def at_most(length: int | Tensor, bound: int, message: str) -> int | Tensor:
-    """Return `length`; raise if it exceeds `bound`, once it is known or, under TensorFlow, when it runs.
+    """Return `length`; raise if it exceeds `bound`, as soon as it is known or, under TensorFlow, at run time.
 
     Args:
         length: an integer, or a scalar tensor if the length of a batch is unknown.

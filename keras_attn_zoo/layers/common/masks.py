@@ -4,7 +4,7 @@ from keras import ops
 
 from keras_attn_zoo.types import Tensor
 
-# Finite, so that a row with nothing to attend stays free of NaN.
+# Finite, so that a row with nothing to attend to does not become NaN.
 EXCLUDED = -1e30
 
 
@@ -23,7 +23,7 @@ def combine_masks(
         value_mask: bool `(batch, source)`, true on real source positions, or None.
         attention_mask: bool `(batch, target, source)` or `(batch, heads, target, source)`, any axis of which may be 1;
             `(target, source)`; or None.
-        causal: whether a target position may attend up to itself only.
+        causal: whether a target position may attend only to positions up to its own.
         target_length, source_length: needed if `causal` is set.
 
     Returns:
@@ -107,13 +107,13 @@ def masked_softmax(energies: Tensor, mask: Tensor | None = None) -> Tensor:
     if mask is not None:
         mask = ops.cast(mask, "bool")
         energies = ops.where(mask, energies, EXCLUDED)
-    # Keras warns of a softmax over one position, which is no mistake here.
+    # Keras warns about a softmax over one position, which is not a mistake here.
     weights = ops.ones_like(energies) if energies.shape[-1] == 1 else ops.softmax(energies, axis=-1)
     return weights if mask is None else ops.where(mask, weights, 0.0)
 
 
 def equal_weights(mask: Tensor) -> Tensor:
-    """Equal float32 weights where a mask `(..., source)` is true; 0 in a row where it is true nowhere.
+    """Equal float32 weights where a mask `(..., source)` is true; 0 in a row without any true element.
 
     Example:
         >>> equal_weights([[True, True, False]])  # [[0.5, 0.5, 0.0]]

@@ -1,7 +1,7 @@
 """How energies become weights: softmax, and the sparse ones, which give most positions a weight of exactly 0.
 
-All run in float32 and keep a mask as `masked_softmax` does: what it excludes gets 0, and so does a row without anything
-to attend. Sparsemax and entmax are exact; their thresholds and gradients are found in `common.gradients`.
+All run in float32 and treat masks as `masked_softmax` does: excluded positions get 0, and so does a row with nothing to
+attend to. Sparsemax and entmax are exact; their thresholds and gradients are found in `common.gradients`.
 """
 
 from keras import ops
@@ -12,7 +12,7 @@ from keras_attn_zoo.types import Tensor
 
 
 def sparsemax(energies: Tensor, mask: Tensor | None = None) -> Tensor:
-    """The point of the simplex that is nearest to the energies: p_j = max(e_j - τ, 0).
+    """The point of the simplex nearest to the energies: p_j = max(e_j - τ, 0).
 
     Args:
         energies: `(..., source)`, any float type.

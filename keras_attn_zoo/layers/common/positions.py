@@ -1,4 +1,4 @@
-"""Where the axis of target positions stands: first in a loop over them, third elsewhere, or one for all."""
+"""The axis of target positions: first in a loop over them, third elsewhere, of size 1 if all positions are alike."""
 
 from keras import ops
 
@@ -6,7 +6,7 @@ from keras_attn_zoo.types import Tensor
 
 
 def spread(query: Tensor, context: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
-    """Context and scores for every sentence and target position, where a mechanism found one for all of them."""
+    """Broadcast a context and scores that are the same for all to every sentence and target position."""
     (batch, target), known = ops.shape(query)[:2], query.shape[:2]
     if context.shape[1] == 1 != known[1]:
         context = ops.broadcast_to(context, (batch, target, context.shape[2]))

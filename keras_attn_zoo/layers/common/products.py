@@ -1,4 +1,4 @@
-"""The product of rows and a matrix of weights, as a step of search needs it: few rows, the same matrix each time."""
+"""Products of rows with a weight matrix, as a step of a search needs them: few rows, the same matrix each time."""
 
 import contextlib
 import contextvars
@@ -10,16 +10,16 @@ from keras.quantizers import QuantizationConfig
 
 from keras_attn_zoo.types import Config, Tensor
 
-# Up to here the form below takes half the time of the plain one on the CPUs that were measured, from there as long.
+# On the CPUs measured, the form below takes half the time of the plain one up to this number of rows, as long above it.
 _FEW_ROWS = 64
 _REPEATED = contextvars.ContextVar("repeated", default=False)
 
 
 @contextlib.contextmanager
 def repeated() -> Iterator[None]:
-    """Say that what runs inside, or is decorated, is the body of a loop that keeps the weights.
+    """Mark the code inside, or the decorated function, as the body of a loop in which weights are constant.
 
-    Outside a loop the form of `product` for few rows costs more than it saves: all weights would be moved for one use.
+    Outside a loop, `product`'s form for few rows costs more than it saves: all weights would be moved for a single use.
     """
     token = _REPEATED.set(True)
     try:
@@ -31,8 +31,8 @@ def repeated() -> Iterator[None]:
 def product(x: Tensor, kernel: Tensor) -> Tensor:
     """Return x W; in a `repeated` step by XLA on a CPU as (Wᵀ xᵀ)ᵀ.
 
-    XLA packs the right factor of a product again each time: in every step all weights, where the few hypotheses are
-    as good. Barriers keep it from turning the factors round again; Wᵀ does not change, and is moved out of the loop.
+    XLA repacks the right factor of a product each time, which in every step would be all weights instead of the few
+    hypotheses. Barriers keep it from swapping the factors back; Wᵀ is constant and is moved out of the loop.
 
     Args:
         x: `(rows, inputs)`.
@@ -75,10 +75,10 @@ class Dense(keras.layers.Dense):
 def quantize_to_int8(
     layer: keras.layers.Layer, quantize: Callable[..., None], mode: str | None, config: QuantizationConfig | None
 ) -> None:
-    """Quantize a subclass of a Keras layer by `quantize` of that layer, which would leave out subclasses.
+    """Quantize a subclass of a Keras layer by that layer's `quantize`, which would otherwise skip subclasses.
 
     Raises:
-        ValueError: another mode than int8, whose kernels are laid out in ways that the subclass does not know.
+        ValueError: a mode other than int8, whose kernels have a layout that the subclass does not support.
     """
     mode = mode or getattr(config, "mode", None)
     if mode != "int8":
@@ -87,9 +87,9 @@ def quantize_to_int8(
 
 
 def with_quantized_policies(layer: keras.layers.Layer, config: Config) -> Config:
-    """Return the configuration of a layer with the policies of the layers inside that `quantize` has changed.
+    """Return the configuration of a layer with the policies of inner layers that `quantize` has changed.
 
-    Those take their policy from the layer around them, so that it must come from the file with that.
+    Inner layers take their policy from the outer layer, so it must be saved with that.
     """
     quantized = [x for x in layer._flatten_layers(include_self=False) if x.quantization_mode is not None]
     policy = layer.dtype_policy

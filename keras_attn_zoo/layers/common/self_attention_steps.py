@@ -11,15 +11,15 @@ from keras_attn_zoo.types import Tensor, TensorTree
 
 
 class SelfAttentionSteps(AttentionLayer):
-    """What self-attention adds to an `AttentionLayer`: steps that start from only a length and a batch size.
+    """Mixin that gives an `AttentionLayer` steps of self-attention, which need only a length and a batch size to start.
 
-    A step first takes in its own position, then attends to all it has seen, as a call does. A subclass defines
+    A step first takes in its own position, then attends to all positions seen, as a call does. A subclass defines
 
     - `nothing_seen`: what steps have seen before the first position, a dict of tensors;
-    - `see`: the same with one position more.
+    - `see`: the same with one more position.
 
-    Both are the state of the steps, beside the number of the position that is next; `ahead`, `advance` and
-    `weigh` find them in the memory, with the query as "query" and the position as "index"::
+    These tensors and the number of the next position are the state of the steps; `ahead`, `advance` and `weigh` find
+    them in the memory, with the query as "query" and the position as "index"::
 
         memory = layer.prepare(max_length=100)
         state = layer.initial_state(memory, batch_size=8)

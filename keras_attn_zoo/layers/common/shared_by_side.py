@@ -1,4 +1,4 @@
-"""What the attention layers of one side of a model may share: made once, passed from layer to layer."""
+"""What the attention layers of one side of a model may share: created once, and passed from layer to layer."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ class SharedBySide:
 
     Attributes:
         what: the name of what is shared, in the plural.
-        arguments: its own arguments in a description of a layer.
+        arguments: its own arguments in the description of a layer.
         of_each: arguments of a layer that shares, which override those of its registry entry.
     """
 
@@ -42,7 +42,7 @@ class SharedBySide:
         return {**{key: value for key, value in arguments.items() if key not in of_side}, **cls.of_each}, of_side
 
     def first(self, x: Tensor) -> dict[str, Tensor]:
-        """The first layer's arguments, by name; only the length of `x`, `(batch, length, ...)`, counts."""
+        """The first layer's arguments, by name; only the length of `x`, `(batch, length, ...)`, matters."""
         raise NotImplementedError
 
     def next(self, given: dict[str, Tensor]) -> dict[str, Tensor]:
