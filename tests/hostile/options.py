@@ -16,6 +16,7 @@ CORPUS = [
 TRAIN = ["train", "--system", "bahdanau", "--small", *CORPUS, "--run", "new", "--set", *SMALL]
 COMMANDS = {
     ("demo",): [["demo", "--out", "new"]],
+    ("presets",): [["presets"]],
     ("systems",): [["systems", "--vocabulary-size", "100"]],
     ("train",): [TRAIN],
     ("translate",): [
