@@ -42,7 +42,7 @@ autodoc_default_options = {
 autodoc_member_order = "bysource"
 # The docstrings say what arguments are, in words.
 autodoc_typehints = "none"
-# What Keras and KerasHub say of the methods that they define stands in their own reference.
+# The methods that Keras and KerasHub define are documented in their own reference.
 autodoc_inherit_docstrings = False
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
@@ -84,7 +84,7 @@ def format_docstring(app, what, name, obj, options, lines):
 
 
 def show_constructor(app, what, name, obj, options, signature, returned):
-    """Show the arguments of `__init__`: Keras gives its classes a `__new__` that takes anything."""
+    """Show the arguments of `__init__`, since the `__new__` of Keras' classes takes anything."""
     if what == "class" and hasattr(obj.__init__, "__code__"):
         signature = stringify_signature(inspect.signature(obj.__init__, bound_method=True), show_annotation=False)
     return signature, returned

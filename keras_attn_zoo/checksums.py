@@ -8,7 +8,7 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike, check_file, read_json, reason_of, shown, write_json
 
 CHECKSUMS = "checksums.json"
-# Of all that stands beside that file; a change that older versions cannot read raises it.
+# The format of a folder with this file; increase it with any change that older versions cannot read.
 FORMAT = 1
 
 

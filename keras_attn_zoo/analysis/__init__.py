@@ -1,1 +1,1 @@
-"""Pictures and statistics of attention weights: arrays only."""
+"""Pictures and statistics of attention weights, given as arrays."""

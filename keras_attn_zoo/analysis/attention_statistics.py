@@ -9,21 +9,21 @@ from keras_attn_zoo.errors import UserError
 def attention_entropy(weights: ArrayLike, mask: ArrayLike | None = None) -> NDArray[np.float64]:
     """Entropy of every row of attention weights, in nats.
 
-    0 where all weight is on one source position, log J where it is spread
-    evenly over J of them.
+    It is 0 if all weight is on one source position, and log J if the weight is
+    spread evenly over J positions.
 
         H_i = -Σ_j α_ij log α_ij, over the real source positions j
 
     Args:
         weights: `(..., target, source)`, each row a distribution over the source.
         mask: bool, broadcastable to `weights`, true where a position is real; for a
-            batch with heads, `value_mask[:, None, None, :]`. None: all are real.
+            batch with heads, `value_mask[:, None, None, :]`. None if all are real.
 
     Returns:
-        float64 array `(..., target)`; 0 for a row without a real position.
+        float64 array `(..., target)`; 0 for a row without real positions.
 
     Raises:
-        UserError: a weight at a real position is negative or NaN, or the mask has another shape.
+        UserError: a weight at a real position is negative or NaN, or the mask does not match in shape.
 
     Example:
         >>> attention_entropy([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]]).round(4).tolist()
@@ -40,6 +40,6 @@ def attention_entropy(weights: ArrayLike, mask: ArrayLike | None = None) -> NDAr
                 "give one that broadcasts to them."
             ) from None
     if not (weights >= 0).all():
-        raise UserError("the attention weights hold negative or NaN values: give weights after the softmax.")
+        raise UserError("the attention weights have negative or NaN values: give weights after the softmax.")
     logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
     return 0.0 - np.sum(weights * logs, axis=-1)

@@ -1,7 +1,7 @@
 """Pictures of attention weights and of training curves, as PNG, PDF or SVG.
 
-Everything is drawn on `matplotlib.figure.Figure` objects; the state of pyplot,
-its backend included, is neither read nor changed.
+Everything is drawn on `matplotlib.figure.Figure` objects; pyplot's state,
+including its backend, is neither read nor changed.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ from keras_attn_zoo.files import PathLike, atomic_path
 
 SUFFIXES = (".png", ".pdf", ".svg")
 
-# Fonts for scripts that DejaVu Sans lacks; those installed are used.
+# Fonts for scripts that DejaVu Sans does not cover; the installed ones are used.
 _FALLBACK_FONTS = (
     "Noto Sans CJK SC",
     "Noto Sans CJK JP",
@@ -59,7 +59,7 @@ _LINE_STYLES = ("-", "--", "-.", ":")
 
 @contextlib.contextmanager
 def _style():
-    """Settings that no matplotlibrc of the user may change: words must show as they are."""
+    """Settings that the user's matplotlibrc must not change, so that words are shown unchanged."""
     installed = {font.name for font in font_manager.fontManager.ttflist}
     families = ["DejaVu Sans", *(name for name in _FALLBACK_FONTS if name in installed)]
     settings = {
@@ -77,13 +77,13 @@ def _style():
 def _checked_suffix(path):
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
-        raise UserError(f"{path} has the suffix {suffix!r}: name the picture {', '.join(SUFFIXES)}.")
+        raise UserError(f"{path} has the suffix {suffix!r}: choose one of {', '.join(SUFFIXES)}.")
     return suffix[1:]
 
 
 def _save(figure, path, file_type):
     with atomic_path(path) as aside:
-        # The tight box grows the page to whatever the labels need.
+        # With a tight bounding box, the page grows as the labels need.
         figure.savefig(aside, format=file_type, dpi=_DPI, bbox_inches="tight", pad_inches=0.1)
 
 
@@ -96,12 +96,12 @@ def _checked_weights(weights, source_tokens, target_tokens):
             f"source words: give weights of shape {expected}."
         )
     if 0 in expected:
-        raise UserError(f"attention weights of shape {weights.shape} are empty: give at least one word per side.")
+        raise UserError(f"attention weights of shape {weights.shape} are empty: give at least one word on each side.")
     if not np.isfinite(weights).all():
         raise UserError(f"attention weights of shape {weights.shape} hold NaN or infinite values: check the model.")
     low, high = weights.min(), weights.max()
     if low < -0.01 or high > 1.01:
-        raise UserError(f"attention weights go from {low:.3g} to {high:.3g}: give weights after the softmax.")
+        raise UserError(f"attention weights range from {low:.3g} to {high:.3g}: give weights after the softmax.")
     return weights
 
 
@@ -114,7 +114,7 @@ def _checked_gold(gold, shape):
         if not (0 <= j < sources and 0 <= i < targets):
             raise UserError(
                 f"gold link {(j, i)} is outside {sources} source and {targets} target words: "
-                "give pairs (source, target) that count from 0."
+                "give pairs (source, target), counted from 0."
             )
     return gold
 
@@ -126,7 +126,7 @@ def _cell_side(sources, targets):
 
 
 def _draw_matrix(axes, weights, title, source_tokens, target_tokens, gold, font_size):
-    """Fill one panel: source words on top, target words on the left where asked for."""
+    """Draw one panel, with source words on top and target words on the left."""
     targets, sources = weights.shape
     image = axes.imshow(weights, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
     # Words are drawn as they are: without parse_math, "$" would start a formula.
@@ -160,7 +160,7 @@ def _wrap_title(title, width):
 
 
 def _height_above(axes, renderer):
-    """Inches that tick labels and title take above a panel."""
+    """Return the height in inches of tick labels and title above a panel."""
     return (axes.get_tightbbox(renderer).y1 - axes.get_window_extent(renderer).y1) / axes.figure.dpi
 
 
@@ -187,7 +187,7 @@ def _attention_figure(matrices, source_tokens, target_tokens, gold=None):
         image = _draw_matrix(axes, weights, _wrap_title(name or "", width), source_tokens, words, gold, font_size)
         every_axes.append(axes)
 
-    # Labels and titles do not depend on where the panels stand, so they are measured first.
+    # Labels and titles do not depend on the positions of the panels, so they are measured first.
     renderer = FigureCanvasAgg(figure).get_renderer()
     above = max(_height_above(axes, renderer) for axes in every_axes)
     page_width = columns * (width + _GAP) + _COLOUR_BAR
@@ -221,20 +221,20 @@ def plot_attentions(
     """Draw several attention matrices of one sentence pair side by side.
 
     Use it to compare heads, layers or systems. The panels share words, colours
-    and gold links; many panels go into several rows. Words stand as they are
+    and gold links; many panels are drawn in several rows. Words are shown unchanged
     ("$", "_", "▁", "</s>"); characters that no installed font has become boxes.
 
     Args:
         matrices: list of `(title, weights)`, weights `(target, source)` from 0 to 1.
         source_tokens: the words on top, one per column.
         target_tokens: the words on the left, one per row.
-        path: where the picture shall stand; its suffix, .png, .pdf or .svg, is its type.
-        gold: `Alignment`, its sure links outlined, the merely possible ones dashed; or a set
+        path: file for the picture; its suffix, .png, .pdf or .svg, sets the file type.
+        gold: `Alignment`, with sure links outlined and merely possible ones dashed; or a set
             of links (j, i), source position first, counted from 0, all outlined.
 
     Raises:
-        UserError: weights of another shape than the words, with NaN or outside 0 to 1; a gold
-            link outside the sentence; another suffix; the picture cannot be written.
+        UserError: weights that do not match the words in shape, are NaN or outside 0 to 1; a gold
+            link outside the sentence; an unknown suffix; the picture cannot be written.
 
     Example:
         >>> heads = [("head 1", [[0.9, 0.1], [0.2, 0.8]]), ("head 2", [[0.5, 0.5], [0.5, 0.5]])]
@@ -257,7 +257,7 @@ def plot_attention(
 
     Args:
         weights: `(target, source)`, from 0 to 1.
-        title: stands above the source words.
+        title: text above the source words.
         source_tokens, target_tokens, path, gold: as for `plot_attentions`.
 
     Raises:
@@ -275,11 +275,11 @@ def _checked_curve(name, steps, values, log_scale):
     if steps.ndim != 1 or steps.shape != values.shape or not len(steps):
         raise UserError(
             f"curve {name!r} has steps of shape {steps.shape} and values of shape {values.shape}: "
-            "give two equally long lists that are not empty."
+            "give two non-empty lists of equal length."
         )
     if log_scale and (values <= 0).any():
         raise UserError(
-            f"curve {name!r} goes down to {np.nanmin(values):.3g}, which a logarithmic axis cannot show: "
+            f"curve {name!r} has values down to {np.nanmin(values):.3g}, which a logarithmic axis cannot show: "
             "use log_scale=False."
         )
     return steps, values
@@ -290,7 +290,7 @@ def _curves_figure(curves, ylabel, title=None, xlabel="step", log_scale=False, t
     if not curves:
         raise UserError("there are no curves to draw: give at least one run.")
     checked = {name: _checked_curve(name, *curve, log_scale) for name, curve in curves.items()}
-    # The axes fill the figure: labels and legend grow the page when it is saved.
+    # The axes fill the figure: the page grows for labels and legend when it is saved.
     figure = Figure(figsize=(7, 4.2), dpi=_DPI)
     axes = figure.add_axes((0, 0, 1, 1))
     colours = matplotlib.colormaps["tab10"].colors
@@ -334,21 +334,21 @@ def plot_curves(
     log_scale: bool = False,
     ticks: Mapping[float, Any] | None = None,
 ) -> None:
-    """Draw one value of several runs over the steps of training, or over whatever it depends on.
+    """Draw one figure of several runs over training steps, or over anything else that it depends on.
 
     Args:
         curves: `{name of the run: (steps, values)}`, in the order of the legend. A run with
             one point shows a marker; NaN leaves a gap.
-        path: where the picture shall stand; its suffix, .png, .pdf or .svg, is its type.
-        ylabel: what the values are.
-        title: stands above the picture.
-        xlabel: what the steps are.
+        path: file for the picture; its suffix, .png, .pdf or .svg, sets the file type.
+        ylabel: label of the values.
+        title: text above the picture.
+        xlabel: label of the steps.
         log_scale: whether the axis of the values is logarithmic.
-        ticks: `{step: label}`, the only steps there are, each with a marker; by default round numbers are labelled.
+        ticks: `{step: label}` for the only steps, each drawn with a marker; by default round numbers are labelled.
 
     Raises:
-        UserError: no curve, an empty one, steps and values of different length, a value
-            of 0 or less on a logarithmic axis, another suffix, or an unwritable path.
+        UserError: no curves, an empty one, steps and values of different length, a value
+            of 0 or less on a logarithmic axis, an unknown suffix, or an unwritable path.
 
     Example:
         >>> plot_curves({"Luong": ([1, 2, 3], [5.1, 4.0, 3.2])}, "loss.png", ylabel="loss")

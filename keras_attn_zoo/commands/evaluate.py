@@ -33,7 +33,7 @@ def add_arguments(parser: Parser) -> None:
         "--baseline",
         type=Path,
         metavar="RUN",
-        help="one of the runs; mark scores that differ significantly from its own",
+        help="one of the runs; mark scores that differ significantly from this one",
     )
     parser.add_argument("--hypotheses", metavar="FILE", help="score these translations, one per line, instead of runs")
     parser.add_argument("--references", metavar="FILE", help="references for --hypotheses, one per line")

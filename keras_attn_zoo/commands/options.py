@@ -17,7 +17,7 @@ from keras_attn_zoo.experiments.system import SETTINGS
 if TYPE_CHECKING:
     from keras_attn_zoo.experiments.corpora import Corpus, TextFiles
 
-MODEL = "a run folder, a preset folder, or hf://user/preset"
+MODEL = "a run folder, the name or folder of a preset, or hf://user/preset"
 
 
 def add_backend_argument(parser: Parser) -> None:
@@ -25,7 +25,7 @@ def add_backend_argument(parser: Parser) -> None:
     parser.add_argument(
         "--backend",
         metavar="NAME",
-        help=f"{', '.join(BACKENDS)} (default: as configured, for example in KERAS_BACKEND, or else the fastest)",
+        help=f"one of {', '.join(BACKENDS)} (default: as configured, for example in KERAS_BACKEND, or the fastest)",
     )
 
 

@@ -45,7 +45,7 @@ def train_system(
     """Train a system on a corpus into a run folder.
 
     With `resume=True`, an interrupted or killed run continues from its last
-    round, and gives the numbers of an uninterrupted one.
+    round, with the same results as an uninterrupted one.
 
     Args:
         system: a `System`.

@@ -28,7 +28,7 @@ class Translator(TextMethods, PresetLoading, PerTokenTraining, keras_hub.models.
     """A translation model: strings in, strings out, trained by `fit`.
 
     Use it as any KerasHub task: `from_preset`, `save_to_preset`, `compile`,
-    `fit`, `generate`. `translate` gives n-best lists, scores and attention too.
+    `fit`, `generate`. `translate` also returns n-best lists, scores and attention.
 
     Args:
         backbone: an `RNNBackbone`, or a `TransformerBackbone`: the result is a `TransformerTranslator` then.

@@ -220,7 +220,7 @@ def test_logarithmic_axis():
         ({}, {}, "no curves"),
         ({"a": ([], [])}, {}, "'a' has steps of shape"),
         ({"a": ([1, 2], [1])}, {}, r"'a' has steps of shape \(2,\) and values of shape \(1,\)"),
-        ({"a": ([1, 2], [1, 0])}, {"log_scale": True}, "'a' goes down to 0"),
+        ({"a": ([1, 2], [1, 0])}, {"log_scale": True}, "'a' has values down to 0"),
     ],
 )
 def test_bad_curves(tmp_path, curves, options, message):

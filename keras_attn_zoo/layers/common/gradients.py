@@ -1,4 +1,4 @@
-"""Hand-written backward passes, each beside a plain form; a test compares it with the backend's gradient of that."""
+"""Hand-written backward passes, each beside a plain form, whose gradient by the backend a test compares it with."""
 
 import math
 
@@ -9,20 +9,20 @@ from keras_attn_zoo.layers.common.loops import scan
 from keras_attn_zoo.layers.common.masks import EXCLUDED
 from keras_attn_zoo.types import Tensor
 
-# A sum below this, of products of two numbers of at most 1, may have lost what float32 cannot hold.
+# A sum of products of numbers up to 1 that is below this may have lost terms that float32 cannot represent.
 SMALLEST_TOTAL = 1e-25
-# Vocabulary entries that the guard holds for all pairs at once.
+# Vocabulary entries that the guard processes at once, for all pairs.
 _SLICE = 32
 # A threshold of entmax that has moved by no more than this is as near as float32 tells after one more round.
 _ALMOST = 1e-4
 # Up to here PyTorch sorts faster than it searches.
 _FEW_TO_SORT = 1 << 16
-# Below every threshold where the largest energy is 0, and small enough to be summed up without loss.
+# Below every threshold if the largest energy is 0, and small enough in magnitude to be summed without loss.
 _OUTSIDE = -2.0
 
 
 def _upstream(inputs, upstream):
-    """The upstream gradient: PyTorch gives the inputs and names it, the others give it alone."""
+    """The upstream gradient: PyTorch passes it by name, after the inputs; the other backends pass only it."""
     return tree.flatten(inputs if upstream is None else upstream)[0]
 
 
@@ -32,19 +32,19 @@ def _upstream(inputs, upstream):
 
 
 def plain_sparsemax(energies: Tensor) -> Tensor:
-    """Return what `sparsemax_of` does."""
+    """The plain form of `sparsemax_of`."""
     shifted, largest_first, rank, sums = _sorted(energies)
     inside = 1.0 + rank * largest_first > sums
     return ops.maximum(shifted - _at_last(inside, (sums - 1.0) / rank), 0.0)
 
 
 def plain_entmax15(energies: Tensor) -> Tensor:
-    """Return what `entmax15_of` does."""
+    """The plain form of `entmax15_of`."""
     shifted, largest_first, rank, sums = _sorted(energies / 2)
     mean = sums / rank
-    # 1 less the squared distances from the mean: negative beyond the support.
+    # 1 minus the squared distances from the mean: negative beyond the support.
     left = 1.0 - (ops.cumsum(ops.square(largest_first), axis=-1) - sums * mean)
-    # The root of what is not positive would give its gradient, 0 times infinity, to all.
+    # The gradient of the root at 0, infinity times 0, would be NaN for all entries.
     thresholds = mean - ops.where(left > 0, ops.sqrt(ops.where(left > 0, left, 1.0) / rank), 0.0)
     inside = thresholds <= largest_first
     return ops.square(ops.maximum(shifted - _at_last(inside, thresholds), 0.0))
@@ -137,7 +137,7 @@ def entmax15_of(energies: Tensor) -> Tensor:
 
 
 def _project(upstream, share):
-    """The Jacobian diag(s) - s sᵀ / Σ s times what comes from above."""
+    """The Jacobian diag(s) - s sᵀ / Σ s times the upstream gradient."""
     mean = ops.sum(share * upstream, axis=-1, keepdims=True) / ops.sum(share, axis=-1, keepdims=True)
     return share * (upstream - mean)
 
@@ -146,7 +146,7 @@ def _project(upstream, share):
 
 
 def plain_log_normalizer(left: Tensor, right: Tensor) -> Tensor:
-    """Return what `log_normalizer` does, by an array of pairs times vocabulary."""
+    """The plain form of `log_normalizer`, by an array of pairs times vocabulary."""
     return ops.logsumexp(_pairs(left, right), axis=-1)
 
 
@@ -155,11 +155,11 @@ def log_normalizer(left: Tensor, right: Tensor) -> Tensor:
 
         Z_ij = Σ_v exp(left_iv - max left_i) · exp(right_jv - max right_j)
 
-    is one product of two matrices. Every factor is at most 1, so nothing overflows;
-    where the largest entries of left_i and right_j stand far apart, by some 57 in
-    the exponent, Z_ij is too small to be trusted, and the whole is computed again,
-    in slices of the vocabulary with a maximum for each pair: right at any range,
-    and many times slower. The gradients are computed in the same two ways.
+    is one product of two matrices. Every factor is at most 1, so nothing overflows.
+    If the largest entries of left_i and right_j are far apart, by about 57 in the
+    exponent, Z_ij is too small to be trusted, and everything is computed again in
+    slices of the vocabulary with a maximum for each pair, which is correct at any
+    range and many times slower. The gradients are computed in the same two ways.
 
     Args:
         left: `(batch, n, vocabulary)`, float32.
@@ -214,7 +214,7 @@ def guarded_log_normalizer(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _slices(x):
-    """`(batch, n, vocabulary)` as `(slices, batch, n, slice)`; the last one is filled up with what counts nothing."""
+    """`(batch, n, vocabulary)` as `(slices, batch, n, slice)`; the last slice is padded with entries that add 0."""
     vocabulary = x.shape[-1]
     count = -(-vocabulary // _SLICE)
     x = ops.pad(x, ((0, 0), (0, 0), (0, count * _SLICE - vocabulary)), constant_values=EXCLUDED)
@@ -247,8 +247,8 @@ def with_pair(at: dict[str, Tensor], key: Tensor, value: Tensor) -> tuple[Tensor
 
     Args:
         at: "query" `(batch, heads, key_dim)`; "context" of the source alone `(batch, heads, value_dim)`; "normalizer",
-            the logarithm of the source's normaliser, and "real", false where nothing is attended, `(batch, heads, 1)`;
-            in training "noise", the dropout of the pair.
+            the logarithm of the source's normaliser, and "real", false where nothing is attended to,
+            `(batch, heads, 1)`; in training "noise", the dropout of the pair.
         key, value: the pair, `(batch, heads, ...)`.
 
     Returns:
@@ -264,7 +264,7 @@ def with_pair(at: dict[str, Tensor], key: Tensor, value: Tensor) -> tuple[Tensor
 def plain_merged_recurrence(
     steps: dict[str, Tensor], first: Tensor, merge: tuple[Tensor, Tensor], kernel: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """Return what `merged_recurrence` does, with the gradient of the loop left to the backend."""
+    """The plain form of `merged_recurrence`, with the gradient of the loop left to the backend."""
     _, (_, _, merged, shares) = scan(_position(first, merge, kernel), first, steps)
     return merged, shares
 
@@ -272,13 +272,13 @@ def plain_merged_recurrence(
 def merged_recurrence(
     steps: dict[str, Tensor], first: Tensor, merge: tuple[Tensor, Tensor], kernel: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """Attend from all positions to one more pair, which is a map of the merged context before.
+    """Attend from all positions to one more pair, which is a map of the previous merged context.
 
-    Left to the backend, the gradients of the maps would grow inside the loop, by products of large matrices at
-    every position; here each is one product of all positions, after the loop.
+    Left to the backend, the gradients of the maps would accumulate inside the loop, by products of large matrices at
+    every position; here each is one product over all positions, after the loop.
 
     Args:
-        steps: for every position, `(target, ...)`, what `with_pair` gets as `at`.
+        steps: for every position, `(target, ...)`, the argument `at` of `with_pair`.
         first: the pair before the first position, flat: `(batch, heads · (key_dim + value_dim))`.
         merge: kernel and bias from the heads' contexts to the merged one.
         kernel: kernel and bias from a merged context to the next pair, flat.
@@ -348,7 +348,7 @@ def _position(first, merge, kernel):
 
 
 def pair_by_head(pair: Tensor, heads: int, key_dim: int) -> list[Tensor]:
-    """Take a flat pair apart into a key and a value, `(batch, heads, ...)`."""
+    """Split a flat pair into a key and a value, `(batch, heads, ...)`."""
     keys = heads * key_dim
     parts = (pair[:, :keys], key_dim), (pair[:, keys:], (pair.shape[-1] - keys) // heads)
     return [ops.reshape(x, (-1, heads, size)) for x, size in parts]
