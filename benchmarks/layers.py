@@ -5,6 +5,7 @@ not counted. The layer and Keras' run alternately, and their medians are compare
 
   KERAS_BACKEND=jax python benchmarks/layers.py
   KERAS_BACKEND=torch python benchmarks/layers.py --layers previous_context average --lengths 30
+  KERAS_BACKEND=jax python benchmarks/layers.py --layers multi_head luong_dot/entmax15    # a normaliser of its own
   python benchmarks/layers.py --read jax.jsonl tensorflow.jsonl torch.jsonl
 """
 
@@ -19,6 +20,9 @@ from measure import BACKEND, Call, side_by_side
 
 from keras_attn_zoo.experiments.table import markdown_table
 from keras_attn_zoo.layers import ATTENTIONS, get_attention
+from keras_attn_zoo.layers.common.normalizers import NORMALIZERS
+
+LAYERS = [*ATTENTIONS, "multi_head/sparsemax", "multi_head/entmax15"]
 
 
 def layers_of(place, names, length, options):
@@ -29,10 +33,21 @@ def layers_of(place, names, length, options):
     keras_layer.build(shape, shape)
     found = {}
     for name in names:
-        if place in ATTENTIONS[name].places:
-            found[name] = get_attention(name, **sizes)
+        mechanism, _, normalizer = name.partition("/")
+        if place in ATTENTIONS[mechanism].places:
+            found[name] = get_attention(mechanism, **sizes, **({"normalizer": normalizer} if normalizer else {}))
             found[name].build(*([shape] if found[name].attends_to == "itself" else [shape, shape]))
     return keras_layer, found
+
+
+def layer_name(text):
+    """A mechanism, or one and a normaliser."""
+    mechanism, _, normalizer = text.partition("/")
+    if mechanism not in ATTENTIONS:
+        raise argparse.ArgumentTypeError(f"{mechanism!r} is not one of {', '.join(ATTENTIONS)}")
+    if normalizer not in ("", *NORMALIZERS):
+        raise argparse.ArgumentTypeError(f"{normalizer!r} is not one of {', '.join(NORMALIZERS)}")
+    return text
 
 
 def inputs_of(place, length, options):
@@ -132,7 +147,7 @@ def tables(results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--layers", nargs="+", default=list(ATTENTIONS), choices=list(ATTENTIONS), metavar="NAME")
+    parser.add_argument("--layers", nargs="+", default=LAYERS, type=layer_name, metavar="NAME[/NORMALIZER]")
     parser.add_argument("--places", nargs="+", default=["cross", "decoder"], choices=["cross", "encoder", "decoder"])
     parser.add_argument("--lengths", type=int, nargs="+", default=[16, 30, 64, 128])
     parser.add_argument("--batch", type=int, default=32)
