@@ -65,14 +65,15 @@ ARROWS = {
     "backends": {"errors"},
     "extras": {"backends", "errors"},
     "process": {"backends", "errors"},
-    "layers": {"errors", "extras", "types"},
+    "numerics": {"types"},
+    "layers": {"errors", "extras", "numerics", "types"},
     "decoding": BELOW_ALL,
     "data": BELOW_ALL,
     "evaluation": BELOW_ALL,
     "synthetic": BELOW_ALL | {"data"},
-    "training": BELOW_ALL | {"evaluation"},
+    "training": BELOW_ALL | {"evaluation", "numerics"},
     "analysis": BELOW_ALL | {"evaluation"},
-    "models": BELOW_ALL | {"fetching", "layers", "decoding", "training", "data"},
+    "models": BELOW_ALL | {"fetching", "layers", "numerics", "decoding", "training", "data"},
 }
 ARROWS["experiments"] = ARROWS.keys() - {"backends", "process"}
 ARROWS["commands"] = ARROWS.keys() | {"experiments"}

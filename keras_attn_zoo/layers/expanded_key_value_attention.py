@@ -5,12 +5,12 @@ from typing import Any
 from keras import ops
 
 from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
-from keras_attn_zoo.layers.common.gradients import flat, merged_recurrence, pair_by_head, with_pair
 from keras_attn_zoo.layers.common.kernels import fresh_initializer
-from keras_attn_zoo.layers.common.loops import scan
-from keras_attn_zoo.layers.common.masks import EXCLUDED
 from keras_attn_zoo.layers.common.products import product
 from keras_attn_zoo.layers.registry import attention
+from keras_attn_zoo.numerics.gradients import flat, merged_recurrence, pair_by_head, with_pair
+from keras_attn_zoo.numerics.loops import scan
+from keras_attn_zoo.numerics.masks import EXCLUDED
 from keras_attn_zoo.types import Config, Shape, Tensor, TensorTree
 
 VARIANTS = (1, 2, 3, 4)

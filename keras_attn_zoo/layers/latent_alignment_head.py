@@ -7,11 +7,11 @@ import numpy as np
 from keras import ops
 
 from keras_attn_zoo.layers.common.checks import check_choice, check_positive, check_shape
-from keras_attn_zoo.layers.common.gradients import log_normalizer
 from keras_attn_zoo.layers.common.kernels import add_kernel, fresh_initializer
 from keras_attn_zoo.layers.common.log_mixture import SMALLEST_WEIGHT, exponentials, log_mixture
-from keras_attn_zoo.layers.common.masks import EXCLUDED
 from keras_attn_zoo.layers.common.products import product, with_quantized_policies
+from keras_attn_zoo.numerics.gradients import log_normalizer
+from keras_attn_zoo.numerics.masks import EXCLUDED
 from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
 
 MARGINALIZATIONS = ("exact", "top_k")

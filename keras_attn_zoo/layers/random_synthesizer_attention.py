@@ -6,9 +6,9 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.common.checks import check_positive
-from keras_attn_zoo.layers.common.loops import first
 from keras_attn_zoo.layers.common.position_attention import PositionAttention, check_length
 from keras_attn_zoo.layers.registry import attention
+from keras_attn_zoo.numerics.loops import first
 from keras_attn_zoo.types import Config, Initializer, Shape, Tensor
 
 

@@ -7,10 +7,10 @@ from keras import ops
 from keras.quantizers import QuantizationConfig
 
 from keras_attn_zoo.layers.common.checks import check_positive
-from keras_attn_zoo.layers.common.loops import first
 from keras_attn_zoo.layers.common.position_attention import PositionAttention, check_length
 from keras_attn_zoo.layers.common.shared_by_side import SharedBySide
 from keras_attn_zoo.layers.registry import attention
+from keras_attn_zoo.numerics.loops import first
 from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
 
 

@@ -3,8 +3,8 @@
 from keras import ops
 
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
-from keras_attn_zoo.layers.common.masks import equal_weights
 from keras_attn_zoo.layers.registry import attention
+from keras_attn_zoo.numerics.masks import equal_weights
 from keras_attn_zoo.types import Shape, Tensor, TensorTree
 
 

@@ -8,8 +8,8 @@ from keras import ops
 from keras_attn_zoo.layers import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_choice, check_positive
 from keras_attn_zoo.layers.common.dropout import Dropout
-from keras_attn_zoo.layers.common.loops import scan
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
+from keras_attn_zoo.numerics.loops import scan
 from keras_attn_zoo.types import Config, Shape, Tensor, TensorTree
 
 CELLS = {"gru": keras.layers.GRUCell, "lstm": keras.layers.LSTMCell}

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attn_zoo.numerics.gradients import fused_token_losses, is_largest, of_labels, plain_token_losses, smoothed
 from keras_attn_zoo.types import Tensor
 
 
@@ -39,45 +40,8 @@ def token_losses(logits: Tensor, labels: Tensor, label_smoothing: float = 0.0) -
     logits, labels = ops.cast(logits, "float32"), ops.cast(labels, "int32")
     # PyTorch's own softmax and gradient are faster than ours, which run as separate operations there; besides, Keras'
     # custom gradients for PyTorch support only functions with one output.
-    of_tokens = losses if keras.config.backend() == "torch" else losses_with_gradient
+    of_tokens = plain_token_losses if keras.config.backend() == "torch" else fused_token_losses
     return of_tokens(logits, labels, label_smoothing)
-
-
-def losses(logits: Tensor, labels: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return loss, nll and correctness of every token, from the log-probabilities; the gradient is the backend's."""
-    log_probs = ops.log_softmax(logits, axis=-1)
-    gold = _of_labels(log_probs, labels)
-    uniform = -ops.mean(log_probs, axis=-1) if label_smoothing else 0.0
-    return _smoothed(-gold, uniform, label_smoothing), -gold, _is_largest(log_probs, gold)
-
-
-def losses_with_gradient(logits: Tensor, labels: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
-    """`losses`, with the gradient written out: softmax(z) - (1 - ε) [v = y] - ε/V, in one pass over the logits.
-
-    Compilers alone would scatter the gold part of the gradient into an array of zeros as large as the logits.
-    """
-    share = label_smoothing / logits.shape[-1]
-
-    @ops.custom_gradient
-    def function(logits):
-        largest = ops.max(logits, axis=-1)
-        normalizer = ops.sum(ops.exp(logits - largest[..., None]), axis=-1)
-        log_normalizer = largest + ops.log(normalizer)
-        gold = _of_labels(logits, labels)
-        nll = log_normalizer - gold
-        uniform = log_normalizer - ops.mean(logits, axis=-1) if label_smoothing else 0.0
-
-        def gradient(*upstream):
-            # Only the loss, the first output, has a gradient; nll and correctness are only reported.
-            upstream = keras.tree.flatten(upstream)[0][..., None]
-            is_gold = ops.arange(logits.shape[-1], dtype="int32") == labels[..., None]
-            target = ops.where(is_gold, 1.0 - label_smoothing + share, share)
-            # Not exp(z - log_normalizer): for large logits, the logarithm has too few digits.
-            return ops.exp(logits - largest[..., None]) * (upstream / normalizer[..., None]) - upstream * target
-
-        return (_smoothed(nll, uniform, label_smoothing), nll, _is_largest(logits, gold)), gradient
-
-    return function(logits)
 
 
 def mixture_losses(
@@ -105,21 +69,8 @@ def mixture_losses(
         >>> mixture_losses(scored, [[1, 2]])[1]  # zeros
     """
     logits, labels = scored["logits"], ops.cast(labels, "int32")
-    loss = _smoothed(-scored["log_probs"], -scored["smoothing"], label_smoothing)
-    return loss, -scored["log_probs"], _is_largest(logits, _of_labels(logits, labels))
-
-
-def _of_labels(values, labels):
-    return ops.squeeze(ops.take_along_axis(values, labels[..., None], axis=-1), axis=-1)
-
-
-def _is_largest(logits, gold):
-    # Compared with the largest logit: on a CPU, XLA's argmax would take a fifth of the time of the whole loss.
-    return ops.cast(gold >= ops.max(ops.stop_gradient(logits), axis=-1), "float32")
-
-
-def _smoothed(nll, uniform, label_smoothing):
-    return (1.0 - label_smoothing) * nll + label_smoothing * uniform if label_smoothing else nll
+    loss = smoothed(-scored["log_probs"], -scored["smoothing"], label_smoothing)
+    return loss, -scored["log_probs"], is_largest(logits, of_labels(logits, labels))
 
 
 def weighted_sums(loss: Tensor, nll: Tensor, correct: Tensor, weights: Tensor) -> dict[str, Tensor]:

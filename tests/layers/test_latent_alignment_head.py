@@ -9,9 +9,9 @@ import pytest
 from keras import ops
 
 from keras_attn_zoo.layers import LatentAlignmentHead
-from keras_attn_zoo.layers.common.gradients import log_normalizer
 from keras_attn_zoo.layers.common.log_mixture import exponentials, log_mixture
 from keras_attn_zoo.models import TokenEmbedding
+from keras_attn_zoo.numerics.gradients import log_normalizer
 from tests.layers.calls import compiled, eager_gradients, of_unknown_sizes, value_and_gradients
 from tests.layers.cases import numbers, weights_of
 from tests.weights import fill_weights

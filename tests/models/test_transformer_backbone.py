@@ -15,9 +15,9 @@ from keras_attn_zoo.layers import (
     MultiHeadAttention,
     RecurrentAttention,
 )
-from keras_attn_zoo.layers.common.loops import scan
 from keras_attn_zoo.models import TransformerBackbone
 from keras_attn_zoo.models.backbone import OPTIONAL_INPUTS
+from keras_attn_zoo.numerics.loops import scan
 from tests import tiny
 from tests.models.transformer_reference import ReferenceTransformer
 

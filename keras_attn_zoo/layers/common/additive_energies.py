@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.common.loops import scan
+from keras_attn_zoo.numerics.loops import scan
 from keras_attn_zoo.types import Tensor
 
 

@@ -7,12 +7,12 @@ import keras
 from keras import ops, tree
 
 from keras_attn_zoo.layers.common.checks import as_mask, check_choice, check_inputs
-from keras_attn_zoo.layers.common.loops import scan
-from keras_attn_zoo.layers.common.masks import combine_masks, padding_masks, without_padding
 from keras_attn_zoo.layers.common.normalizers import NORMALIZERS
 from keras_attn_zoo.layers.common.positions import positions_first, positions_third, spread
 from keras_attn_zoo.layers.common.products import with_quantized_policies
 from keras_attn_zoo.layers.common.shared_by_side import SharedBySide
+from keras_attn_zoo.numerics.loops import scan
+from keras_attn_zoo.numerics.masks import combine_masks, padding_masks, without_padding
 from keras_attn_zoo.types import Config, Shape, Tensor, TensorTree
 
 # As `keras.layers.MultiHeadAttention` takes them after query, value and key.

@@ -2,8 +2,8 @@
 
 from keras import ops
 
-from keras_attn_zoo.layers.common.gradients import SMALLEST_TOTAL, guarded_log_normalizer
-from keras_attn_zoo.layers.common.masks import EXCLUDED
+from keras_attn_zoo.numerics.gradients import SMALLEST_TOTAL, guarded_log_normalizer
+from keras_attn_zoo.numerics.masks import EXCLUDED
 from keras_attn_zoo.types import Tensor, TensorTree
 
 # A float32 below this may be flushed to zero: such a weight is treated as 0.

@@ -1,13 +1,13 @@
 """How energies become weights: softmax, and the sparse ones, which give most positions a weight of exactly 0.
 
 All run in float32 and treat masks as `masked_softmax` does: excluded positions get 0, and so does a row with nothing to
-attend to. Sparsemax and entmax are exact; their thresholds and gradients are found in `common.gradients`.
+attend to. Sparsemax and entmax are exact; their thresholds and gradients are found in `numerics.gradients`.
 """
 
 from keras import ops
 
-from keras_attn_zoo.layers.common.gradients import entmax15_of, sparsemax_of
-from keras_attn_zoo.layers.common.masks import EXCLUDED, masked_softmax
+from keras_attn_zoo.numerics.gradients import entmax15_of, sparsemax_of
+from keras_attn_zoo.numerics.masks import EXCLUDED, masked_softmax
 from keras_attn_zoo.types import Tensor
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.common.loops import at_most
 from keras_attn_zoo.layers.common.self_attention_steps import ProjectionsSeen
+from keras_attn_zoo.numerics.loops import at_most
 from keras_attn_zoo.types import Tensor, TensorTree
 
 

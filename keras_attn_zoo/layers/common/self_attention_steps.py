@@ -6,7 +6,7 @@ from keras import ops
 
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.common.headed_attention import HeadedAttention
-from keras_attn_zoo.layers.common.loops import write
+from keras_attn_zoo.numerics.loops import write
 from keras_attn_zoo.types import Tensor, TensorTree
 
 

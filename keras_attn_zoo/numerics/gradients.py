@@ -1,24 +1,16 @@
 """Hand-written backward passes, each beside a plain form, whose gradient by the backend a test compares it with."""
 
-import math
-
-import keras
 from keras import ops, tree
 
-from keras_attn_zoo.layers.common.loops import scan
-from keras_attn_zoo.layers.common.masks import EXCLUDED
+from keras_attn_zoo.numerics.loops import scan
+from keras_attn_zoo.numerics.masks import EXCLUDED
+from keras_attn_zoo.numerics.thresholds import searched_entmax15, searched_sparsemax, shifted_energies, sorts_better
 from keras_attn_zoo.types import Tensor
 
 # A sum of products of numbers up to 1 that is below this may have lost terms that float32 cannot represent.
 SMALLEST_TOTAL = 1e-25
 # Vocabulary entries that the guard processes at once, for all pairs.
 _SLICE = 32
-# A threshold of entmax that has moved by no more than this is as near as float32 tells after one more round.
-_ALMOST = 1e-4
-# Up to here PyTorch sorts faster than it searches.
-_FEW_TO_SORT = 1 << 16
-# Below every threshold if the largest energy is 0, and small enough in magnitude to be summed without loss.
-_OUTSIDE = -2.0
 
 
 def _upstream(inputs, upstream):
@@ -26,9 +18,7 @@ def _upstream(inputs, upstream):
     return tree.flatten(inputs if upstream is None else upstream)[0]
 
 
-# The normalisers of sparse attention, exact in two ways. The plain forms sort, which XLA does slowly; the others
-# approach the threshold from below by Newton's method, which never overshoots since the sum of weights is convex in it,
-# and takes a few rounds. PyTorch, which sorts well and runs the operations of a loop one by one, sorts few numbers.
+# The normalisers of sparse attention; the plain forms sort.
 
 
 def plain_sparsemax(energies: Tensor) -> Tensor:
@@ -50,14 +40,9 @@ def plain_entmax15(energies: Tensor) -> Tensor:
     return ops.square(ops.maximum(shifted - _at_last(inside, thresholds), 0.0))
 
 
-def _shifted(energies):
-    """Energies whose largest is 0, so that thresholds lie from -1 to 0."""
-    return ops.maximum(energies - ops.max(energies, axis=-1, keepdims=True), _OUTSIDE)
-
-
 def _sorted(energies):
     """Shifted energies; these from the largest on, with their ranks and the sums up to each."""
-    shifted = _shifted(energies)
+    shifted = shifted_energies(energies)
     largest_first = ops.flip(ops.sort(shifted, axis=-1), axis=-1)
     rank = ops.cumsum(ops.ones_like(largest_first), axis=-1)
     return shifted, largest_first, rank, ops.cumsum(largest_first, axis=-1)
@@ -69,53 +54,10 @@ def _at_last(inside, thresholds):
     return ops.take_along_axis(thresholds, last, axis=-1)
 
 
-def searched_sparsemax(energies: Tensor) -> Tensor:
-    """Return what `plain_sparsemax` does, without a gradient."""
-    shifted = _shifted(energies)
-
-    def closer(threshold):
-        """The threshold of the positions above the present one: exact as soon as these are the support."""
-        inside = shifted > threshold
-        total = ops.sum(ops.where(inside, shifted, 0.0), axis=-1, keepdims=True)
-        return (total - 1.0) / ops.sum(ops.cast(inside, "float32"), axis=-1, keepdims=True)
-
-    return ops.maximum(shifted - _threshold(shifted, closer, 0.0), 0.0)
-
-
-def searched_entmax15(energies: Tensor) -> Tensor:
-    """Return what `plain_entmax15` does, without a gradient."""
-    shifted = _shifted(energies / 2)
-
-    def closer(threshold):
-        """Newton's step for the root of the summed weights, which is straight where all weights are equal."""
-        above = ops.maximum(shifted - threshold, 0.0)
-        root = ops.sqrt(ops.sum(ops.square(above), axis=-1, keepdims=True))
-        return threshold + (root - 1.0) * root / ops.sum(above, axis=-1, keepdims=True)
-
-    # The number of digits doubles in each round: after one more there are none to be gained.
-    threshold = closer(_threshold(shifted, closer, _ALMOST))
-    return ops.square(ops.maximum(shifted - threshold, 0.0))
-
-
-def _sorts_better(energies):
-    return keras.config.backend() == "torch" and math.prod(energies.shape) <= _FEW_TO_SORT
-
-
-def _threshold(shifted, closer, tolerance):
-    """The threshold `(..., 1)`: `closer` takes it nearer from below, until no row moves by more than a tolerance."""
-
-    def move(threshold, _):
-        nearer = ops.maximum(threshold, closer(threshold))
-        return nearer, ops.max(nearer - threshold)
-
-    start = ops.zeros_like(shifted[..., :1]) - 1.0
-    return ops.while_loop(lambda _, moved: moved > tolerance, move, move(start, None))[0]
-
-
 @ops.custom_gradient
 def sparsemax_of(energies: Tensor) -> Tensor:
     """Sparsemax of float32 energies without a mask; the gradient needs only the weights."""
-    weights = plain_sparsemax(energies) if _sorts_better(energies) else searched_sparsemax(energies)
+    weights = plain_sparsemax(energies) if sorts_better(energies) else searched_sparsemax(energies)
 
     def gradient(*args, upstream=None):
         upstream = _upstream(args, upstream)
@@ -127,7 +69,7 @@ def sparsemax_of(energies: Tensor) -> Tensor:
 @ops.custom_gradient
 def entmax15_of(energies: Tensor) -> Tensor:
     """Entmax of α = 1.5 of float32 energies without a mask; the gradient needs only the weights."""
-    weights = plain_entmax15(energies) if _sorts_better(energies) else searched_entmax15(energies)
+    weights = plain_entmax15(energies) if sorts_better(energies) else searched_entmax15(energies)
 
     def gradient(*args, upstream=None):
         upstream = _upstream(args, upstream)
@@ -363,3 +305,59 @@ def _gradients_of_map(inputs, upstream):
     """Gradients of kernel and bias of `inputs @ kernel + bias`, over all positions and sentences."""
     inputs, upstream = (ops.reshape(x, (-1, x.shape[-1])) for x in (inputs, upstream))
     return ops.matmul(ops.transpose(inputs), upstream), ops.sum(upstream, axis=0)
+
+
+# The loss per token.
+
+
+def plain_token_losses(logits: Tensor, labels: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Return loss, nll and correctness of every token, from the log-probabilities; the gradient is the backend's."""
+    log_probs = ops.log_softmax(logits, axis=-1)
+    gold = of_labels(log_probs, labels)
+    uniform = -ops.mean(log_probs, axis=-1) if label_smoothing else 0.0
+    return smoothed(-gold, uniform, label_smoothing), -gold, is_largest(log_probs, gold)
+
+
+def fused_token_losses(logits: Tensor, labels: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Return what `plain_token_losses` does; the gradient softmax(z) - (1 - ε) [v = y] - ε/V takes one pass.
+
+    Compilers alone would scatter the gold part of the gradient into an array of zeros as large as the logits.
+    """
+    share = label_smoothing / logits.shape[-1]
+
+    @ops.custom_gradient
+    def function(logits):
+        largest = ops.max(logits, axis=-1)
+        normalizer = ops.sum(ops.exp(logits - largest[..., None]), axis=-1)
+        log_normalizer = largest + ops.log(normalizer)
+        gold = of_labels(logits, labels)
+        nll = log_normalizer - gold
+        uniform = log_normalizer - ops.mean(logits, axis=-1) if label_smoothing else 0.0
+
+        def gradient(*upstream):
+            # Only the loss, the first output, has a gradient; nll and correctness are only reported.
+            upstream = tree.flatten(upstream)[0][..., None]
+            is_gold = ops.arange(logits.shape[-1], dtype="int32") == labels[..., None]
+            target = ops.where(is_gold, 1.0 - label_smoothing + share, share)
+            # Not exp(z - log_normalizer): for large logits, the logarithm has too few digits.
+            return ops.exp(logits - largest[..., None]) * (upstream / normalizer[..., None]) - upstream * target
+
+        return (smoothed(nll, uniform, label_smoothing), nll, is_largest(logits, gold)), gradient
+
+    return function(logits)
+
+
+def of_labels(values: Tensor, labels: Tensor) -> Tensor:
+    """The values `(..., vocabulary)` of the labels `(...)`."""
+    return ops.squeeze(ops.take_along_axis(values, labels[..., None], axis=-1), axis=-1)
+
+
+def is_largest(logits: Tensor, gold: Tensor) -> Tensor:
+    """1 where the gold logit is the largest, else 0."""
+    # Compared with the largest logit: on a CPU, XLA's argmax would take a fifth of the time of the whole loss.
+    return ops.cast(gold >= ops.max(ops.stop_gradient(logits), axis=-1), "float32")
+
+
+def smoothed(nll: Tensor, uniform: Tensor, label_smoothing: float) -> Tensor:
+    """The loss of both under label smoothing."""
+    return (1.0 - label_smoothing) * nll + label_smoothing * uniform if label_smoothing else nll

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.layers.common.gradients import (
+from keras_attn_zoo.numerics.gradients import (
     log_normalizer,
     merged_recurrence,
     plain_log_normalizer,

@@ -1,0 +1,1 @@
+"""Numerics below layers and training: loops, masks, and backward passes written by hand."""
