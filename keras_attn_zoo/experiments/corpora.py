@@ -176,7 +176,7 @@ def _is_description(description):
     """Whether plain data is a description written by `corpus_from_files` or `embedded_corpus`."""
     if "generated" in description:
         sizes = description["generated"]
-        names = {"train", "valid", "test", "seed", "max_words"}
+        names = {"train", "valid", "test", "seed", "max_words", "words_per_kind"}
         return isinstance(sizes, dict) and sizes.keys() <= names and all(type(x) is int for x in sizes.values())
     parts = [description[name] for name in ("train", "valid", "test") if name in description]
     lists = all(isinstance(one, list) and len(one) in (1, 2) and all(isinstance(f, str) for f in one) for one in parts)
@@ -184,9 +184,14 @@ def _is_description(description):
 
 
 def embedded_corpus(
-    train: int = 12000, valid: int = 400, test: int = 500, seed: int = 0, max_words: int = 25
+    train: int = 12000,
+    valid: int = 400,
+    test: int = 500,
+    seed: int = 0,
+    max_words: int = 25,
+    words_per_kind: int | None = None,
 ) -> Corpus:
-    """Return the built-in synthetic corpus, with gold word alignments.
+    """Return the built-in synthetic corpus, with gold word alignments; see `generate_splits`.
 
     Example:
         >>> embedded_corpus(100, 10, 10).description["generated"]["train"]
@@ -194,13 +199,15 @@ def embedded_corpus(
     """
     from keras_attn_zoo.synthetic import generate_splits
 
-    parts = generate_splits(train, valid, test, seed=seed, max_words=max_words)
+    parts = generate_splits(train, valid, test, seed=seed, max_words=max_words, words_per_kind=words_per_kind)
     pairs = {name: [(pair.source, pair.target) for pair in part] for name, part in parts.items()}
     gold: Gold = [
         (pair.source_words, pair.target_words, Alignment(sure=pair.alignment, possible=pair.possible))
         for pair in parts["test"]
     ]
     sizes = {"train": train, "valid": valid, "test": test, "seed": seed, "max_words": max_words}
+    if words_per_kind is not None:
+        sizes["words_per_kind"] = words_per_kind
     return Corpus(Splits(pairs["train"], pairs["valid"], pairs["test"]), {"generated": sizes}, gold)
 
 

@@ -94,7 +94,7 @@ class ClauseSampler(PhraseSampler):
         verb, frame = use or self._skewed(uses_of("person"))
         if use is None and subject is None and self._chance(0.08):
             kind = self._pick(("animal", "vehicle", "device", "event"))
-            verb, frame = self._pick(uses_of(kind))
+            verb, frame = self._word(uses_of(kind))
             subject = self._subject((kind,), time if deep else None)
         subject = subject or self._subject(time=time if deep else None)
         modal = None
@@ -123,11 +123,11 @@ class ClauseSampler(PhraseSampler):
         if not plain and self._chance(0.36):
             clause.constituents.append(self._time(time))
         elif person and not plain and not clause.negated and time != FUTURE and self._chance(0.2):
-            clause.frequency = self._pick(lexicon.FREQUENCIES)
+            clause.frequency = self._word(lexicon.FREQUENCIES)
         if person and not placed and self._chance(0.16):
             clause.constituents.append(self._place())
         elif person and not clause.negated and self._chance(0.14):
-            clause.constituents.append(Constituent(gloss(self._pick(lexicon.MANNERS)), "manner", "manner"))
+            clause.constituents.append(Constituent(gloss(self._word(lexicon.MANNERS)), "manner", "manner"))
 
     def _relative(self, phrase, time):
         """A relative clause for a noun phrase, without commas."""
@@ -137,7 +137,7 @@ class ClauseSampler(PhraseSampler):
             return self._whose(phrase, time)
         if kind in ("person", "animal") and draw < 0.6:
             who = relative_pronoun(phrase, "n", "who" if kind == "person" else "that")
-            return self._clause(time, who, light=True, deep=False, use=self._pick(uses_of(kind))).final()
+            return self._clause(time, who, light=True, deep=False, use=self._word(uses_of(kind))).final()
         if kind == "place" and draw < 0.3:
             which = relative_pronoun(phrase, "d", "which")
             front = complement(lexicon.Slot("d", "in", "in"), which)
@@ -170,5 +170,5 @@ class ClauseSampler(PhraseSampler):
     def _whose(self, phrase, time):
         pronoun = lexicon.WHOSE[lexicon.RELATIVE[phrase.gender]["g"]]
         subject = self._noun_phrase(("person", "animal"), determiner=pronoun, plural=self._chance(0.2))
-        use = self._pick(uses_of(subject.noun.kind))
+        use = self._word(uses_of(subject.noun.kind))
         return self._clause(time, subject, light=True, deep=False, use=use).final()

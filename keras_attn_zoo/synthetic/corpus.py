@@ -18,9 +18,9 @@ def _check_count(name, value, least):
         raise UserError(f"{name} is {value!r}: give an integer of at least {least}.")
 
 
-def _stream(seed, min_words, max_words):
+def _stream(seed, min_words, max_words, words_per_kind):
     """Yield sentence pairs endlessly, no German sentence twice."""
-    sampler = SentenceSampler(seed)
+    sampler = SentenceSampler(seed, words_per_kind)
     seen, failures = set(), 0
     while True:
         pair = sampler.sentence()
@@ -32,10 +32,13 @@ def _stream(seed, min_words, max_words):
             continue
         failures += 1
         if failures == _NO_SENTENCE:
-            raise UserError(f"found no more sentences of {min_words} to {max_words} words: widen the limits.")
+            few = "" if words_per_kind is None else f" with words_per_kind={words_per_kind}"
+            raise UserError(f"found no more sentences of {min_words} to {max_words} words{few}: widen the limits.")
 
 
-def generate_corpus(size: int, seed: int = 0, min_words: int = 4, max_words: int = 25) -> list[SyntheticPair]:
+def generate_corpus(
+    size: int, seed: int = 0, min_words: int = 4, max_words: int = 25, words_per_kind: int | None = None
+) -> list[SyntheticPair]:
     """Generate German-English sentence pairs with gold alignments.
 
     Use it if no corpus is available: for examples, tests, and comparisons of
@@ -47,6 +50,8 @@ def generate_corpus(size: int, seed: int = 0, min_words: int = 4, max_words: int
             with the smaller one.
         min_words: minimum words per sentence, on either side, punctuation included.
         max_words: maximum words per sentence, counted likewise.
+        words_per_kind: number of words of each kind (nouns for persons, verbs with one object, names, ...) to use;
+            None for the whole lexicon. With a small lexicon, a small system learns to translate within a minute.
 
     Returns:
         List of `SyntheticPair`, no German sentence twice.
@@ -64,11 +69,19 @@ def generate_corpus(size: int, seed: int = 0, min_words: int = 4, max_words: int
     _check_count("seed", seed, 0)
     _check_count("min_words", min_words, 1)
     _check_count("max_words", max_words, min_words)
-    return list(islice(_stream(seed, min_words, max_words), size))
+    if words_per_kind is not None:
+        _check_count("words_per_kind", words_per_kind, 1)
+    return list(islice(_stream(seed, min_words, max_words, words_per_kind), size))
 
 
 def generate_splits(
-    train: int, valid: int, test: int, seed: int = 0, min_words: int = 4, max_words: int = 25
+    train: int,
+    valid: int,
+    test: int,
+    seed: int = 0,
+    min_words: int = 4,
+    max_words: int = 25,
+    words_per_kind: int | None = None,
 ) -> dict[str, list[SyntheticPair]]:
     """Generate a corpus in three splits that share words but no German sentence.
 
@@ -77,7 +90,7 @@ def generate_splits(
 
     Args:
         train, valid, test: number of training, validation and test pairs.
-        seed, min_words, max_words: as in `generate_corpus`.
+        seed, min_words, max_words, words_per_kind: as in `generate_corpus`.
 
     Returns:
         Dictionary of lists of `SyntheticPair` under "train", "valid" and "test".
@@ -91,7 +104,7 @@ def generate_splits(
     """
     for name, size in (("train", train), ("valid", valid), ("test", test)):
         _check_count(name, size, 0)
-    pairs = generate_corpus(train + valid + test, seed, min_words, max_words)
+    pairs = generate_corpus(train + valid + test, seed, min_words, max_words, words_per_kind)
     return {"train": pairs[test + valid :], "valid": pairs[test : test + valid], "test": pairs[:test]}
 
 

@@ -34,8 +34,9 @@ class PhraseSampler:
     Draws use `random.random` alone, whose sequence Python guarantees to stay the same.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, words_per_kind: int | None = None) -> None:
         self._random = random.Random(seed).random
+        self._words_per_kind = words_per_kind
 
     # ------------------------------------------------------------ draws
 
@@ -45,8 +46,13 @@ class PhraseSampler:
     def _pick(self, items):
         return items[int(self._random() * len(items))]
 
+    def _word(self, items):
+        """One of the words that are in use."""
+        return self._pick(items[: self._words_per_kind])
+
     def _skewed(self, items):
-        """Earlier items more often."""
+        """One of the words that are in use, the first ones more often."""
+        items = items[: self._words_per_kind]
         return items[int(self._random() ** 1.4 * len(items))]
 
     def _between(self, low, high):
@@ -57,8 +63,8 @@ class PhraseSampler:
     def _name(self):
         gender = self._pick("fm")
         if self._chance(0.4):
-            return Name(self._pick(lexicon.SURNAMES), gender, title=True)
-        return Name(self._pick(lexicon.FIRST_NAMES[gender]), gender)
+            return Name(self._word(lexicon.SURNAMES), gender, title=True)
+        return Name(self._word(lexicon.FIRST_NAMES[gender]), gender)
 
     def _determiner(self, noun, plural, owner, definite):
         draw = self._random()
@@ -70,7 +76,7 @@ class PhraseSampler:
         if draw < 0.2:
             return table["this"]
         if draw < 0.25 and noun.kind in ("person", "text", "thing"):
-            name = self._pick(lexicon.FIRST_NAMES[self._pick("fm")])
+            name = self._word(lexicon.FIRST_NAMES[self._pick("fm")])
             return table["the"] if name[-1] in "sxz" else lexicon.owned_by(name)
         if definite or draw < 0.6:
             return table["the"]
@@ -90,7 +96,7 @@ class PhraseSampler:
         determiner = determiner or self._determiner(noun, plural, owner, definite)
         chosen = ()
         if (self._chance(0.35) and determiner.kind != "fixed") or self._chance(0.1):
-            chosen = (self._pick(lexicon.adjectives_of(noun.kind)),)
+            chosen = (self._word(lexicon.adjectives_of(noun.kind)),)
         phrase = NounPhrase(noun, determiner, plural, chosen)
         ownable = determiner is lexicon.DETERMINERS["the"] and noun.plural is not None
         if ownable and self._chance(0.09):
@@ -144,7 +150,7 @@ class PhraseSampler:
     def _place(self):
         draw = self._random()
         if draw < 0.2:
-            city = self._pick(lexicon.CITIES)
+            city = self._word(lexicon.CITIES)
             german, _, english = city.partition("=")
             fragment, tail = gloss(f"in|in {german}|{english or german}"), Fragment()
         else:
@@ -157,7 +163,7 @@ class PhraseSampler:
     def _direction(self):
         draw = self._random()
         if draw < 0.35:
-            german, _, english = self._pick(lexicon.CITIES).partition("=")
+            german, _, english = self._word(lexicon.CITIES).partition("=")
             fragment, tail = gloss(f"nach|to {german}|{english or german}"), Fragment()
         elif draw < 0.7:
             phrase = self._noun_phrase(("place",), definite=self._chance(0.8), plural=False)
@@ -170,9 +176,9 @@ class PhraseSampler:
     def _time(self, time):
         """An adverbial of time that goes with past, present or future."""
         draw = self._random()
-        day, month = self._pick(lexicon.WEEKDAYS), self._pick(lexicon.MONTHS)
+        day, month = self._word(lexicon.WEEKDAYS), self._word(lexicon.MONTHS)
         if draw < 0.55:
-            fragment = gloss(self._pick(lexicon.TIMES[time]))
+            fragment = gloss(self._word(lexicon.TIMES[time]))
         elif time == PRESENT:
             fragment = gloss(f"jeden|every {day.replace('=', '|')}")
         elif draw < 0.65:
@@ -190,7 +196,7 @@ class PhraseSampler:
 
     def _distance(self, time):
         german, english = lexicon.number_words(self._between(2, 30))
-        period = both(*self._pick(lexicon.PERIODS).split("="))
+        period = both(*self._word(lexicon.PERIODS).split("="))
         number = both(german, english)
         if time == FUTURE:
             return join(both("in", "in"), number, period)

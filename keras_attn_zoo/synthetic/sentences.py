@@ -81,8 +81,8 @@ _PATTERNS = dict(
 class SentenceSampler(ClauseSampler):
     """Draws sentences; its public methods are the patterns, each of which gives a fragment and a mark."""
 
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
+    def __init__(self, seed: int, words_per_kind: int | None = None) -> None:
+        super().__init__(seed, words_per_kind)
         self._patterns = [getattr(self, name) for name, weight in _PATTERNS.items() for _ in range(weight)]
 
     def sentence(self) -> SyntheticPair:
@@ -106,7 +106,7 @@ class SentenceSampler(ClauseSampler):
         clause = self._clause(self._any_time())
         fronts = [part for part in clause.constituents if part.german in ("time", "place") or _is_plain(part)]
         if self._chance(0.25) or not fronts:
-            adverb = self._pick(lexicon.SENTENCE_ADVERBS)
+            adverb = self._word(lexicon.SENTENCE_ADVERBS)
             front = Constituent(gloss(adverb.rstrip(",")), "time", "time", comma=adverb.endswith(","))
             clause.constituents.append(front)
             return clause.main(front), "."
@@ -152,7 +152,7 @@ class SentenceSampler(ClauseSampler):
             clause = self._clause(time, light=True, plain=True)
             clause.tense = "pluperfect"
             return subordinate("nachdem|after", clause)
-        return subordinate(self._pick(lexicon.SUBORDINATORS[time]), self._clause(time, light=True))
+        return subordinate(self._word(lexicon.SUBORDINATORS[time]), self._clause(time, light=True))
 
     def subordinate_last(self) -> tuple[Fragment, str]:
         """A main clause and a subordinate one."""
@@ -167,7 +167,7 @@ class SentenceSampler(ClauseSampler):
     def _report(self, kind, time, light=True):
         """The main clause before "dass", "ob" or an infinitive."""
         subject = self._subject()
-        clause = Clause(subject, self._pick(lexicon.clause_verbs(kind)), self._tense(time, subject.person, None))
+        clause = Clause(subject, self._word(lexicon.clause_verbs(kind)), self._tense(time, subject.person, None))
         if not light and self._chance(0.3):
             clause.constituents.append(self._time(time))
         return clause
@@ -223,8 +223,8 @@ class SentenceSampler(ClauseSampler):
         """A thing has a quality, or gets it."""
         time = self._any_time()
         kind = self._pick(_COMPARABLE)
-        adjective = self._pick(lexicon.adjectives_of(kind))
-        degree = gloss(self._pick(lexicon.DEGREES)) if adjective.comparative and self._chance(0.5) else Fragment()
+        adjective = self._word(lexicon.adjectives_of(kind))
+        degree = gloss(self._word(lexicon.DEGREES)) if adjective.comparative and self._chance(0.5) else Fragment()
         subject = self._subject((kind,), time)
         clause = self._being(time, subject, join(degree, both(adjective.german, adjective.english)))
         clause.negated = self._chance(0.15)
@@ -238,7 +238,7 @@ class SentenceSampler(ClauseSampler):
         """ "größer als" or "so groß wie"."""
         time = self._past_or_present()
         kind = self._pick(_COMPARABLE)
-        adjective = self._pick([item for item in lexicon.adjectives_of(kind) if item.comparative])
+        adjective = self._word([item for item in lexicon.adjectives_of(kind) if item.comparative])
         other, tail = self._noun_phrase((kind,), definite=True, time=time).realise("n")
         if self._chance(0.65):
             quality = join(both(*adjective.comparative), both("als", "than"))
@@ -251,7 +251,7 @@ class SentenceSampler(ClauseSampler):
         """A person's profession, which only English gives an article."""
         time = self._past_or_present()
         gender = self._pick("fm")
-        subject: Name | Pronoun = Name(self._pick(lexicon.FIRST_NAMES[gender]), gender)
+        subject: Name | Pronoun = Name(self._word(lexicon.FIRST_NAMES[gender]), gender)
         if self._chance(0.4):
             subject = Pronoun(3 if gender == "f" else 2)
         noun = self._skewed(_professions(gender))

@@ -177,3 +177,18 @@ def test_a_pair_is_a_value():
 def test_what_cannot_be_made_raises(arguments, message):
     with pytest.raises(UserError, match=message):
         generate_corpus(**arguments)
+
+
+def test_few_words_per_kind_make_a_small_lexicon():
+    counts = [
+        len(
+            {word for pair in generate_corpus(600, 1, max_words=10, words_per_kind=kinds) for word in pair.source_words}
+        )
+        for kinds in (3, 12, None)
+    ]
+    assert counts[0] < 500 < 2 * counts[0] < counts[1] < counts[2]
+    # None of them lies outside the whole lexicon's grammar: gold links still lead from each word to words.
+    for pair in generate_corpus(50, 2, words_per_kind=3):
+        assert {j for j, _ in pair.alignment | pair.possible} <= set(range(len(pair.source_words)))
+    with pytest.raises(UserError, match="words_per_kind is 0"):
+        generate_corpus(1, words_per_kind=0)
