@@ -78,7 +78,9 @@ def parse(arguments):
     parser.add_argument("--backend", action="append", choices=BACKENDS, help="default: all; torch with --quick")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--quick", action="store_true", help="one backend, without tests marked `long`")
-    which.add_argument("--all", action="store_true", help="all tests, slow ones too, and long searches for faults")
+    which.add_argument(
+        "--all", action="store_true", help="all tests, including slow ones, and long searches for faults"
+    )
     options, rest = parser.parse_known_args(arguments)
     options.backend = options.backend or ([ONE_BACKEND] if options.quick else BACKENDS)
     return options, rest

@@ -22,7 +22,7 @@ for _module in pkgutil.iter_modules(__path__):
     _found = importlib.import_module(f"{__name__}.{_module.name}")
     for _name, _layer in vars(_found).items():
         _of_file = isinstance(_layer, type) and _layer.__module__ == _found.__name__
-        # What can stand in a saved model is public.
+        # Whatever a saved model may contain is public.
         if _of_file and keras.saving.get_registered_name(_layer) != _name:
             globals()[_name] = _layer
             __all__.append(_name)

@@ -26,7 +26,7 @@ class AccumulatedWeightAttention(PreviousWeightAttention):
     W_q', with one column w `(heads, key_dim)` for the sum, a number for each j.
 
     Args, shapes, masking, errors: see `MultiHeadAttention`; a `value` is required.
-    The weights that are added up are those before dropout.
+    The sum is over the weights before dropout.
 
     State: `{"past": (batch, heads, 1, source)}`, the sum of the weights so far.
 

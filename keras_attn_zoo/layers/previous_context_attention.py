@@ -20,7 +20,7 @@ class PreviousContextAttention(DotProductAttention):
     """Multi-head cross-attention with the head's previous context concatenated to the query.
 
     Use it as cross-attention of a Transformer's decoder, to tell each position
-    what the previous one has read.
+    what the previous one read.
 
         ê_ij^n = (W_k^n h_j)ᵀ (W_q^n s_i + W_f^n c_{i-1}^n) / √d_k,   c_0 = 0
         α_ij^n = softmax_j(ê_ij^n),   c_i^n = Σ_j α_ij^n (W_v^n h_j)
@@ -29,11 +29,11 @@ class PreviousContextAttention(DotProductAttention):
     paper's W_q', W_f `(heads, value_dim, key_dim)`; the contexts are joined as in
     `MultiHeadAttention`.
 
-    In the loop c_{i-1} is not needed, only the weights that made it:
+    The loop does not need c_{i-1}, only the weights that produced it:
     (W_f c_{i-1})ᵀ k_j = Σ_j' α_{i-1,j'} v_j'ᵀ W_fᵀ k_j, a matrix of source by source.
 
     Args, shapes, masking, errors: see `MultiHeadAttention`; a `value` is required.
-    Under dropout the context that is fed back is the dropped one.
+    With dropout, the context that is fed back is the one after dropout.
 
     State: `{"past": (batch, heads, 1, source)}`, the previous weights.
 

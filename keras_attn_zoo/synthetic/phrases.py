@@ -22,7 +22,7 @@ from keras_attn_zoo.synthetic.grammar import (
 PAST, PRESENT, FUTURE = "past", "present", "future"
 # Persons of whom one speaks together with a place: the owner of the shop.
 _OF_A_PLACE = frozenset(["Direktor", "Direktorin", "Besitzer", "Besitzerin", "Besucher", "Besucherin", "Hausmeister"])
-# Pronouns whose possessive stands where no owner is at hand.
+# Pronouns whose possessive is used if there is no owner.
 _OWNERS = (0, 0, 1, 4, 5)
 # Persons that overlap: I and we, the two of you.
 _SPEAKERS = ({lexicon.ICH, lexicon.WIR}, {lexicon.DU, lexicon.IHR})

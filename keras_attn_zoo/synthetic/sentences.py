@@ -50,7 +50,7 @@ def _professions(gender):
 
 
 def _is_plain(constituent):
-    """Whether a constituent shows that it is the object even where it stands in front."""
+    """Whether a constituent is recognisable as the object even at the front of the sentence."""
     return constituent.german == "accusative" and constituent.fragment.german[0].text in ("den", "diesen")
 
 
@@ -79,7 +79,7 @@ _PATTERNS = dict(
 
 
 class SentenceSampler(ClauseSampler):
-    """Draws sentences; its public methods are the patterns, each of which gives a fragment and a mark."""
+    """Draws sentences; its public methods are the patterns, each of which returns a fragment and a mark."""
 
     def __init__(self, seed: int, words_per_kind: int | None = None) -> None:
         super().__init__(seed, words_per_kind)
