@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.common.additive_energies import additive_energies, position_energies_with_feedback
+from keras_attn_zoo.layers.common.additive_energies import additive_energies, position_energies_with_record
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_positive
 from keras_attn_zoo.layers.common.kernels import add_kernel
@@ -129,11 +129,11 @@ class BahdanauAttention(AttentionLayer):
         """With feedback, weights that depend on the sum of the previous ones, and the next sum."""
         if not self.attention_feedback:
             return super().advance(at, memory, mask, state)
-        energies = position_energies_with_feedback(
+        energies = position_energies_with_record(
             at[:, 0, 0],
             memory["key"],
             self._energy_vector(),
-            ops.cast(state["accumulated"][:, 0, 0], self.compute_dtype),
+            ops.cast(state["accumulated"][:, 0, 0, :, None], self.compute_dtype),
             self.weight(self.feedback_kernel),
         )
         weights = self.normalize(energies[:, None, None], mask)

@@ -5,7 +5,7 @@ from typing import Any
 from keras import ops
 
 from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
-from keras_attn_zoo.layers.common.kernels import fresh_initializer
+from keras_attn_zoo.layers.common.kernels import add_kernel
 from keras_attn_zoo.layers.common.products import product
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.numerics.gradients import flat, merged_recurrence, pair_by_head, with_pair
@@ -124,9 +124,7 @@ class ExpandedKeyValueAttention(DotProductAttention):
             del sizes["value"]
         for part, size in sizes.items():
             shape = (width, self.num_heads, size) if self.variant == 2 else (self.num_heads, self.value_dim, size)
-            initializer = fresh_initializer(self.options["kernel_initializer"])
-            kernel = self.add_weight(name=f"context_{part}_kernel", shape=shape, initializer=initializer)
-            setattr(self, f"context_{part}_kernel", kernel)
+            setattr(self, f"context_{part}_kernel", add_kernel(self, f"context_{part}_kernel", shape))
 
     def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
         """The pair made from c_0 = 0."""

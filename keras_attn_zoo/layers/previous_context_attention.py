@@ -3,7 +3,7 @@
 from keras import ops
 
 from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
-from keras_attn_zoo.layers.common.kernels import fresh_initializer
+from keras_attn_zoo.layers.common.kernels import add_kernel
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.types import Shape, Tensor, TensorTree
 
@@ -47,11 +47,7 @@ class PreviousContextAttention(DotProductAttention):
     def build(self, query_shape: Shape, value_shape: Shape | None = None, key_shape: Shape | None = None) -> None:
         """Make W_f and the projections."""
         super().build(query_shape, value_shape, key_shape)
-        self.context_kernel = self.add_weight(
-            name="context_kernel",
-            shape=(self.num_heads, self.value_dim, self.key_dim),
-            initializer=fresh_initializer(self.options["kernel_initializer"]),
-        )
+        self.context_kernel = add_kernel(self, "context_kernel", (self.num_heads, self.value_dim, self.key_dim))
 
     def prepare(
         self,

@@ -26,23 +26,6 @@ def position_energies(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
 
 
 @keras.remat
-def position_energies_with_feedback(
-    query: Tensor, key: Tensor, vector: Tensor, past: Tensor, feedback: Tensor
-) -> Tensor:
-    """Energies of one target position, given the past weight of each source position: vᵀ tanh(q_i + k_j + a_j f).
-
-    Args:
-        query, key, vector: see `position_energies`; recomputed in the backward pass like there.
-        past: a, the weights so far, `(batch, source)`.
-        feedback: f, `(1, units)`.
-
-    Returns:
-        `(batch, source)`.
-    """
-    return ops.matmul(ops.tanh(query[:, None] + key + past[..., None] * feedback), vector)
-
-
-@keras.remat
 def position_energies_with_record(query: Tensor, key: Tensor, vector: Tensor, record: Tensor, kernel: Tensor) -> Tensor:
     """Energies of one target position, given a vector for each source position: vᵀ tanh(q_i + k_j + r_j V).
 
@@ -54,7 +37,9 @@ def position_energies_with_record(query: Tensor, key: Tensor, vector: Tensor, re
     Returns:
         `(batch, source)`.
     """
-    return ops.matmul(ops.tanh(query[:, None] + key + ops.matmul(record, kernel)), vector)
+    # One number for each position needs no product of matrices.
+    seen = record * kernel if kernel.shape[0] == 1 else ops.matmul(record, kernel)
+    return ops.matmul(ops.tanh(query[:, None] + key + seen), vector)
 
 
 def additive_energies(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:

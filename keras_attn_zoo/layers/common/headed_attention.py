@@ -82,6 +82,11 @@ class HeadedAttention(AttentionLayer):
             setattr(self, f"{part}_dense", projection)
         self._dropout_layer = Dropout(self.dropout, seed=self.seed, dtype=self.dtype_policy)
 
+    @property
+    def kernel_initializer(self) -> Initializer:
+        """The initialiser of the projections, and of kernels that a mechanism adds by `add_kernel`."""
+        return self.options["kernel_initializer"]
+
     def _refuse_what_keras_alone_has(self, attention_axes, sliding_window, flash_attention, use_gate):
         """Raise if Keras' layer would compute something different from these layers."""
         axes = list(attention_axes) if isinstance(attention_axes, (list, tuple)) else [attention_axes]
