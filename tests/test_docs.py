@@ -72,7 +72,7 @@ ARROWS = {
     "evaluation": BELOW_ALL,
     "synthetic": BELOW_ALL | {"data"},
     "training": BELOW_ALL | {"evaluation", "numerics"},
-    "analysis": BELOW_ALL | {"evaluation"},
+    "analysis": BELOW_ALL,
     "models": BELOW_ALL | {"fetching", "layers", "numerics", "decoding", "training", "data"},
 }
 ARROWS["experiments"] = ARROWS.keys() - {"backends", "process"}

@@ -7,9 +7,9 @@ including its backend, is neither read nor changed.
 import contextlib
 import textwrap
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,7 +26,6 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogFormatter
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.evaluation.alignments import Alignment
 from keras_attn_zoo.files import PathLike, atomic_path
 
 SUFFIXES = (".png", ".pdf", ".svg")
@@ -105,10 +104,26 @@ def _checked_weights(weights, source_tokens, target_tokens):
     return weights
 
 
+class GoldLinks(Protocol):
+    """Links (j, i), source position first, counted from 0, as an `evaluation.alignments.Alignment` has them."""
+
+    @property
+    def sure(self) -> Set[tuple[int, int]]:
+        """Links that are right."""
+
+    @property
+    def possible(self) -> Set[tuple[int, int]]:
+        """Links that are not wrong, the sure ones included."""
+
+
+class _Gold(NamedTuple):
+    sure: frozenset
+    possible: frozenset
+
+
 def _checked_gold(gold, shape):
-    if gold is None:
-        return Alignment()
-    gold = gold if isinstance(gold, Alignment) else Alignment(sure=gold)
+    sure = frozenset(getattr(gold, "sure", gold) or ())
+    gold = _Gold(sure, frozenset(getattr(gold, "possible", sure)))
     targets, sources = shape
     for j, i in gold.possible:
         if not (0 <= j < sources and 0 <= i < targets):
@@ -216,7 +231,7 @@ def plot_attentions(
     source_tokens: Sequence[str],
     target_tokens: Sequence[str],
     path: PathLike,
-    gold: Alignment | Iterable[tuple[int, int]] | None = None,
+    gold: GoldLinks | Iterable[tuple[int, int]] | None = None,
 ) -> None:
     """Draw several attention matrices of one sentence pair side by side.
 
@@ -251,7 +266,7 @@ def plot_attention(
     target_tokens: Sequence[str],
     path: PathLike,
     title: str | None = None,
-    gold: Alignment | Iterable[tuple[int, int]] | None = None,
+    gold: GoldLinks | Iterable[tuple[int, int]] | None = None,
 ) -> None:
     """Draw the attention matrix of one sentence pair, source words on top.
 

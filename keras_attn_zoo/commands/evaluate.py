@@ -65,8 +65,9 @@ def _score_files(options):
 
 
 def _score_runs(options):
-    from keras_attn_zoo.experiments.corpora import ParallelText, own_test_text, read_pairs
+    from keras_attn_zoo.experiments.corpora import own_test_text, read_pairs
     from keras_attn_zoo.experiments.loading import load_translator
+    from keras_attn_zoo.experiments.parallel_text import ParallelText
     from keras_attn_zoo.experiments.run_folder import RunFolder
     from keras_attn_zoo.experiments.scoring import score_run
     from keras_attn_zoo.experiments.table import results_table
@@ -83,7 +84,7 @@ def _score_runs(options):
     names = [f"{options.name}-k{k}" if len(counts) > 1 else options.name for k in counts]
     if counts != [None] and not options.stored:
         for folder in options.runs:
-            if RunFolder(folder).system().backbone.get("output") != "latent":
+            if not RunFolder(folder).system().is_latent:
                 raise UserError(f"{folder} has no latent alignment: leave out the run, or --top-k.")
     given = None
     if options.test:

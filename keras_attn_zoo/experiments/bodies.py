@@ -18,6 +18,7 @@ from keras_attn_zoo.experiments.setting_types import (
     Whole,
     rate,
 )
+from keras_attn_zoo.experiments.settings import TrainingSettings
 
 # Upper bounds that catch mistyped numbers.
 _WIDEST, MOST_LAYERS, MOST_HEADS = 65_536, 100, 1024
@@ -39,6 +40,7 @@ class Body:
             order and defaults come from the constructor's signature.
         kept_numbers: function of the sizes and the longest sentence; returns a rough count of the numbers kept for
             the backward pass per position of a batch, output layer excluded.
+        small, small_training: settings for the demonstration's size, and a training to match.
         takes_length: whether the constructor takes the longest sentence, for weights that depend on it.
         grows: whether layers can be added to its encoder one by one during training.
         feeds_itself: whether it can be trained on its own predictions, unless its output is latent.
@@ -50,6 +52,8 @@ class Body:
     class_name: str
     arguments: dict[str, Setting]
     kept_numbers: Callable[[dict[str, Any], int], float]
+    small: dict[str, Any]
+    small_training: TrainingSettings
     takes_length: bool = False
     grows: bool = False
     feeds_itself: bool = False
@@ -69,10 +73,6 @@ class Body:
     def body_class(self) -> type:
         """The class; this imports Keras."""
         return getattr(importlib.import_module(f"keras_attn_zoo.models.{self.module}"), self.class_name)
-
-    def sizes(self, backbone: dict[str, Any]) -> dict[str, Any]:
-        """Return the value of every setting, with defaults for those left out."""
-        return {name: backbone.get(name, setting.default) for name, setting in self.settings.items()}
 
 
 def _defaults(module, class_name):
@@ -195,7 +195,20 @@ def _kept_by_transformer(sizes, length):
 BODIES = {
     body.name: body
     for body in (
-        Body("rnn", "RNN", "rnn_backbone", "RNNBackbone", _RNN, _kept_by_rnn, grows=True, feeds_itself=True),
+        Body(
+            "rnn",
+            "RNN",
+            "rnn_backbone",
+            "RNNBackbone",
+            _RNN,
+            _kept_by_rnn,
+            small={"embedding_dim": 64, "hidden_dim": 128, "dropout": 0.1},
+            small_training=TrainingSettings(
+                epochs=4, validations_per_epoch=1, learning_rate=3e-3, schedule="plateau", plateau_factor=0.5
+            ),
+            grows=True,
+            feeds_itself=True,
+        ),
         Body(
             "transformer",
             "Transformer",
@@ -203,6 +216,17 @@ BODIES = {
             "TransformerBackbone",
             _TRANSFORMER,
             _kept_by_transformer,
+            small={
+                "width": 64,
+                "num_heads": 4,
+                "ffn_dim": 256,
+                "encoder_layers": 2,
+                "decoder_layers": 2,
+                "dropout": 0.1,
+            },
+            small_training=TrainingSettings(
+                epochs=8, validations_per_epoch=1, learning_rate=3e-3, schedule="inverse_sqrt", warmup_steps=200
+            ),
             takes_length=True,
         ),
     )

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.files import PathLike, shown
 from keras_attn_zoo.training.run_log import read_log
@@ -97,10 +96,10 @@ def curves_over_trained_top_k(
         scores, system = run.read_scores(), run.system()
         if name not in scores:
             raise UserError(f"{folder} has not been scored on {name!r}: evaluate it first.")
-        if system.backbone.get("output") != "latent":
+        if not system.is_latent:
             levels[title] = value(scores[name])
             continue
-        sizes = BODIES[system.body].sizes(system.backbone)
+        sizes = system.sizes
         count = sizes["top_k"] if sizes["marginalization"] == "top_k" else 0
         if count in latent:
             raise UserError(f"{folder} was trained with as many positions as another run: give one run per number.")

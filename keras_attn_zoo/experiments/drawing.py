@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from keras_attn_zoo.analysis.pictures import plot_attention, plot_curves
-from keras_attn_zoo.experiments.corpora import ParallelText
 from keras_attn_zoo.experiments.curves import curves
+from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.word_alignment import sentence_picture
 from keras_attn_zoo.files import PathLike

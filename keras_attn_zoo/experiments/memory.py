@@ -36,12 +36,11 @@ def activation_bytes(system: System, vocabulary_size: int) -> int:
         system: a `System`.
         vocabulary_size: size of the target vocabulary.
     """
-    body = BODIES[system.body]
-    sizes, data, length = body.sizes(system.backbone), system.data, system.data.max_tokens
+    sizes, data, length = system.sizes, system.data, system.data.max_tokens
     # Exactly one of the two is set.
     of_batch = data.tokens_per_batch or (data.sentences_per_batch or 0) * length
     positions = max(length, of_batch / system.training.accumulation_steps)
-    numbers = body.kept_numbers(sizes, length)
+    numbers = BODIES[system.body].kept_numbers(sizes, length)
     # A latent alignment keeps the logits of both sides, and what it looked up for each pair of positions.
     numbers += 9 * vocabulary_size + 3 * length if sizes["output"] == "latent" else 3 * vocabulary_size
     return int(positions * numbers * _FLOAT)

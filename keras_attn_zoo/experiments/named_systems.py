@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, TrainingSettings
 from keras_attn_zoo.experiments.system import System
 
@@ -129,28 +130,6 @@ SYSTEMS = {
 }
 
 
-# Sizes for the demonstration, and a learning rate to match.
-_SMALL = {
-    "rnn": {"embedding_dim": 64, "hidden_dim": 128, "dropout": 0.1},
-    "transformer": {
-        "width": 64,
-        "num_heads": 4,
-        "ffn_dim": 256,
-        "encoder_layers": 2,
-        "decoder_layers": 2,
-        "dropout": 0.1,
-    },
-}
-_SMALL_TRAINING = {
-    "rnn": TrainingSettings(
-        epochs=4, validations_per_epoch=1, learning_rate=3e-3, schedule="plateau", plateau_factor=0.5
-    ),
-    "transformer": TrainingSettings(
-        epochs=8, validations_per_epoch=1, learning_rate=3e-3, schedule="inverse_sqrt", warmup_steps=200
-    ),
-}
-
-
 def small(system: System) -> System:
     """Return a system at the demonstration's size: minutes on two CPU cores; all layers train from the start.
 
@@ -160,10 +139,10 @@ def small(system: System) -> System:
     """
     return dataclasses.replace(
         system,
-        backbone={**system.backbone, **_SMALL[system.body]},
+        backbone={**system.backbone, **BODIES[system.body].small},
         data=DataSettings(
             vocabulary_size=2000, joint=system.data.joint, max_tokens=64, sentences_per_batch=64, bucket_count=2
         ),
-        training=_SMALL_TRAINING[system.body],
+        training=BODIES[system.body].small_training,
         search=SearchSettings(beams=4, length_penalty=system.search.length_penalty, batch_size=64),
     )

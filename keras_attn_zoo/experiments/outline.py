@@ -22,7 +22,7 @@ def body_arguments(system: System, longest: int | None = None) -> dict[str, Any]
     if not BODIES[system.body].takes_length:
         return system.backbone
     longest = longest or longest_translation(system.data.max_tokens)
-    return {**system.backbone, "max_length": system.backbone.get("max_length") or longest}
+    return {**system.backbone, "max_length": system.sizes["max_length"] or longest}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -23,6 +23,7 @@ from keras_attn_zoo.experiments.settings import SMALLEST_VOCABULARY, DataSetting
 from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.files import PathLike, kind_of, remove_partials
 from keras_attn_zoo.locks import locked
+from keras_attn_zoo.messages import progress_bar
 from keras_attn_zoo.models import TranslationPreprocessor, TranslationTokenizer, Translator
 from keras_attn_zoo.training.schedules import HalvingSchedule, InverseSquareRoot
 
@@ -49,7 +50,7 @@ def check_system(system: System, max_tokens: int | None = None) -> None:
         keras_attn_zoo.errors.UserError: a width of 512 is not divisible by 7 heads: choose a multiple, ...
     """
     longest = longest_translation(system.data.max_tokens)
-    if (system.backbone.get("max_length") or longest) < longest:
+    if (system.sizes.get("max_length") or longest) < longest:
         raise UserError(
             f"max_length={system.backbone['max_length']} is less than the {longest} tokens that a translation may have "
             f"with max_tokens={system.data.max_tokens}: leave max_length out, or lower max_tokens."
@@ -104,7 +105,6 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike) -> Pr
         "model_type": settings.model_type,
         "byte_fallback": settings.byte_fallback,
     }
-    kept = _Filtered(corpus.splits.train, pair_filter)
     key = fingerprint(corpus.splits.train, (), [options, dataclasses.asdict(pair_filter)])[:12]
     place = Path(folder) / key
     names = ("joint.spm",) if settings.joint else ("source.spm", "target.spm")
@@ -113,7 +113,8 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike) -> Pr
         remove_partials(place)
         if not all(kind_of(place / name) for name in names):
             _LOG.info("training the subword models")
-            train_subword_pair(kept, place, **options)
+            with progress_bar("reading the training text", unit="pair") as show:
+                train_subword_pair(_Filtered(corpus.splits.train, pair_filter, show), place, **options)
             write_checksums(place, names)
         elif kind_of(place / CHECKSUMS):
             for name, expected in read_checksums(place / CHECKSUMS).items():
@@ -124,22 +125,26 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike) -> Pr
         def cache(name, pairs, pair_filter):
             _LOG.info("encoding the %s text", name)
             limit = settings.max_tokens - 2
-            return build_cache(
-                place / f"{name}-{settings.max_tokens}", pairs, source, target, pair_filter, limit, limit
-            )
+            folder = place / f"{name}-{settings.max_tokens}"
+            with progress_bar(f"encoding the {name} text", unit="pair") as show:
+                return build_cache(folder, pairs, source, target, pair_filter, limit, limit, progress=show)
 
         train = cache("train", corpus.splits.train, pair_filter)
         return PreparedData(key, paths, train, cache("valid", corpus.splits.valid, Filter()))
 
 
 class _Filtered:
-    """The pairs that a filter keeps; can be iterated repeatedly."""
+    """The pairs that a filter keeps; can be iterated repeatedly, and counts what was read."""
 
-    def __init__(self, pairs, pair_filter):
-        self.pairs, self.pair_filter = pairs, pair_filter
+    def __init__(self, pairs, pair_filter, show):
+        self.pairs, self.pair_filter, self.show, self.count = pairs, pair_filter, show, 0
 
     def __iter__(self):
-        return iter(filter_pairs(self.pairs, self.pair_filter))
+        for pair in filter_pairs(self.pairs, self.pair_filter):
+            self.count += 1
+            if self.show is not None:
+                self.show(self.count)
+            yield pair
 
 
 def check_test_text(text: EncodedText, room: int) -> None:

@@ -10,7 +10,7 @@ from keras_attn_zoo.evaluation.alignments import Alignment, write_alignments
 from keras_attn_zoo.evaluation.likelihood import corpus_likelihood
 from keras_attn_zoo.evaluation.text_scores import score_text
 from keras_attn_zoo.evaluation.timing import CompilationClock
-from keras_attn_zoo.experiments.corpora import ParallelText
+from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.word_alignment import align_words, score_links
 from keras_attn_zoo.files import PathLike, write_text

@@ -114,22 +114,31 @@ class System:
         body = BODIES[self.body]
         if self.training.pretraining_rounds is not None and not body.grows:
             raise UserError(f"pretraining_rounds needs an RNN: leave it out; received body={self.body!r}.")
-        latent = self.backbone.get("output") == "latent"
-        if self.training.samples_tokens and (latent or not body.feeds_itself):
+        if self.training.samples_tokens and (self.is_latent or not body.feeds_itself):
             raise UserError(
                 "only an RNN without a latent alignment can be trained on its own predictions: leave teacher_forcing "
-                f"and teacher_forcing_end at 1; received body={self.body!r}, output={self.backbone.get('output')!r}."
+                f"and teacher_forcing_end at 1; received body={self.body!r}, output={self.sizes['output']!r}."
             )
-        if self.search.search_top_k is not None and not latent:
+        if self.search.search_top_k is not None and not self.is_latent:
             raise UserError(
                 "search_top_k applies only to latent alignments: leave it out, or set output='latent'; received "
                 f"search_top_k={self.search.search_top_k}."
             )
-        if self.backbone.get("tie_embeddings") == "all" and not self.data.joint:
+        if self.sizes["tie_embeddings"] == "all" and not self.data.joint:
             raise UserError(
                 "tie_embeddings='all' shares one embedding between both languages, which needs a joint vocabulary; "
                 "received joint=False: set joint=True, or tie_embeddings=target."
             )
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """The value of every setting of the body, defaults included."""
+        return {name: self.backbone.get(name, setting.default) for name, setting in BODIES[self.body].settings.items()}
+
+    @property
+    def is_latent(self) -> bool:
+        """Whether the output is a latent alignment."""
+        return self.sizes["output"] == "latent"
 
     def settings(self) -> set[str]:
         """Names of all settings that `override` accepts."""
@@ -191,7 +200,7 @@ class System:
             >>> System("a", {}).understood({"epochs": 3.0, "num_heads": 4, "search_top_k": 2})
             {'epochs': 3.0}
         """
-        latent = settings.get("output", self.backbone.get("output")) == "latent"
+        latent = {**self.sizes, **settings}["output"] == "latent"
         without = set()
         body = BODIES[self.body]
         if not body.grows:

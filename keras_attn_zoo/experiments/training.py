@@ -101,7 +101,7 @@ def _train(system, corpus, run, data, max_tokens):
         data.valid, sentences_per_batch=EVALUATION_ROWS, bucket_count=min(3, system.data.bucket_count)
     )
     rounds = max(1, round(training.epochs * batches.batches_per_epoch / len(batches)))
-    wanted, reached = system.backbone.get("encoder_layers", 1), _encoder_layers(system, rounds - 1)
+    wanted, reached = system.sizes["encoder_layers"], _encoder_layers(system, rounds - 1)
     if reached not in (None, wanted):
         raise UserError(
             f"with pretraining_rounds={training.pretraining_rounds}, the encoder has only {reached} of its {wanted} "
@@ -175,13 +175,13 @@ def _check_whole(run, rounds):
 def _encoder_layers(system, number):
     """How many encoder layers are trained in a round; None if the system does not add them one by one."""
     rounds = system.training.pretraining_rounds
-    return rounds and min(system.backbone.get("encoder_layers", 1), 1 + number // rounds)
+    return rounds and min(system.sizes["encoder_layers"], 1 + number // rounds)
 
 
 def _grows_at(system):
     """The rounds that begin with more encoder layers than the previous one."""
     rounds = system.training.pretraining_rounds
-    return [rounds * layers for layers in range(1, system.backbone.get("encoder_layers", 1))] if rounds else []
+    return [rounds * layers for layers in range(1, system.sizes["encoder_layers"])] if rounds else []
 
 
 def _translator_of_round(system, data, number):

@@ -9,10 +9,10 @@ import sacrebleu
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import alignment_scores, read_alignments
-from keras_attn_zoo.experiments.corpora import ParallelText
 from keras_attn_zoo.experiments.curves import curves
 from keras_attn_zoo.experiments.drawing import draw_run
 from keras_attn_zoo.experiments.loading import load_translator
+from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.scoring import score_run, training_summary
 from keras_attn_zoo.experiments.table import markdown_table, results_table

@@ -5,7 +5,7 @@ import pytest
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import Alignment
-from keras_attn_zoo.experiments.corpora import ParallelText
+from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.experiments.scoring import score_alignment
 from keras_attn_zoo.experiments.word_alignment import (
     align_by_layer,

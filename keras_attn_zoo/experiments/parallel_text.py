@@ -1,0 +1,56 @@
+"""A test text: sentence pairs, gold alignments if available, and their ids."""
+
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from keras_attn_zoo.data.encoded_text import EncodedText, encode_text
+from keras_attn_zoo.data.splits import Pair
+from keras_attn_zoo.data.subwords import Subwords
+from keras_attn_zoo.data.words import normalise
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.evaluation.alignments import Alignment
+
+# The words of each test pair, and their links.
+Gold: TypeAlias = list[tuple[Sequence[str], Sequence[str], Alignment]]
+
+
+class ParallelText:
+    """Sentence pairs to translate and score, with gold alignments if there are any.
+
+    The text is encoded once for each pair of subword models, whatever is then done with it.
+
+    Args:
+        pairs: the sentence pairs.
+        gold: for each pair `(source words, target words, Alignment)`, or None.
+
+    Attributes:
+        sources, targets: the two sides.
+
+    Raises:
+        UserError: the words of a gold alignment are not those of its pair.
+    """
+
+    def __init__(self, pairs: Iterable[Pair], gold: Gold | None = None) -> None:
+        self.pairs, self.gold = list(pairs), gold
+        self.sources = [source for source, _ in self.pairs]
+        self.targets = [target for _, target in self.pairs]
+        self._encoded: dict[tuple[str, str], EncodedText] = {}
+        if gold is not None:
+            _check_words(self.pairs, gold)
+
+    def encoded(self, source: Subwords, target: Subwords) -> EncodedText:
+        """Return the text as ids of two subword models."""
+        models = source.checksum, target.checksum
+        if models not in self._encoded:
+            self._encoded[models] = encode_text(source, target, self.sources, self.targets)
+        return self._encoded[models]
+
+
+def _check_words(pairs, gold):
+    """Raise if the words of gold alignments, spaces aside, are not the text: alignments are read off its subwords."""
+    if len(gold) != len(pairs):
+        raise UserError(f"{len(gold)} gold alignments for {len(pairs)} sentence pairs: give one for each pair.")
+    for number, (pair, (*words, _)) in enumerate(zip(pairs, gold, strict=True), start=1):
+        for sentence, own in zip(pair, words, strict=True):
+            if normalise(sentence).replace(" ", "") != normalise(" ".join(own)).replace(" ", ""):
+                raise UserError(f"the gold alignment of pair {number} has other words than its sentences: check both.")
