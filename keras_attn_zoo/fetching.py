@@ -1,5 +1,6 @@
 """Downloads over HTTP that resume after a broken connection and are checked before use."""
 
+import functools
 import http.client
 import logging
 import time
@@ -42,9 +43,13 @@ def fetch_files(
     """
     there = 0
     for name, record in files.items():
-        path = folder / name
-        fetch_file(address_of(name), path, record, progress and (lambda size, before=there: progress(before + size)))
+        report = functools.partial(_report, progress, there) if progress else None
+        fetch_file(address_of(name), folder / name, record, report)
         there += record["size"]
+
+
+def _report(progress, before, size):
+    progress(before + size)
 
 
 def fetch_file(address: str, path: Path, record: FileRecord, progress: Callable[[int], None] | None = None) -> None:

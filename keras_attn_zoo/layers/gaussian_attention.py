@@ -103,13 +103,14 @@ class GaussianAttention(PositionAttention):
         key: Tensor | None = None,
         value_mask: Tensor | None = None,
         max_length: int | None = None,
+        energies: Tensor | None = None,
     ) -> TensorTree:
         """Project the values; steps may not look ahead."""
         if value is None and self.looks_ahead:
             raise ValueError(
                 f"GaussianAttention: steps cannot look ahead; use offsets of at most 0. Received: {self.offsets}."
             )
-        return super().prepare(value, value_mask=value_mask, max_length=max_length)
+        return super().prepare(value, key, value_mask, max_length)
 
     def prepare_rows(self, positions: Tensor, energies: Tensor | None) -> dict[str, Tensor]:
         """Nothing: each row is computed when it is needed."""

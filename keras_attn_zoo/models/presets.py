@@ -93,7 +93,7 @@ class PresetLoading(PresetFiles):
     """
 
     @classproperty
-    def presets(cls) -> dict[str, dict[str, Any]]:
+    def presets(cls: Any) -> dict[str, dict[str, Any]]:
         """The published presets of this class, by name."""
         kinds = (cls, *cls.__subclasses__())
         bodies = {getattr(kind, "backbone_cls", kind).__name__ for kind in kinds}
