@@ -51,6 +51,8 @@ def table() -> str:
     from keras_attn_zoo.experiments.table import markdown_table
     from keras_attn_zoo.models.preset_registry import cache_folder, local_path, published
 
+    if not published():
+        return "no presets are published with this version"
     columns = ["preset", "system", "BLEU", "chrF", "TER", "AER", "parameters", "size", "here"]
     rows = []
     for name, facts in published().items():
