@@ -33,7 +33,7 @@ def require(*modules: str, user: str | None = None) -> None:
     Example:
         >>> require("keras_hub", "sentencepiece")
     """
-    missing = [TRANSLATE[module] for module in modules or TRANSLATE if not _is_installed(module)]
+    missing = [TRANSLATE[module] for module in modules or TRANSLATE if not is_installed(module)]
     if missing:
         raise MissingPackageError(
             f"{user or 'this'} needs {', '.join(missing)}: pip install 'keras-attn-zoo[translate]'."
@@ -55,14 +55,20 @@ def require_backend() -> None:
         backend = (error.name or "").partition(".")[0]
         if backend not in BACKENDS:
             raise
-        others = ", ".join(name for name in BACKENDS if _is_installed(name))
+        others = ", ".join(name for name in BACKENDS if is_installed(name))
         instead = f", or set KERAS_BACKEND to an installed one ({others})" if others else ""
         raise MissingPackageError(
             f"Keras needs its backend {backend}: pip install 'keras-attn-zoo[{backend}]'{instead}."
         ) from error
 
 
-def _is_installed(module):
+def is_installed(module: str) -> bool:
+    """Return whether a module can be imported.
+
+    Example:
+        >>> is_installed("keras_hub")
+        True
+    """
     # A module that must not be imported is listed there as None.
     if module in sys.modules:
         return sys.modules[module] is not None

@@ -41,6 +41,7 @@ PUBLIC = {
     "keras_attn_zoo.models": [
         "ForcedDecoding",
         "Hypothesis",
+        "MarianTokenizer",
         "RNNBackbone",
         "RNNDecoder",
         "Readout",
@@ -58,7 +59,7 @@ PUBLIC = {
         "TranslationTokenizer",
         "Translator",
     ],
-    "keras_attn_zoo.decoding": ["BeamSearch", "length_penalty"],
+    "keras_attn_zoo.decoding": ["BeamSearch", "PooledBeamSearch", "length_penalty"],
 }
 ATTENTION_NAMES = {
     "accumulated_weight",

@@ -72,9 +72,8 @@ ARROWS = {
     "evaluation": BELOW_ALL,
     "synthetic": BELOW_ALL | {"data"},
     "training": BELOW_ALL | {"evaluation", "numerics"},
-    "analysis": BELOW_ALL | {"data", "evaluation"},
-    "explore": BELOW_ALL | {"analysis", "data", "evaluation"},
-    "models": BELOW_ALL | {"fetching", "layers", "numerics", "decoding", "training", "data", "evaluation", "explore"},
+    "analysis": BELOW_ALL,
+    "models": BELOW_ALL | {"fetching", "layers", "numerics", "decoding", "training", "data"},
 }
 ARROWS["experiments"] = ARROWS.keys() - {"backends", "process"}
 ARROWS["commands"] = ARROWS.keys() | {"experiments"}

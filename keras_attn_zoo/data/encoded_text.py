@@ -3,7 +3,6 @@
 import dataclasses
 from collections.abc import Iterable
 
-from keras_attn_zoo.data import END
 from keras_attn_zoo.data.subwords import Subwords
 
 
@@ -51,4 +50,4 @@ def encode_text(
 
 def encode_sentences(subwords: Subwords, sentences: Iterable[str]) -> list[list[int]]:
     """Return the ids of each sentence, the end token included."""
-    return [[*ids, END] for ids in subwords.encode(sentences)]
+    return [[*ids, subwords.end] for ids in subwords.encode(sentences)]

@@ -216,6 +216,7 @@ class Subwords:
     Attributes:
         model_bytes: the contents of the model file.
         vocabulary_size: number of pieces.
+        end: id of the end token.
 
     Raises:
         UserError: there is no such file, it is damaged, or its special ids
@@ -228,6 +229,8 @@ class Subwords:
         >>> subwords.pieces(ids), subwords.word_groups(ids), subwords.decode(ids)
         (['▁', 'b', '▁', 'a', 'b'], [0, 0, 1, 1, 1], 'b ab')
     """
+
+    end = END
 
     def __init__(self, model: PathLike | bytes) -> None:
         require("sentencepiece", user="a subword model")

@@ -6,5 +6,6 @@ require("keras_hub", user=__name__)
 require_backend()
 
 from keras_attn_zoo.decoding.beam_search import BeamSearch, length_penalty
+from keras_attn_zoo.decoding.pooled_beam_search import PooledBeamSearch
 
-__all__ = ["BeamSearch", "length_penalty"]
+__all__ = ["BeamSearch", "PooledBeamSearch", "length_penalty"]

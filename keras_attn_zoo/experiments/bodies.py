@@ -26,6 +26,8 @@ _WIDEST, MOST_LAYERS, MOST_HEADS = 65_536, 100, 1024
 ROOM_FOR_TRANSLATIONS = 1.25
 # The output settings that all bodies share.
 OUTPUT = ("output", "marginalization", "top_k")
+# Arguments of the constructors that depend on the machine or the vocabulary.
+_NOT_SET = ("dtype", "suppressed_tokens")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +68,7 @@ class Body:
         return {
             name: dataclasses.replace(self.arguments[name], default=kept.get(name, default))
             for name, default in defaults.items()
-            if name != "dtype"
+            if name not in _NOT_SET
         }
 
     @property
@@ -109,7 +111,7 @@ def _mechanism(help):
 
 
 def _positions(side):
-    return Choice(help=f"positional encoding of the {side}", choices=("sine", "learned", "none"))
+    return Choice(help=f"positional encoding of the {side}", choices=("sine", "halved_sine", "learned", "none"))
 
 
 _SHARED = {
@@ -156,6 +158,7 @@ _TRANSFORMER = {
     "normalization": Choice(
         help="layer normalisation after (post) or before (pre) each sublayer", choices=("post", "pre")
     ),
+    "activation": Choice(help="activation of the feed-forward networks", choices=("relu", "silu", "gelu", "tanh")),
     "encoder_positions": _positions("encoder"),
     "decoder_positions": _positions("decoder"),
     "max_length": Whole(
@@ -164,6 +167,7 @@ _TRANSFORMER = {
         least=1,
         most=2 * MOST_TOKENS,
     ),
+    "output_bias": Switch(help="add a bias to the logits even if the output matrix is tied"),
     "dropout": rate("dropout rate on embeddings and sublayer outputs"),
     "attention_dropout": rate("dropout rate on attention weights"),
     "activation_dropout": rate("dropout rate in the feed-forward networks"),

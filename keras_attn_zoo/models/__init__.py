@@ -6,6 +6,7 @@ require("keras_hub", "sentencepiece", user=__name__)
 require_backend()
 
 from keras_attn_zoo.models.backbone import TranslationBackbone
+from keras_attn_zoo.models.marian import MarianTokenizer
 from keras_attn_zoo.models.preprocessor import TranslationPreprocessor
 from keras_attn_zoo.models.readout import Readout
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
@@ -25,6 +26,7 @@ from keras_attn_zoo.models.translator import Translator
 __all__ = [
     "ForcedDecoding",
     "Hypothesis",
+    "MarianTokenizer",
     "RNNBackbone",
     "RNNDecoder",
     "Readout",

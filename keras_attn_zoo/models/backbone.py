@@ -6,6 +6,7 @@ from typing import Any, Self, TypeAlias
 
 import keras
 import keras_hub
+import numpy as np
 from keras import ops
 
 from keras_attn_zoo.errors import UserError, check_counts
@@ -23,6 +24,8 @@ AttentionChoice: TypeAlias = str | Config | AttentionLayer
 OPTIONAL_INPUTS = {"decoder_padding_mask": None, "teacher_forcing_mask": None}
 TIED = ("none", "target", "all")
 OUTPUTS = ("softmax", "latent")
+# A logit whose probability is 0, finite in float16 too.
+_SUPPRESSED = -60_000.0
 
 
 class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone):
@@ -50,10 +53,12 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
         attention_layer: index of the cross-attention layer whose scores are used as the alignment, or "all".
         cross_attention_heads: number of heads of each cross-attention layer.
         attention_outputs: scores of all layers by place: "cross", and for a Transformer "encoder" and "decoder".
+        suppressed_tokens: ids that a search never chooses, whatever their logits.
         can_run_free: whether the decoder can be fed its own predictions, by "teacher_forcing_mask".
     """
 
     attention_layer: int | str = -1
+    suppressed_tokens: Sequence[int] = ()
     can_run_free: bool = False
 
     @property
@@ -189,9 +194,13 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
         embedded, x, scores, state = self._advance(token_ids, memory, state, constants)
         scores = scores_of_layer(scores, self.attention_layer)
         if self.latent_head is None:
-            return self.output_projection(x), scores, state
-        prior = ops.mean(scores, axis=1)
-        logits = self.latent_head.step(prior, embedded, x, constants["lexicon"], constants["top_k"])
+            logits = self.output_projection(x)
+        else:
+            prior = ops.mean(scores, axis=1)
+            logits = self.latent_head.step(prior, embedded, x, constants["lexicon"], constants["top_k"])
+        if self.suppressed_tokens:
+            suppressed = np.isin(np.arange(self.target_vocabulary_size), self.suppressed_tokens)
+            logits = ops.where(suppressed, _SUPPRESSED, logits)
         return logits, scores, state
 
     def _search_constants(self, max_length):
@@ -275,13 +284,14 @@ def output_layer(
     marginalization: str,
     top_k: int,
     dtype: DType,
+    use_bias: bool | None = None,
 ) -> tuple[OutputProjection | None, LatentAlignmentHead | None]:
     """Return the projection onto the vocabulary and the latent head of a body, one of which is None."""
     check_one_of("output", output, OUTPUTS)
     check_one_of("marginalization", marginalization, MARGINALIZATIONS)
     check_counts(top_k=top_k)
     if output == "softmax":
-        return OutputProjection(vocabulary_size, embedding, dtype=dtype, name="output_projection"), None
+        return OutputProjection(vocabulary_size, embedding, use_bias, dtype=dtype, name="output_projection"), None
     head = LatentAlignmentHead(
         vocabulary_size, width, embedding, marginalization, top_k, dtype=dtype, name="latent_alignment_head"
     )

@@ -17,7 +17,7 @@ class OutputProjection(keras.layers.Layer):
 
     Use it as the last layer of a translator, in place of `keras.layers.Dense`.
 
-        z_i = E t_i            with `embedding`, E the target embedding
+        z_i = E t_i [+ b]      with `embedding`, E the target embedding
         z_i = W t_i + b        otherwise
 
     The matrix has the shape `(vocabulary, width)`, and positions are one axis: the
@@ -29,7 +29,7 @@ class OutputProjection(keras.layers.Layer):
     Args:
         vocabulary_size: number of logits.
         embedding: a `TokenEmbedding` to share the matrix with, or None.
-        use_bias: whether the layer's own matrix has a bias.
+        use_bias: whether there is a bias; by default only beside the layer's own matrix.
 
     Shapes:
         in `(..., width)`, out `(..., vocabulary_size)`.
@@ -42,10 +42,14 @@ class OutputProjection(keras.layers.Layer):
     """
 
     def __init__(
-        self, vocabulary_size: int, embedding: keras.layers.Layer | None = None, use_bias: bool = True, **kwargs: Any
+        self,
+        vocabulary_size: int,
+        embedding: keras.layers.Layer | None = None,
+        use_bias: bool | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.use_bias = use_bias and embedding is None
+        self.use_bias = embedding is None if use_bias is None else bool(use_bias)
         self.vocabulary_size = check_positive(self, "vocabulary_size", vocabulary_size)
         self.embedding = embedding
 
@@ -55,10 +59,10 @@ class OutputProjection(keras.layers.Layer):
             self.kernel = self.add_weight(
                 name="kernel", shape=(self.vocabulary_size, input_shape[-1]), initializer="glorot_uniform"
             )
-            if self.use_bias:
-                self.bias = self.add_weight(name="bias", shape=(self.vocabulary_size,), initializer="zeros")
         else:
             build_once(self.embedding, (None, None))
+        if self.use_bias:
+            self.bias = self.add_weight(name="bias", shape=(self.vocabulary_size,), initializer="zeros")
         self.built = True
 
     def call(self, readouts: Tensor) -> Tensor:

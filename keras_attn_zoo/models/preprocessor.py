@@ -131,8 +131,8 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
         inputs = _pack_sources(sources, source_length)
         start = self.tokenizer.start_token_id
         inputs["decoder_token_ids"] = _pack([[start, *ids[:-1]] for ids in targets], target_length)
-        inputs["decoder_padding_mask"] = inputs["decoder_token_ids"] != 0
-        return inputs, _pack(targets, target_length), _padding_mask(targets, target_length).astype("float32")
+        inputs["decoder_padding_mask"] = _padding_mask(targets, target_length)
+        return inputs, _pack(targets, target_length), inputs["decoder_padding_mask"].astype("float32")
 
     def pack_search(
         self,

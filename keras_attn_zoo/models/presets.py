@@ -4,6 +4,7 @@ import contextlib
 import contextvars
 import io
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,23 @@ _LONGEST = 100_000
 # How weights are stored in the preset that is being saved, or None. A task saves its parts into the same folder:
 # checksums are computed once, when it is complete.
 _saving: contextvars.ContextVar[str | None] = contextvars.ContextVar("saving", default=None)
+
+
+# What opens the checkpoints of another library, by the "model_type" in their config.json.
+_CONVERTERS: dict[str, Callable[..., Any]] = {}
+
+
+def opens(model_type: str) -> Callable[[Callable], Callable]:
+    """Return a decorator for what opens a kind of checkpoint of Transformers.
+
+    It is a function `(cls, preset, config, load_weights, **kwargs)` that returns an object of a class of presets.
+    """
+
+    def register(function):
+        _CONVERTERS[model_type] = function
+        return function
+
+    return register
 
 
 class PresetFiles:
@@ -81,6 +99,9 @@ class PresetFiles:
         """
         preset = find_preset(preset)
         with downloading(str(preset)):
+            config = _foreign_config(preset)
+            if config is not None:
+                return _CONVERTERS[config["model_type"]](cls, preset, config, *args, **kwargs)
             check_preset(str(preset))
             check_sizes(str(preset))
             return super().from_preset(str(preset), *args, **kwargs)
@@ -158,6 +179,23 @@ def _preset_files(folder):
     """The files of a preset that KerasHub reads."""
     found = [path for pattern in ("*.json", f"*{_WEIGHTS}", "assets/**/*") for path in folder.glob(pattern)]
     return [path.relative_to(folder).as_posix() for path in found if path.is_file() and path.name != CHECKSUMS]
+
+
+def _foreign_config(preset):
+    """Return the config.json of a checkpoint of Transformers; None for a preset of KerasHub, or if there is none."""
+    try:
+        config = read_json(get_file(preset, "config.json"))
+    except FileNotFoundError:
+        # Not a preset: KerasHub reports it.
+        return None
+    if not isinstance(config, dict) or "registered_name" in config or "model_type" not in config:
+        return None
+    if config["model_type"] not in _CONVERTERS:
+        raise UserError(
+            f"{shown(preset)} is a {shown(config['model_type'])} model: of the models of Transformers, only "
+            f"{' and '.join(_CONVERTERS)} models can be opened."
+        )
+    return config
 
 
 def check_preset(preset: str) -> None:

@@ -29,9 +29,11 @@ class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokeni
     """
 
     backbone_cls: Any = RNNBackbone
+    # The piece that begins every translation.
+    start_piece = "<s>"
 
     def __init__(self, proto: str | bytes | None = None, **kwargs: Any) -> None:
-        self._add_special_token("<s>", "start_token")
+        self._add_special_token(self.start_piece, "start_token")
         self._add_special_token("</s>", "end_token")
         self._add_special_token("<pad>", "pad_token")
         super().__init__(proto=proto, **kwargs)
@@ -41,7 +43,11 @@ class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokeni
         # Otherwise loading reports on the terminal that the text is normalised elsewhere.
         sentencepiece.set_min_log_level(2)
         super().set_proto(proto)
-        self.subwords: Any = None if proto is None else Subwords(self.proto)
+        self.subwords = None if proto is None else self._read_model()
+
+    def _read_model(self) -> Any:
+        """Return what encodes and decodes text by `self.proto`."""
+        return Subwords(self.proto)
 
     def tokenize(self, inputs: Sequence[str]) -> list[list[int]]:
         """Turn a list of sentences into lists of ids, in the same way as training text."""

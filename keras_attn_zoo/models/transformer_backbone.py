@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
-import keras_hub
 from keras import ops
 
 from keras_attn_zoo.errors import UserError, check_counts, check_rates
@@ -22,15 +21,15 @@ from keras_attn_zoo.models.backbone import (
     scores_of_layer,
     translation_inputs,
 )
+from keras_attn_zoo.models.positions import POSITIONS, position_layer
 from keras_attn_zoo.models.token_embedding import TokenEmbedding
 from keras_attn_zoo.models.transformer_layers import (
+    ACTIVATIONS,
     NORMALIZATIONS,
     TransformerDecoderLayer,
     TransformerEncoderLayer,
 )
 from keras_attn_zoo.types import Config, DType, Tensor
-
-POSITIONS = ("sine", "learned", "none")
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -50,9 +49,13 @@ class TransformerBackbone(TranslationBackbone):
             dict with the name as "attention" and arguments, an `AttentionLayer`, or a list of these, one per layer.
             "recurrent" shares its matrices between the layers of a side.
         normalization: "post" or "pre"; with "pre", encoder and decoder end in one more normalisation.
-        encoder_positions, decoder_positions: "sine", "learned" or "none".
+        activation: that of the feed-forward networks: "relu", "silu" (also called swish), "gelu" or "tanh".
+        encoder_positions, decoder_positions: "sine"; "halved_sine", the same numbers in Marian's order, sines before
+            cosines, up to `max_length`; "learned"; or "none".
         max_length: longest sentence, for positions and mechanisms whose weights depend on it.
         tie_embeddings: "none"; "target" shares target embedding and output matrix; "all" the source embedding too.
+        output_bias: whether a tied output matrix has a bias; one of its own always has.
+        suppressed_tokens: ids that a search never chooses, such as a padding token that begins translations.
         dropout: rate on embeddings and sublayer outputs.
         attention_dropout: rate on attention weights, for mechanisms that support it.
         activation_dropout: rate on the hidden layer of the feed-forward networks.
@@ -92,10 +95,13 @@ class TransformerBackbone(TranslationBackbone):
         decoder_attention: AttentionChoice | Sequence[AttentionChoice] = "multi_head",
         cross_attention: AttentionChoice | Sequence[AttentionChoice] = "multi_head",
         normalization: str = "post",
+        activation: str = "relu",
         encoder_positions: str = "sine",
         decoder_positions: str = "sine",
         max_length: int = 256,
         tie_embeddings: str = "none",
+        output_bias: bool = False,
+        suppressed_tokens: Sequence[int] = (),
         dropout: float = 0.1,
         attention_dropout: float = 0.0,
         activation_dropout: float = 0.0,
@@ -118,6 +124,7 @@ class TransformerBackbone(TranslationBackbone):
         )
         check_rates(dropout=dropout, attention_dropout=attention_dropout, activation_dropout=activation_dropout)
         check_one_of("normalization", normalization, NORMALIZATIONS)
+        check_one_of("activation", activation, ACTIVATIONS)
         check_one_of("encoder_positions", encoder_positions, POSITIONS)
         check_one_of("decoder_positions", decoder_positions, POSITIONS)
         check_vocabularies(tie_embeddings, source_vocabulary_size, target_vocabulary_size)
@@ -126,6 +133,9 @@ class TransformerBackbone(TranslationBackbone):
             raise UserError(
                 f"attention_layer must be one of the {decoder_layers} layers or 'all'; received {attention_layer!r}."
             )
+        for token in suppressed_tokens:
+            if type(token) is not int or not 0 <= token < target_vocabulary_size:
+                raise UserError(f"suppressed_tokens must be ids below {target_vocabulary_size}; received {token!r}.")
         dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
 
         # === Layers ===
@@ -140,8 +150,8 @@ class TransformerBackbone(TranslationBackbone):
             source_embedding = target_embedding
         else:
             source_embedding = embedding(source_vocabulary_size, "source_embedding")
-        encoder_position = _position_layer(encoder_positions, max_length, "encoder_positions")
-        decoder_position = _position_layer(decoder_positions, max_length, "decoder_positions")
+        encoder_position = position_layer(encoder_positions, width, max_length, "encoder_positions")
+        decoder_position = position_layer(decoder_positions, width, max_length, "decoder_positions")
 
         def stack(attention, count, place):
             return AttentionStack(
@@ -166,6 +176,7 @@ class TransformerBackbone(TranslationBackbone):
             "normalization": normalization,
             "dropout": dropout,
             "activation_dropout": activation_dropout,
+            "activation": activation,
             "dtype": dtype,
         }
         encoders = [
@@ -185,7 +196,14 @@ class TransformerBackbone(TranslationBackbone):
                 for side in ("encoder", "decoder")
             }
         output_projection, latent_head = output_layer(
-            output, target_vocabulary_size, width, target_embedding if tied else None, marginalization, top_k, dtype
+            output,
+            target_vocabulary_size,
+            width,
+            target_embedding if tied else None,
+            marginalization,
+            top_k,
+            dtype,
+            use_bias=output_bias or not tied,
         )
 
         def embed(embedded, positions, dropout):
@@ -240,10 +258,13 @@ class TransformerBackbone(TranslationBackbone):
         self.decoder_attention = decoder_attention
         self.cross_attention = cross_attention
         self.normalization = normalization
+        self.activation = activation
         self.encoder_positions = encoder_positions
         self.decoder_positions = decoder_positions
         self.max_length = max_length
         self.tie_embeddings = tie_embeddings
+        self.output_bias = output_bias
+        self.suppressed_tokens = tuple(suppressed_tokens)
         self.dropout = dropout
         self.attention_dropout = attention_dropout
         self.activation_dropout = activation_dropout
@@ -270,7 +291,7 @@ class TransformerBackbone(TranslationBackbone):
         """Run the model on a dict of inputs."""
         if inputs.get("teacher_forcing_mask") is not None:
             raise UserError("a Transformer is trained only on given tokens: leave teacher_forcing_mask out.")
-        if "learned" in (self.encoder_positions, self.decoder_positions):
+        if {"learned", "halved_sine"} & {self.encoder_positions, self.decoder_positions}:
             for side in ("encoder", "decoder"):
                 length = inputs[f"{side}_token_ids"].shape[1]
                 if isinstance(length, int) and length > self.max_length:
@@ -337,10 +358,13 @@ class TransformerBackbone(TranslationBackbone):
             "decoder_attention": attention_config(self.decoder_attention),
             "cross_attention": attention_config(self.cross_attention),
             "normalization": self.normalization,
+            "activation": self.activation,
             "encoder_positions": self.encoder_positions,
             "decoder_positions": self.decoder_positions,
             "max_length": self.max_length,
             "tie_embeddings": self.tie_embeddings,
+            "output_bias": self.output_bias,
+            "suppressed_tokens": list(self.suppressed_tokens),
             "dropout": self.dropout,
             "attention_dropout": self.attention_dropout,
             "activation_dropout": self.activation_dropout,
@@ -364,14 +388,3 @@ class TargetMask(keras.layers.Layer):
     def compute_output_spec(self, scores: Tensor, padding_mask: Tensor = None) -> Any:
         """Return the shape and type, which do not change."""
         return keras.KerasTensor(scores.shape, scores.dtype)
-
-
-def _position_layer(kind, max_length, name):
-    """Return a layer from `(batch, length, width)` to positions, in float32 to be exact at large positions."""
-    if kind == "sine":
-        return keras_hub.layers.SinePositionEncoding(dtype="float32", name=name)
-    if kind == "learned":
-        return keras_hub.layers.PositionEmbedding(
-            max_length, initializer=keras.initializers.RandomNormal(stddev=0.02), dtype="float32", name=name
-        )
-    return None

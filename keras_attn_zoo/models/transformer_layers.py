@@ -14,6 +14,7 @@ from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, 
 from keras_attn_zoo.types import Config, Shape, Tensor, TensorTree
 
 NORMALIZATIONS = ("post", "pre")
+ACTIVATIONS = ("relu", "silu", "gelu", "tanh")
 
 
 class TransformerLayer(keras.layers.Layer):
@@ -22,7 +23,7 @@ class TransformerLayer(keras.layers.Layer):
         y = LN(x + dropout(f(x)))        normalization="post"
         y = x + dropout(f(LN(x)))        normalization="pre"
 
-    for every part f, in order; the last one is f(x) = W_2 dropout(relu(W_1 x + b_1)) + b_2.
+    for every part f, in order; the last one is f(x) = W_2 dropout(φ(W_1 x + b_1)) + b_2.
 
     `parts` names the attentions of a subclass, which are its attributes and arguments.
 
@@ -30,9 +31,10 @@ class TransformerLayer(keras.layers.Layer):
         width, ffn_dim: width of the model and of the network's hidden layer.
         normalization: "post" or "pre".
         dropout, activation_dropout: rates on the output of each part, and on the hidden layer.
+        activation: φ: "relu", "silu" (also called swish), "gelu" or "tanh".
 
     Raises:
-        ValueError: an unknown normalisation; sizes that are not positive integers; rates outside [0, 1].
+        ValueError: an unknown normalisation or activation; sizes that are not positive integers; rates outside [0, 1].
     """
 
     parts: tuple[str, ...] = ()
@@ -44,19 +46,22 @@ class TransformerLayer(keras.layers.Layer):
         normalization: str,
         dropout: float,
         activation_dropout: float,
+        activation: str = "relu",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         check_choice(self, "normalization", normalization, NORMALIZATIONS)
+        check_choice(self, "activation", activation, ACTIVATIONS)
         self.width = width = check_positive(self, "width", width)
         ffn_dim = check_positive(self, "ffn_dim", ffn_dim)
         self.normalization = normalization
+        self.activation = activation
         policy = self.dtype_policy
         self.norms = {
             part: keras.layers.LayerNormalization(epsilon=1e-5, dtype=policy, name=f"{part}_norm")
             for part in (*self.parts, "ffn")
         }
-        self.ffn_hidden = Dense(ffn_dim, activation="relu", dtype=policy, name="ffn_hidden")
+        self.ffn_hidden = Dense(ffn_dim, activation=activation, dtype=policy, name="ffn_hidden")
         self.ffn_output = Dense(width, dtype=policy, name="ffn_output")
         self.residual_dropout = Dropout(dropout, dtype=policy)
         self.activation_dropout = Dropout(activation_dropout, dtype=policy)
@@ -104,6 +109,7 @@ class TransformerLayer(keras.layers.Layer):
             "normalization": self.normalization,
             "dropout": self.residual_dropout.rate,
             "activation_dropout": self.activation_dropout.rate,
+            "activation": self.activation,
         }
 
 

@@ -5,11 +5,10 @@ def penalty(n, alpha):
     return ((5 + n) / 6) ** alpha
 
 
-def literal_beam_search(log_probs_of, prompt, beams, alpha, stop, mask=None, index=1, considered=None):
+def literal_beam_search(log_probs_of, prompt, beams, alpha, stop, mask=None, index=1):
     """The hypotheses of a sentence: (score, log-probability, tokens, whether it has ended), the best first.
 
-    `log_probs_of` is a function of a list of beginnings to the log-probabilities of each one's next token. To the list
-    `considered` the candidates of each position are added, the best first.
+    `log_probs_of` is a function of a list of beginnings to the log-probabilities of each one's next token.
     """
     hypotheses = [(0.0, 0.0, tuple(prompt[:index]), False)]
     for position in range(index, len(prompt)):
@@ -23,8 +22,5 @@ def literal_beam_search(log_probs_of, prompt, beams, alpha, stop, mask=None, ind
                     total = log_prob + steps[token]
                     score = total / penalty(position - index + 1, alpha)
                     candidates.append((score, total, (*tokens, token), token in stop and not forced))
-        candidates.sort(key=lambda c: -c[0])
-        if considered is not None:
-            considered.append(candidates)
-        hypotheses = candidates[:beams]
+        hypotheses = sorted(candidates, key=lambda c: -c[0])[:beams]
     return hypotheses

@@ -189,7 +189,7 @@ def test_what_a_system_understands_of_settings_for_all():
 def test_a_body_has_the_arguments_and_defaults_of_its_constructor(body):
     """What is read from the source is what Python says of the class."""
     parameters = inspect.signature(body.body_class.__init__).parameters
-    known = [name for name in parameters if name not in ("self", "dtype", "kwargs")]
+    known = [name for name in parameters if name not in ("self", "dtype", "suppressed_tokens", "kwargs")]
     assert list(body.settings) == [name for name in known if not name.endswith("vocabulary_size")]
     assert body.settings.keys() == body.arguments.keys()
     for name, setting in body.settings.items():

@@ -1,0 +1,144 @@
+"""The weights of a checkpoint of Transformers, by name: safetensors, or PyTorch's own format without its pickles."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from keras_hub.src.utils.preset_utils import get_file
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.extras import is_installed
+from keras_attn_zoo.files import check_file, shown
+
+SAFETENSORS, PYTORCH = "model.safetensors", "pytorch_model.bin"
+# The longest sentence that positions may be made for.
+_LONGEST = 100_000
+
+
+class Checkpoint:
+    """The weights of a checkpoint, each of which is taken once.
+
+    Args:
+        preset: a folder, or an address such as `hf://Helsinki-NLP/opus-mt-de-en`.
+
+    Raises:
+        UserError: there are no weights; a file is cut or damaged; it needs PyTorch, which is not installed.
+
+    Example:
+        >>> checkpoint = Checkpoint("opus-mt-de-en")  # doctest: +SKIP
+        >>> checkpoint.take("model.shared.weight", shape=(58101, 512))  # doctest: +SKIP
+    """
+
+    def __init__(self, preset: str) -> None:
+        self.preset = preset
+        self._weights = _read_weights(preset)
+
+    def check_sizes(self, arguments: dict[str, Any]) -> None:
+        """Raise if a body with these arguments has sizes that no weight has, so that it might not fit in memory.
+
+        Raises:
+            UserError: names the setting.
+        """
+        widest = max((size for weight in self._weights.values() for size in weight.shape), default=0)
+        bounds = {
+            "source_vocabulary_size": widest,
+            "target_vocabulary_size": widest,
+            "width": widest,
+            "ffn_dim": widest,
+            "encoder_layers": len(self._weights),
+            "decoder_layers": len(self._weights),
+            "max_length": _LONGEST,
+        }
+        for setting, bound in bounds.items():
+            if arguments[setting] > bound:
+                raise UserError(
+                    f"config.json of {shown(self.preset)} says {setting}={arguments[setting]:,}, but its weights allow "
+                    f"at most {bound:,}: download both again."
+                )
+
+    def take(self, *names: str, shape: Sequence[int]) -> np.ndarray:
+        """Return the first weight there is among some names, in float32.
+
+        Raises:
+            UserError: there is none; it has another shape; it is not finite.
+        """
+        name = next((name for name in names if name in self._weights), None)
+        if name is None:
+            raise UserError(
+                f"the weight {names[0]} is missing from {shown(self.preset)}: the checkpoint is incomplete, or of "
+                "another kind of model. Download it again."
+            )
+        weight = np.asarray(self._weights[name])
+        if weight.shape != tuple(shape):
+            raise UserError(
+                f"the weight {name} of {shown(self.preset)} has the shape {weight.shape}, not {tuple(shape)} as its "
+                "config.json says: download it again."
+            )
+        weight = weight.astype("float32")
+        if not np.isfinite(weight).all():
+            raise UserError(f"the weight {name} of {shown(self.preset)} is not finite: do not use it.")
+        # Tied weights stand under several names.
+        for one in names:
+            self._weights.pop(one, None)
+        return weight
+
+    def find(self, name: str) -> np.ndarray | None:
+        """Return a weight that need not be there, or None."""
+        return self._weights.pop(name, None)
+
+    def check_all_taken(self) -> None:
+        """Raise if the checkpoint has weights that nobody took, so that the model would not be the one it says.
+
+        Raises:
+            UserError: names one of them.
+        """
+        if self._weights:
+            raise UserError(
+                f"{shown(self.preset)} has a weight that a Marian model has no place for ({min(self._weights)}): it is "
+                "of another kind of model."
+            )
+
+
+def _read_weights(preset):
+    for name, read in ((SAFETENSORS, _read_safetensors), (PYTORCH, _read_pytorch)):
+        try:
+            path = get_file(preset, name)
+        except FileNotFoundError:
+            continue
+        check_file(path)
+        return read(path)
+    raise UserError(f"there are no weights in {shown(preset)}, neither {SAFETENSORS} nor {PYTORCH}: download it again.")
+
+
+def _damaged(path, reason):
+    return UserError(f"{shown(path)} is cut or damaged ({reason}): download it again.")
+
+
+def _read_safetensors(path):
+    if not is_installed("safetensors"):
+        raise UserError(f"{shown(path)} needs the package safetensors: pip install 'keras-attn-zoo[transformers]'.")
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        return dict(load_file(path))
+    except SafetensorError as error:
+        raise _damaged(path, str(error).splitlines()[0]) from None
+    except TypeError:
+        # NumPy has no bfloat16.
+        raise UserError(f"{shown(path)} stores weights in a type that NumPy lacks: convert them to float32.") from None
+
+
+def _read_pytorch(path):
+    if not is_installed("torch"):
+        raise UserError(f"{shown(path)} is in PyTorch's own format: pip install torch, or convert it to {SAFETENSORS}.")
+    import torch
+
+    try:
+        # Never anything but tensors: what a pickle would run is refused.
+        weights = torch.load(path, map_location="cpu", weights_only=True)
+        return {name: weight.float().numpy() for name, weight in weights.items()}
+    except Exception as error:
+        # A cut archive raises anything, a pickle that holds more than tensors UnpicklingError.
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:120]
+        raise _damaged(path, reason) from None

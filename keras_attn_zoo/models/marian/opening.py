@@ -1,0 +1,202 @@
+"""Marian models of Transformers, such as OPUS-MT, opened as translators."""
+
+from typing import Any
+
+import keras_hub
+from keras_hub.src.utils.preset_utils import get_file
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.files import read_bytes, read_json, shown
+from keras_attn_zoo.models.marian.checkpoint import Checkpoint
+from keras_attn_zoo.models.marian.pieces import END, PAD, UNKNOWN
+from keras_attn_zoo.models.marian.tokenizer import MarianTokenizer
+from keras_attn_zoo.models.marian.weights import assign_weights
+from keras_attn_zoo.models.presets import opens
+from keras_attn_zoo.models.transformer_backbone import TransformerBackbone
+from keras_attn_zoo.models.transformer_translator import TransformerPreprocessor, TransformerTranslator
+
+# Transformers' names of activations, and those of Keras.
+_ACTIVATIONS = {"swish": "silu", "silu": "silu", "relu": "relu", "gelu": "gelu", "tanh": "tanh"}
+# What a Marian model of Transformers has to say for `TransformerBackbone` to compute the same.
+_REQUIRED = {
+    "scale_embedding": True,
+    "normalize_before": False,
+    "normalize_embedding": False,
+    "add_final_layer_norm": False,
+    "static_position_embeddings": True,
+}
+_LARGEST_MODEL = 2**30
+
+
+@opens("marian")
+def open_marian(cls: Any, preset: str, config: dict[str, Any], load_weights: bool = True, **kwargs: Any) -> Any:
+    """Open a Marian model as a translator, or as the part of one that `cls` says; see `PresetFiles.from_preset`.
+
+    Raises:
+        UserError: it computes what our body does not; its files do not fit together; `cls` is no part of a
+            Transformer.
+    """
+    if issubclass(cls, keras_hub.models.Tokenizer):
+        side = "source" if kwargs.pop("config_file", "tokenizer.json").startswith("source") else "target"
+        return _tokenizer(preset, config, side)
+    if issubclass(cls, keras_hub.models.Preprocessor):
+        return _preprocessor(preset, config, **kwargs)
+    if issubclass(TransformerBackbone, cls):
+        return _backbone(preset, config, load_weights, **kwargs)
+    if issubclass(TransformerTranslator, cls) or issubclass(cls, TransformerTranslator):
+        backbone = _backbone(preset, config, load_weights, dtype=kwargs.pop("dtype", None))
+        kwargs.setdefault("preprocessor", _preprocessor(preset, config))
+        return cls(backbone, **kwargs)
+    raise UserError(f"{shown(preset)} is a Transformer: open it as a Translator, not as a {cls.__name__}.")
+
+
+def backbone_arguments(config: dict[str, Any], preset: str) -> dict[str, Any]:
+    """Return the arguments of a `TransformerBackbone` that computes what a Marian model does.
+
+    Args:
+        config: the config.json of the model.
+        preset: what errors call the model.
+
+    Raises:
+        UserError: an architecture that the body does not have; a value that is missing or of the wrong type.
+
+    Example:
+        >>> backbone_arguments(config, "opus-mt-de-en")["normalization"]  # doctest: +SKIP
+        'post'
+    """
+    for name, required in _REQUIRED.items():
+        found = config.get(name, False if name == "scale_embedding" else required)
+        if found is not required:
+            raise UserError(f"{shown(preset)} has {name}={found!r}: only models with {required!r} can be opened.")
+    activation = config.get("activation_function", "gelu")
+    if activation not in _ACTIVATIONS:
+        raise UserError(
+            f"{shown(preset)} has activation_function={activation!r}: only {', '.join(_ACTIVATIONS)} can be opened."
+        )
+    for name in ("attention_heads", "ffn_dim"):
+        encoder, decoder = (_size(config, f"{side}_{name}", preset) for side in ("encoder", "decoder"))
+        if encoder != decoder:
+            raise UserError(
+                f"{shown(preset)} has encoder_{name}={encoder} and decoder_{name}={decoder}: only models with the same "
+                "on both sides can be opened."
+            )
+    source = _size(config, "vocab_size", preset)
+    shared = config.get("share_encoder_decoder_embeddings", True)
+    tied = config.get("tie_word_embeddings", True)
+    target = source if shared else _size({"decoder_vocab_size": source} | config, "decoder_vocab_size", preset)
+    if shared and not tied:
+        raise UserError(
+            f"{shown(preset)} shares the embeddings of both sides, but not the output matrix: it cannot be opened."
+        )
+    return {
+        "source_vocabulary_size": source,
+        "target_vocabulary_size": target,
+        "width": _size(config, "d_model", preset),
+        "num_heads": config["encoder_attention_heads"],
+        "ffn_dim": config["encoder_ffn_dim"],
+        "encoder_layers": _size(config, "encoder_layers", preset),
+        "decoder_layers": _size(config, "decoder_layers", preset),
+        "normalization": "post",
+        "activation": _ACTIVATIONS[activation],
+        "encoder_positions": "halved_sine",
+        "decoder_positions": "halved_sine",
+        "max_length": _size(config, "max_position_embeddings", preset),
+        "tie_embeddings": "all" if shared else "target" if tied else "none",
+        "output_bias": True,
+        # Transformers says so in "bad_words_ids": it is there to begin translations, and the model never learnt it.
+        "suppressed_tokens": [_size(config, "pad_token_id", preset, least=0)],
+        "dropout": float(config.get("dropout", 0.1)),
+        "attention_dropout": float(config.get("attention_dropout", 0.0)),
+        "activation_dropout": float(config.get("activation_dropout", 0.0)),
+    }
+
+
+def _size(config, name, preset, least=1):
+    value = config.get(name)
+    if type(value) is not int or value < least:
+        raise UserError(
+            f"config.json of {shown(preset)} says {name}={value!r}, not an integer of at least {least}: download it "
+            "again."
+        )
+    return value
+
+
+def _backbone(preset, config, load_weights=True, dtype=None):
+    arguments = backbone_arguments(config, preset)
+    if not load_weights:
+        return TransformerBackbone(**arguments, dtype=dtype)
+    # The weights are read first: a body that does not fit them might not fit in memory either.
+    checkpoint = Checkpoint(preset)
+    checkpoint.check_sizes(arguments)
+    backbone = TransformerBackbone(**arguments, dtype=dtype)
+    assign_weights(backbone, checkpoint)
+    return backbone
+
+
+def _preprocessor(preset, config, **kwargs):
+    # Every position beyond the table would have no embedding.
+    longest = _size(config, "max_position_embeddings", preset)
+    lengths = {"encoder_sequence_length": longest, "decoder_sequence_length": longest}
+    source, target = (_tokenizer(preset, config, side) for side in ("source", "target"))
+    return TransformerPreprocessor(source, target, **{**lengths, **kwargs})
+
+
+def _tokenizer(preset, config, side):
+    separate = side == "target" and not config.get("share_encoder_decoder_embeddings", True)
+    name, size = "vocab.json", config.get("vocab_size")
+    if separate:
+        size = config.get("decoder_vocab_size", size)
+        name = "target_vocab.json" if _has(preset, "target_vocab.json") else name
+    pieces = _vocabulary(preset, name, size)
+    expected = {"eos_token_id": END, "pad_token_id": PAD, "decoder_start_token_id": PAD}
+    for setting, piece in expected.items():
+        if config.get(setting) != pieces.index(piece):
+            raise UserError(
+                f"config.json of {shown(preset)} says {setting}={config.get(setting)!r}, but {piece} is number "
+                f"{pieces.index(piece)} of {name}: download both again."
+            )
+    model = read_bytes(_file(preset, f"{side}.spm"), _LARGEST_MODEL)
+    config_file = {"config_file": "source_tokenizer.json"} if side == "source" else {}
+    try:
+        return MarianTokenizer(model, vocabulary=pieces, **config_file)
+    except RuntimeError:
+        raise UserError(
+            f"{side}.spm of {shown(preset)} is not a SentencePiece model, or is damaged: download it again."
+        ) from None
+
+
+def _vocabulary(preset, name, size):
+    """Return the pieces of a vocabulary file in the order of their ids."""
+    ids = read_json(_file(preset, name))
+    damaged = UserError(f"{name} of {shown(preset)} does not give every piece an id of its own: download it again.")
+    if not isinstance(ids, dict) or any(type(number) is not int or number < 0 for number in ids.values()):
+        raise damaged
+    if type(size) is not int or max(ids.values(), default=0) >= size:
+        raise UserError(
+            f"{name} of {shown(preset)} has {len(ids)} pieces, but its config.json says {size!r}: download both again."
+        )
+    # Ids without a piece only make the matrices larger.
+    pieces = [f"<unused {number}>" for number in range(size)]
+    for piece, number in ids.items():
+        pieces[number] = piece
+    if len(set(ids.values())) != len(ids) or len(set(pieces)) != size:
+        raise damaged
+    for piece in (UNKNOWN, END, PAD):
+        if piece not in ids:
+            raise UserError(f"{name} of {shown(preset)} has no {piece}: download it again.")
+    return pieces
+
+
+def _has(preset, name):
+    try:
+        get_file(preset, name)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _file(preset, name):
+    try:
+        return get_file(preset, name)
+    except FileNotFoundError:
+        raise UserError(f"{name} is missing from {shown(preset)}: download it again.") from None
