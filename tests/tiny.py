@@ -20,6 +20,7 @@ from keras_attn_zoo.models import (
     TranslationTokenizer,
     Translator,
 )
+from tests.layers.cases import Case
 from tests.layers.references import REFERENCES
 from tests.weights import fill_weights
 
@@ -145,17 +146,12 @@ def hypotheses(task, texts):
     return [[[found.text, found.score, found.log_prob] for found in best] for best in task.translate(texts, n_best=2)]
 
 
-def has_no_state(name):
-    """Whether a mechanism carries nothing from one position to the next as cross-attention."""
-    return ATTENTIONS[name].cost.state.split(";")[0] == "none"
-
-
 def in_order(place):
     """Mechanisms of a place: what has a state first, and the first name of each class before further ones."""
     numbers, keys = collections.Counter(), {}
     for name, entry in ATTENTIONS.items():
         if place in entry.places:
-            keys[name] = (place == "cross" and has_no_state(name), numbers[entry.layer])
+            keys[name] = (place == "cross" and Case(name, place).has_no_state, numbers[entry.layer])
             numbers[entry.layer] += 1
     return sorted(keys, key=keys.get)
 
@@ -183,7 +179,7 @@ MIXED = {
 }
 EVERY_MECHANISM = {**MIXED, "latent": {"output": "latent", "attention_layer": "all"}}
 # Between them the first few have every class that has a state.
-WITH_STATE = {ATTENTIONS[name].layer for name in in_order("cross") if not has_no_state(name)}
+WITH_STATE = {ATTENTIONS[name].layer for name in in_order("cross") if not Case(name, "cross").has_no_state}
 EVERY_STATE = list(MIXED)[: -(-len(WITH_STATE) // 3)]
 
 
