@@ -227,13 +227,19 @@ def get_attention(
 
 
 def _check_place(layer, place):
-    """Raise if a layer cannot be used in a place, according to its entries or, without any, to `attends_to`."""
+    """Raise if a layer cannot be used in a place: by its entries or else `attends_to`, and by what it shares."""
     of_entries = {p for entry in ATTENTIONS.values() if entry.layer is type(layer) for p in entry.places}
     fitting = of_entries or {"value": {"cross"}, "itself": {"encoder", "decoder"}}.get(layer.attends_to, set(PLACES))
     if place not in fitting:
         raise UserError(
             f"{type(layer).__name__} is not {_article(place)} attention: "
             f"use it as {' or '.join(sorted(fitting))} attention."
+        )
+    shared = layer.shared_by_side
+    if place == "cross" and shared is not None and shared.asked_by(layer) is not None:
+        raise UserError(
+            f"{type(layer).__name__} is not a cross attention: only self-attention layers share their {shared.what}; "
+            "use it as encoder or decoder attention."
         )
     if place == "decoder" and layer.looks_ahead:
         raise UserError(f"{type(layer).__name__} looks ahead, which a decoder cannot: use offsets of at most 0.")

@@ -4,9 +4,12 @@ import keras
 import numpy as np
 import pytest
 
+from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.layers import MultiHeadAttention
 from keras_attn_zoo.layers.common.shared_by_side import SharedBySide
+from keras_attn_zoo.models import RNNBackbone, TransformerBackbone
 from keras_attn_zoo.models.attention_stack import AttentionStack
+from tests import tiny
 from tests.layers.calls import to_numpy
 from tests.layers.cases import numbers
 
@@ -74,3 +77,9 @@ def test_each_layer_is_given_what_comes_after_the_one_before():
         np.testing.assert_allclose(to_numpy(found), to_numpy(one), atol=1e-6)
     colder = to_numpy(hot(x, **given[1])[1])
     assert np.abs(colder - to_numpy(wanted[1])).max() > 1e-3
+
+
+@pytest.mark.parametrize(("body", "sizes"), [(RNNBackbone, tiny.BACKBONE), (TransformerBackbone, tiny.TRANSFORMER)])
+def test_only_self_attention_shares(body, sizes):
+    with pytest.raises(UserError, match=r"HeatedAttention is not a cross attention: .* share their temperatures"):
+        body(9, 9, cross_attention=HeatedAttention(2, 4), **sizes)

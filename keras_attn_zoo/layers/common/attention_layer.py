@@ -91,7 +91,7 @@ class AttentionLayer(keras.layers.Layer):
     may_attend_nothing = False
     # Why a mechanism supports only the softmax; None if it supports all normalisers.
     softmax_alone: str | None = None
-    # A subclass of `SharedBySide`, if the layers of one side of a model share something.
+    # A subclass of `SharedBySide`, if the self-attention layers of one side of a model share something.
     shared_by_side: type[SharedBySide] | None = None
 
     def __init__(self, normalizer: str = "softmax", **kwargs: Any) -> None:

@@ -1,4 +1,4 @@
-"""What the attention layers of one side of a model may share: created once, and passed from layer to layer."""
+"""What the self-attention layers of one side of a model may share: created once, and passed from layer to layer."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from keras_attn_zoo.types import Tensor
 
 
 class SharedBySide:
-    """What the layers of a side share, such as the matrices of `RecurrentAttention`; the hook of a mechanism.
+    """What the self-attention layers of a side share, such as the matrices of `RecurrentAttention`.
 
     A mechanism names its subclass as `shared_by_side`. A stack of layers then creates one per side, and passes
     its results to every layer, in its call and when its steps begin::
@@ -28,7 +28,7 @@ class SharedBySide:
     of_each: dict[str, Any] = {}
 
     def __init__(self, place: str, max_length: int, **arguments: Any) -> None:
-        """Create what the layers of a place share: "encoder", "decoder" or "cross"."""
+        """Create what the layers of a place share: "encoder" or "decoder"."""
 
     @classmethod
     def asked_by(cls, layer: Any) -> dict[str, Any] | None:
