@@ -1,4 +1,4 @@
-"""Run the tests: style once, then every backend in a process of its own; one summary, one status.
+"""Run the tests: style and types once, then every backend in a process of its own; one summary, one status.
 
     python -m tests             before every commit
     python -m tests --quick     the inner loop: one backend, without tests marked `long`
@@ -8,6 +8,7 @@ Tests marked `one_backend` run under PyTorch alone, which compiles nothing. Othe
 """
 
 import argparse
+import importlib.util
 import os
 import re
 import subprocess
@@ -25,6 +26,8 @@ OUTCOMES = ("passed", "failed", "error", "skipped")
 WORKERS = ("-n", "2", "--dist", "loadgroup")
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1"}
 STYLE = (("ruff", "check", "."), ("ruff", "format", "--check", "."))
+# Skipped if not installed.
+TYPES = ("mypy",)
 AT_NIGHT = {
     "hostile input": ("tests.hostile", "--cases", "3000", "--jobs", "2"),
     "kills": ("tests.hostile.kills", "--kills", "12"),
@@ -87,11 +90,14 @@ def parse(arguments):
 
 
 def main(arguments):
-    """Run style checks and the tests under each backend."""
+    """Check style and types, and run the tests under each backend."""
     options, arguments = parse(arguments)
     rows, slowest, total = [], [], dict.fromkeys(OUTCOMES, 0)
     began = time.monotonic()
-    for command in STYLE:
+    for command in (*STYLE, TYPES):
+        if command == TYPES and importlib.util.find_spec("mypy") is None:
+            rows.append((" ".join(command), "skipped: not installed", 0))
+            continue
         status, _ = run([sys.executable, "-m", *command], os.environ)
         rows.append((" ".join(command), "passed" if status == 0 else "FAILED", status))
     with tempfile.TemporaryDirectory() as cache:

@@ -70,7 +70,7 @@ ARROWS = {
     "decoding": BELOW_ALL,
     "data": BELOW_ALL,
     "evaluation": BELOW_ALL,
-    "synthetic": BELOW_ALL | {"data"},
+    "synthetic": BELOW_ALL,
     "training": BELOW_ALL | {"evaluation", "numerics"},
     "analysis": BELOW_ALL,
     "models": BELOW_ALL | {"fetching", "layers", "numerics", "decoding", "training", "data"},

@@ -39,6 +39,7 @@ def add_corpus_arguments(parser: Parser) -> None:
         "--split-seed",
         type=typed(SETTINGS["System"]["seed"]),
         default=0,
+        metavar="N",
         help="seed of the random 8:1:1 split made without --valid and --test (default: %(default)s)",
     )
     group.add_argument("--embedded", action="store_true", help="use the built-in synthetic corpus")

@@ -160,7 +160,7 @@ class TranslationBatches(keras.utils.PyDataset):
     def set_round(self, number: int) -> None:
         """Make batch 0 the first of round `number`, counted from 0."""
         if number < 0 or (number > 0 and not self.repeat):
-            raise UserError(f"there is no round {number}: give 0 or more, and only 0 for a single pass.")
+            raise UserError(f"invalid round {number}: give 0 or more, and only 0 for a single pass.")
         self.round = number
 
     def epoch_of_round(self, number: int) -> float:

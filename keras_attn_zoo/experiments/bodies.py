@@ -118,7 +118,7 @@ _SHARED = {
     "encoder_layers": _layers_of("encoder"),
     "decoder_layers": _layers_of("decoder"),
     "tie_embeddings": Choice(
-        help="share embeddings; target ties the target embedding to the output, all the source embedding too",
+        help="share embeddings; target ties the target embedding to the output, all also shares the source embedding",
         choices=("none", "target", "all"),
     ),
     "output": Choice(help="output layer; latent is a mixture over source positions", choices=("softmax", "latent")),
@@ -172,7 +172,8 @@ _TRANSFORMER = {
     "attention_dropout": rate("dropout rate on attention weights"),
     "activation_dropout": rate("dropout rate in the feed-forward networks"),
     "attention_layer": Whole(
-        help="decoder layer whose attention is the alignment, from 0, or from -1 backwards; all averages them",
+        help="decoder layer whose attention is the alignment, counted from 0, or from the end with -1; "
+        "all averages them",
         least=-MOST_LAYERS,
         most=MOST_LAYERS - 1,
         words=("all",),

@@ -102,7 +102,10 @@ def curves_over_trained_top_k(
         sizes = system.sizes
         count = sizes["top_k"] if sizes["marginalization"] == "top_k" else 0
         if count in latent:
-            raise UserError(f"{folder} was trained with as many positions as another run: give one run per number.")
+            raise UserError(
+                f"two runs were trained with the same number of positions ({count or 'all'}), the second in {folder}: "
+                "give one run per number."
+            )
         latent[count] = value(scores[name])
     if not latent:
         raise UserError("no run has a latent alignment, so there is nothing to draw: give one that does.")

@@ -53,4 +53,6 @@ def _check_words(pairs, gold):
     for number, (pair, (*words, _)) in enumerate(zip(pairs, gold, strict=True), start=1):
         for sentence, own in zip(pair, words, strict=True):
             if normalise(sentence).replace(" ", "") != normalise(" ".join(own)).replace(" ", ""):
-                raise UserError(f"the gold alignment of pair {number} has other words than its sentences: check both.")
+                raise UserError(
+                    f"the gold alignment of pair {number} does not match the words of its sentences: check both."
+                )

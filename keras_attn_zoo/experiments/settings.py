@@ -265,7 +265,7 @@ class SearchSettings(_Checked):
     batch_size: int = _field(Whole(default=64, help="sentences translated at once", least=1, most=10_000))
     search_top_k: int | None = _field(
         Whole(
-            help="source positions that a latent alignment sums over in search; 0 for all, None as in training",
+            help="source positions that a latent alignment sums over in search; 0 for all, None for the training value",
             optional=True,
             least=0,
             most=MOST_TOKENS,

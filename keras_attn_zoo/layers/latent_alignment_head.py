@@ -214,7 +214,7 @@ class LatentAlignmentHead(keras.layers.Layer):
     def prepare(self, encoded: Tensor, mask: Tensor | None = None) -> TensorTree:
         """Compute what depends only on the source: the memory of `step`."""
         if not self.built:
-            raise ValueError("LatentAlignmentHead: steps need the weights that a first call, or `build`, makes.")
+            raise ValueError("LatentAlignmentHead: steps need weights: call the layer or `build` it first.")
         encoded = ops.cast(encoded, self.compute_dtype)
         if mask is not None:
             encoded = _without_unused(encoded, ops.cast(mask, "bool"))
@@ -228,7 +228,7 @@ class LatentAlignmentHead(keras.layers.Layer):
         Args:
             prior, embedded, states: `(rows, width)`; rows are sentences, or the beams of each in turn.
             memory: the result of `prepare`.
-            top_k: source positions summed over; 0 for all, None as in training.
+            top_k: source positions summed over; 0 for all, None for the training value.
         """
         for name, x in (("prior", prior), ("embedded", embedded), ("states", states)):
             if len(x.shape) != 2:

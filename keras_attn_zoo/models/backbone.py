@@ -170,7 +170,7 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
         Args:
             encoder_token_ids, encoder_padding_mask: `(batch, source)`.
             max_length: maximum tokens of a translation.
-            top_k: source positions that a latent alignment sums over; 0 for all, None as in training.
+            top_k: source positions that a latent alignment sums over; 0 for all, None for the training value.
 
         Returns:
             what all hypotheses share, the memory of each, and its state before the first target token.

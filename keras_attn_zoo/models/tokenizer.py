@@ -43,9 +43,10 @@ class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokeni
         # Otherwise loading reports on the terminal that the text is normalised elsewhere.
         sentencepiece.set_min_log_level(2)
         super().set_proto(proto)
-        self.subwords = None if proto is None else self._read_model()
+        # None as long as there is no model.
+        self.subwords: Any = None if proto is None else self._read_model()
 
-    def _read_model(self) -> Any:
+    def _read_model(self) -> Subwords:
         """Return what encodes and decodes text by `self.proto`."""
         return Subwords(self.proto)
 

@@ -93,7 +93,8 @@ class Translator(TextMethods, PresetLoading, PerTokenTraining, keras_hub.models.
             label_smoothing: probability mass spread evenly over the vocabulary.
             accumulation_steps: parts that a batch is split into; loss and gradient stay those of the whole batch.
             sampler: "greedy", "beam" (five beams, length penalty 1), a `BeamSearch`, or a KerasHub sampler or its name.
-            search_top_k: source positions that a latent alignment sums over in search; 0 for all, None as in training.
+            search_top_k: source positions that a latent alignment sums over in search; 0 for all, None for the training
+                value.
             **kwargs: `run_eagerly`, `jit_compile` and the like; see `keras.Model.compile`.
 
         Raises:

@@ -85,7 +85,7 @@ def test_evaluate_counts_of_positions_one_row_each(attn_zoo, trained, corpus, tm
     curves, ticks = curves_over_trained_top_k([run.path, other, trained], "drawn", lambda scores: scores["bleu"])
     assert ticks == {0: 2, 1: "all"}
     assert curves == {"latent alignment": ([0, 1], [20.0, 30.0]), "tiny": ([0, 1], [10.0, 10.0])}
-    with pytest.raises(UserError, match="trained with as many positions as another run"):
+    with pytest.raises(UserError, match="two runs were trained with the same number of positions"):
         curves_over_trained_top_k([run.path, shutil.copytree(run.path, tmp_path / "again")], "drawn", lambda scores: 0)
     plot = ("plot", "top-k", run.path, "--name", "new-k2", "--output", picture, "--key", "tokens/s")
     assert attn_zoo(*plot, "--trained")[0] == 0

@@ -149,7 +149,7 @@ def test_evaluation_is_one_pass_in_order(corpus):
     assert (np.diff(order) < 0).sum() <= 2, "within a bucket in the order of the corpus"
     with pytest.raises(IndexError):
         batches[len(batches)]
-    one_line_error("no round 1", lambda: batches.set_round(1))
+    one_line_error("invalid round 1", lambda: batches.set_round(1))
 
 
 # Rounds
@@ -259,4 +259,4 @@ def test_bad_ratio_and_round(corpus):
     batches = TranslationBatches(corpus, sentences_per_batch=8, teacher_forcing=lambda step: 2 - step)
     one_line_error("teacher_forcing returned 2.0 at step 0", lambda: batches[0])
     assert batches[1]
-    one_line_error("no round -1", lambda: batches.set_round(-1))
+    one_line_error("invalid round -1", lambda: batches.set_round(-1))

@@ -1,7 +1,7 @@
 """The laws that every attention layer of the registry keeps, under every backend and both policies.
 
 A mechanism joins by its decorator and a file of its own in `references/`. Under PyTorch, which compiles nothing, every
-mechanism keeps every law. Under the others every mechanism has its values, gradients and steps compared in float32;
+mechanism keeps every law. Under the others values, gradients and steps of every mechanism are compared in float32;
 what the base classes do for all is looked at once for each base class, and mixed precision there, and wherever a class
 has casts of its own.
 """

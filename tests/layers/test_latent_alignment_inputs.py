@@ -100,7 +100,7 @@ def test_steps_that_do_not_fit():
     memory = head.prepare(inputs["encoded"])
     with pytest.raises(ValueError, match=r"`states` of a step must .* Received: shape \(2, 3, 7\)"):
         head.step(**{**rows, "states": inputs["states"]}, memory=memory)
-    with pytest.raises(ValueError, match="steps need the weights that a first call, or `build`, makes"):
+    with pytest.raises(ValueError, match="call the layer or `build` it first"):
         LatentAlignmentHead(VOCABULARY, width=5).prepare(inputs["encoded"])
 
 

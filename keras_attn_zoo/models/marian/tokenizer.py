@@ -43,7 +43,7 @@ class MarianTokenizer(TransformerTokenizer):
     ) -> None:
         self._set_vocabulary(vocabulary or ())
         super().__init__(proto, **kwargs)
-        self.file_assets = [*self.file_assets, _VOCABULARY]
+        self.file_assets: list[str] = [*self.file_assets, _VOCABULARY]
 
     def _set_vocabulary(self, pieces):
         self._pieces = list(pieces)
