@@ -108,7 +108,8 @@ def attention(
         cost: the four strings of a `Cost`.
 
     Raises:
-        ValueError: something that is not an `AttentionLayer`, an unknown place, a name that another class already has.
+        ValueError: something that is not an `AttentionLayer`, an unknown place, a name that is no identifier or that
+            another class already has.
 
     Example:
         >>> @attention("mine", source="Nobody 2026", places=("cross",), year=2026)
@@ -122,6 +123,8 @@ def attention(
     def register(layer: AnyAttention) -> AnyAttention:
         if not (isinstance(layer, type) and issubclass(layer, AttentionLayer)):
             raise ValueError(f"The attention {name!r} must be a subclass of AttentionLayer. Received: {layer!r}.")
+        if not (isinstance(name, str) and name.isidentifier()):
+            raise ValueError(f"An attention needs a name of letters, digits and underscores. Received: {name!r}.")
         if not places or not set(places) <= set(PLACES):
             raise ValueError(f"The attention {name!r}: choose places from {', '.join(PLACES)}. Received: {places!r}.")
         taken = ATTENTIONS.get(name)

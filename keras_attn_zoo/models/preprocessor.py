@@ -195,7 +195,16 @@ def check_texts(texts: Sequence[str], name: str) -> list[str]:
     for number, text in enumerate(texts, start=1):
         if not isinstance(text, str):
             raise UserError(f"{name} must be a list of strings; received {reprlib.repr(text)} as entry {number}.")
+        if not text.isascii():
+            _check_characters(text, f"entry {number} of {name}")
     return [str(text) for text in texts]
+
+
+def _check_characters(text, name):
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UserError(f"{name} has half a surrogate pair, which is no character: {reprlib.repr(text)}.") from None
 
 
 def _pairs(x):

@@ -12,6 +12,8 @@ from keras_attn_zoo.files import PathLike, shown
 STORAGES = ("float32", "float16", "int8")
 # A group besides those of Keras, which holds the scales under the names of the matrices.
 SCALES = "int8_scales"
+# Attributes: of a file, how it is stored; of a matrix, that it has scales.
+_STORAGE, _SCALED = "storage", "scaled"
 # Smaller tensors and all vectors stay in float16: int8 would save too little.
 _SMALLEST = 1024
 
@@ -27,7 +29,7 @@ def compact(file: io.BytesIO, storage: str) -> bytes:
     Raises:
         UserError: a weight is beyond the range of float16, ±65,504.
     """
-    return _rewritten(file, lambda target, name, values: _store(target, name, values, storage))
+    return _rewritten(file, lambda target, name, values: _store(target, name, values, storage), {_STORAGE: storage})
 
 
 def _store(target, name, values, storage):
@@ -36,6 +38,7 @@ def _store(target, name, values, storage):
         return
     if storage == "int8" and values.ndim > 1 and values.size >= _SMALLEST:
         target[name], target[f"{SCALES}/{name}"] = quantized(values)
+        target[name].attrs[_SCALED] = True
         return
     with np.errstate(over="ignore"):
         half = values.astype(np.float16)
@@ -73,7 +76,7 @@ def holds_int8(path: PathLike) -> bool:
     """Whether a weight file needs `expanded` to read it."""
     try:
         with h5py.File(path) as file:
-            return SCALES in file
+            return file.attrs.get(_STORAGE) == "int8"
     except OSError:
         return False
 
@@ -82,21 +85,20 @@ def expanded(path: PathLike) -> bytes:
     """Return, in memory, a weight file that Keras can read from one that `compact` stored in int8.
 
     Raises:
-        UserError: scales do not fit their matrix.
+        UserError: a matrix lacks its scales, or they do not fit it.
     """
     with h5py.File(path) as source:
-        scales = {}
-        source[SCALES].visititems(
-            lambda name, item: scales.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None
-        )
+        scales = source.get(SCALES, {})
 
-    def restore(target, name, values):
-        target[name] = values if name not in scales else _restored(path, name, values, scales[name])
+        def restore(target, name, values):
+            if _SCALED in source[name].attrs:
+                values = _restored(path, name, values, scales)
+            target[name] = values
 
-    return _rewritten(path, restore)
+        return _rewritten(path, restore, {_STORAGE: "float32"})
 
 
-def _rewritten(file, store):
+def _rewritten(file, store, attributes):
     """Return a copy, in memory, of a weight file without scales; `store(target, name, values)` writes each tensor."""
     result = io.BytesIO()
     with h5py.File(file) as source, h5py.File(result, "w") as target:
@@ -110,7 +112,7 @@ def _rewritten(file, store):
                 target.require_group(name)
             target[name].attrs.update(item.attrs)
 
-        target.attrs.update(source.attrs)
+        target.attrs.update({**source.attrs, **attributes})
         source.visititems(copy)
     return result.getvalue()
 
@@ -120,10 +122,11 @@ def is_weight(name: str, item: Any) -> bool:
     return isinstance(item, h5py.Dataset) and name.split("/")[0] != SCALES
 
 
-def _restored(path, name, values, scale):
-    fits = scale.ndim == values.ndim and all(
-        one in (1, size) for one, size in zip(scale.shape, values.shape, strict=True)
-    )
-    if not fits:
-        raise UserError(f"{shown(path)} is damaged: the scales of {name} do not fit it. Download or save it again.")
+def _restored(path, name, values, scales):
+    scale = scales[name][()] if name in scales else None
+    shapes = [tuple(size if i == axis else 1 for i, size in enumerate(values.shape)) for axis in (0, values.ndim - 1)]
+    if scale is None or scale.shape not in shapes:
+        raise UserError(
+            f"{shown(path)} is damaged: the scales of {name} are missing or do not fit. Download or save it again."
+        )
     return values * scale

@@ -22,7 +22,7 @@ _OUTSIDE = -2.0
 
 def shifted_energies(energies: Tensor) -> Tensor:
     """Energies whose largest is 0, so that thresholds lie from -1 to 0."""
-    return ops.maximum(energies - ops.max(energies, axis=-1, keepdims=True), _OUTSIDE)
+    return ops.maximum(energies - ops.amax(energies, axis=-1, keepdims=True), _OUTSIDE)
 
 
 def searched_sparsemax(energies: Tensor) -> Tensor:
@@ -63,7 +63,7 @@ def _threshold(shifted, closer, tolerance):
 
     def move(threshold, _):
         nearer = ops.maximum(threshold, closer(threshold))
-        return nearer, ops.max(nearer - threshold)
+        return nearer, ops.any(nearer - threshold > tolerance)
 
     start = ops.zeros_like(shifted[..., :1]) - 1.0
-    return ops.while_loop(lambda _, moved: moved > tolerance, move, move(start, None))[0]
+    return ops.while_loop(lambda _, moved: moved, move, move(start, None))[0]

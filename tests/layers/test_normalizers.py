@@ -147,3 +147,13 @@ def test_every_mechanism_takes_it_or_says_why_not(case):
 def test_an_unknown_normalizer():
     with pytest.raises(ValueError, match="`normalizer` must be one of softmax, sparsemax, entmax15"):
         keras_attn_zoo.layers.BahdanauAttention(units=3, normalizer="hardmax")
+
+
+@SPARSE
+@pytest.mark.parametrize("shape", [(0, 4, 5), (2, 0, 5)])
+def test_no_rows_are_no_weights(name, shape):
+    assert tuple(NORMALIZERS[name](ops.zeros(shape)).shape) == shape
+    assert tuple(SEARCHED[name](ops.zeros(shape)).shape) == shape
+    layer = keras_attn_zoo.layers.LuongAttention(normalizer=name)
+    contexts = layer(ops.zeros((0, 4, 6)), ops.zeros((0, 3, 6)))
+    assert tuple(contexts.shape) == (0, 4, 6)

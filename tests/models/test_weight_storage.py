@@ -88,15 +88,19 @@ def test_float16_refuses_what_it_cannot_hold_and_a_storage_must_exist(tmp_path):
 
 
 @pytest.mark.one_backend
-def test_scales_that_do_not_fit_are_refused(tmp_path):
+@pytest.mark.parametrize("harm", ["other shape", "one number", "one missing", "all missing"])
+def test_scales_that_do_not_fit_are_refused(tmp_path, harm):
     small_translator().save_to_preset(tmp_path / "preset", storage="int8")
     (tmp_path / "preset" / "checksums.json").unlink()
     with h5py.File(tmp_path / "preset" / "model.weights.h5", "a") as file:
         names = []
         file[SCALES].visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
         del file[SCALES][names[0]]
-        file[SCALES][names[0]] = np.ones((3, 1), "float32")
-    with pytest.raises(UserError, match=r"the scales of .* do not fit it"):
+        if harm == "all missing":
+            del file[SCALES]
+        elif harm != "one missing":
+            file[SCALES][names[0]] = np.ones((3, 1) if harm == "other shape" else (1, 1), "float32")
+    with pytest.raises(UserError, match=r"the scales of .* are missing or do not fit"):
         Translator.from_preset(str(tmp_path / "preset"))
 
 

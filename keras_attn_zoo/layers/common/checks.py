@@ -49,7 +49,7 @@ def check_choice(layer: Any, name: str, value: Any, valid: Iterable) -> Any:
     Example:
         >>> check_choice(layer, "score", "dot", ("dot", "general"))  # "dot"
     """
-    if value not in valid:
+    if value not in tuple(valid):
         raise ValueError(
             f"{type(layer).__name__}: `{name}` must be one of {', '.join(map(str, valid))}. Received: {name}={value!r}."
         )
