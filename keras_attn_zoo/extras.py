@@ -20,12 +20,13 @@ class MissingPackageError(UserError, ImportError):
     """A package of an extra is not installed; the message has the command that installs it."""
 
 
-def require(*modules: str, user: str | None = None) -> None:
+def require(*modules: str, user: str | None = None, backend: bool = False) -> None:
     """Raise if modules of the extra `translate` are not installed.
 
     Args:
         *modules: names of modules in `TRANSLATE`; all of them if none are given.
         user: what needs them, for the message.
+        backend: whether a backend is needed too: the message then names one if none is installed.
 
     Raises:
         MissingPackageError: names the packages and the command that installs them.
@@ -34,10 +35,15 @@ def require(*modules: str, user: str | None = None) -> None:
         >>> require("keras_hub", "sentencepiece")
     """
     missing = [TRANSLATE[module] for module in modules or TRANSLATE if not is_installed(module)]
-    if missing:
-        raise MissingPackageError(
-            f"{user or 'this'} needs {', '.join(missing)}: pip install 'keras-attn-zoo[translate]'."
-        )
+    if not missing:
+        return
+    extra, instead = "translate", ""
+    if backend and not any(map(is_installed, BACKENDS)):
+        missing.append("a backend")
+        extra, instead = f"translate,{BACKENDS[0]}", f" (or {', '.join(BACKENDS[1:])} in place of {BACKENDS[0]})"
+    raise MissingPackageError(
+        f"{user or 'this'} needs {', '.join(missing)}: pip install 'keras-attn-zoo[{extra}]'{instead}."
+    )
 
 
 def require_backend() -> None:

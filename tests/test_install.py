@@ -82,11 +82,22 @@ def test_what_is_missing_is_named_with_the_line_that_installs_it(code, message):
     )
 
 
-def test_the_command_line_names_all_that_is_missing_in_one_line():
-    code = f"import sys\nsys.modules.update({dict.fromkeys(TRANSLATE)})\n"
+@pytest.mark.parametrize(
+    ("missing", "also", "remedy"),
+    [
+        ((), "", "'keras-attn-zoo[translate]'"),
+        (
+            ("jax", "tensorflow", "torch"),
+            ", a backend",
+            "'keras-attn-zoo[translate,jax]' (or tensorflow, torch in place of jax)",
+        ),
+    ],
+)
+def test_the_command_line_names_all_that_is_missing_in_one_line(missing, also, remedy):
+    code = f"import sys\nsys.modules.update({dict.fromkeys([*TRANSLATE, *missing])})\n"
     done = run(code + "from keras_attn_zoo.cli import main\nsys.exit(main(sys.argv[1:]))", "demo")
-    needs = ", ".join(TRANSLATE.values())
-    line = f"attn-zoo: error: attn-zoo needs {needs}: pip install 'keras-attn-zoo[translate]'.\n"
+    needs = ", ".join(TRANSLATE.values()) + also
+    line = f"attn-zoo: error: attn-zoo needs {needs}: pip install {remedy}.\n"
     assert (done.returncode, done.stderr) == (2, line)
 
 

@@ -66,7 +66,7 @@ def _run(parser, action, arguments, farewell, stoppable):
         if rest:
             setattr(options, more, [*getattr(options, more), *rest[:end], *rest[end + 1 :]])
         stoppable.farewell = f"{stoppable.farewell} {getattr(options, 'farewell', farewell)}".rstrip()
-        require(user=parser.prog)
+        require(user=parser.prog, backend=True)
         choose_backend(options.backend)
         with shown():
             return (action or options.action)(options) or 0

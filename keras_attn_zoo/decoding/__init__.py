@@ -2,7 +2,7 @@
 
 from keras_attn_zoo.extras import require, require_backend
 
-require("keras_hub", user=__name__)
+require("keras_hub", user=__name__, backend=True)
 require_backend()
 
 from keras_attn_zoo.decoding.beam_search import BeamSearch, length_penalty

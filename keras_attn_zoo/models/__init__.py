@@ -2,7 +2,7 @@
 
 from keras_attn_zoo.extras import require, require_backend
 
-require("keras_hub", "sentencepiece", user=__name__)
+require("keras_hub", "sentencepiece", user=__name__, backend=True)
 require_backend()
 
 from keras_attn_zoo.models.backbone import TranslationBackbone
