@@ -10,6 +10,7 @@ import math
 import keras
 from keras import ops
 
+from keras_attn_zoo.numerics.masks import EXCLUDED
 from keras_attn_zoo.types import Tensor
 
 # A threshold of entmax that has moved by no more than this is as near as float32 tells after one more round.
@@ -22,7 +23,8 @@ _OUTSIDE = -2.0
 
 def shifted_energies(energies: Tensor) -> Tensor:
     """Energies whose largest is 0, so that thresholds lie from -1 to 0."""
-    return ops.maximum(energies - ops.amax(energies, axis=-1, keepdims=True), _OUTSIDE)
+    # Without `initial`, some backends refuse an empty batch.
+    return ops.maximum(energies - ops.max(energies, axis=-1, keepdims=True, initial=EXCLUDED), _OUTSIDE)
 
 
 def searched_sparsemax(energies: Tensor) -> Tensor:
