@@ -20,7 +20,7 @@ from keras_attn_zoo.models import (
     TranslationTokenizer,
     Translator,
 )
-from tests.layers.cases import Case
+from tests.layers.cases import CASES, Case
 from tests.layers.references import REFERENCES
 from tests.weights import fill_weights
 
@@ -157,11 +157,20 @@ def in_order(place):
 
 
 def in_threes(place):
-    """Mechanisms of a place, one per layer, with arguments under which the references know them."""
+    """Mechanisms of a place, one per layer, with arguments under which the references know them.
+
+    The last three are completed with sparse weights.
+    """
     described = [
         {"attention": name, **REFERENCES[name].arguments} if REFERENCES[name].arguments else name
         for name in in_order(place)
     ]
+    sparse = [
+        {"attention": case.name, **case.reference.arguments, "normalizer": case.normalizer}
+        for case in CASES
+        if case.place == place and case.normalizer != "softmax"
+    ]
+    described += sparse[: -len(described) % 3 or 3]
     return [(3 * described[at : at + 3])[:3] for at in range(0, len(described), 3)]
 
 

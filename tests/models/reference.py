@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tests.layers.equations import normalizing_by
 from tests.layers.references import REFERENCES
 from tests.models.reference_mixture import log_lexicon, log_mixture
 
@@ -100,11 +101,13 @@ class ReferenceTranslator:
     def attend(self, queries, h):
         """Context and weights of the last of the queries so far, over encoder states h."""
         name = self.cross_attention
+        arguments = name if isinstance(name, dict) else {}
         name = name["attention"] if isinstance(name, dict) else name
         path = "decoder/cross_attention/"
         weights = {p.removeprefix(path): value for p, value in self.weights.items() if p.startswith(path)}
         mask = np.ones((1, len(queries), len(h)), dtype=bool)
-        context, alpha = REFERENCES[name].attend(weights, np.array(queries), h, h, mask, mask[0, 0])
+        with normalizing_by(arguments.get("normalizer", "softmax")):
+            context, alpha = REFERENCES[name].attend(weights, np.array(queries), h, h, mask, mask[0, 0])
         return context[-1], alpha[0, -1]
 
     def combine(self, s, context, embedded):

@@ -46,10 +46,11 @@ CONFIGS = {
     },
 }
 USED = {arguments.get("cross_attention", "bahdanau") for arguments in CONFIGS.values()}
+SPARSE = {"coverage": {"normalizer": "entmax15"}}
 # Every other mechanism with one head, in turn before and after the cells; some want query and key of one width.
 OTHERS = {
     name: {
-        "cross_attention": {"attention": name, **REFERENCES[name].arguments},
+        "cross_attention": {"attention": name, **REFERENCES[name].arguments, **SPARSE.get(name, {})},
         "bidirectional": False,
         "attention_query": ("previous_state", "current_state")[number % 2],
         "input_feeding": number % 3 == 0,

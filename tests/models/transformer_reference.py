@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.layers.equations import by_position
+from tests.layers.equations import by_position, normalizing_by
 from tests.layers.references import REFERENCES
 from tests.layers.references.recurrent_attention import refined
 from tests.models.reference_mixture import log_lexicon, log_mixture
@@ -92,7 +92,8 @@ class ReferenceTransformer:
             attend = REFERENCES[name].attend
         heads = REFERENCES[name].num_heads
         mask = np.repeat(mask[None], heads, axis=0)
-        return attend(self.under(path), query, value, value, mask, np.ones(len(value), dtype=bool))
+        with normalizing_by(arguments.get("normalizer", "softmax")):
+            return attend(self.under(path), query, value, value, mask, np.ones(len(value), dtype=bool))
 
     def shared_matrices(self, place, number, arguments):
         matrices = self.weights[f"{place}_initial_attention/matrices"]
