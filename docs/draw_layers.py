@@ -38,10 +38,10 @@ def by_hand(name):
     return {"kernel": EYE, **maps, **additive, **REFERENCES[name].picture[1]}
 
 
-def weights_of(name, place):
+def weights_of(name, place, **arguments):
     """Scores of one layer, `(target, source)`."""
     query, value = sentences()
-    arguments = REFERENCES[name].picture[0]
+    arguments |= REFERENCES[name].picture[0]
     layer = get_attention(name, WIDTH, num_heads=1, max_length=len(SOURCE), place=place, **arguments)
     inputs = (query, value) if place == "cross" else (query,)
     layer.build(*(x.shape for x in inputs))
@@ -64,6 +64,8 @@ def main():
     for place, file, target in (("cross", "layers-cross.png", TARGET), ("decoder", "layers-self.png", SOURCE)):
         names = [name for name, entry in ATTENTIONS.items() if place in entry.places]
         panels = [(name.replace("_", " "), weights_of(name, place)) for name in names]
+        if place == "cross":
+            panels.append(("luong dot, entmax15", weights_of("luong_dot", place, normalizer="entmax15")))
         plot_attentions(panels, SOURCE, target, here / file)
         print(here / file)
 
