@@ -8,6 +8,7 @@ from keras_attn_zoo.commands.parser import Command, Parser
 from keras_attn_zoo.errors import UserError
 
 _LOG = logging.getLogger(__name__)
+_NONE = "no presets are published with this version"
 
 
 def add_arguments(parser: Parser) -> None:
@@ -52,7 +53,7 @@ def table() -> str:
     from keras_attn_zoo.models.preset_registry import cache_folder, local_path, published
 
     if not published():
-        return "no presets are published with this version"
+        return _NONE
     columns = ["preset", "system", "BLEU", "chrF", "TER", "AER", "parameters", "size", "here"]
     rows = []
     for name, facts in published().items():
@@ -139,6 +140,8 @@ def _checked(names):
     for name in names:
         if name not in published():
             raise UserError(f"there is no published preset {shown(name)}: {nearest(name)}")
+    if not published():
+        print(_NONE)
     return names or list(published())
 
 
