@@ -9,6 +9,7 @@ from keras_attn_zoo.commands import (
     align,
     demo,
     evaluate,
+    explore,
     plot_attention,
     plot_curves,
     plot_top_k,
@@ -21,7 +22,7 @@ from keras_attn_zoo.commands.guard import guarded
 from keras_attn_zoo.commands.options import add_backend_argument
 from keras_attn_zoo.commands.parser import Command, Parser
 
-COMMANDS = [module.COMMAND for module in (demo, presets, systems, train, translate, evaluate, align)]
+COMMANDS = [module.COMMAND for module in (demo, presets, systems, train, translate, explore, evaluate, align)]
 PICTURES = [module.COMMAND for module in (plot_attention, plot_curves, plot_top_k)]
 
 

@@ -72,8 +72,9 @@ ARROWS = {
     "evaluation": BELOW_ALL,
     "synthetic": BELOW_ALL,
     "training": BELOW_ALL | {"evaluation", "numerics"},
-    "analysis": BELOW_ALL,
-    "models": BELOW_ALL | {"fetching", "layers", "numerics", "decoding", "training", "data"},
+    "analysis": BELOW_ALL | {"data", "evaluation"},
+    "explore": BELOW_ALL | {"analysis", "data", "evaluation"},
+    "models": BELOW_ALL | {"fetching", "layers", "numerics", "decoding", "training", "data", "evaluation", "explore"},
 }
 ARROWS["experiments"] = ARROWS.keys() - {"backends", "process"}
 ARROWS["commands"] = ARROWS.keys() | {"experiments"}

@@ -2,6 +2,9 @@
 
 import re
 import unicodedata
+from collections.abc import Iterable
+
+_SPACE_BEFORE_PUNCTUATION = re.compile(r" ([,.;:?!])")
 
 
 def normalise(text: str) -> str:
@@ -42,3 +45,13 @@ def split_words(text: str) -> list[str]:
         ['Er', 'ruft', 'an', ',', 'oder', '?']
     """
     return re.sub(r"([,.;:?!]+)(?=\s|$)", r" \1", text).split()
+
+
+def as_sentence(words: Iterable[str]) -> str:
+    """Join tokenised words into a sentence as in running text, without spaces before punctuation.
+
+    Example:
+        >>> as_sentence(["Das", "stimmt", "nicht", "!"])
+        'Das stimmt nicht!'
+    """
+    return _SPACE_BEFORE_PUNCTUATION.sub(r"\1", normalise(" ".join(words)))

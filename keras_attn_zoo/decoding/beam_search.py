@@ -87,6 +87,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
         mask: Tensor | None = None,
         stop_token_ids: Sequence[int] | None = None,
         model: keras.Model | None = None,
+        trace: bool = False,
     ) -> dict[str, TensorTree]:
         """Search, and return all hypotheses, the best first.
 
@@ -100,11 +101,20 @@ class BeamSearch(keras_hub.samplers.Sampler):
             mask: bool, shaped like `prompt`, true where its tokens are forced.
             stop_token_ids: ids that finish a hypothesis, other than the padding id 0; None for none.
             model: model whose variables the loop reads.
+            trace: whether to record the candidates of every position, twice as many as beams. What `next` leaves in
+                the cache as "record", a tree of tensors `(batch * beams, ...)`, is recorded too; the cache begins
+                with one like it, `(batch, ...)`.
 
         Returns:
             a dict: "token_ids" `(batch, beams, length)`, "scores" and "log_probs" `(batch, beams)`, and
             "state", the last state, with `batch * beams` rows in the same order. A place without a
             hypothesis has a log-probability below `IMPOSSIBLE / 2`.
+
+            With `trace` also "trace", a dict of "token_ids", "parents", "log_probs" and "scores"
+            `(batch, length, candidates)`, the best candidates of each position first. The first `beams` of them were
+            kept: they are the parents of the next position's, by their place. A finished one continues with token 0.
+            Its "record" `(batch, length, beams, ...)` belongs to the parents. A position that the search does not
+            reach has log-probabilities below `IMPOSSIBLE / 2`.
         """
         beams = self.num_beams
         batch, length = ops.shape(prompt)[0], ops.shape(prompt)[1]
@@ -122,14 +132,23 @@ class BeamSearch(keras_hub.samplers.Sampler):
         log_probs = ops.cast(ops.broadcast_to(first_row, (batch, beams)), "float32")
         finished = ops.zeros((batch, beams), dtype="bool")
         lengths = ops.zeros((batch, beams), dtype="float32")
+        considered = 2 * beams if trace else beams
+        traced: dict[str, TensorTree] = {}
+        if trace:
+            shape = (batch, length, considered)
+            traced = {name: ops.zeros(shape, dtype="int32") for name in ("token_ids", "parents")}
+            traced |= {name: ops.full(shape, IMPOSSIBLE, dtype="float32") for name in ("log_probs", "scores")}
+            traced["record"] = tree.map_structure(
+                lambda x: ops.zeros((batch, length, beams, *ops.shape(x)[1:]), dtype=x.dtype), cache["record"]
+            )
 
         def scored(log_probs, lengths):
             return log_probs / length_penalty(lengths, self.length_penalty)
 
-        def unfinished(tokens, state, index, log_probs, finished, lengths):
+        def unfinished(tokens, state, index, log_probs, finished, lengths, traced):
             return ops.any(ops.logical_and(ops.logical_not(finished), log_probs > IMPOSSIBLE / 2))
 
-        def body(tokens, state, index, log_probs, finished, lengths):
+        def body(tokens, state, index, log_probs, finished, lengths, traced):
             logits, _, new = next(tokens, {"memory": memory, "state": state}, index)
             vocabulary = ops.shape(logits)[-1]
             ids = ops.arange(vocabulary, dtype="int32")[None]
@@ -138,7 +157,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
             frozen = ops.reshape(finished, (-1, 1))
             steps = ops.where(frozen, ops.where(ids == 0, 0.0, IMPOSSIBLE), steps)
             # The best candidates of a sentence are among the best of each of its beams.
-            width = min(beams, vocabulary) if isinstance(vocabulary, int) else beams
+            width = min(considered, vocabulary) if isinstance(vocabulary, int) else considered
             steps, chosen = ops.top_k(steps, k=width)
             steps = ops.reshape(steps, (-1, beams, width))
             chosen = ops.reshape(ops.cast(chosen, "int32"), (-1, beams * width))
@@ -146,11 +165,22 @@ class BeamSearch(keras_hub.samplers.Sampler):
             candidates = ops.maximum(log_probs[..., None] + steps, IMPOSSIBLE)
             new_lengths = lengths + ops.cast(ops.logical_not(finished), "float32")
             scores = scored(candidates, new_lengths[..., None])
-            _, best = ops.top_k(ops.reshape(scores, (-1, beams * width)), k=beams)
+            scores, best = ops.top_k(ops.reshape(scores, (-1, beams * width)), k=min(considered, beams * width))
             best = ops.cast(best, "int32")
             parents = best // width
             token = ops.take_along_axis(chosen, best, axis=1)
             log_probs = ops.take_along_axis(ops.reshape(candidates, (-1, beams * width)), best, axis=1)
+            if trace:
+                found = {"token_ids": token, "parents": parents, "log_probs": log_probs, "scores": scores}
+                found["record"] = tree.map_structure(
+                    lambda x: ops.reshape(x, (batch, beams, *ops.shape(x)[1:])), new["record"]
+                )
+                traced = tree.map_structure(
+                    lambda all, one: ops.slice_update(all, (0, index, *[0] * (len(one.shape) - 1)), one[:, None]),
+                    traced,
+                    found,
+                )
+            parents, token, log_probs = (x[:, :beams] for x in (parents, token, log_probs))
 
             rows = ops.reshape(ops.arange(batch, dtype="int32")[:, None] * beams + parents, (-1,))
 
@@ -171,12 +201,12 @@ class BeamSearch(keras_hub.samplers.Sampler):
                 # A forced stop token belongs to the given beginning.
                 ends = ops.logical_and(ends, ops.logical_not(ops.reshape(follow(forced[:, index]), (batch, beams))))
                 finished = ops.logical_or(finished, ends)
-            return tokens, state, index + 1, log_probs, finished, lengths
+            return tokens, state, index + 1, log_probs, finished, lengths, traced
 
-        tokens, state, _, log_probs, finished, lengths = self.run_loop(
+        tokens, state, _, log_probs, finished, lengths, traced = self.run_loop(
             unfinished,
             body,
-            loop_vars=(tokens, state, index, log_probs, finished, lengths),
+            loop_vars=(tokens, state, index, log_probs, finished, lengths, traced),
             maximum_iterations=length - start,
             model=model,
         )
@@ -185,6 +215,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
             "scores": scored(log_probs, ops.maximum(lengths, 1.0)),
             "log_probs": log_probs,
             "state": state,
+            **({"trace": traced} if trace else {}),
         }
 
     def log_probs_of_step(self, logits: Tensor, given: Tensor, forced: Tensor) -> Tensor:

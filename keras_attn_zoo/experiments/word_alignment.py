@@ -1,14 +1,14 @@
 """From subword attention to word alignment."""
 
 import dataclasses
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
 
+from keras_attn_zoo.analysis.word_attention import group_pieces, word_attention
 from keras_attn_zoo.data.encoded_text import EncodedText
-from keras_attn_zoo.data.words import normalise, split_words
+from keras_attn_zoo.data.words import as_sentence, split_words
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import (
     Alignment,
@@ -23,62 +23,6 @@ WordPair: TypeAlias = tuple[Sequence[str], Sequence[str]]
 Links: TypeAlias = set[tuple[int, int]]
 Layers: TypeAlias = str | Sequence[int] | None
 LEAVE_OUT = ("end", "full_stop")
-_SPACE_BEFORE_PUNCTUATION = re.compile(r" ([,.;:?!])")
-
-
-def as_sentence(words: Iterable[str]) -> str:
-    """Join tokenised words into a sentence as in running text, without spaces before punctuation.
-
-    Example:
-        >>> as_sentence(["Das", "stimmt", "nicht", "!"])
-        'Das stimmt nicht!'
-    """
-    return _SPACE_BEFORE_PUNCTUATION.sub(r"\1", normalise(" ".join(words)))
-
-
-def group_pieces(pieces: Iterable[str], words: Iterable[str]) -> list[int]:
-    """Return the word in which each piece of a sentence begins.
-
-    Args:
-        pieces: subwords of `as_sentence(words)`, with `▁` for a space.
-        words: the words.
-
-    Returns:
-        a list of word indices; -1 for special pieces, and for anything outside the words.
-
-    Example:
-        >>> group_pieces(["▁ge", "lesen", ".", "</s>"], ["gelesen", "."])
-        [0, 0, 1, -1]
-    """
-    owner = [i for i, word in enumerate(words) for _ in normalise(word).replace(" ", "")]
-    groups, position = [], 0
-    for piece in pieces:
-        text = piece.replace("▁", "")
-        if piece in ("<pad>", "<s>", "</s>") or position >= len(owner):
-            groups.append(-1)
-            continue
-        groups.append(owner[position])
-        # A byte piece or an unknown one represents a single character.
-        position += 1 if re.fullmatch(r"<unk>|<0x[0-9A-F]{2}>", piece) else len(text)
-    return groups
-
-
-def word_attention(
-    attention: np.ndarray,
-    source_pieces: Sequence[str],
-    target_pieces: Sequence[str],
-    source_words: Sequence[str],
-    target_words: Sequence[str],
-    source_reduction: str = "mean",
-) -> np.ndarray:
-    """Merge subword attention `(target pieces, source pieces)` into `(target words, source words)`."""
-    source_groups = group_pieces(source_pieces, source_words)
-    target_groups = group_pieces(target_pieces, target_words)
-    merged = merge_subwords(attention, source_groups, target_groups, source_reduction=source_reduction)
-    # Words at the end of a sentence that have no piece of their own keep a row and a column.
-    full = np.zeros((len(target_words), len(source_words)), dtype=merged.dtype)
-    full[: merged.shape[0], : merged.shape[1]] = merged
-    return full
 
 
 def align_words(

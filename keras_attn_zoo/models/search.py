@@ -17,6 +17,7 @@ def search(
     stop_token_ids: Sequence[int] | None,
     top_k: int | None = None,
     attention: bool = False,
+    trace: bool = False,
 ) -> dict[str, Tensor]:
     """Translate a batch.
 
@@ -28,10 +29,13 @@ def search(
         stop_token_ids: ids that end a translation; None for none.
         top_k: source positions that a latent alignment sums over; see `TranslationBackbone.start_search`.
         attention: whether to keep the scores of every step with the hypotheses; only with a `BeamSearch`.
+        trace: whether to record every position's candidates, with the scores of the beams that they continue; only with
+            a `BeamSearch`.
 
     Returns:
         What `BeamSearch.search` returns, except its state, and if requested "attention"
-        `(batch * beams, target, heads, source)`. With another sampler, "token_ids" `(batch, 1, target)`.
+        `(batch * beams, target, heads, source)`. The "record" of a trace holds scores
+        `(batch, target, beams, heads, source)`. With another sampler, "token_ids" `(batch, 1, target)`.
     """
     prompt = inputs["decoder_token_ids"]
     constants, memory, state = model.backbone.start_search(
@@ -39,9 +43,10 @@ def search(
     )
     cache = {"memory": memory, "state": {"model": state}}
     batch, length = ops.shape(prompt)[0], ops.shape(prompt)[1]
+    heads, source = model.backbone.attention_heads, ops.shape(inputs["encoder_token_ids"])[1]
+    if trace:
+        cache["record"] = ops.zeros((batch, heads, source), dtype="float32")
     if attention:
-        heads = model.backbone.attention_heads
-        source = ops.shape(inputs["encoder_token_ids"])[1]
         cache["state"]["attention"] = ops.zeros((batch, length, heads, source), dtype="float32")
 
     def next(prompt, cache, index):
@@ -53,7 +58,8 @@ def search(
             state["attention"] = ops.slice_update(
                 cache["state"]["attention"], (0, index, 0, 0), ops.cast(scores[:, None], "float32")
             )
-        return logits, None, {"memory": cache["memory"], "state": state}
+        record = {"record": ops.cast(scores, "float32")} if trace else {}
+        return logits, None, {"memory": cache["memory"], "state": state, **record}
 
     arguments = {
         "next": next,
@@ -66,7 +72,7 @@ def search(
     }
     if not isinstance(sampler, BeamSearch):
         return {"token_ids": sampler(**arguments)[:, None]}
-    found = sampler.search(**arguments)
+    found = sampler.search(**arguments, trace=trace)
     state = found.pop("state")
     return {**found, "attention": state["attention"]} if attention else found
 

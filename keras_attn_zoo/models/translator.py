@@ -12,23 +12,23 @@ from keras_attn_zoo.data.shapes import grid_rows, pad_rows
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.models.backbone import OPTIONAL_INPUTS, TranslationBackbone
+from keras_attn_zoo.models.exploration import Exploration
 from keras_attn_zoo.models.preprocessor import TranslationPreprocessor
 from keras_attn_zoo.models.presets import PresetLoading, check_vocabulary_sizes
 from keras_attn_zoo.models.programs import Programs
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
 from keras_attn_zoo.models.search import search, search_key, until_stop
-from keras_attn_zoo.models.text_methods import TextMethods
 from keras_attn_zoo.training.token_loss import mixture_losses
 from keras_attn_zoo.training.train_step import PerTokenTraining
 from keras_attn_zoo.types import Config, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
-class Translator(TextMethods, PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
+class Translator(Exploration, PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
     """A translation model: strings in, strings out, trained by `fit`.
 
     Use it as any KerasHub task: `from_preset`, `save_to_preset`, `compile`,
-    `fit`, `generate`. `translate` also returns n-best lists, scores and attention.
+    `fit`, `generate`. `translate` also returns n-best lists, scores and attention; `explore` shows them on a page.
 
     Args:
         backbone: an `RNNBackbone`, or a `TransformerBackbone`: the result is a `TransformerTranslator` then.

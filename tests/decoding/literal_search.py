@@ -5,10 +5,11 @@ def penalty(n, alpha):
     return ((5 + n) / 6) ** alpha
 
 
-def literal_beam_search(log_probs_of, prompt, beams, alpha, stop, mask=None, index=1):
+def literal_beam_search(log_probs_of, prompt, beams, alpha, stop, mask=None, index=1, considered=None):
     """The hypotheses of a sentence: (score, log-probability, tokens, whether it has ended), the best first.
 
-    `log_probs_of` is a function of a list of beginnings to the log-probabilities of each one's next token.
+    `log_probs_of` is a function of a list of beginnings to the log-probabilities of each one's next token. To the list
+    `considered` the candidates of each position are added, the best first.
     """
     hypotheses = [(0.0, 0.0, tuple(prompt[:index]), False)]
     for position in range(index, len(prompt)):
@@ -22,5 +23,8 @@ def literal_beam_search(log_probs_of, prompt, beams, alpha, stop, mask=None, ind
                     total = log_prob + steps[token]
                     score = total / penalty(position - index + 1, alpha)
                     candidates.append((score, total, (*tokens, token), token in stop and not forced))
-        hypotheses = sorted(candidates, key=lambda c: -c[0])[:beams]
+        candidates.sort(key=lambda c: -c[0])
+        if considered is not None:
+            considered.append(candidates)
+        hypotheses = candidates[:beams]
     return hypotheses

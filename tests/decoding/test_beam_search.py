@@ -86,11 +86,11 @@ def enumerate_all(logits, row, length, alpha, stop=(STOP,)):
     return sorted(found, reverse=True)
 
 
-def literally(logits, row, prompt, mask, beams, alpha, index=1, stop=(STOP,)):
+def literally(logits, row, prompt, mask, beams, alpha, index=1, stop=(STOP,), considered=None):
     """The literal search of one row."""
     return literal_beam_search(
         lambda prefixes: [next_log_probs(logits, row, tokens) for tokens in prefixes],
-        *(prompt, beams, alpha, stop, mask, index),
+        *(prompt, beams, alpha, stop, mask, index, considered),
     )
 
 
@@ -142,6 +142,57 @@ def test_few_beams_equal_a_literal_beam_search(beams, alpha):
         expected = literally(logits, row, prompt[row], np.zeros(length, bool), beams, alpha)
         assert_same(found, row, expected, beams)
     assert_history(found)
+
+
+def traced(logits, prompt, sampler):
+    """Search with a trace; the record of a row is its beginning, which the literal search knows too."""
+    rows, length = prompt.shape
+
+    def next(tokens, cache, index):
+        number = cache["memory"]["row"] * PERIOD + index % PERIOD
+        before = ops.where(index > 1, tokens[:, index - 2], 0)
+        flat = ops.convert_to_tensor(logits.reshape(-1, logits.shape[-1]).astype("float32"))
+        number = (number * VOCABULARY + before) * VOCABULARY + tokens[:, index - 1]
+        return ops.take(flat, number, axis=0), None, {**cache, "record": tokens}
+
+    cache = {
+        "memory": {"row": ops.arange(rows, dtype="int32")},
+        "state": {},
+        "record": ops.zeros((rows, length), "int32"),
+    }
+    prompt = ops.convert_to_tensor(prompt, "int32")
+    found = sampler.search(next, prompt, cache, 1, stop_token_ids=[STOP], trace=True)
+    return keras.tree.map_structure(ops.convert_to_numpy, found)
+
+
+@pytest.mark.parametrize("beams, alpha", [(1, 0.0), (2, 0.0), (3, 1.0), (5, 0.6)])
+def test_a_trace_holds_what_a_literal_search_considers(beams, alpha):
+    logits, length = table(seed=beams), 7
+    prompt = prompts(length)
+    found, plain = traced(logits, prompt, BeamSearch(beams, alpha)), search(logits, prompt, BeamSearch(beams, alpha))
+    for name in ("token_ids", "scores", "log_probs"):
+        np.testing.assert_array_equal(found[name], plain[name])
+    trace, dropped = found["trace"], 0
+    for row in range(ROWS):
+        considered = []
+        literally(logits, row, prompt[row], np.zeros(length, bool), beams, alpha, considered=considered)
+        kept = [tuple(prompt[row, :1])]
+        for position, expected in enumerate(considered, start=1):
+            if (trace["log_probs"][row, position] < IMPOSSIBLE / 2).all():
+                assert all(STOP in tokens[1:] for tokens in kept)
+                break
+            expected = expected[: 2 * beams]
+            at = {name: trace[name][row, position] for name in ("token_ids", "parents", "log_probs", "scores")}
+            real = at["log_probs"] > IMPOSSIBLE / 2
+            assert real.tolist() == [i < len(expected) for i in range(2 * beams)]
+            np.testing.assert_allclose(at["scores"][real], [one[0] for one in expected], rtol=0, atol=2e-5)
+            np.testing.assert_allclose(at["log_probs"][real], [one[1] for one in expected], rtol=0, atol=2e-5)
+            tokens = [(*kept[at["parents"][i]], at["token_ids"][i]) for i in range(len(expected))]
+            assert tokens == [one[2] for one in expected]
+            for beam, beginning in enumerate(kept):
+                assert tuple(trace["record"][row, position, beam][:position]) == beginning
+            kept, dropped = tokens[:beams], dropped + len(tokens[beams:])
+    assert dropped > 0
 
 
 def test_one_beam_takes_the_most_likely_token_every_time():

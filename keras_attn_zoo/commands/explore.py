@@ -1,0 +1,177 @@
+"""`attn-zoo explore`: a page on which attention and search are explored."""
+
+import argparse
+import itertools
+import logging
+from pathlib import Path
+
+from keras_attn_zoo.commands.options import MODEL, add_length_argument, add_search_arguments, refuse
+from keras_attn_zoo.commands.parser import Command, Parser, typed
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.setting_types import Whole
+
+_LOG = logging.getLogger(__name__)
+# Sentences of a run's own test text, where none are given.
+OWN_SENTENCES = 5
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
+    parser.add_argument(
+        "arguments",
+        nargs="+",
+        metavar="MODEL_OR_SENTENCE",
+        help=f"models, shown side by side: {MODEL}; then sentences, each in quotes, the first of which is not the name "
+        "of a model",
+    )
+    text = parser.add_argument_group("text")
+    text.add_argument("--text", metavar="FILE", help="source sentences, one per line, plain or gzip")
+    text.add_argument(
+        "--force", metavar="FILE", help="translations of your own, one per line, empty for none: forced and aligned"
+    )
+    text.add_argument("--gold", metavar="FILE", help="gold links between --text and --force, of words between spaces")
+    text.add_argument(
+        "--index-base",
+        type=int,
+        choices=(0, 1),
+        default=0,
+        help="whether the gold links count from 0 or 1 (default: 0)",
+    )
+    text.add_argument("--gold-reverse", action="store_true", help="the gold links are target-source")
+    page = parser.add_argument_group("page")
+    page.add_argument("--output", type=Path, metavar="FILE", help="the page, one HTML file")
+    page.add_argument("--serve", action="store_true", help="serve the page, with a field for more sentences")
+    page.add_argument("--host", default="127.0.0.1", help="address to serve on (default: this machine alone)")
+    page.add_argument(
+        "--port",
+        type=typed(Whole(least=0, most=65535)),
+        default=8000,
+        help="port to serve on; 0 for any that is free (default: 8000)",
+    )
+    add_search_arguments(parser)
+    add_length_argument(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Write the page, or serve it until it is stopped."""
+    from keras_attn_zoo.experiments.curves import titles
+    from keras_attn_zoo.experiments.loading import load_translator
+    from keras_attn_zoo.models.exploration import explore
+
+    _check_options(options)
+    models, sentences = _models_and_sentences(options.arguments)
+    sentences, translations, gold = _text(options, models, sentences)
+    translators = {
+        name: load_translator(model, options.beams, options.length_penalty, options.top_k, options.max_tokens)
+        for model, name in zip(models, titles(models), strict=True)
+    }
+    page = explore(translators, sentences, translations, gold, may_be_empty=options.serve)
+    if options.output is not None:
+        page.save(options.output)
+        _LOG.info("wrote %s", options.output)
+    if options.serve:
+        _serve(page, translators, options)
+
+
+def _check_options(options):
+    if options.output is None and not options.serve:
+        raise UserError("say where the page goes: --output page.html, or --serve.")
+    if not options.serve:
+        refuse(options, "the page is not served", host="127.0.0.1", port=8000)
+    if options.gold is None:
+        refuse(options, "there is no --gold", gold_reverse=False, index_base=0)
+    elif options.force is None:
+        raise UserError("--gold needs --force: its links are those of given translations.")
+
+
+def _models_and_sentences(arguments):
+    """The first argument and those behind it that name models; and the rest."""
+    from keras_attn_zoo.files import kind_of, shown
+
+    def names_model(argument):
+        return "://" in argument or (not argument.isspace() and kind_of(argument) == "folder")
+
+    models = [arguments[0], *itertools.takewhile(names_model, arguments[1:])]
+    sentences = arguments[len(models) :]
+    for argument in sentences:
+        if names_model(argument) or ("/" in argument and not any(map(str.isspace, argument))):
+            raise UserError(
+                f"{shown(argument)} is {'a model behind sentences' if names_model(argument) else 'no model'}: models "
+                "come first; give a sentence that looks like a path in a file, with --text."
+            )
+    if len(set(models)) < len(models):
+        raise UserError("a model is given twice: give each once.")
+    return models, sentences
+
+
+def _text(options, models, sentences):
+    """Sentences, their translations and gold links."""
+    from keras_attn_zoo.data.text_files import read_lines
+    from keras_attn_zoo.evaluation.alignments import read_alignments
+
+    if sentences and options.text is not None:
+        raise UserError("received both sentences and --text: give only one.")
+    if options.text is not None:
+        sentences = list(read_lines(options.text))
+    if not sentences:
+        return _own_text(options, models[0])
+    translations = gold = None
+    if options.force is not None:
+        translations = [line or None for line in read_lines(options.force)]
+        if len(translations) != len(sentences):
+            raise UserError(
+                f"there are {len(sentences)} sentences, but {len(translations)} lines in {options.force}: give one "
+                "translation for each, or an empty line."
+            )
+    if options.gold is not None:
+        sentences = [line.split() for line in sentences]
+        translations = [line and line.split() for line in translations]
+        lengths = [(len(one), len(other or ())) for one, other in zip(sentences, translations, strict=True)]
+        found = read_alignments(options.gold, options.index_base, options.gold_reverse, lengths=lengths)
+        gold = [one if other else None for one, other in zip(found, translations, strict=True)]
+    return sentences, translations, gold
+
+
+def _own_text(options, model):
+    """The first sentences of a run's own test text, with their translations, and gold links if there are any."""
+    from keras_attn_zoo.experiments.corpora import own_test_text
+    from keras_attn_zoo.experiments.run_folder import RunFolder
+
+    refuse(options, "there are no sentences", force=None, gold=None)
+    run = RunFolder(model)
+    if run.holds_run:
+        pairs, gold = own_test_text(run)
+        if gold is not None:
+            of_words = [list(one) for one in gold[:OWN_SENTENCES]]
+            return [one[0] for one in of_words], [one[1] for one in of_words], [one[2] for one in of_words]
+        return [source for source, _ in pairs[:OWN_SENTENCES]], [target for _, target in pairs[:OWN_SENTENCES]], None
+    if options.serve:
+        return [], None, None
+    raise UserError("there is nothing to explore: give sentences, or a file of them with --text.")
+
+
+def _serve(page, translators, options):
+    from keras_attn_zoo.explore.server import PageServer
+    from keras_attn_zoo.models.exploration import explore
+
+    def examine(sentence, target):
+        return explore(translators, [sentence], [target])
+
+    with PageServer(page, examine, options.host, options.port) as server:
+        print(f"the page is at {server.url} until Ctrl-C", flush=True)
+        server.serve_forever()
+
+
+COMMAND = Command(
+    "explore",
+    "write a page, or serve one, that shows attention and search: every layer and head, every beam",
+    [
+        'attn-zoo explore runs/bahdanau "Er ruft den alten Freund an." --output page.html',
+        "attn-zoo explore runs/bahdanau runs/transformer --text news.de --output page.html",
+        "attn-zoo explore runs/bahdanau --text test.de --force test.en --gold test.gold --output page.html",
+        "attn-zoo explore runs/bahdanau --serve",
+    ],
+    add_arguments,
+    run,
+    list_argument="arguments",
+)

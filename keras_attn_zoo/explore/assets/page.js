@@ -1,0 +1,218 @@
+// The page: what all panels share, the keyboard, the theme, and sentences that are typed in.
+
+const KEYS = [
+  ["↑ ↓ ← →", "move over words, cells and candidates"], ["Enter", "keep a word, or follow a candidate"], ["Esc", "let it go"],
+  ["[  ]", "layer before, layer after"], [",  .", "head before, head after"], ["n  p", "next sentence, previous sentence"],
+  ["j  k", "search: next position, previous position"], ["v", "ribbons, matrix, all heads"], ["w", "words or subwords"],
+];
+
+class Page {
+  constructor(store, live) {
+    this.store = store;
+    this.index = 0;
+    this.level = "words";
+    this.view = "ribbons";
+    this.panels = [];
+    this.active = null;
+    this.search = new Search(this);
+    this.panelBox = make("div", { class: "panels" });
+    this.toolbar = make("div", { class: "toolbar" });
+    this.source = make("p", { class: "source", dir: "auto" });
+    this.element = document.getElementById("page");
+    this.live = live ? this.liveForm() : null;
+    this.element.replaceChildren(...[this.head(), this.live, this.toolbar, this.source, this.panelBox, this.search.element].filter(Boolean));
+    this.readColours();
+    const system = store.systems[0];
+    if (store.systems.length > 1) store.systems.slice(0, 3).forEach((_, i) => this.addPanel({ system: i }));
+    else if (system.places.posterior) ["prior", "posterior"].forEach((place) => this.addPanel({ place }));
+    else this.addPanel({});
+    this.listen();
+    this.showSentence(0);
+  }
+
+  get sentence() { return this.store.sentences[this.index]; }
+
+  head() {
+    this.themeButton = make("button", { type: "button", class: "quiet", "aria-label": "Light or dark", onclick: () => this.toggleTheme() }, "◐");
+    const help = make("details", { class: "keys" }, make("summary", {}, "Keys"),
+      make("dl", {}, ...KEYS.flatMap(([key, what]) => [make("dt", {}, key), make("dd", {}, what)])));
+    return make("header", { class: "head" }, make("h1", {}, "Attention"), help, this.themeButton);
+  }
+
+  liveForm() {
+    const text = make("textarea", { rows: "2", "aria-label": "Sentence", placeholder: "A sentence to translate", required: true, name: "sentence", dir: "auto" });
+    const target = make("textarea", { rows: "2", "aria-label": "A translation of your own", placeholder: "A translation of your own, if you like: it is forced and aligned", name: "target", dir: "auto" });
+    const button = make("button", { type: "submit" }, "Translate");
+    const message = make("p", { class: "message", role: "status", "aria-live": "polite" });
+    const form = make("form", { class: "live" }, text, target, button, message);
+    for (const area of [text, target]) {
+      area.addEventListener("keydown", (event) => {
+        if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); form.requestSubmit(); }
+      });
+    }
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      button.disabled = true;
+      message.textContent = "Translating …";
+      try {
+        const answer = await fetch("explore", {
+          method: "POST", headers: { "Content-Type": "application/json" },
+          body: JSON.stringify({ sentence: text.value, target: target.value.trim() ? target.value : null }),
+        });
+        const data = await answer.json();
+        if (!answer.ok) throw new Error(data.error);
+        const at = this.store.add(await unpack(data));
+        message.textContent = "";
+        this.showSentence(at);
+      } catch (error) {
+        message.textContent = error instanceof TypeError ? "The server does not answer: is it still running?" : error.message;
+      }
+      button.disabled = false;
+    });
+    return form;
+  }
+
+  showToolbar() {
+    const { sentences } = this.store;
+    const short = (text) => (text.length > 60 ? `${text.slice(0, 58)}…` : text);
+    const focused = this.toolbar.contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
+    const parts = [];
+    if (sentences.length > 1) {
+      const select = makeSelect("Sentence", sentences.map((one, i) => [i, `${i + 1}. ${short(one.text)}`]), this.index, (i) => this.showSentence(Number(i)));
+      parts.push(make("span", { class: "sentences" },
+        make("button", { type: "button", "aria-label": "Previous sentence", disabled: this.index === 0, onclick: () => this.showSentence(this.index - 1) }, "◀"),
+        select,
+        make("button", { type: "button", "aria-label": "Next sentence", disabled: this.index === sentences.length - 1, onclick: () => this.showSentence(this.index + 1) }, "▶")));
+    }
+    const group = (label, options, value, set) => make("span", { class: "choice", role: "group", "aria-label": label },
+      ...Object.entries(options).map(([name, text]) => make("button", { type: "button", "aria-pressed": String(name === value), "aria-label": `${label}: ${text}`, onclick: () => set(name) }, text)));
+    parts.push(group("View", VIEWS, this.view, (view) => this.setView(view)));
+    parts.push(group("Level", { words: "words", subwords: "subwords" }, this.level, (level) => this.setLevel(level)));
+    parts.push(make("button", { type: "button", onclick: () => { this.addPanel({ ...(this.active || this.panels.at(-1)).choice, beam: null }); this.update(); } }, "+ panel"));
+    this.toolbar.replaceChildren(...parts);
+    if (focused) [...this.toolbar.querySelectorAll("[aria-label]")].find((one) => one.getAttribute("aria-label") === focused)?.focus();
+  }
+
+  showSentence(index) {
+    if (index < 0 || index >= this.store.sentences.length) return this.store.sentences.length || this.update();
+    this.index = index;
+    this.source.textContent = this.sentence.text;
+    for (const panel of this.panels) panel.choice.path = this.sentence.gold ? 1 : Math.min(panel.choice.path, 1);
+    this.search.update();
+    this.update();
+  }
+
+  setView(view) { this.view = view; this.update(); }
+  setLevel(level) { this.level = level; this.update(); }
+
+  addPanel(choice) {
+    const panel = new Panel(this, choice);
+    this.panels.push(panel);
+    this.panelBox.append(panel.element);
+    return panel;
+  }
+
+  removePanel(panel) {
+    this.panels = this.panels.filter((one) => one !== panel);
+    panel.element.remove();
+    if (this.active === panel) this.active = null;
+    this.update();
+  }
+
+  update() {
+    const empty = !this.store.sentences.length;
+    for (const part of [this.toolbar, this.panelBox, this.search.element]) part.hidden = empty;
+    if (empty) return;
+    this.showToolbar();
+    for (const panel of this.panels) panel.update();
+  }
+
+  redraw() { for (const panel of this.panels) panel.draw(); }
+
+  panelChanged(panel) { this.active = panel; }
+
+  // Other panels point at the same word.
+  follow(panel, focus) {
+    let [kind, word] = [null, null];
+    if (focus && focus.side !== "cell") {
+      kind = panel.view[`${focus.side}Side`].kind;
+      word = wordOf(panel.view, focus.side, focus.index);
+    }
+    for (const other of this.panels) if (other !== panel) other.followOf(kind, word);
+  }
+
+  followBeam(system, at, place) {
+    const panel = this.panels.find((one) => one.choice.system === system) || this.addPanel({ system });
+    panel.choose({ beam: [at, place], place: "cross", head: panel.choice.beam ? panel.choice.head : "mean" });
+  }
+
+  readColours() {
+    const style = getComputedStyle(document.documentElement);
+    const read = (name) => style.getPropertyValue(`--${name}`).trim();
+    this.colours = { accent: read("accent"), gold: read("gold"), ink: read("ink"), paper: read("paper") };
+  }
+
+  toggleTheme() {
+    const root = document.documentElement;
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+    this.recolour();
+  }
+
+  recolour() {
+    this.readColours();
+    this.redraw();
+  }
+
+  listen() {
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.recolour());
+    let width = 0;
+    new ResizeObserver(() => {
+      if (this.panelBox.clientWidth !== width) { width = this.panelBox.clientWidth; this.redraw(); }
+    }).observe(this.panelBox);
+    // On paper everything is shown in full, and in light.
+    const root = document.documentElement;
+    addEventListener("beforeprint", () => { root.classList.add("printing"); this.recolour(); });
+    addEventListener("afterprint", () => { root.classList.remove("printing"); this.recolour(); });
+    addEventListener("keydown", (event) => this.key(event));
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input[type=text], textarea, select")) return;
+    const panel = this.active || this.panels[0];
+    const cycle = (values, value, by) => values[(values.indexOf(value) + by + values.length) % values.length];
+    const pick = (control, by) => {
+      const select = panel.controls.querySelector(`[data-control="${control}"]`);
+      if (!select) return;
+      // From the best layer on, and not from its place among the choices.
+      if (select.value === "best") select.value = String(panel.system.best);
+      select.selectedIndex = (select.selectedIndex + by + select.options.length) % select.options.length;
+      select.dispatchEvent(new Event("change"));
+    };
+    const actions = {
+      "[": () => pick("layer", -1), "]": () => pick("layer", 1), ",": () => pick("head", -1), ".": () => pick("head", 1),
+      n: () => this.showSentence(this.index + 1), p: () => this.showSentence(this.index - 1),
+      j: () => this.search.steps.length && this.search.go(this.search.position + 1),
+      k: () => this.search.steps.length && this.search.go(this.search.position - 1),
+      v: () => this.setView(cycle(Object.keys(VIEWS), this.view, 1)),
+      w: () => this.setLevel(this.level === "words" ? "subwords" : "words"),
+      Escape: () => { for (const one of this.panels) one.unpin(); },
+    };
+    if (!(event.key in actions)) return;
+    event.preventDefault();
+    actions[event.key]();
+  }
+}
+
+async function start() {
+  const element = document.getElementById("page");
+  if (typeof DecompressionStream === "undefined") {
+    element.textContent = "This browser is too old for the page: it takes one of 2023 or later.";
+    return;
+  }
+  const store = new Store(await unpack(JSON.parse(document.getElementById("data").textContent)));
+  window.explorer = new Page(store, document.body.dataset.mode === "live");
+  document.documentElement.dataset.ready = "yes";
+}
+
+start();

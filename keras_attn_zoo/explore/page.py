@@ -1,0 +1,89 @@
+"""The page: one HTML file with everything in it."""
+
+import base64
+import hashlib
+import html
+from collections.abc import Sequence
+from importlib import resources
+
+from keras_attn_zoo.explore.packing import pack
+from keras_attn_zoo.explore.records import Result, Sentence, System
+from keras_attn_zoo.files import PathLike, write_text
+
+# In the order in which they build upon each other.
+_SCRIPTS = ("data.js", "views.js", "ribbons.js", "matrix.js", "panel.js", "search.js", "page.js")
+_HEIGHT = 720
+
+
+class Page:
+    """A page that shows what attends to what, and how a search went.
+
+    It shows itself in a notebook; `save` writes it as one HTML file, which opens without a network.
+    `Translator.explore` makes it.
+
+    Args:
+        systems: the systems.
+        sentences: the sentences.
+        results: for each sentence, the `Result` of each system.
+
+    Example:
+        >>> page = translator.explore(["Guten Morgen."])
+        >>> page.save("page.html")
+    """
+
+    def __init__(
+        self, systems: Sequence[System], sentences: Sequence[Sentence], results: Sequence[Sequence[Result]]
+    ) -> None:
+        self.systems, self.sentences, self.results = list(systems), list(sentences), list(results)
+
+    def html(self, live: bool = False) -> str:
+        """Return the page.
+
+        Args:
+            live: whether it takes more sentences, from the server that serves it.
+        """
+        style, script = _asset("style.css"), "\n".join(map(_asset, _SCRIPTS))
+        script = f'"use strict";\n(() => {{\n{script}\n}})();'
+        # Nothing but the style and the script that stand here is used or run, whatever a sentence holds.
+        policy = [
+            "default-src 'none'",
+            f"script-src '{_hash(script)}'",
+            f"style-src '{_hash(style)}'",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+            *(["connect-src 'self'"] if live else []),
+        ]
+        parts = {
+            "POLICY": "; ".join(policy),
+            "STYLE": style,
+            "SCRIPT": script,
+            "LIVE": "live" if live else "saved",
+            "DATA": pack(self.systems, self.sentences, self.results),
+        }
+        before, *rest = _asset("page.html").split("@@")
+        # Odd parts are names.
+        return before + "".join(parts[part] if i % 2 == 0 else part for i, part in enumerate(rest))
+
+    def save(self, path: PathLike) -> None:
+        """Write the page; the file is whole or absent.
+
+        Raises:
+            UserError: it cannot be written.
+        """
+        write_text(path, self.html())
+
+    def _repr_html_(self) -> str:
+        """Show the page in a notebook, apart from the notebook's own styles and scripts."""
+        return (
+            f'<iframe srcdoc="{html.escape(self.html())}" sandbox="allow-scripts" title="attention" '
+            f'style="width: 100%; height: {_HEIGHT}px; border: 1px solid #8884; border-radius: 6px"></iframe>'
+        )
+
+
+def _asset(name):
+    return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _hash(text):
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")

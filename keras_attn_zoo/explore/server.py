@@ -1,0 +1,206 @@
+"""The page with live input, served by Python's own server."""
+
+import contextlib
+import http.server
+import json
+import logging
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.explore.packing import pack, safe_json
+from keras_attn_zoo.explore.page import Page
+from keras_attn_zoo.files import reason_of
+
+_LOG = logging.getLogger(__name__)
+# The largest request: two sentences.
+MOST_BYTES = 20_000
+# Seconds in which a request has to arrive.
+TIMEOUT = 10
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class PageServer(http.server.ThreadingHTTPServer):
+    """A server of one page, and of what it asks for: `GET /` and `POST /explore`.
+
+    It reads no file. A request that names another host than the one it listens on is refused, so that no site can
+    reach it through a name of its own; sentences come as JSON, which no form of another site can send.
+
+    Args:
+        page: the page.
+        examine: function of a sentence and a translation, or None, to a `Page` of that sentence; bad input raises
+            `UserError`.
+        host: address to listen on.
+        port: port to listen on; 0 for a free one.
+
+    Raises:
+        UserError: the port is taken, or not to be had; no such address.
+
+    Example:
+        >>> PageServer(page, lambda sentence, target: translator.explore(sentence, target)).serve_forever()
+    """
+
+    daemon_threads = True
+    # A server that was just stopped may be started again at once; Windows would share a port that is in use.
+    allow_reuse_address, allow_reuse_port = os.name != "nt", False
+
+    def __init__(
+        self, page: Page, examine: Callable[[str, str | None], Page], host: str = "127.0.0.1", port: int = 8000
+    ) -> None:
+        self.page, self._examine, self._one_at_a_time = page.html(live=True).encode(), examine, threading.Lock()
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            super().__init__((host, port), _Handler)
+        except (OSError, OverflowError) as error:
+            raise UserError(
+                f"cannot listen on port {port} of {host}: {reason_of(error)}. Choose another one with --port; 0 is any "
+                "that is free."
+            ) from None
+        self.host, self.port = host, self.server_address[1]
+
+    @property
+    def url(self) -> str:
+        """Where the page is."""
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}/"
+
+    def allows(self, host: str | None) -> bool:
+        """Whether a `Host` header names this server."""
+        name, _, port = (host or "").strip().lower().rpartition(":")
+        if port.isdigit():
+            if int(port) != self.port:
+                return False
+        else:
+            name = (host or "").strip().lower()
+        names = {self.host.lower(), *(_LOOPBACK if self.host in _LOOPBACK else ())}
+        if self.host in ("0.0.0.0", "::"):
+            # Asked to listen everywhere: by addresses alone, which no site's name turns into.
+            return name in _LOOPBACK or _is_address(name.strip("[]"))
+        return name.strip("[]") in names
+
+    def examine(self, sentence: str, target: str | None) -> str:
+        """Return the JSON of a sentence."""
+        with self._one_at_a_time:
+            page = self._examine(sentence, target)
+        return pack(page.systems, page.sentences, page.results)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a browser that has gone."""
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    server: PageServer
+    server_version, sys_version = "attn-zoo", ""
+    protocol_version = "HTTP/1.1"
+    timeout = TIMEOUT
+
+    def do_GET(self):
+        self._get(body=True)
+
+    def do_HEAD(self):
+        self._get(body=False)
+
+    def _get(self, body):
+        if not self.server.allows(self.headers.get("Host")):
+            self._fail(403, "this server answers to its own address alone.")
+        elif self.path != "/":
+            self._fail(404, "there is nothing here; the page is at /.")
+        else:
+            self._send(200, self.server.page, "text/html; charset=utf-8", body)
+
+    def do_POST(self):
+        if not self.server.allows(self.headers.get("Host")):
+            return self._fail(403, "this server answers to its own address alone.")
+        if self.path != "/explore":
+            return self._fail(404, "there is nothing here.")
+        origin = self.headers.get("Origin")
+        if origin is not None and not self.server.allows(origin.partition("://")[2]):
+            return self._fail(403, "this server answers to its own page alone.")
+        if self.headers.get_content_type() != "application/json":
+            return self._fail(415, "send JSON.")
+        length = self.headers.get("Content-Length", "")
+        if not (length.isascii() and length.isdigit()) or self.headers.get("Transfer-Encoding"):
+            return self._fail(411, "say how long the request is.")
+        if int(length) > MOST_BYTES:
+            return self._fail(413, f"a request has at most {MOST_BYTES:,} bytes: shorten the sentence.")
+        body = self.rfile.read(int(length))
+        try:
+            sentence, target = _read(body)
+            answer = self.server.examine(sentence, target)
+        except UserError as error:
+            return self._fail(400, str(error))
+        except Exception as error:
+            _LOG.warning("a sentence could not be explored: %s", error)
+            return self._fail(500, "this sentence could not be explored; the terminal says why.")
+        return self._send(200, answer.encode(), "application/json; charset=utf-8")
+
+    def _fail(self, status, message):
+        # What was not read would be taken for the next request.
+        self.close_connection = True
+        self._send(status, safe_json({"error": message}).encode(), "application/json; charset=utf-8")
+
+    def _send(self, status, content, kind, body=True):
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        for name, value in _HEADERS.items():
+            self.send_header(name, value)
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        if body and self.command != "HEAD":
+            self.wfile.write(content)
+
+    def log_message(self, format, *arguments):
+        _LOG.debug(format, *arguments)
+
+
+def _read(body):
+    """Sentence and translation of a request."""
+    try:
+        request = json.loads(body)
+    except (ValueError, RecursionError):
+        raise UserError("the request is not JSON.") from None
+    sentence, target = (request.get(name) for name in ("sentence", "target")) if isinstance(request, dict) else (0, 0)
+    if not isinstance(sentence, str) or not (target is None or isinstance(target, str)):
+        raise UserError("a request has a sentence, and a target that is text or null.")
+    try:
+        f"{sentence}{target}".encode()
+    except UnicodeEncodeError:
+        raise UserError("the sentence is not valid Unicode.") from None
+    return sentence, target
+
+
+def _is_address(name):
+    for family in (socket.AF_INET, socket.AF_INET6):
+        with contextlib.suppress(OSError):
+            socket.inet_pton(family, name)
+            return True
+    return False
+
+
+@contextlib.contextmanager
+def serving(server: PageServer) -> Iterator[PageServer]:
+    """Serve in a thread while the context lasts.
+
+    Example:
+        >>> with serving(PageServer(page, examine, port=0)) as server:
+        ...     print(server.url)
+    """
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

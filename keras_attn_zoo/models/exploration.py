@@ -1,0 +1,277 @@
+"""A translator's attention and search, for the page that shows them."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from keras import ops
+
+from keras_attn_zoo.data.shapes import grid_batches, pad_rows
+from keras_attn_zoo.data.words import as_sentence, normalise, split_words
+from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE, BeamSearch
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.evaluation.alignments import Alignment
+from keras_attn_zoo.explore.page import Page
+from keras_attn_zoo.explore.records import Mechanism, Path, Result, SearchStep, Sentence, System
+from keras_attn_zoo.layers import ATTENTIONS
+from keras_attn_zoo.layers.common.position_attention import PositionAttention
+from keras_attn_zoo.models.backbone import OPTIONAL_INPUTS, attention_config
+from keras_attn_zoo.models.search import search, search_key
+from keras_attn_zoo.models.text_methods import TextMethods
+from keras_attn_zoo.training.token_loss import mixture_losses
+
+# A sentence as text, or as its words.
+Words = str | Sequence[str]
+# Sentences examined at once: all that a search considers is kept.
+BATCH = 8
+
+
+class Exploration(TextMethods):
+    """Mixin for a translator: `explore`."""
+
+    def explore(
+        self,
+        sentences: Words | Sequence[Words],
+        translations: Words | Sequence[Words | None] | None = None,
+        beside: Mapping[str, "Exploration"] | None = None,
+        gold: Sequence[Alignment | None] | None = None,
+        name: str | None = None,
+    ) -> Page:
+        """Show what attends to what, and how the search went, on a page.
+
+        Args:
+            sentences: a list of strings, or one string. A list of words in place of a string says what the words are.
+            translations: translations of your own, along which the model is followed too: as many, or one; None for
+                a sentence without.
+            beside: other translators by name, shown beside this one on the same sentences.
+            gold: for each sentence `Alignment` between its words and those of the given translation, or None.
+            name: what the page calls this translator; by default its kind.
+
+        Returns:
+            A `Page`: it shows itself in a notebook, and `.save("page.html")` writes it.
+
+        Raises:
+            UserError: no sentence; an empty one; a sentence longer than the limit; not as many translations; gold links
+                without a translation, or outside of it; no `BeamSearch`; no preprocessor.
+
+        Example:
+            >>> translator.explore(["Guten Morgen."], ["Good morning."]).save("page.html")
+        """
+        if isinstance(sentences, str):
+            sentences = [sentences]
+            translations = None if translations is None else [translations]  # type: ignore[list-item]
+        return explore({name or _kind(self): self, **(beside or {})}, sentences, translations, gold)
+
+    def examine(self, sources: Sequence[Words], targets: Sequence[Words | None]) -> list[Result]:
+        """Search, and follow the model along what the search found and along given translations.
+
+        Args:
+            sources: sentences, as text or as words.
+            targets: a translation of each, or None.
+        """
+        self._check_preprocessor()
+        if not isinstance(self.sampler, BeamSearch):
+            raise UserError("explore needs a BeamSearch: call compile(sampler='greedy' or 'beam') first.")
+        text = self.encode([_text(source) for source in sources])
+        found = self._trace(text.sources)
+        given = [i for i, target in enumerate(targets) if target is not None]
+        encoded = self.encode([_text(sources[i]) for i in given], [_text(targets[i] or "") for i in given])
+        owners = [*range(len(text)), *given]
+        along = [own for own, _ in found] + (encoded.targets or [])
+        followed = self._follow(dataclasses.replace(text.select(owners), targets=along))
+        results = []
+        for i, (_, steps) in enumerate(found):
+            numbers = [n for n, owner in enumerate(owners) if owner == i]
+            paths = [
+                self._path_of("own" if n < len(text) else "given", along[n], targets[i], *followed[n]) for n in numbers
+            ]
+            source_tokens, _ = self._pieces(text.sources[i], [])
+            results.append(Result(source_tokens, followed[i][1].get("encoder", []), paths, steps))
+        return results
+
+    def description(self, name: str) -> System:
+        """Return what a page says of this translator."""
+        backbone, sampler = self.backbone, self.sampler
+        heads = backbone.cross_attention_heads
+        places = {"cross": _mechanisms(backbone, "cross", heads)}
+        for place in ("encoder", "decoder"):
+            if place in backbone.attention_outputs:
+                counts = [scores.shape[1] for scores in backbone.attention_outputs[place]]
+                places[place] = _mechanisms(backbone, place, counts)
+        if backbone.latent_head is not None:
+            places |= {place: [Mechanism("latent alignment", 1)] for place in ("prior", "posterior")}
+        shown = backbone.attention_layer
+        shown = shown % len(heads) if isinstance(shown, int) else shown
+        return System(name, places, shown, sampler.num_beams, sampler.length_penalty)
+
+    def _trace(self, sources):
+        """Search for encoded sentences: for each the ids of the best translation, and its `SearchStep`s."""
+        preprocessor, sampler, top_k = self.preprocessor, self.sampler, self.search_top_k
+        stop = (preprocessor.tokenizer.end_token_id,)
+        key = ("trace", *search_key(sampler, top_k))
+
+        def make():
+            return lambda inputs: search(self, inputs, sampler, stop, top_k, trace=True)
+
+        results: list[Any] = [None] * len(sources)
+        for batch in grid_batches([list(map(len, sources))], (preprocessor.encoder_sequence_length,), BATCH, None):
+            inputs = preprocessor.pack_search([sources[i] for i in batch.members], *batch.widths)
+            inputs = {name: pad_rows(value, batch.rows) for name, value in inputs.items()}
+            found = self._programs.run(key, make, inputs)
+            for row, i in enumerate(batch.members):
+                best = found["token_ids"][row, 0, 1:]
+                ends = np.flatnonzero(best == stop[0])
+                best = best[: ends[0] + 1] if len(ends) else best
+                trace = {name: value[row] for name, value in found["trace"].items()}
+                results[i] = best.tolist(), self._steps(trace, len(sources[i]), stop[0])
+        return results
+
+    def _steps(self, trace, source_length, end):
+        """The positions of one sentence's search, up to the one at which all that it keeps is finished."""
+        steps: list[SearchStep] = []
+        ended = np.zeros(1, bool)
+        beams = self.sampler.num_beams
+        for position in range(1, len(trace["log_probs"])):
+            real = np.flatnonzero(trace["log_probs"][position] > IMPOSSIBLE / 2)
+            if not len(real) or ended[:beams].all():
+                break
+            ids, parents = trace["token_ids"][position][real], trace["parents"][position][real]
+            frozen = ended[parents]
+            steps.append(
+                SearchStep(
+                    tokens=["" if done else one for done, one in zip(frozen, self._pieces([], ids)[1], strict=True)],
+                    parents=parents.tolist(),
+                    log_probs=trace["log_probs"][position][real],
+                    scores=trace["scores"][position][real],
+                    ended=(frozen | (ids == end)).tolist(),
+                    attention=trace["record"][position][: len(ended[:beams]), :, :source_length],
+                )
+            )
+            ended = frozen | (ids == end)
+        return steps
+
+    def _follow(self, text):
+        """Log-probabilities of encoded translations, and attention of all places along them."""
+
+        def read(source, target, found):
+            log_probs, weights = found
+            shapes = {"encoder": (len(source), len(source)), "decoder": (len(target), len(target))}
+            both = len(target), len(source)
+            cut = {place: [_cut(one, *shapes.get(place, both)) for one in weights[place]] for place in weights}
+            return log_probs[: len(target)], cut
+
+        return self._along(text, None, BATCH, None, ("examine",), self._make_examination, read)
+
+    def _make_examination(self):
+        """Return the function that `_follow` compiles."""
+        backbone = self.backbone
+        every_layer = backbone.attention_model()
+
+        def examine(x, labels):
+            x = {**OPTIONAL_INPUTS, **x}
+            weights = dict(every_layer(x))
+            outputs = backbone(x)
+            if backbone.latent_head is None:
+                steps = ops.log_softmax(ops.cast(backbone.logits(outputs), "float32"), axis=-1)
+                return ops.take_along_axis(steps, labels[..., None], axis=-1)[..., 0], weights
+            scored = backbone.score_targets(outputs, labels)
+            weights["prior"] = [ops.mean(outputs["attention_scores"], axis=1, keepdims=True)]
+            weights["posterior"] = [scored["posterior"][:, None]]
+            return -mixture_losses(scored, labels)[1], weights
+
+        return examine
+
+    def _path_of(self, kind, ids, target, log_probs, weights):
+        tokens = self._pieces([], ids)[1]
+        if kind == "own":
+            target = self.preprocessor.detokenize(ids)
+        words = _words(target)
+        own = {place: layers for place, layers in weights.items() if place != "encoder"}
+        return Path(kind, _text(target), words, tokens, log_probs, own)
+
+
+def explore(
+    translators: Mapping[str, Exploration],
+    sentences: Sequence[Words],
+    translations: Sequence[Words | None] | None = None,
+    gold: Sequence[Alignment | None] | None = None,
+    may_be_empty: bool = False,
+) -> Page:
+    """Show several translators on the same sentences; see `Exploration.explore`.
+
+    Args:
+        translators: translators by the names that the page gives them.
+        sentences, translations, gold: see `Exploration.explore`.
+        may_be_empty: whether there may be no sentence, as where a server is sent some.
+    """
+    given = [None] * len(sentences) if translations is None else list(translations)
+    links = [None] * len(sentences) if gold is None else list(gold)
+    for what, found in (("translations", given), ("alignments", links)):
+        if len(found) != len(sentences):
+            raise UserError(f"{len(sentences)} sentences and {len(found)} {what}: give as many of each.")
+    shown = []
+    for number, (sentence, target, alignment) in enumerate(zip(sentences, given, links, strict=True), start=1):
+        words = _words(sentence, number)
+        if alignment is not None:
+            _check_links(alignment, words, None if target is None else _words(target), number)
+        shown.append(Sentence(_text(sentence), words, alignment))
+    if not shown and not may_be_empty:
+        raise UserError("there is nothing to explore: give one sentence or more.")
+    results = [translator.examine(sentences, given) if shown else [] for translator in translators.values()]
+    systems = [translator.description(name) for name, translator in translators.items()]
+    return Page(systems, shown, list(zip(*results, strict=True)))
+
+
+def _text(sentence):
+    return normalise(sentence) if isinstance(sentence, str) else as_sentence(sentence)
+
+
+def _words(sentence, number=None):
+    """The words of a sentence; with a number, it must have some."""
+    of_words = isinstance(sentence, (list, tuple)) and all(isinstance(word, str) for word in sentence)
+    if not isinstance(sentence, str) and not of_words:
+        raise UserError(f"sentence {number} is neither text nor a list of words.")
+    words = split_words(normalise(sentence)) if isinstance(sentence, str) else list(sentence)
+    if number is not None and not words:
+        raise UserError(f"sentence {number} is empty: there is nothing to explore.")
+    return words
+
+
+def _check_links(gold, words, target, number):
+    if target is None:
+        raise UserError(f"sentence {number} has gold links but no given translation: give both.")
+    for j, i in gold.possible:
+        if j >= len(words) or i >= len(target):
+            raise UserError(
+                f"gold link {j}-{i} of sentence {number} points past the last of {len(words)} source and "
+                f"{len(target)} target words: check both."
+            )
+
+
+def _cut(scores, rows, columns):
+    return np.asarray(scores[:, :rows, :columns], "float32")
+
+
+def _kind(translator):
+    """What a translator is called that has no name."""
+    backbone = translator.backbone
+    names = dict.fromkeys(one.name for one in _mechanisms(backbone, "cross", backbone.cross_attention_heads))
+    return f"{type(backbone).__name__.removesuffix('Backbone')}, {', '.join(names)}"
+
+
+def _mechanisms(backbone, place, heads):
+    """The attention of each layer of a place, from what the body was given."""
+    choice = getattr(backbone, f"{place}_attention", "attention of its own")
+    choices = choice if isinstance(choice, (list, tuple)) else [choice] * len(heads)
+    return [_mechanism(attention_config(one), count) for one, count in zip(choices, heads, strict=True)]
+
+
+def _mechanism(config, heads):
+    if isinstance(config, dict):
+        config = config.get("attention", config.get("class_name"))
+    entry = ATTENTIONS.get(config)
+    layer = (
+        entry.layer if entry else next((one.layer for one in ATTENTIONS.values() if one.layer.__name__ == config), None)
+    )
+    return Mechanism(str(config), heads, layer is not None and issubclass(layer, PositionAttention))

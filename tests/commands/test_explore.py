@@ -1,0 +1,113 @@
+"""`attn-zoo explore`: pages written and served, and what is wrong with a command line told in one line."""
+
+import http.client
+import json
+import socket
+import threading
+
+import pytest
+
+from keras_attn_zoo.explore import server
+from tests.explore.test_packing import unpack
+from tests.tiny_run import make_text
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    make_text(tmp_path_factory.mktemp("explore") / "text")
+    return tmp_path_factory.getbasetemp() / "explore0" / "text"
+
+
+def data_of(path):
+    html = path.read_text(encoding="utf-8")
+    return unpack(html.split('id="data">')[1].split("</script>")[0])[0]
+
+
+def test_sentences_and_two_models(attn_zoo, trained, tmp_path):
+    page = tmp_path / "page.html"
+    status, output, error = attn_zoo("explore", trained, trained / "best", "rot haus", "--output", page, "blau <b>")
+    assert (status, output, error) == (0, "", f"wrote {page}\n")
+    data = data_of(page)
+    assert [system["name"] for system in data["systems"]] == ["tiny", "best"]
+    assert [sentence["text"] for sentence in data["sentences"]] == ["rot haus", "blau <b>"]
+
+
+def test_text_translations_and_gold_links(attn_zoo, trained, tmp_path, text):
+    page, lines = tmp_path / "page.html", (text / "test.en").read_text().splitlines()
+    (tmp_path / "force").write_text("\n".join([*lines[:-1], ""]) + "\n")
+    gold = (text / "test.gold").read_text().splitlines()
+    (tmp_path / "gold").write_text("\n".join([*gold[:-1], ""]) + "\n")
+    files = ("--text", text / "test.de", "--force", tmp_path / "force")
+    assert attn_zoo("explore", trained, *files, "--gold", tmp_path / "gold", "--output", page)[0] == 0
+    data = data_of(page)
+    assert data["systems"][0]["bestBy"] == "aer"
+    kinds = [[path["kind"] for path in sentence["results"][0]["paths"]] for sentence in data["sentences"]]
+    assert kinds == [["own", "given"]] * 5 + [["own"]]
+    assert data["sentences"][0]["gold"] == [[*map(int, link.split("-")), 1] for link in sorted(gold[0].split())]
+    assert data["sentences"][5]["gold"] is None
+
+
+def test_a_run_has_sentences_of_its_own(attn_zoo, trained, tmp_path):
+    assert attn_zoo("explore", trained, "--output", tmp_path / "page.html")[0] == 0
+    assert len(data_of(tmp_path / "page.html")["sentences"]) == 5
+
+
+BAD = {
+    "say where the page goes": ["RUN", "rot"],
+    "there is no run folder or preset nowhere": ["nowhere", "rot", "--output", "PAGE"],
+    "runs/unifrom is no model": ["RUN", "runs/unifrom", "rot", "--output", "PAGE"],
+    "a model is given twice": ["RUN", "RUN", "rot", "--output", "PAGE"],
+    "there is nothing to explore: give sentences": ["RUN/best", "--output", "PAGE"],
+    "sentence 1 is empty": ["RUN", " ", "--output", "PAGE"],
+    "more than the": ["RUN", "rot " * 40, "--output", "PAGE"],
+    "received both sentences and --text": ["RUN", "rot", "--text", "RUN/test.tsv", "--output", "PAGE"],
+    "--gold needs --force": ["RUN", "rot", "--gold", "x", "--output", "PAGE"],
+    "there is no --gold": ["RUN", "rot", "--index-base", "1", "--output", "PAGE"],
+    "the page is not served": ["RUN", "rot", "--port", "1", "--output", "PAGE"],
+    "there is no file": ["RUN", "--text", "nowhere", "--output", "PAGE"],
+    "cannot write": ["RUN", "rot", "--output", "RUN/test.tsv/page.html"],
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_bad_command_lines(attn_zoo, trained, tmp_path, message):
+    words = [word.replace("RUN", str(trained)).replace("PAGE", str(tmp_path / "page.html")) for word in BAD[message]]
+    status, output, error = attn_zoo("explore", *words)
+    assert (status, output) == (2, "") and message in error
+    assert error.count("\n") == 1 and not list(tmp_path.iterdir())
+
+
+def test_a_port_that_is_taken(attn_zoo, trained):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        status, _, error = attn_zoo("explore", trained, "rot", "--serve", "--port", port)
+    assert status == 2 and f"cannot listen on port {port} of 127.0.0.1" in error and error.count("\n") == 1
+
+
+def test_serving(attn_zoo, trained, monkeypatch):
+    """A sentence that is typed in is translated; Ctrl-C ends the server and gives the port back."""
+    found = {}
+
+    def serve(self):
+        thread = threading.Thread(target=lambda: server.http.server.ThreadingHTTPServer.serve_forever(self))
+        thread.start()
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        body = json.dumps({"sentence": "rot haus", "target": "house red"})
+        connection.request("POST", "/explore", body, {"Content-Type": "application/json"})
+        found["answer"], found["port"] = connection.getresponse().read().decode(), self.port
+        body = json.dumps({"sentence": "rot " * 40})
+        connection.request("POST", "/explore", body, {"Content-Type": "application/json"})
+        found["long"] = connection.getresponse().read().decode()
+        self.shutdown()
+        thread.join()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(server.PageServer, "serve_forever", serve)
+    status, output, error = attn_zoo("explore", trained / "best", "--serve", "--port", "0")
+    assert (status, output) == (130, f"the page is at http://127.0.0.1:{found['port']}/ until Ctrl-C\n")
+    assert "Traceback" not in error
+    paths = unpack(found["answer"])[0]["sentences"][0]["results"][0]["paths"]
+    assert [path["text"] for path in paths][1] == "house red"
+    assert "more than the" in json.loads(found["long"])["error"]
+    with socket.create_server(("127.0.0.1", found["port"])):
+        pass

@@ -1,0 +1,407 @@
+"""The page in Chromium: what a reader sees and does."""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+
+from keras_attn_zoo.analysis.attention_statistics import attention_entropy
+from keras_attn_zoo.analysis.word_attention import word_attention
+from keras_attn_zoo.explore.page import Page
+from keras_attn_zoo.explore.server import PageServer, serving
+from tests.explore import samples
+from tests.explore.chromium import Browser, executable
+
+pytestmark = pytest.mark.skipif(executable() is None, reason="there is no Chromium: apt-get install chromium")
+
+PANEL = "document.querySelectorAll('.panel')[{}]"
+TOKEN = PANEL + ".querySelectorAll('.tokens.{}s li')[{}]"
+# Steps of a byte's root and of the largest weight.
+TOLERANCE = 5e-3
+
+
+@pytest.fixture(scope="module")
+def browser():
+    browser = Browser()
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    samples.page().save(path)
+    return path
+
+
+@pytest.fixture
+def page(browser, saved):
+    browser.open(saved)
+    yield browser
+    assert browser.complaints == []
+
+
+def text(browser, selector):
+    return browser.run(f"document.querySelector({json.dumps(selector)}).textContent")
+
+
+def details(browser, panel=0):
+    return browser.run(f"{PANEL.format(panel)}.querySelector('.details').textContent")
+
+
+def choose(browser, name, value, panel=0):
+    """Choose of a select as a reader does who moves in it."""
+    browser.run(
+        f"(() => {{ const s = {PANEL.format(panel)}.querySelector('[data-control={name}]'); s.value = '{value}'; "
+        "s.dispatchEvent(new Event('change')); })()"
+    )
+
+
+def shown(browser, panel=0):
+    """The matrix that a panel shows."""
+    view = browser.run(
+        f"(() => {{ const v = explorer.panels[{panel}].view; "
+        "return [v.rows, v.columns, [...v.values], v.entropies, v.rowLabels, v.columnLabels]; })()"
+    )
+    return np.reshape(view[2], view[:2]), *view[3:]
+
+
+def test_it_loads_from_disk_without_a_complaint(page):
+    assert text(page, ".source") == "Er ruft den überglücklichen Freund an."
+    assert page.run("document.querySelectorAll('.panel').length") == 2
+    assert page.run("[...document.querySelectorAll('.panel h3')].map(one => one.textContent)") == ["first", "second"]
+    assert page.run("performance.getEntriesByType('resource').length") == 0
+
+
+def test_words_are_merged_as_everywhere(page):
+    result = samples.page().results[0][0]
+    given = result.paths[1]
+    for layer, head in (("0", "1"), ("mean", "mean"), ("1", "mean")):
+        choose(page, "layer", layer)
+        choose(page, "head", head)
+        chosen = [given.weights["cross"][int(layer)]] if layer != "mean" else given.weights["cross"]
+        attention = np.mean([one[int(head)] if head != "mean" else one.mean(axis=0) for one in chosen], axis=0)
+        page.run("explorer.setLevel('words')")
+        values, _, rows, columns = shown(page)
+        assert rows == [*samples.GIVEN, "</s>"] and columns == [*samples.SOURCE, "</s>"]
+        expected = word_attention(
+            attention, result.source_tokens, given.tokens, samples.SOURCE, samples.GIVEN, source_reduction="sum"
+        )
+        np.testing.assert_allclose(values[:-1, :-1], expected, rtol=0, atol=TOLERANCE)
+        np.testing.assert_allclose(values.sum(axis=1), 1, rtol=0, atol=2 * TOLERANCE)
+        page.run("explorer.setLevel('subwords')")
+        values, entropies, rows, columns = shown(page)
+        assert rows == samples.GIVEN_TOKENS and columns == samples.SOURCE_TOKENS
+        np.testing.assert_allclose(values, attention, rtol=0, atol=TOLERANCE)
+        np.testing.assert_allclose(entropies, attention_entropy(attention), rtol=0, atol=0.02)
+
+
+def test_hover_says_what_attends_to_what(page):
+    choose(page, "layer", "0")
+    values, entropies, rows, columns = shown(page)
+    page.hover(TOKEN.format(0, "row", 1))
+    best = int(values[1].argmax())
+    assert details(page).startswith(f"phones attends to {columns[best]} {round(100 * values[1, best])} %")
+    assert f"Entropy {entropies[1]:.2f} nats" in details(page)
+    shades = page.run(
+        f"[...{PANEL.format(0)}.querySelectorAll('.tokens.columns li')].map(one => one.style.background !== '')"
+    )
+    assert shades == [weight > 0.003 for weight in values[1]]
+    page.hover(TOKEN.format(0, "column", 4))
+    best = int(values[:, 4].argmax())
+    assert details(page).startswith(f"Freund is attended to by {rows[best]} {round(100 * values[best, 4])} %")
+    # The other system points at the same source word.
+    assert details(page, 1).startswith("Freund is attended to by")
+    page.hover("document.querySelector('h1')")
+    assert details(page).startswith("Point at a word")
+
+
+def test_a_click_keeps_a_word_and_escape_lets_it_go(page):
+    page.click(TOKEN.format(0, "row", 2))
+    page.hover("document.querySelector('h1')")
+    assert details(page).startswith("his attends to")
+    page.key("Escape")
+    assert details(page).startswith("Point at a word")
+
+
+def test_a_tap_does_on_a_phone(page, saved):
+    page.open(saved, 360, 740, touch=True)
+    page.tap(TOKEN.format(0, "row", 1))
+    page.wait(f"{PANEL.format(0)}.querySelector('.details').textContent.startsWith('phones attends to')")
+    page.run("explorer.setView('matrix')")
+    page.tap(f"{PANEL.format(0)}.querySelector('.cells')")
+    page.wait(f"/^.* attends to .*: /.test({PANEL.format(0)}.querySelector('.details').textContent)")
+
+
+def test_a_narrow_screen_needs_no_sideways_scrolling(page, saved):
+    for view in ("ribbons", "matrix", "overview"):
+        for width in (320, 360):
+            page.open(saved, width, 740, touch=True)
+            page.run(f"explorer.setView('{view}')")
+            assert page.run("document.documentElement.scrollWidth") <= width
+
+
+def test_every_layer_and_head_can_be_chosen(page):
+    found = []
+    for place, layers in (("cross", 2), ("encoder", 2), ("decoder", 2)):
+        choose(page, "place", place, 1)
+        for layer in range(layers):
+            for head in range(3):
+                choose(page, "layer", layer, 1)
+                choose(page, "head", head, 1)
+                found.append(shown(page, 1)[0].tobytes())
+                assert f"layer {layer + 1} of 2 · head {head + 1}" in text(page, ".panel:nth-child(2) .caption")
+    assert len(set(found)) == 18
+    choose(page, "place", "encoder", 1)
+    assert "the same in every sentence" in text(page, ".panel:nth-child(2) .caption")
+    choose(page, "place", "decoder", 1)
+    page.run("explorer.setLevel('subwords')")
+    values, _, rows, columns = shown(page, 1)
+    # A subword has read the ones before it.
+    assert columns == ["<s>", *rows[:-1]] and (np.triu(values, 1) == 0).all()
+
+
+def test_prior_and_posterior_stand_side_by_side(browser, tmp_path):
+    one = samples.page()
+    Page(one.systems[1:], one.sentences[:1], [of[1:] for of in one.results[:1]]).save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    captions = browser.run("[...document.querySelectorAll('.caption')].map(one => one.textContent)")
+    assert [caption.split(" ·")[0] for caption in captions] == [
+        "prior of the alignment",
+        "posterior of the alignment",
+    ]
+    given = one.results[0][1].paths[1]
+    browser.run("explorer.setLevel('subwords')")
+    for panel, place in enumerate(("prior", "posterior")):
+        np.testing.assert_allclose(shown(browser, panel)[0], given.weights[place][0][0], rtol=0, atol=TOLERANCE)
+    assert browser.complaints == []
+
+
+def test_gold_links_and_the_best_layer(page):
+    links = page.run("explorer.panels[0].view.gold")
+    assert sorted(map(tuple, links)) == sorted(
+        (i, j, int((j, i) in samples.GOLD.sure)) for j, i in samples.GOLD.possible
+    )
+    assert "lowest AER" in text(page, ".panel [data-control=layer]")
+    assert "AER" in text(page, ".caption")
+    choose(page, "path", 0)
+    assert page.run("explorer.panels[0].view.gold") == []
+
+
+def test_stepping_through_the_search(page):
+    assert text(page, ".where") == "Position 5 of 5: 2 kept, 2 dropped"
+    for _ in range(3):
+        page.click("document.querySelector('[aria-label=\"Previous position\"]')")
+    assert text(page, ".where") == "Position 2 of 5: 2 kept, 2 dropped"
+    rows = page.run("[...document.querySelectorAll('tbody tr')].map(r => [...r.cells].map(c => c.textContent))")
+    assert [row[1] for row in rows] == ["He calls", "He phones", "Her calls", "Her friend"]
+    # The part of a candidate's probability that is its last word's.
+    assert [row[2] for row in rows] == [f"{100 * math.exp(x):.0f} %" for x in (-0.5, -1.0, -1.0, -2.0)]
+    assert rows[0][3:] == ["−0.90", "−0.90", "kept"] and rows[2][5] == "dropped"
+    assert page.run("document.querySelectorAll('.tree button.future').length") == 12
+
+
+def test_a_beam_is_followed(page):
+    # The third candidate of position 3: "He calls us", dropped.
+    page.click("document.querySelectorAll('.tree button')[10]")
+    assert text(page, ".translation").startswith("He calls us")
+    assert "as the search saw it" in text(page, ".caption")
+    steps = samples.page().results[0][0].steps
+    page.run("explorer.setLevel('subwords')")
+    values, _, rows, _ = shown(page)
+    assert rows == ["▁He", "▁calls", "▁us"]
+    expected = [steps[0].attention[0], steps[1].attention[0], steps[2].attention[0]]
+    np.testing.assert_allclose(values, np.mean(expected, axis=1), rtol=0, atol=TOLERANCE)
+    choose(page, "head", 2)
+    np.testing.assert_allclose(shown(page)[0], np.stack(expected)[:, 2], rtol=0, atol=TOLERANCE)
+    # The second of position 4 goes back to the second beam: "He calls him."
+    page.click("document.querySelectorAll('.tree button')[13]")
+    values, _, rows, _ = shown(page)
+    assert rows == ["▁He", "▁calls", "▁him", "."]
+    expected = [steps[0].attention[0], steps[1].attention[0], steps[2].attention[0], steps[3].attention[1]]
+    np.testing.assert_allclose(values, np.stack(expected)[:, 2], rtol=0, atol=TOLERANCE)
+    assert page.run("document.querySelectorAll('.tree button.followed').length") == 4
+    # A finished one is as long as it was when it ended.
+    page.click("document.querySelectorAll('.tree button')[16]")
+    assert shown(page)[2] == ["▁He", "▁phones", "</s>"]
+
+
+def test_all_by_keyboard(page):
+    page.run("document.querySelector('.tokens.rows li').focus()")
+    assert details(page).startswith("He attends to")
+    page.key("ArrowDown")
+    assert details(page).startswith("phones attends to")
+    assert page.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    values, _, _, columns = shown(page)
+    page.key("ArrowLeft")
+    assert details(page).startswith(f"{columns[values[1].argmax()]} is attended to by")
+    page.key("End")
+    assert details(page).startswith("</s> is attended to by")
+    before = text(page, ".caption")
+    page.key("]")
+    assert text(page, ".caption") != before
+    page.key(".")
+    assert "head 1" in text(page, ".caption")
+    page.key("v")
+    page.run("document.querySelector('.cells').focus()")
+    page.key("ArrowRight")
+    page.key("ArrowDown")
+    assert details(page).startswith("phones attends to ruft: ")
+    page.key("k")
+    assert text(page, ".where").startswith("Position 4 of 5")
+    page.run("document.querySelector('.tree button[tabindex=\"0\"]').focus()")
+    page.key("ArrowDown")
+    page.key("ArrowLeft")
+    page.key("Enter")
+    assert text(page, ".translation").startswith("He calls him")
+    page.key("n")
+    assert page.run("explorer.index") == 1
+    page.key("w")
+    assert page.run("explorer.level") == "subwords"
+    # Whatever can be pressed has a name.
+    assert (
+        page.run(
+            "[...document.querySelectorAll('button, select, input, textarea, canvas[tabindex]')]"
+            ".filter(one => !(one.getAttribute('aria-label') || one.textContent.trim() || one.closest('label'))).length"
+        )
+        == 0
+    )
+
+
+def test_panels_come_and_go(page):
+    page.click("[...document.querySelectorAll('.toolbar button')].at(-1)")
+    assert page.run("document.querySelectorAll('.panel').length") == 3
+    choose(page, "place", "decoder", 2)
+    choose(page, "system", 0, 2)
+    page.click(f"{PANEL.format(0)}.querySelector('.close')")
+    assert page.run("explorer.panels.map(one => one.choice.place)") == ["cross", "decoder"]
+
+
+def test_the_small_matrices_lead_to_a_large_one(page):
+    page.run("explorer.setView('overview')")
+    assert page.run("document.querySelectorAll('.panel:first-child .thumbnail').length") == 6
+    page.click("document.querySelectorAll('.panel:first-child .thumbnail')[4]")
+    assert "layer 2 of 2 · head 2" in text(page, ".caption")
+    assert page.run("explorer.view") == "matrix"
+
+
+def test_dark_and_light(page, saved):
+    light = page.run("getComputedStyle(document.body).backgroundColor")
+    page.open(saved, dark=True)
+    dark = page.run("getComputedStyle(document.body).backgroundColor")
+    assert (light, dark) == ("rgb(255, 255, 255)", "rgb(20, 22, 28)")
+    assert page.run("explorer.colours.paper") == "20, 22, 28"
+    page.click("document.querySelector('[aria-label=\"Light or dark\"]')")
+    assert page.run("getComputedStyle(document.body).backgroundColor") == light
+    assert page.run("explorer.colours.paper") == "255, 255, 255"
+
+
+def test_it_prints(page):
+    assert page.pdf().startswith(b"%PDF")
+    page.run("dispatchEvent(new Event('beforeprint'))")
+    assert page.run("getComputedStyle(document.querySelector('.toolbar')).display") == "none"
+    page.run("dispatchEvent(new Event('afterprint'))")
+    assert page.run("getComputedStyle(document.querySelector('.toolbar')).display") == "flex"
+
+
+def test_markup_in_a_sentence_is_text(browser, tmp_path):
+    markup = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
+    result = samples.result()
+    paths = [
+        dataclasses.replace(one, text=markup, words=[markup], tokens=[markup] * len(one.tokens)) for one in result.paths
+    ]
+    steps = [dataclasses.replace(one, tokens=[markup] * len(one.tokens)) for one in result.steps]
+    result = dataclasses.replace(result, source_tokens=[markup] * len(result.source_tokens), paths=paths, steps=steps)
+    sentence = dataclasses.replace(samples.sentence(None), text=markup, words=[markup])
+    system = dataclasses.replace(samples.system(), name=markup)
+    Page([system, system], [sentence, sentence], [[result, result]] * 2).save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    for view in ("ribbons", "matrix", "overview"):
+        browser.run(f"explorer.setView('{view}')")
+    browser.run("explorer.setLevel('subwords')")
+    browser.run("explorer.setView('ribbons')")
+    browser.hover(TOKEN.format(0, "row", 0))
+    browser.click("document.querySelector('.tree button')")
+    assert browser.run("document.title") == "Attention"
+    assert browser.run("[document.images.length, document.scripts.length]") == [0, 2]
+    assert text(browser, ".source") == text(browser, "h3") == markup
+    assert browser.complaints == []
+
+
+def test_the_policy_runs_no_other_script(page):
+    page.run("document.body.append(Object.assign(document.createElement('script'), {textContent: 'window.ran = 1'}))")
+    assert page.run("window.ran") is None
+    page.run("document.body.setAttribute('onclick', 'window.ran = 1'); document.body.click()")
+    assert page.run("window.ran") is None
+    page.complaints.clear()
+
+
+def test_a_notebook_shows_it(browser, tmp_path):
+    path = tmp_path / "notebook.html"
+    path.write_text(
+        "<!doctype html><html data-ready='yes'><meta charset=utf-8><p>cell</p>" + samples.page()._repr_html_(),
+        encoding="utf-8",
+    )
+    browser.open(path)
+    # Of another origin: what it drew is seen, and nothing of it can be reached.
+    browser.wait("document.querySelector('iframe').contentDocument === null")
+    assert browser.complaints == []
+
+
+def test_a_sentence_is_typed_in(browser):
+    def examine(sentence, target):
+        if sentence == "bad":
+            raise ValueError("broken")
+        one = dataclasses.replace(samples.sentence(None), text=sentence)
+        return Page([samples.system()], [one], [[samples.result(given=target is not None)]])
+
+    with serving(PageServer(Page([samples.system()], [], []), examine, port=0)) as server:
+        browser.open(server.url)
+        assert browser.run("document.querySelector('.panels').hidden")
+        browser.run("document.querySelector('[name=sentence]').focus()")
+        browser.send("Input.insertText", text="Er <b>ruft</b> an.")
+        browser.key("Tab")
+        browser.send("Input.insertText", text="He calls.")
+        browser.key("Enter")
+        browser.wait("document.querySelector('.source').textContent === 'Er <b>ruft</b> an.'")
+        assert browser.run("explorer.panels[0].result.paths.map(one => one.kind)") == ["own", "given"]
+        assert browser.complaints == []
+        browser.run("document.querySelector('[name=sentence]').value = 'bad'")
+        browser.run("document.querySelector('form').requestSubmit()")
+        browser.wait("document.querySelector('.message').textContent.startsWith('this sentence could not')")
+
+
+# Milliseconds that a hover may take, and what a machine that is busy with other tests is granted.
+HOVER, GRANTED = 50, 4
+
+
+def test_speed_of_a_hover(browser, tmp_path):
+    """100 by 100 tokens, 6 layers, 8 heads: from the pointer's move to the picture. A benchmark: -s shows it."""
+    samples.large_page().save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    choices = {"mean of all": ("mean", "mean"), "one head": ("2", "3")}
+    for view in ("ribbons", "matrix"):
+        for name, (layer, head) in choices.items():
+            browser.run(f"explorer.setView('{view}')")
+            choose(browser, "layer", layer)
+            choose(browser, "head", head)
+            times = browser.run(
+                """(async () => {
+                  const panel = explorer.panels[0], frame = () => new Promise(requestAnimationFrame), times = [];
+                  for (let i = 0; i < 30; i++) {
+                    await frame();
+                    const began = performance.now();
+                    if (explorer.view === "matrix") panel.point("cell", (7 * i) % 100, (13 * i) % 100);
+                    else panel.point(i % 2 ? "row" : "column", (7 * i) % 100);
+                    panel.element.getBoundingClientRect();
+                    times.push(performance.now() - began);
+                  }
+                  return times;
+                })()"""
+            )
+            median = sorted(times)[len(times) // 2]
+            print(f"\n{view}, {name}: {median:.1f} ms, at most {max(times):.1f} ms")
+            assert median < HOVER * GRANTED
+    assert browser.complaints == []

@@ -1,0 +1,143 @@
+"""What a page is made of, against `translate`, `force` and `score`."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from keras_attn_zoo.decoding import BeamSearch
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.evaluation.alignments import Alignment
+from tests import tiny
+
+SOURCES, TARGETS = tiny.sentences("source")[:3], [tiny.sentences("target")[0], None, tiny.sentences("target")[2]]
+KINDS = {
+    "rnn": lambda: tiny.translator(),
+    "transformer": lambda: tiny.translator(body=tiny.transformer, encoder_attention="recurrent"),
+    "latent": lambda: tiny.mixed_transformer("latent"),
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def explored(request):
+    task = KINDS[request.param]()
+    return task, task.examine(SOURCES, TARGETS)
+
+
+def test_its_own_translation_is_the_one_that_is_found(explored):
+    task, results = explored
+    for result, [best] in zip(results, task.translate(SOURCES), strict=True):
+        own = result.paths[0]
+        assert (own.kind, own.text, list(own.tokens)) == ("own", best.text, best.tokens)
+        assert own.log_probs.sum() == pytest.approx(best.log_prob, abs=1e-4)
+        assert list(result.source_tokens) == best.source_tokens
+
+
+def test_given_translations_are_forced(explored):
+    task, results = explored
+    assert [[path.kind for path in result.paths] for result in results] == [["own", "given"], ["own"], ["own", "given"]]
+    for i in (0, 2):
+        given = results[i].paths[1]
+        scored = task.score(SOURCES[i], TARGETS[i])
+        np.testing.assert_allclose(given.log_probs, scored.log_probs, rtol=0, atol=2e-5)
+        for layer, found in enumerate(given.weights["cross"]):
+            forced = task.force(SOURCES[i], TARGETS[i], layers=[layer])
+            np.testing.assert_allclose(found, forced.attention, rtol=0, atol=2e-5)
+            assert list(given.tokens) == forced.tokens
+
+
+def test_prior_and_posterior(explored):
+    task, results = explored
+    given = results[0].paths[1]
+    if task.backbone.latent_head is None:
+        assert "posterior" not in given.weights
+        return
+    prior, posterior = (task.force(SOURCES[0], TARGETS[0], layers=layers) for layers in (None, "posterior"))
+    np.testing.assert_allclose(given.weights["prior"][0][0], prior.attention.mean(axis=0), rtol=0, atol=2e-5)
+    np.testing.assert_allclose(given.weights["posterior"][0], posterior.attention, rtol=0, atol=2e-5)
+
+
+def test_self_attention_has_a_row_for_each_token(explored):
+    task, results = explored
+    for result in results:
+        for place in ("encoder", "decoder"):
+            expected = len(task.backbone.attention_outputs.get(place, ()))
+            for path in result.paths:
+                layers = result.encoder if place == "encoder" else path.weights.get(place, ())
+                size = len(result.source_tokens if place == "encoder" else path.tokens)
+                assert len(layers) == expected
+                for layer in layers:
+                    assert layer.shape[1:] == (size, size)
+                    np.testing.assert_allclose(layer.sum(axis=-1), 1, rtol=0, atol=1e-5)
+
+
+def test_the_search_leads_to_what_it_finds(explored):
+    """Following the parents of the last candidates gives the n-best list, with the attention that it was found by."""
+    task, results = explored
+    beams = task.sampler.num_beams
+    found = task.translate(SOURCES, n_best=beams, attention=True)
+    for result, best in zip(results, found, strict=True):
+        steps = result.steps
+        assert all(len(step.tokens) == 2 * beams for step in steps[1:])
+        for place, hypothesis in enumerate(best):
+            tokens, attention, at = [], [], place
+            for step in reversed(steps):
+                if step.tokens[at]:
+                    tokens.insert(0, step.tokens[at])
+                    attention.insert(0, step.attention[step.parents[at]])
+                at = step.parents[at]
+            assert tokens == hypothesis.tokens
+            assert steps[-1].log_probs[place] == pytest.approx(hypothesis.log_prob, abs=1e-5)
+            np.testing.assert_allclose(np.stack(attention, axis=1), hypothesis.attention, rtol=0, atol=1e-5)
+        for before, step in itertools.pairwise(steps):
+            assert max(step.parents) < min(beams, len(before.tokens))
+            assert sorted(step.scores, reverse=True) == list(step.scores)
+
+
+def test_a_page_of_two_systems():
+    task, other = KINDS["rnn"](), tiny.translator(seed=8)
+    page = task.explore(
+        [SOURCES[0].split(), SOURCES[1]], [TARGETS[0].split(), None], {"other": other}, [Alignment({(0, 0)}), None]
+    )
+    assert [system.name for system in page.systems] == ["RNN, bahdanau", "other"]
+    assert page.sentences[0].gold.sure == {(0, 0)} and list(page.sentences[0].words) == SOURCES[0].split()
+    assert [[len(result.paths) for result in of] for of in page.results] == [[2, 2], [1, 1]]
+    one = task.explore(SOURCES[0], TARGETS[0], name="mine")
+    assert one.systems[0].name == "mine" and [path.kind for path in one.results[0][0].paths] == ["own", "given"]
+    assert "<!doctype html>" in one.html()
+
+
+def test_descriptions():
+    latent = KINDS["latent"]().description("latent")
+    assert latent.shown == "all" and {*latent.places} == {"cross", "encoder", "decoder", "prior", "posterior"}
+    assert {one.name for one in latent.places["cross"]} == {"multi_head"}
+    plain = KINDS["transformer"]().description("plain")
+    assert [one.by_position for one in plain.places["encoder"]] == [True, True]
+    assert not any(one.by_position for one in plain.places["cross"])
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ([[]], "nothing to explore"),
+        ([[" "]], "sentence 1 is empty"),
+        ([["ka"], ["ba", "do"]], "1 sentences and 2 translations"),
+        ([["ka"], None, None, [Alignment({(0, 0)})]], "no given translation"),
+        ([["ka"], ["ba"], None, [Alignment({(1, 0)})]], "gold link 1-0 of sentence 1 points past"),
+        ([["ka " * 40]], "more than the"),
+        ([[3]], "neither text nor a list of words"),
+    ],
+)
+def test_bad_input(arguments, message):
+    with pytest.raises(UserError, match=message):
+        KINDS["rnn"]().explore(*arguments)
+
+
+def test_a_sampler_without_beams():
+    task = KINDS["rnn"]()
+    task.compile(sampler="top_k")
+    with pytest.raises(UserError, match="needs a BeamSearch"):
+        task.explore(["ka"])
+    task.compile(sampler=BeamSearch(1))
+    result = task.examine(["ka"], [None])[0]
+    assert all(len(step.tokens) == 2 for step in result.steps)
