@@ -87,9 +87,10 @@ def _check_options(options):
 def _models_and_sentences(arguments):
     """The first argument and those behind it that name models; and the rest."""
     from keras_attn_zoo.files import kind_of, shown
+    from keras_attn_zoo.models.preset_registry import published
 
     def names_model(argument):
-        return "://" in argument or (not argument.isspace() and kind_of(argument) == "folder")
+        return "://" in argument or argument in published() or kind_of(argument) == "folder"
 
     models = [arguments[0], *itertools.takewhile(names_model, arguments[1:])]
     sentences = arguments[len(models) :]
@@ -140,11 +141,10 @@ def _own_text(options, model):
     refuse(options, "there are no sentences", force=None, gold=None)
     run = RunFolder(model)
     if run.holds_run:
-        pairs, gold = own_test_text(run)
-        if gold is not None:
-            of_words = [list(one) for one in gold[:OWN_SENTENCES]]
-            return [one[0] for one in of_words], [one[1] for one in of_words], [one[2] for one in of_words]
-        return [source for source, _ in pairs[:OWN_SENTENCES]], [target for _, target in pairs[:OWN_SENTENCES]], None
+        text = own_test_text(run)
+        if text.gold is not None:
+            return [list(side) for side in zip(*text.gold[:OWN_SENTENCES], strict=True)]
+        return text.sources[:OWN_SENTENCES], text.targets[:OWN_SENTENCES], None
     if options.serve:
         return [], None, None
     raise UserError("there is nothing to explore: give sentences, or a file of them with --text.")

@@ -54,7 +54,7 @@ def test_a_run_has_sentences_of_its_own(attn_zoo, trained, tmp_path):
 
 BAD = {
     "say where the page goes": ["RUN", "rot"],
-    "there is no run folder or preset nowhere": ["nowhere", "rot", "--output", "PAGE"],
+    "there is no folder or published preset nowhere": ["nowhere", "rot", "--output", "PAGE"],
     "runs/unifrom is no model": ["RUN", "runs/unifrom", "rot", "--output", "PAGE"],
     "a model is given twice": ["RUN", "RUN", "rot", "--output", "PAGE"],
     "there is nothing to explore: give sentences": ["RUN/best", "--output", "PAGE"],
