@@ -223,6 +223,9 @@ def test_a_beam_is_followed(page):
     expected = [steps[0].attention[0], steps[1].attention[0], steps[2].attention[0], steps[3].attention[1]]
     np.testing.assert_allclose(values, np.stack(expected)[:, 2], rtol=0, atol=TOLERANCE)
     assert page.run("document.querySelectorAll('.tree button.followed').length") == 4
+    page.run("explorer.setLevel('words')")
+    assert shown(page)[2] == ["He", "calls", "him", "."]
+    page.run("explorer.setLevel('subwords')")
     # A finished one is as long as it was when it ended.
     page.click("document.querySelectorAll('.tree button')[16]")
     assert shown(page)[2] == ["▁He", "▁phones", "</s>"]

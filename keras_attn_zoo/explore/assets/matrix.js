@@ -187,6 +187,8 @@ class Overview {
         const picture = bitmap(layer.matrix(head), panel.colours);
         const chosen = () => panel.choose({ layer: panel.choice.beam ? panel.choice.layer : l, head }, "matrix");
         picture.setAttribute("aria-hidden", "true");
+        // Of a long sentence a dot may be smaller than the screen's.
+        if (Math.max(picture.width, picture.height) > 84) picture.style.imageRendering = "auto";
         row.append(make("button", { type: "button", class: "thumbnail", "aria-label": `layer ${l + 1}, head ${head + 1}`, onclick: chosen },
           picture, make("span", {}, String(head + 1))));
       }

@@ -201,6 +201,7 @@ class Panel {
 
   draw() {
     this.drawing.draw();
+    this.details.hidden = this.page.view === "overview";
     this.details.replaceChildren(...this.describe());
     this.element.classList.toggle("pinned", this.pinned);
   }

@@ -53,7 +53,8 @@ function pathOfBeam(result, step, candidate) {
   const words = [];
   const groups = tokens.map((token) => {
     if (token === END) return words.length;
-    if (!words.length || token.startsWith("▁")) words.push("");
+    // Marks that end a sentence are words of their own, as in a translation that is split into words.
+    if (!words.length || token.startsWith("▁") || /^[,.;:?!]+$/.test(token)) words.push("");
     words[words.length - 1] += token.replaceAll("▁", " ");
     return words.length - 1;
   });
