@@ -1,0 +1,109 @@
+"""The page in Chromium: hostile text, a notebook, a server, many tokens."""
+
+import dataclasses
+
+from keras_attn_zoo.explore.page import Page
+from keras_attn_zoo.explore.server import PageServer, serving
+from tests.explore import samples
+from tests.explore.panels import TOKEN, choose, text
+
+
+def test_markup_in_a_sentence_is_text(browser, tmp_path):
+    markup = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
+    result = samples.result()
+    paths = [
+        dataclasses.replace(one, text=markup, words=[markup], tokens=[markup] * len(one.tokens)) for one in result.paths
+    ]
+    steps = [dataclasses.replace(one, tokens=[markup] * len(one.tokens)) for one in result.steps]
+    result = dataclasses.replace(result, source_tokens=[markup] * len(result.source_tokens), paths=paths, steps=steps)
+    sentence = dataclasses.replace(samples.sentence(None), text=markup, words=[markup])
+    system = dataclasses.replace(samples.system(), name=markup)
+    Page([system, system], [sentence, sentence], [[result, result]] * 2).save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    for view in ("ribbons", "matrix", "overview"):
+        browser.run(f"explorer.setView('{view}')")
+    browser.run("explorer.setLevel('subwords')")
+    browser.run("explorer.setView('ribbons')")
+    browser.hover(TOKEN.format(0, "row", 0))
+    browser.click("document.querySelector('.tree button')")
+    assert browser.run("document.title") == "Attention"
+    assert browser.run("[document.images.length, document.scripts.length]") == [0, 2]
+    assert text(browser, ".source") == text(browser, "h3") == markup
+    assert browser.complaints == []
+
+
+def test_the_policy_runs_no_other_script(page):
+    page.run("document.body.append(Object.assign(document.createElement('script'), {textContent: 'window.ran = 1'}))")
+    assert page.run("window.ran") is None
+    page.run("document.body.setAttribute('onclick', 'window.ran = 1'); document.body.click()")
+    assert page.run("window.ran") is None
+    page.complaints.clear()
+
+
+def test_a_notebook_shows_it(browser, tmp_path):
+    path = tmp_path / "notebook.html"
+    path.write_text(
+        "<!doctype html><html data-ready='yes'><meta charset=utf-8><p>cell</p>" + samples.page()._repr_html_(),
+        encoding="utf-8",
+    )
+    browser.open(path)
+    # Of another origin: what it drew is seen, and nothing of it can be reached.
+    browser.wait("document.querySelector('iframe').contentDocument === null")
+    assert browser.complaints == []
+
+
+def test_a_sentence_is_typed_in(browser):
+    def examine(sentence, target):
+        if sentence == "bad":
+            raise ValueError("broken")
+        one = dataclasses.replace(samples.sentence(None), text=sentence)
+        return Page([samples.system()], [one], [[samples.result(given=target is not None)]])
+
+    with serving(PageServer(Page([samples.system()], [], []), examine, port=0)) as server:
+        browser.open(server.url)
+        assert browser.run("document.querySelector('.panels').hidden")
+        browser.run("document.querySelector('[name=sentence]').focus()")
+        browser.send("Input.insertText", text="Er <b>ruft</b> an.")
+        browser.key("Tab")
+        browser.send("Input.insertText", text="He calls.")
+        browser.key("Enter")
+        browser.wait("document.querySelector('.source').textContent === 'Er <b>ruft</b> an.'")
+        assert browser.run("explorer.panels[0].result.paths.map(one => one.kind)") == ["own", "given"]
+        assert browser.complaints == []
+        browser.run("document.querySelector('[name=sentence]').value = 'bad'")
+        browser.run("document.querySelector('form').requestSubmit()")
+        browser.wait("document.querySelector('.message').textContent.startsWith('this sentence could not')")
+
+
+# Milliseconds that a hover may take, and what a machine that is busy with other tests is granted.
+HOVER, GRANTED = 50, 4
+
+
+def test_speed_of_a_hover(browser, tmp_path):
+    """100 by 100 tokens, 6 layers, 8 heads: from the pointer's move to the picture. A benchmark: -s shows it."""
+    samples.large_page().save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    choices = {"mean of all": ("mean", "mean"), "one head": ("2", "3")}
+    for view in ("ribbons", "matrix"):
+        for name, (layer, head) in choices.items():
+            browser.run(f"explorer.setView('{view}')")
+            choose(browser, "layer", layer)
+            choose(browser, "head", head)
+            times = browser.run(
+                """(async () => {
+                  const panel = explorer.panels[0], frame = () => new Promise(requestAnimationFrame), times = [];
+                  for (let i = 0; i < 30; i++) {
+                    await frame();
+                    const began = performance.now();
+                    if (explorer.view === "matrix") panel.point("cell", (7 * i) % 100, (13 * i) % 100);
+                    else panel.point(i % 2 ? "row" : "column", (7 * i) % 100);
+                    panel.element.getBoundingClientRect();
+                    times.push(performance.now() - began);
+                  }
+                  return times;
+                })()"""
+            )
+            median = sorted(times)[len(times) // 2]
+            print(f"\n{view}, {name}: {median:.1f} ms, at most {max(times):.1f} ms")
+            assert median < HOVER * GRANTED
+    assert browser.complaints == []
