@@ -11,7 +11,7 @@ import numpy as np
 from keras_attn_zoo.analysis.word_attention import group_pieces, word_attention
 from keras_attn_zoo.evaluation.alignments import Alignment, alignment_scores
 from keras_attn_zoo.evaluation.attention_links import extract_alignment
-from keras_attn_zoo.explore.records import PLACES, Path, Result, SearchStep, Sentence, System
+from keras_attn_zoo.explore.records import PLACES, Result, Sentence, System
 
 END = "</s>"
 # Weights are stored as bytes, row by row: the largest as a share of 1 in 65535 parts, the others as the square root
@@ -131,7 +131,7 @@ def _gold(gold):
     return [[j, i, int((j, i) in gold.sure)] for j, i in sorted(gold.possible)]
 
 
-def _result(packed, sentence, result: Result):
+def _result(packed, sentence, result):
     return {
         "tokens": list(result.source_tokens),
         "groups": _groups(result.source_tokens, sentence.words),
@@ -151,7 +151,7 @@ def _layers(packed, layers):
     return [packed.add(layer) for layer in layers]
 
 
-def _path(packed, path: Path):
+def _path(packed, path):
     return {
         "kind": path.kind,
         "text": path.text,
@@ -163,7 +163,7 @@ def _path(packed, path: Path):
     }
 
 
-def _step(packed, step: SearchStep):
+def _step(packed, step):
     return {
         "tokens": list(step.tokens),
         "parents": [int(parent) for parent in step.parents],

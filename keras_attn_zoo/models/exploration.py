@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from keras import ops
@@ -114,7 +113,7 @@ class Exploration(TextMethods):
         def make():
             return lambda inputs: search(self, inputs, sampler, stop, top_k, trace=True)
 
-        results: list[Any] = [None] * len(sources)
+        results = [None] * len(sources)
         for batch in grid_batches([list(map(len, sources))], (preprocessor.encoder_sequence_length,), BATCH, None):
             inputs = preprocessor.pack_search([sources[i] for i in batch.members], *batch.widths)
             inputs = {name: pad_rows(value, batch.rows) for name, value in inputs.items()}
@@ -129,7 +128,7 @@ class Exploration(TextMethods):
 
     def _steps(self, trace, source_length, end):
         """The positions of one sentence's search, up to the one at which all that it keeps is finished."""
-        steps: list[SearchStep] = []
+        steps = []
         ended = np.zeros(1, bool)
         beams = self.sampler.num_beams
         for position in range(1, len(trace["log_probs"])):
