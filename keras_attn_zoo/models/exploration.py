@@ -108,10 +108,12 @@ class Exploration(TextMethods):
         """Search for encoded sentences: for each the ids of the best translation, and its `SearchStep`s."""
         preprocessor, sampler, top_k = self.preprocessor, self.sampler, self.search_top_k
         stop = (preprocessor.tokenizer.end_token_id,)
+        # A sampler with a search of its own, such as `PooledBeamSearch`, records none.
+        records = type(sampler).search is BeamSearch.search
         key = ("trace", *search_key(sampler, top_k))
 
         def make():
-            return lambda inputs: search(self, inputs, sampler, stop, top_k, trace=True)
+            return lambda inputs: search(self, inputs, sampler, stop, top_k, trace=records)
 
         results = [None] * len(sources)
         for batch in grid_batches([list(map(len, sources))], (preprocessor.encoder_sequence_length,), BATCH, None):
@@ -122,8 +124,8 @@ class Exploration(TextMethods):
                 best = found["token_ids"][row, 0, 1:]
                 ends = np.flatnonzero(best == stop[0])
                 best = best[: ends[0] + 1] if len(ends) else best
-                trace = {name: value[row] for name, value in found["trace"].items()}
-                results[i] = best.tolist(), self._steps(trace, len(sources[i]), stop[0])
+                trace = {name: value[row] for name, value in found.get("trace", {}).items()}
+                results[i] = best.tolist(), self._steps(trace, len(sources[i]), stop[0]) if records else []
         return results
 
     def _steps(self, trace, source_length, end):

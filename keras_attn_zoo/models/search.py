@@ -72,7 +72,8 @@ def search(
     }
     if not isinstance(sampler, BeamSearch):
         return {"token_ids": sampler(**arguments)[:, None]}
-    found = sampler.search(**arguments, trace=trace)
+    # Samplers with a search of their own need not know of traces.
+    found = sampler.search(**arguments, **({"trace": True} if trace else {}))
     state = found.pop("state")
     return {**found, "attention": state["attention"]} if attention else found
 

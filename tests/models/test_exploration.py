@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from keras_attn_zoo.decoding import BeamSearch
+from keras_attn_zoo.decoding import BeamSearch, PooledBeamSearch
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import Alignment
 from tests import tiny
@@ -141,3 +141,9 @@ def test_a_sampler_without_beams():
     task.compile(sampler=BeamSearch(1))
     result = task.examine(["ka"], [None])[0]
     assert all(len(step.tokens) == 2 for step in result.steps)
+
+
+def test_a_search_that_records_nothing():
+    task = tiny.translator(sampler=PooledBeamSearch(3, 1.0))
+    [result], [best] = task.examine(SOURCES[:1], [None]), task.translate(SOURCES[0])
+    assert result.steps == [] and result.paths[0].text == best.text
