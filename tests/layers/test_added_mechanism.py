@@ -19,6 +19,8 @@ PAGE = ROOT / "docs" / "add-a-mechanism.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
+# The examples, in the order of the page, and a place of each.
+PLACES = {"diagonal": "cross", "penalised": "cross", "tempered": "cross", "distance": "decoder"}
 MODULES = (test_attention_laws, test_attention_inputs, test_attention_masks)
 
 
@@ -65,22 +67,18 @@ def test_what_follows_from_the_file_of_a_layer(tmp_path):
 
 
 def test_two_files_add_a_mechanism(tmp_path):
-    """Cross-attention without and with a state, and self-attention: each law of the place runs on it, and is kept."""
-    diagonal, diagonal_reference, penalised, penalised_reference, distance, distance_reference = BLOCKS
-    imports = diagonal.partition("@attention")[0]
+    """Cross-attention, plain, with a state and with heads, and self-attention: each law of the place runs and holds."""
+    imports = BLOCKS[0].partition("@attention")[0]
     folder = tmp_path / "outside"
     (folder / "references").mkdir(parents=True)
-    for name, layer, reference in (
-        ("diagonal_attention", diagonal, diagonal_reference),
-        ("penalised_attention", imports + penalised, penalised_reference),
-        ("distance_attention", imports + distance, distance_reference),
-    ):
-        (folder / f"{name}.py").write_text(layer, encoding="utf-8")
-        (folder / "references" / f"{name}.py").write_text(reference, encoding="utf-8")
+    for name, layer, reference in zip(PLACES, BLOCKS[::2], BLOCKS[1::2], strict=True):
+        layer = layer if layer.startswith(imports) else imports + layer
+        (folder / f"{name}_attention.py").write_text(layer, encoding="utf-8")
+        (folder / "references" / f"{name}_attention.py").write_text(reference, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-vv", "-p", "no:cacheprovider", "-p", "no:xdist"]
     files = [module.__file__ for module in MODULES]
     output = run([*command, *files], tmp_path, ROOT, MECHANISMS_OF="outside")
-    for name, place in (("diagonal", "cross"), ("penalised", "cross"), ("distance", "decoder")):
+    for name, place in PLACES.items():
         outcomes = {}
         for law, outcome in re.findall(rf"::(\w+)\[.*{name}_{place}.*\] ([A-Z]+)", output):
             outcomes.setdefault(law, set()).add(outcome)
