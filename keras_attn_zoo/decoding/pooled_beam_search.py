@@ -51,8 +51,11 @@ class PooledBeamSearch(BeamSearch):
         mask: Tensor | None = None,
         stop_token_ids: Sequence[int] | None = None,
         model: keras.Model | None = None,
+        trace: bool = False,
     ) -> dict[str, TensorTree]:
-        """Search, and return all hypotheses, the best first; see `BeamSearch.search`."""
+        """Search, and return all hypotheses, the best first; see `BeamSearch.search`. It records no trace."""
+        if trace:
+            raise ValueError("PooledBeamSearch records no trace: search with a BeamSearch.")
         beams = self.num_beams
         batch, length = ops.shape(prompt)[0], ops.shape(prompt)[1]
         start = index = ops.cast(index, "int32")

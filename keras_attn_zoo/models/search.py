@@ -1,6 +1,7 @@
 """A search on ids: a sampler runs the steps of a body."""
 
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import keras
 import keras_hub
@@ -61,7 +62,7 @@ def search(
         record = {"record": ops.cast(scores, "float32")} if trace else {}
         return logits, None, {"memory": cache["memory"], "state": state, **record}
 
-    arguments = {
+    arguments: dict[str, Any] = {
         "next": next,
         "prompt": prompt,
         "cache": cache,
@@ -72,8 +73,10 @@ def search(
     }
     if not isinstance(sampler, BeamSearch):
         return {"token_ids": sampler(**arguments)[:, None]}
-    # Samplers with a search of their own need not know of traces.
-    found = sampler.search(**arguments, **({"trace": True} if trace else {}))
+    if trace:
+        # Samplers with a search of their own need not know of traces.
+        arguments["trace"] = True
+    found = sampler.search(**arguments)
     state = found.pop("state")
     return {**found, "attention": state["attention"]} if attention else found
 
