@@ -10,6 +10,7 @@ from keras_attn_zoo.commands import (
     demo,
     evaluate,
     explore,
+    export,
     plot_attention,
     plot_curves,
     plot_top_k,
@@ -22,7 +23,7 @@ from keras_attn_zoo.commands.guard import guarded
 from keras_attn_zoo.commands.options import add_backend_argument
 from keras_attn_zoo.commands.parser import Command, Parser
 
-COMMANDS = [module.COMMAND for module in (demo, presets, systems, train, translate, explore, evaluate, align)]
+COMMANDS = [module.COMMAND for module in (demo, presets, systems, train, translate, explore, evaluate, align, export)]
 PICTURES = [module.COMMAND for module in (plot_attention, plot_curves, plot_top_k)]
 
 

@@ -217,6 +217,7 @@ class Subwords:
         model_bytes: the contents of the model file.
         vocabulary_size: number of pieces.
         end: id of the end token.
+        whole_words: whether it is a word model.
 
     Raises:
         UserError: there is no such file, it is damaged, or its special ids
@@ -258,7 +259,7 @@ class Subwords:
             )
         self.vocabulary_size = self._processor.vocab_size()
         # Every model except a word model knows the space mark as a piece.
-        self._whole_words = self._processor.piece_to_id(_SPACE) == UNKNOWN
+        self.whole_words = self._processor.piece_to_id(_SPACE) == UNKNOWN
 
     @functools.cached_property
     def checksum(self) -> str:
@@ -275,7 +276,7 @@ class Subwords:
             A list of ids per sentence.
         """
         sentences = [normalise(sentence) for sentence in sentences]
-        if self._whole_words:
+        if self.whole_words:
             # SentencePiece would merge neighbouring unknown words into one piece.
             return [self._processor.piece_to_id([_SPACE + word for word in sentence.split()]) for sentence in sentences]
         return self._processor.encode(sentences)
@@ -309,7 +310,7 @@ class Subwords:
             if piece in SPECIAL_PIECES and piece != SPECIAL_PIECES[UNKNOWN]:
                 groups.append(-1)
                 continue
-            if word < 0 or self._whole_words or piece.startswith(_SPACE):
+            if word < 0 or self.whole_words or piece.startswith(_SPACE):
                 word += 1
             groups.append(word)
         return groups

@@ -32,6 +32,7 @@ COMMANDS = {
         ["align", "run", "--source", "text/test.de", "--target", "text/test.en", "--output", "links.align"],
         ["align", "run/best", "--bitext", "text/test.bitext", "--gold", "text/test.gold"],
     ],
+    ("export",): [["export", "standard", "--to", "transformers", "new"]],
     ("plot", "attention"): [["plot", "attention", "run", "rot haus", "--target", "house", "--output", "p.png"]],
     ("plot", "curves"): [["plot", "curves", "run", "latent", "--output", "p.png"]],
     ("plot", "top-k"): [["plot", "top-k", "run", "latent", "--trained", "--output", "p.png"]],
@@ -42,7 +43,7 @@ RECIPE = ["--out", "new", *CORPUS, "--set", "vocabulary_size=40", "max_tokens=20
 READS = {"train", "valid", "test", "input", "hypotheses", "references", "source", "target", "bitext", "gold"}
 MODELS = {"model", "runs", "baseline", "beside"}
 WRITES_FILE = {"output"}
-WRITES_FOLDER = {"run", "out"}
+WRITES_FOLDER = {"run", "out", "folder"}
 FREE_TEXT = {"sentence", "sentences", "target"}
 WORDS = {"system", "systems", "key", "backend", "layer"}
 
@@ -193,10 +194,12 @@ def _with_option(base, action, flag, value, rng):
         skip = next(
             i
             for i, item in enumerate([*base, "--"])
-            if (i and item in ("run", "latent", "run/best", "--", "rot haus")) or item.startswith("--")
+            if (i and item in ("run", "latent", "run/best", "standard", "--", "rot haus")) or item.startswith("--")
         )
         if action.dest in FREE_TEXT and "rot haus" in base:
             skip = base.index("rot haus")
+        if action.dest == "folder":
+            skip = len(base) - 1
         return [*base[:skip], value, *base[skip + 1 :]]
     if action.dest in READS and flag in base and action.nargs == "+":
         place = base.index(flag)

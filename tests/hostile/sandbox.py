@@ -51,13 +51,14 @@ class Sandbox:
         (self.root / "tmp").mkdir(mode=0o777)
         sys.addaudithook(self._audit)
 
-    # The text, a run and its preset, a run with a latent alignment.
+    # The text, a run and its preset, a run with a latent alignment, a preset of a standard Transformer.
 
     def _make(self):
         from keras_attn_zoo.experiments.corpora import corpus_from_files
         from keras_attn_zoo.experiments.loading import load_translator
         from keras_attn_zoo.experiments.scoring import score_run
         from keras_attn_zoo.experiments.training import train_system
+        from tests import tiny
 
         (self.root / "outside").mkdir(parents=True)
         (self.root / "outside" / "precious.txt").write_text("precious\n")
@@ -74,6 +75,9 @@ class Sandbox:
                 score_run(run.path, load_translator(run.path), corpus.test)
             with stop_after_rounds(2), contextlib.suppress(KeyboardInterrupt):
                 train_system(TINY, corpus, self.work / "stopped")
+            tiny.translator(joint=True, body=tiny.transformer, tie_embeddings="all").save_to_preset(
+                self.work / "standard"
+            )
         self._check_known()
         self._tree = Tree(self.root, self.work, self.root / "pristine")
 

@@ -9,6 +9,7 @@ from keras_hub.src.utils.preset_utils import get_file
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.extras import is_installed
 from keras_attn_zoo.files import check_file, shown
+from keras_attn_zoo.models.marian.safetensors import read_safetensors
 
 SAFETENSORS, PYTORCH = "model.safetensors", "pytorch_model.bin"
 # The longest sentence that positions may be made for.
@@ -100,7 +101,7 @@ class Checkpoint:
 
 
 def _read_weights(preset):
-    for name, read in ((SAFETENSORS, _read_safetensors), (PYTORCH, _read_pytorch)):
+    for name, read in ((SAFETENSORS, read_safetensors), (PYTORCH, _read_pytorch)):
         try:
             path = get_file(preset, name)
         except FileNotFoundError:
@@ -108,25 +109,6 @@ def _read_weights(preset):
         check_file(path)
         return read(path)
     raise UserError(f"there are no weights in {shown(preset)}, neither {SAFETENSORS} nor {PYTORCH}: download it again.")
-
-
-def _damaged(path, reason):
-    return UserError(f"{shown(path)} is cut or damaged ({reason}): download it again.")
-
-
-def _read_safetensors(path):
-    if not is_installed("safetensors"):
-        raise UserError(f"{shown(path)} needs the package safetensors: pip install 'keras-attn-zoo[transformers]'.")
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
-    try:
-        return dict(load_file(path))
-    except SafetensorError as error:
-        raise _damaged(path, str(error).splitlines()[0]) from None
-    except TypeError:
-        # NumPy has no bfloat16.
-        raise UserError(f"{shown(path)} stores weights in a type that NumPy lacks: convert them to float32.") from None
 
 
 def _read_pytorch(path):
@@ -141,4 +123,4 @@ def _read_pytorch(path):
     except Exception as error:
         # A cut archive raises anything, a pickle that holds more than tensors UnpicklingError.
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:120]
-        raise _damaged(path, reason) from None
+        raise UserError(f"{shown(path)} is cut or damaged ({reason}): download it again.") from None

@@ -40,7 +40,7 @@ class MarianPieces(Subwords):
         self._ids = {piece: number for number, piece in enumerate(vocabulary)}
         self._special = {self._ids[piece] for piece in (UNKNOWN, END, PAD)}
         self.end = self._ids[END]
-        self._whole_words = False
+        self.whole_words = False
 
     @functools.cached_property
     def checksum(self) -> str:

@@ -14,6 +14,7 @@ SHARED = "model.shared.weight"
 OF_SIDE = "model.{}.embed_tokens.weight"
 OUTPUT, BIAS = "lm_head.weight", "final_logits_bias"
 POSITIONS = "model.{}.embed_positions.weight"
+LAST_NORM = "model.{}.layer_norm.{}"
 # The parts of a layer: our attribute, the attention's name and its norm's in the checkpoint.
 _PARTS = {
     "encoder": {"attention": ("self_attn", "self_attn_layer_norm")},
@@ -45,6 +46,11 @@ def layer_weights(backbone: Any) -> Iterator[tuple[str, Any]]:
                 yield f"{prefix}.{name}.weight", dense.kernel
                 yield f"{prefix}.{name}.bias", dense.bias
             yield from _norm(layer.norms["ffn"], f"{prefix}.final_layer_norm")
+
+
+def last_norms(backbone: Any) -> dict[str, Any]:
+    """Return the last normalisation of each side of a body with normalisation before the sublayers."""
+    return {side: backbone.get_layer(f"{side}_norm") for side in _PARTS}
 
 
 def _norm(norm, prefix):

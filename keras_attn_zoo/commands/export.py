@@ -1,0 +1,39 @@
+"""`attn-zoo export`: write a translator in the format of another toolkit."""
+
+import argparse
+from pathlib import Path
+
+from keras_attn_zoo.commands.options import MODEL
+from keras_attn_zoo.commands.parser import Command, Parser
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
+    parser.add_argument("model", help=MODEL)
+    parser.add_argument(
+        "--to",
+        required=True,
+        choices=("transformers",),
+        help="the format; transformers takes standard Transformers, and CTranslate2 converts what is written",
+    )
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder to write, which must not exist")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Export."""
+    from keras_attn_zoo.experiments.loading import load_translator
+    from keras_attn_zoo.models.marian import export_to_transformers
+
+    export_to_transformers(load_translator(options.model), options.folder)
+
+
+COMMAND = Command(
+    "export",
+    "write a translator in the format of another toolkit",
+    [
+        "attn-zoo export runs/transformer --to transformers exported",
+        "attn-zoo export my_preset --to transformers exported",
+    ],
+    add_arguments,
+    run,
+)

@@ -1,0 +1,78 @@
+"""Files of safetensors: a header in JSON, then the numbers of every tensor; nothing in them runs."""
+
+import json
+import struct
+from collections.abc import Mapping
+
+import numpy as np
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.files import PathLike, open_output, read_bytes, shown
+
+# Names of the types that weights are stored in. NumPy has no bfloat16: it is the upper half of a float32.
+_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+_LARGEST_FILE = 2**36
+_LARGEST_HEADER = 100_000_000
+
+
+def read_safetensors(path: PathLike) -> dict[str, np.ndarray]:
+    """Return the tensors of a file by name.
+
+    Raises:
+        UserError: there is no such file; it is cut or damaged; a tensor is not of floating-point numbers.
+
+    Example:
+        >>> read_safetensors("model.safetensors")["lm_head.weight"].shape  # doctest: +SKIP
+        (58101, 512)
+    """
+    data = read_bytes(path, _LARGEST_FILE)
+    try:
+        [size] = struct.unpack("<Q", data[:8])
+        if size > _LARGEST_HEADER:
+            raise ValueError("its header is too long")
+        header = json.loads(data[8 : 8 + size])
+        return {name: _tensor(data, 8 + size, name, entry) for name, entry in header.items() if name != "__metadata__"}
+    except (struct.error, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        reason = error if type(error) is ValueError else "its header cannot be read"
+        raise UserError(f"{shown(path)} is cut or damaged ({reason}): download it again.") from None
+
+
+def _tensor(data, first, name, entry):
+    stored = _TYPES.get(entry["dtype"])
+    if stored is None:
+        raise ValueError(f"the type {entry['dtype']!r} of {name} is unknown")
+    begin, end = entry["data_offsets"]
+    shape = tuple(entry["shape"])
+    count = int(np.prod(shape, dtype=object))
+    fits = 0 <= begin <= end <= len(data) - first and end - begin == count * np.dtype(stored).itemsize
+    if not fits or any(size < 0 for size in shape):
+        raise ValueError(f"{name} is not whole")
+    values = np.frombuffer(data, stored, count, first + begin).reshape(shape)
+    return (values.astype("<u4") << 16).view("<f4") if entry["dtype"] == "BF16" else values
+
+
+def write_safetensors(path: PathLike, tensors: Mapping[str, np.ndarray]) -> None:
+    """Write tensors in float32.
+
+    Raises:
+        UserError: the file cannot be written.
+
+    Example:
+        >>> write_safetensors("/tmp/one.safetensors", {"one": np.ones((2, 3))})
+        >>> read_safetensors("/tmp/one.safetensors")["one"].shape
+        (2, 3)
+    """
+    # Transformers wants to be told that they are laid out as PyTorch's are.
+    header: dict = {"__metadata__": {"format": "pt"}}
+    first, parts = 0, []
+    for name, tensor in tensors.items():
+        values = np.ascontiguousarray(tensor, "<f4")
+        header[name] = {"dtype": "F32", "shape": list(values.shape), "data_offsets": [first, first + values.nbytes]}
+        first += values.nbytes
+        parts.append(values)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    with open_output(path) as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for values in parts:
+            file.write(values.tobytes())
