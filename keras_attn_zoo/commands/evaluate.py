@@ -91,14 +91,10 @@ def _score_runs(options):
         given = ParallelText(read_pairs(one_or_two_files("test", options.test), options.reverse))
     for folder in [] if options.stored else options.runs:
         text = given or own_test_text(RunFolder(folder), ask)
-        translator = load_translator(
-            folder, options.beams, options.length_penalty, counts[0], max_tokens=options.max_tokens
-        )
+        translator = load_translator(folder, options.beams, options.length_penalty, max_tokens=options.max_tokens)
         known = None
         for name, k in zip(names, counts, strict=True):
-            if known:
-                translator.compile(sampler=translator.sampler, search_top_k=k)
-            known = score_run(folder, translator, text, name, known)
+            known = score_run(folder, translator, text, name, known, k)
     print(results_table(options.runs, names, baseline=options.baseline))
 
 

@@ -27,6 +27,7 @@ def score_run(
     text: ParallelText,
     name: str = "test",
     known: dict[str, Any] | None = None,
+    top_k: int | None = None,
 ) -> dict[str, Any]:
     """Translate and score a test set; write hypotheses, references, scores and alignments to the run folder.
 
@@ -36,6 +37,7 @@ def score_run(
         text: the test text; with gold alignments, those of the translator are scored too.
         name: name of the test set, in files and tables.
         known: scores of the same text with another search, reused where they do not depend on the search.
+        top_k: see `Translator.translate`.
 
     Returns:
         the scores, as plain data.
@@ -52,7 +54,9 @@ def score_run(
     clock = CompilationClock()
     with progress_bar("translating", len(encoded)) as progress:
         began = time.perf_counter()
-        found = translator.translate(encoded, batch_size=system.search.batch_size, clock=clock, progress=progress)
+        found = translator.translate(
+            encoded, batch_size=system.search.batch_size, clock=clock, progress=progress, top_k=top_k
+        )
         seconds = time.perf_counter() - began
     hypotheses = [best[0].text for best in found]
     scores = {
@@ -60,7 +64,7 @@ def score_run(
         "sentences": len(encoded),
         "beams": translator.sampler.num_beams,
         "length_penalty": translator.sampler.length_penalty,
-        "search_top_k": translator.search_top_k,
+        "search_top_k": translator.search_top_k if top_k is None else top_k,
         "text": score_text(hypotheses, text.targets).as_dict(),
         **{key: known[key] for key in (*_OF_REFERENCES, "free_running", "alignment") if key in known},
         "translation_seconds": seconds,

@@ -84,6 +84,16 @@ class TextMethods:
                 "train a model with a larger max_tokens."
             )
 
+    def _check_top_k(self, top_k, name):
+        if top_k is None:
+            return
+        if type(top_k) is not int or top_k < 0:
+            raise UserError(f"{name} must be an integer, 0 for all positions; received {top_k!r}.")
+        if self.backbone.latent_head is None:
+            raise UserError(
+                f"{name} applies only to latent alignments, and this model has none: leave it out; received {top_k}."
+            )
+
     def encode(self, sources: Texts | EncodedText, targets: Texts | None = None) -> EncodedText:
         """Encode text as ids, once for several uses.
 
@@ -128,6 +138,7 @@ class TextMethods:
         max_length: int | None = ...,
         progress: Progress = ...,
         clock: Any = ...,
+        top_k: int | None = ...,
     ) -> list[Hypothesis]: ...
 
     @overload
@@ -140,6 +151,7 @@ class TextMethods:
         max_length: int | None = ...,
         progress: Progress = ...,
         clock: Any = ...,
+        top_k: int | None = ...,
     ) -> list[list[Hypothesis]]: ...
 
     def translate(
@@ -151,6 +163,7 @@ class TextMethods:
         max_length: int | None = None,
         progress: Progress = None,
         clock: Any = None,
+        top_k: int | None = None,
     ) -> list[Hypothesis] | list[list[Hypothesis]]:
         """Translate sentences; return hypotheses with scores and, on request, attention.
 
@@ -165,6 +178,7 @@ class TextMethods:
             max_length: maximum tokens of a translation; by default the preprocessor's.
             progress: function called with the number of sentences done, after every batch.
             clock: a `CompilationClock`, which records the shape and the seconds of every batch.
+            top_k: source positions that a latent alignment sums over; 0 for all, None for what `compile` was given.
 
         Returns:
             For each sentence, a list of up to `n_best` `Hypothesis`, the best first; for a single string, only its
@@ -172,12 +186,14 @@ class TextMethods:
 
         Raises:
             UserError: anything other than strings; more hypotheses than beams; a sentence longer than the limit; a
-                `max_length` beyond the model's weights; no `BeamSearch`; no preprocessor.
+                `max_length` beyond the model's weights; a `top_k` that is not a count, or of a model without a latent
+                alignment; no `BeamSearch`; no preprocessor.
 
         Example:
             >>> translator.translate(["Guten Tag"], attention=True)[0][0].attention
         """
         check_counts(n_best=n_best, batch_size=batch_size)
+        self._check_top_k(top_k, "top_k")
         alone = isinstance(sentences, str)
         text = self._encode([sentences] if alone else sentences, name="sentences")
         sampler = self.sampler
@@ -190,7 +206,7 @@ class TextMethods:
         preprocessor = self.preprocessor
         sources = text.sources
         stop = (preprocessor.tokenizer.end_token_id,)
-        top_k = self.search_top_k
+        top_k = self.search_top_k if top_k is None else top_k
         key = ("search", attention, *search_key(sampler, top_k))
 
         def make():

@@ -110,14 +110,7 @@ class Translator(Exploration, PresetLoading, PerTokenTraining, keras_hub.models.
         for name in ("loss_weights", "metrics", "weighted_metrics"):
             if kwargs.pop(name, None) is not None:
                 raise UserError(f"a translator reports its own loss, perplexity and accuracy: leave {name} out.")
-        if search_top_k is not None:
-            if type(search_top_k) is not int or search_top_k < 0:
-                raise UserError(f"search_top_k must be an integer, 0 for all positions; received {search_top_k!r}.")
-            if self.backbone.latent_head is None:
-                raise UserError(
-                    "search_top_k applies only to latent alignments, and this model has none: leave it out; received "
-                    f"{search_top_k}."
-                )
+        self._check_top_k(search_top_k, "search_top_k")
         if optimizer == "auto":
             optimizer = keras.optimizers.Adam(1e-3)
         own = {"greedy": BeamSearch(1), "beam": BeamSearch(5, length_penalty=1.0)}

@@ -35,13 +35,14 @@ def target_ids(task, text):
     return [*task.preprocessor.tokenizer.tokenize([text])[0], END]
 
 
-@pytest.mark.parametrize("top_k", [None, 2])
-def test_hypotheses_equal_numpy(task, top_k):
+@pytest.mark.parametrize(("compiled", "given"), [(None, None), (2, None), (1, 2)])
+def test_hypotheses_equal_numpy(task, compiled, given):
     """Of the K best positions alone, a search divides by the probability that they hold together."""
-    task.compile(sampler=BeamSearch(3, length_penalty=0.6), search_top_k=top_k)
+    task.compile(sampler=BeamSearch(3, length_penalty=0.6), search_top_k=compiled)
+    top_k = given or compiled
     reference = reference_of(task, top_k=top_k)
     lengths = set()
-    for text, best in zip(TEXTS, task.translate(TEXTS, n_best=3, attention=True), strict=True):
+    for text, best in zip(TEXTS, task.translate(TEXTS, n_best=3, attention=True, top_k=given), strict=True):
         for hypothesis in best:
             ids = [task.preprocessor.tokenizer.token_to_id(piece) for piece in hypothesis.tokens]
             _, log_p, weights, _ = reference.decode(source_ids(task, text), [START, *ids[:-1]])
@@ -52,6 +53,15 @@ def test_hypotheses_equal_numpy(task, top_k):
             np.testing.assert_allclose(hypothesis.attention[0], weights, **TOLERANCE)
             lengths.add(len(ids))
     assert len(lengths) > 2
+
+
+def test_a_number_of_positions_that_cannot_be(task):
+    plain = tiny.translator(seed=10)
+    for one, top_k, message in ((task, -1, "must be an integer"), (plain, 2, "applies only to latent alignments")):
+        with pytest.raises(UserError, match=f"^top_k {message}"):
+            one.translate(TEXTS, top_k=top_k)
+        with pytest.raises(UserError, match=f"^search_top_k {message}"):
+            one.compile(search_top_k=top_k)
 
 
 def test_greedy_search_equals_numpy(task):
