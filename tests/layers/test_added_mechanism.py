@@ -1,4 +1,4 @@
-"""Two files add a mechanism: the examples of docs/add-a-mechanism.md, in a package of their own, keep all laws."""
+"""Two files add a mechanism: the examples of docs/add-a-mechanism.md keep all laws, here and in another package."""
 
 import os
 import re
@@ -22,6 +22,15 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), 
 # The examples, in the order of the page, and a place of each.
 PLACES = {"diagonal": "cross", "penalised": "cross", "tempered": "cross", "distance": "decoder"}
 MODULES = (test_attention_laws, test_attention_inputs, test_attention_masks)
+# Other tests that go by mechanism, with its name among the parameters; but for those that take long to set up.
+BY_MECHANISM = (
+    "tests/layers/test_normalizers.py",
+    "tests/layers/test_registry.py",
+    "tests/models/test_rnn_backbone.py",
+    "tests/models/test_transformer_backbone.py",
+    "tests/strangers/test_calls.py",
+    "tests/test_api.py",
+)
 
 
 def laws_of(place):
@@ -41,18 +50,33 @@ def laws_of(place):
     }
 
 
-def run(command, *path, **environment):
+def examples():
+    """Layer and reference of each mechanism of the page, by name."""
+    imports = BLOCKS[0].partition("@attention")[0]
+    layers = [layer if layer.startswith(imports) else imports + layer for layer in BLOCKS[::2]]
+    return dict(zip(PLACES, zip(layers, BLOCKS[1::2], strict=True), strict=True))
+
+
+def run(command, *path, cwd=ROOT, **environment):
     """The output of a process that imports from the folders of a path, and that is expected to succeed."""
     environment |= {"PYTHONPATH": os.pathsep.join(map(str, path))}
-    process = subprocess.run(command, env={**os.environ, **environment}, cwd=ROOT, capture_output=True, text=True)
+    process = subprocess.run(command, env={**os.environ, **environment}, cwd=cwd, capture_output=True, text=True)
     assert process.returncode == 0, process.stdout[-3000:] + process.stderr[-1000:]
     return process.stdout
 
 
-def test_what_follows_from_the_file_of_a_layer(tmp_path):
-    """The public name, the name in the registry, and all tables: in a copy of the package with one file more."""
-    shutil.copytree(ROOT / "keras_attn_zoo", tmp_path / "keras_attn_zoo", ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "keras_attn_zoo" / "layers" / "diagonal_attention.py").write_text(BLOCKS[0], encoding="utf-8")
+PYTEST = [sys.executable, "-m", "pytest", "-vv", "-p", "no:cacheprovider", "-p", "no:xdist"]
+
+
+def test_what_follows_from_the_two_files(tmp_path):
+    """In a copy of the package: public names, the registry, all tables, and the tests that go by mechanism."""
+    for folder in ("keras_attn_zoo", "tests"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for name, (layer, reference) in examples().items():
+        (tmp_path / "keras_attn_zoo" / "layers" / f"{name}_attention.py").write_text(layer, encoding="utf-8")
+        folder = tmp_path / "tests" / "layers" / "references"
+        (folder / f"{name}_attention.py").write_text(reference, encoding="utf-8")
     code = """
         import runpy
         from keras_attn_zoo import get_attention, layers
@@ -64,20 +88,20 @@ def test_what_follows_from_the_file_of_a_layer(tmp_path):
             assert "| `DiagonalAttention` | " in written["with_tables"](page.read_text(encoding="utf-8")), page
     """
     run([sys.executable, "-P", "-c", textwrap.dedent(code)], tmp_path)
+    output = run([*PYTEST, *BY_MECHANISM, "-k", " or ".join(examples())], tmp_path, cwd=tmp_path)
+    found = set(re.findall(r"^(tests/[\w/]+\.py)::\S+ PASSED", output, re.MULTILINE))
+    assert found == set(BY_MECHANISM)
 
 
 def test_two_files_add_a_mechanism(tmp_path):
     """Cross-attention, plain, with a state and with heads, and self-attention: each law of the place runs and holds."""
-    imports = BLOCKS[0].partition("@attention")[0]
     folder = tmp_path / "outside"
     (folder / "references").mkdir(parents=True)
-    for name, layer, reference in zip(PLACES, BLOCKS[::2], BLOCKS[1::2], strict=True):
-        layer = layer if layer.startswith(imports) else imports + layer
+    for name, (layer, reference) in examples().items():
         (folder / f"{name}_attention.py").write_text(layer, encoding="utf-8")
         (folder / "references" / f"{name}_attention.py").write_text(reference, encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-vv", "-p", "no:cacheprovider", "-p", "no:xdist"]
     files = [module.__file__ for module in MODULES]
-    output = run([*command, *files], tmp_path, ROOT, MECHANISMS_OF="outside")
+    output = run([*PYTEST, *files], tmp_path, ROOT, MECHANISMS_OF="outside")
     for name, place in PLACES.items():
         outcomes = {}
         for law, outcome in re.findall(rf"::(\w+)\[.*{name}_{place}.*\] ([A-Z]+)", output):
