@@ -47,7 +47,7 @@ class PageServer(http.server.ThreadingHTTPServer):
         UserError: the port is taken, or not to be had; no such address.
 
     Example:
-        >>> PageServer(page, lambda sentence, target: translator.explore(sentence, target)).serve_forever()
+        >>> PageServer(page, translator.explore).serve_forever()  # doctest: +SKIP
     """
 
     daemon_threads = True
@@ -193,7 +193,7 @@ def serving(server: PageServer) -> Iterator[PageServer]:
     """Serve in a thread while the context lasts.
 
     Example:
-        >>> with serving(PageServer(page, examine, port=0)) as server:
+        >>> with serving(PageServer(page, examine, port=0)) as server:  # doctest: +SKIP
         ...     print(server.url)
     """
     thread = threading.Thread(target=server.serve_forever, daemon=True)

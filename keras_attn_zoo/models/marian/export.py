@@ -1,6 +1,6 @@
 """A Transformer of ours, written in the format of Transformers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,7 @@ def export_to_transformers(translator: Any, folder: PathLike) -> None:
         raise UserError(f"{shown(folder)} exists: give a folder that does not, or remove it.")
     backbone, preprocessor = translator.backbone, translator.preprocessor
     sides = (preprocessor.source_tokenizer, preprocessor.tokenizer)
-    pieces = joint_vocabulary(*(tokenizer.get_vocabulary() for tokenizer in sides), sides[1].start_token)
+    pieces = joint_vocabulary(sides[0].get_vocabulary(), sides[1].get_vocabulary(), sides[1].start_token)
     longest = max(_LONGEST, preprocessor.encoder_sequence_length, preprocessor.decoder_sequence_length)
     if backbone.longest_sentence is not None:
         longest = min(longest, backbone.longest_sentence)
@@ -127,7 +127,7 @@ def joint_vocabulary(source: Sequence[str], target: Sequence[str], start: str) -
     return [END, UNKNOWN, *(piece for piece in dict.fromkeys([*target, *source]) if piece not in special), PAD]
 
 
-def _weights(backbone, sides, pieces, longest) -> Iterator[tuple[str, np.ndarray]]:
+def _weights(backbone, sides, pieces, longest):
     """Yield the name and the value of every weight of the checkpoint."""
     width = backbone.width
     for name, variable in layer_weights(backbone):
