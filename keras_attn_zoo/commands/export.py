@@ -13,8 +13,9 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--to",
         required=True,
-        choices=("transformers",),
-        help="the format; transformers takes standard Transformers, and CTranslate2 converts what is written",
+        choices=("transformers", "saved_model"),
+        help="the format; transformers takes standard Transformers, and CTranslate2 converts what is written; "
+        "saved_model takes every system, and needs --backend tensorflow",
     )
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder to write, which must not exist")
 
@@ -23,8 +24,10 @@ def run(options: argparse.Namespace) -> None:
     """Export."""
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.models.marian import export_to_transformers
+    from keras_attn_zoo.models.saved_model_export import export_to_saved_model
 
-    export_to_transformers(load_translator(options.model), options.folder)
+    export = export_to_transformers if options.to == "transformers" else export_to_saved_model
+    export(load_translator(options.model), options.folder)
 
 
 COMMAND = Command(
@@ -32,7 +35,7 @@ COMMAND = Command(
     "write a translator in the format of another toolkit",
     [
         "attn-zoo export runs/transformer --to transformers exported",
-        "attn-zoo export my_preset --to transformers exported",
+        "attn-zoo export my_preset --to saved_model served",
     ],
     add_arguments,
     run,
