@@ -184,10 +184,15 @@ def _preset_files(folder):
 def _foreign_config(preset):
     """Return the config.json of a checkpoint of Transformers; None for a preset of KerasHub, or if there is none."""
     try:
-        config = read_json(get_file(preset, "config.json"))
+        path = get_file(preset, "config.json")
     except FileNotFoundError:
         # Not a preset: KerasHub reports it.
         return None
+    with contextlib.suppress(FileNotFoundError):
+        # A preset of ours, whose configuration is checked before it is read.
+        get_file(preset, CHECKSUMS)
+        return None
+    config = read_json(path)
     if not isinstance(config, dict) or "registered_name" in config or "model_type" not in config:
         return None
     if config["model_type"] not in _CONVERTERS:

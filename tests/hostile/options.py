@@ -32,6 +32,7 @@ COMMANDS = {
         ["align", "run", "--source", "text/test.de", "--target", "text/test.en", "--output", "links.align"],
         ["align", "run/best", "--bitext", "text/test.bitext", "--gold", "text/test.gold"],
     ],
+    ("explore",): [["explore", "run", "rot haus", "--output", "p.html"]],
     ("export",): [["export", "standard", "--to", "transformers", "new"]],
     ("plot", "attention"): [["plot", "attention", "run", "rot haus", "--target", "house", "--output", "p.png"]],
     ("plot", "curves"): [["plot", "curves", "run", "latent", "--output", "p.png"]],

@@ -232,8 +232,11 @@ def test_mixed_precision_stays_close():
     ("arguments", "message"),
     [
         ({"normalization": "between"}, "normalization must be one of post, pre; received 'between'"),
-        ({"encoder_positions": "rotary"}, "encoder_positions must be one of sine, learned, none"),
-        ({"decoder_positions": None}, "decoder_positions must be one of sine, learned, none; received None"),
+        ({"encoder_positions": "rotary"}, "encoder_positions must be one of sine, halved_sine, learned, none"),
+        (
+            {"decoder_positions": None},
+            "sine, halved_sine, learned, none; received None",
+        ),
         ({"tie_embeddings": "all", "target_vocabulary_size": 29}, "28 source and 29 target tokens"),
         ({"encoder_attention": "average"}, "'average' is not an encoder attention: choose one of gaussian, multi_head"),
         ({"cross_attention": "recurrent"}, "'recurrent' is not a cross attention"),
