@@ -8,6 +8,7 @@ from keras_attn_zoo.commands.options import (
     MODEL,
     add_attention_arguments,
     add_batch_argument,
+    add_gold_arguments,
     add_length_argument,
     layers_of,
     refuse,
@@ -28,14 +29,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--bitext", metavar="FILE", help="both in one file, as SOURCE ||| TARGET lines")
     parser.add_argument("--reverse", action="store_true", help="use the second side as the source")
     parser.add_argument("--gold", metavar="FILE", help="gold links to score against: i-j is sure, ipj possible")
-    parser.add_argument(
-        "--index-base",
-        type=int,
-        choices=(0, 1),
-        default=0,
-        help="number of the first word in the gold links (default: 0)",
-    )
-    parser.add_argument("--gold-reverse", action="store_true", help="read the gold links as target-source")
+    add_gold_arguments(parser)
     parser.add_argument(
         "--output", type=Path, metavar="FILE", help="file for the links, source-target and counted from 0"
     )

@@ -5,7 +5,7 @@ import itertools
 import logging
 from pathlib import Path
 
-from keras_attn_zoo.commands.options import MODEL, add_length_argument, add_search_arguments, refuse
+from keras_attn_zoo.commands.options import MODEL, add_gold_arguments, add_length_argument, add_search_arguments, refuse
 from keras_attn_zoo.commands.parser import Command, Parser, typed
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.setting_types import Whole
@@ -30,14 +30,7 @@ def add_arguments(parser: Parser) -> None:
         "--force", metavar="FILE", help="translations of your own, one per line, empty for none: forced and aligned"
     )
     text.add_argument("--gold", metavar="FILE", help="gold links between --text and --force, of words between spaces")
-    text.add_argument(
-        "--index-base",
-        type=int,
-        choices=(0, 1),
-        default=0,
-        help="whether the gold links count from 0 or 1 (default: 0)",
-    )
-    text.add_argument("--gold-reverse", action="store_true", help="the gold links are target-source")
+    add_gold_arguments(text)
     page = parser.add_argument_group("page")
     page.add_argument("--output", type=Path, metavar="FILE", help="the page, one HTML file")
     page.add_argument("--serve", action="store_true", help="serve the page, with a field for more sentences")

@@ -101,6 +101,18 @@ def add_search_arguments(parser: Parser, several: bool = False) -> None:
     )
 
 
+def add_gold_arguments(group: Any) -> None:
+    """Add the options that say how gold links are written, to a parser or a group of its options."""
+    group.add_argument(
+        "--index-base",
+        type=int,
+        choices=(0, 1),
+        default=0,
+        help="number of the first word in the gold links (default: 0)",
+    )
+    group.add_argument("--gold-reverse", action="store_true", help="read the gold links as target-source")
+
+
 def add_batch_argument(parser: Parser, what: str) -> None:
     """Add `--batch-size`; `what` says what happens to a batch."""
     parser.add_argument(
