@@ -178,13 +178,14 @@ def build_translator(system: System, subword_paths: Iterable[Path], max_tokens: 
     return Translator(backbone, preprocessor)
 
 
-def compile_translator(translator: Translator, system: System) -> None:
-    """Compile according to the system's training and search settings."""
+def compile_translator(translator: Translator, system: System, steps: int) -> None:
+    """Compile according to the system's training and search settings, to be trained for so many steps."""
     training, search = system.training, system.search
     schedules = {
         "constant": lambda: training.learning_rate,
         "plateau": lambda: training.learning_rate,
         "inverse_sqrt": lambda: InverseSquareRoot(training.learning_rate, training.warmup_steps),
+        "cosine": lambda: _cosine(training, steps),
         "halving": lambda: HalvingSchedule(training.learning_rate, training.decay_start, training.decay_every),
     }
     translator.compile(
@@ -193,4 +194,19 @@ def compile_translator(translator: Translator, system: System) -> None:
         accumulation_steps=training.accumulation_steps,
         sampler=BeamSearch(search.beams, search.length_penalty),
         search_top_k=search.search_top_k,
+    )
+
+
+def _cosine(training, steps):
+    """Linear warm-up, then half a cosine down to 0 at the last step."""
+    if steps <= training.warmup_steps:
+        raise UserError(
+            f"schedule=cosine with warmup_steps={training.warmup_steps}: training has only {steps} steps; set fewer "
+            "warm-up steps, or train for more epochs."
+        )
+    return keras.optimizers.schedules.CosineDecay(
+        training.learning_rate / training.warmup_steps,
+        steps - training.warmup_steps,
+        warmup_target=training.learning_rate,
+        warmup_steps=training.warmup_steps,
     )

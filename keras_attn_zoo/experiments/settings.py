@@ -143,11 +143,11 @@ class TrainingSettings(_Checked):
         Choice(
             default="constant",
             help="learning-rate schedule",
-            choices=("constant", "inverse_sqrt", "halving", "plateau"),
+            choices=("constant", "inverse_sqrt", "cosine", "halving", "plateau"),
         )
     )
     warmup_steps: int = _field(
-        Whole(default=4000, help="warm-up steps of the inverse_sqrt schedule", least=1, most=_STEPS)
+        Whole(default=4000, help="warm-up steps of the inverse_sqrt and cosine schedules", least=1, most=_STEPS)
     )
     decay_start: int = _field(
         Whole(default=16000, help="step at which the halving schedule first halves the rate", least=0, most=_STEPS)

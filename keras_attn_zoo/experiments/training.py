@@ -111,7 +111,8 @@ def _train(system, corpus, run, data, max_tokens):
     state = ResumableState(run.state, batches, [*watched, *stopping])
     ended = state.read()
     _check_whole(run, batches.round)
-    translator = _translator_of_round(system, data, batches.round)
+    steps = len(batches)
+    translator = _translator_of_round(system, data, batches.round, rounds * steps)
     state.check(translator, batches.round in _grows_at(system))
     if batches.round == 0:
         _load_vectors(translator, training)
@@ -124,7 +125,6 @@ def _train(system, corpus, run, data, max_tokens):
         sources, references = zip(*list(corpus.splits.valid)[: training.bleu_sentences], strict=True)
         text = translator.encode(list(sources))
         callbacks.append(ValidationBLEU(text, list(references), system.search.batch_size))
-    steps = len(batches)
     with progress_bar(system.name, rounds * steps, "step", batches.round * steps) as show:
         callbacks += [Progress(batches, rounds, system.name, show), RunLog(run.log, batches), *watched]
         while True:
@@ -142,7 +142,7 @@ def _train(system, corpus, run, data, max_tokens):
                 return run
             # The larger model loads what was just saved, as it would if the run were resumed here.
             state.read()
-            translator = _translator_of_round(system, data, until)
+            translator = _translator_of_round(system, data, until, rounds * steps)
             state.check(translator, grown=True)
 
 
@@ -184,12 +184,12 @@ def _grows_at(system):
     return [rounds * layers for layers in range(1, system.sizes["encoder_layers"])] if rounds else []
 
 
-def _translator_of_round(system, data, number):
+def _translator_of_round(system, data, number, steps):
     """The compiled translator that is trained in a round."""
     layers = _encoder_layers(system, number)
     stage = system if layers is None else system.override(encoder_layers=layers)
     translator = build_translator(stage, data.subword_paths, system.data.max_tokens)
-    compile_translator(translator, system)
+    compile_translator(translator, system, steps)
     return translator
 
 

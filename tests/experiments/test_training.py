@@ -238,7 +238,7 @@ def test_what_a_grown_model_takes_over(corpus, tmp_path):
         saved = {name: arrays[str(i)] for i, name in enumerate(saved)}
     paths = sorted((run.path / "data").rglob("*.spm"))
     translator = build_translator(system, paths, system.data.max_tokens)
-    compile_translator(translator, system)
+    compile_translator(translator, system, steps=100)
     before = {v.path: ops.convert_to_numpy(v) for v in translator.trainable_variables}
 
     class Batches:
@@ -262,3 +262,18 @@ def test_what_a_grown_model_takes_over(corpus, tmp_path):
         np.testing.assert_array_equal(ops.convert_to_numpy(v), saved["optimizer/" + v.path.split("/", 1)[1]])
         assert np.any(ops.convert_to_numpy(v))
     assert len(moments) > 8
+
+
+def test_the_cosine_schedule_ends_at_zero_where_training_ends(corpus, tmp_path):
+    """Against its formula, in the rates that the run logs."""
+    system = TINY.override(schedule="cosine", warmup_steps=2, learning_rate=1e-2)
+    run = train_system(system, corpus, tmp_path / "run")
+    rates = [line["learning_rate"] for line in read_log(run.log) if "shape" in line]
+    total, wanted = len(rates), []
+    # A line of the log has the rate that the next step takes.
+    for step in range(1, total + 1):
+        done = (step - 2) / (total - 2)
+        wanted.append(1e-2 * (0.5 + step / 2 * 0.5 if step < 2 else (1 + np.cos(np.pi * done)) / 2))
+    np.testing.assert_allclose(rates, wanted, rtol=1e-5)
+    with pytest.raises(UserError, match=f"warmup_steps={total}: training has only {total} steps"):
+        train_system(system.override(warmup_steps=total), corpus, tmp_path / "short")
