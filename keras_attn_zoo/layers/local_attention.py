@@ -94,16 +94,17 @@ class LocalAttention(LuongAttention):
         super().build(query_shape, value_shape, key_shape)
         if self.alignment == "predictive":
             width = self.built_widths["query"] = query_shape[-1]
-            self.position_kernel = add_kernel(self, "position_kernel", (width, width))
-            self.position_vector = add_kernel(self, "position_vector", (width, 1))
+            # Positions are predicted in float32: bfloat16 would move the window by several in a long sentence.
+            self.position_kernel = add_kernel(self, "position_kernel", (width, width), autocast=False)
+            self.position_vector = add_kernel(self, "position_vector", (width, 1), autocast=False)
 
     def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
         """The energies and, for "predictive", the centres of the windows."""
         energies = super().ahead(query, memory)
         if self.alignment == "monotonic":
             return energies
-        hidden = ops.tanh(ops.matmul(query, self.weight(self.position_kernel)))
-        share = ops.sigmoid(ops.cast(ops.matmul(hidden, self.weight(self.position_vector)), "float32"))
+        hidden = ops.tanh(ops.matmul(ops.cast(query, "float32"), self.position_kernel))
+        share = ops.sigmoid(ops.matmul(hidden, self.position_vector))
         length = ops.sum(ops.cast(memory["mask"], "float32"), axis=-1)
         return {"energies": energies, "centre": (length[:, None, None] * share)[:, None]}
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.layers import test_attention_inputs, test_attention_laws, test_attention_masks
+from tests.strangers import test_calls
 
 pytestmark = [pytest.mark.one_backend, pytest.mark.long]
 
@@ -21,9 +22,11 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), 
 
 # The examples, in the order of the page, and a place of each.
 PLACES = {"diagonal": "cross", "penalised": "cross", "tempered": "cross", "distance": "decoder"}
-MODULES = (test_attention_laws, test_attention_inputs, test_attention_masks)
+MODULES = (test_attention_laws, test_attention_inputs, test_attention_masks, test_calls)
 # Other tests that go by mechanism, with its name among the parameters; but for those that take long to set up.
 BY_MECHANISM = (
+    "tests/layers/test_dropout_in_steps.py",
+    "tests/layers/test_memory.py",
     "tests/layers/test_normalizers.py",
     "tests/layers/test_registry.py",
     "tests/models/test_rnn_backbone.py",
@@ -45,7 +48,7 @@ def laws_of(place):
         for module in MODULES
         for name, function in vars(module).items()
         for mark in getattr(function, "pytestmark", [])
-        if mark.name == "parametrize" and mark.args[0] in ("case", ("case", "policy"))
+        if mark.name == "parametrize" and mark.args[0] in ("case", ("case", "policy"), "stranger")
         if any(place_of(one) == place for one in mark.args[1])
     }
 

@@ -4,7 +4,8 @@ import keras
 import pytest
 from keras import ops
 
-from keras_attn_zoo.layers import ATTENTIONS, LatentAlignmentHead, get_attention
+from keras_attn_zoo.layers import LatentAlignmentHead, get_attention
+from tests.layers.references import ATTENTIONS
 
 # So long that what grows with the length alone, and the weights, are little beside an array of all pairs.
 BATCH, LENGTH, WIDTH = 4, 128, 256

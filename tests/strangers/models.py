@@ -11,7 +11,6 @@ import numpy as np
 from keras import layers, ops
 
 from keras_attn_zoo.layers import (
-    ATTENTIONS,
     InitialAttention,
     LatentAlignmentHead,
     RecurrentAttention,
@@ -19,6 +18,7 @@ from keras_attn_zoo.layers import (
     get_attention,
 )
 from tests.layers.calls import BACKEND
+from tests.layers.references import ATTENTIONS
 
 # The source is longer than one side of the window of energy accumulation: else its keys have no bias to learn.
 VOCABULARY, WIDTH, HEADS, LONGEST = 13, 8, 2, 10

@@ -4,8 +4,9 @@ import keras
 import numpy as np
 import pytest
 
+from keras_attn_zoo.layers import MultiHeadAttention
 from tests.layers.calls import to_numpy
-from tests.strangers.models import STRANGERS, WIDTH, real_positions, sentences
+from tests.strangers.models import HEADS, STRANGERS, WIDTH, Stranger, real_positions, sentences
 from tests.weights import fill_weights
 
 pytestmark = [pytest.mark.one_backend, pytest.mark.long]
@@ -95,9 +96,8 @@ def test_given_masks_win_over_carried_ones(stranger, source):
 @pytest.mark.parametrize("place", ["encoder", "cross"])
 def test_weights_of_keras_layer(place, source):
     """`set_weights(get_weights())` of Keras' layer, where all widths are equal, gives its outputs; and back."""
-    [stranger] = [s for s in STRANGERS if (s.name, s.place) == ("multi_head", place)]
-    ours = stranger.layer()
-    theirs = keras.layers.MultiHeadAttention(ours.num_heads, ours.key_dim)
+    stranger = Stranger("multi_head", place)
+    ours, theirs = (layer(HEADS, WIDTH // HEADS) for layer in (MultiHeadAttention, keras.layers.MultiHeadAttention))
     inputs = source.of(stranger, "carried")
     pair = inputs if stranger.cross else inputs * 2
     for layer in (ours, theirs):

@@ -13,6 +13,7 @@ def fresh_initializer(initializer: Initializer) -> Initializer:
     return initializer.clone() if isinstance(initializer, keras.Initializer) else initializer
 
 
-def add_kernel(layer: keras.layers.Layer, name: str, shape: Shape) -> keras.Variable:
+def add_kernel(layer: keras.layers.Layer, name: str, shape: Shape, autocast: bool = True) -> keras.Variable:
     """Add a weight to a layer being built, drawn by its `kernel_initializer`."""
-    return layer.add_weight(name=name, shape=shape, initializer=fresh_initializer(layer.kernel_initializer))
+    initializer = fresh_initializer(layer.kernel_initializer)
+    return layer.add_weight(name=name, shape=shape, initializer=initializer, autocast=autocast)
