@@ -16,6 +16,7 @@ from keras_attn_zoo.layers.latent_alignment_head import MARGINALIZATIONS
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.models.output_projection import OutputProjection
 from keras_attn_zoo.models.presets import PresetLoading, WeightFiles
+from keras_attn_zoo.models.token_embedding import TokenEmbedding
 from keras_attn_zoo.types import Config, DType, Shape, Tensor, TensorTree
 
 # The attention argument of a body: a name, a name with arguments, a configuration or a layer.
@@ -274,6 +275,19 @@ def translation_inputs() -> dict[str, keras.KerasTensor]:
         "decoder_padding_mask": keras.Input((None,), dtype="bool", name="decoder_padding_mask", optional=True),
         "teacher_forcing_mask": keras.Input((None,), dtype="bool", name="teacher_forcing_mask", optional=True),
     }
+
+
+def embedding_layers(
+    tie: str, source_size: int, target_size: int, width: int, stddev: float, dtype: DType
+) -> tuple[TokenEmbedding, TokenEmbedding]:
+    """Return the embeddings of source and target, which are the same layer if all embeddings are tied."""
+
+    def embedding(size, name):
+        initializer = {"class_name": "RandomNormal", "config": {"stddev": stddev}}
+        return TokenEmbedding(size, width, embeddings_initializer=initializer, dtype=dtype, name=name)
+
+    target = embedding(target_size, "target_embedding")
+    return (target if tie == "all" else embedding(source_size, "source_embedding")), target
 
 
 def output_layer(

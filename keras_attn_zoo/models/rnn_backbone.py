@@ -17,12 +17,12 @@ from keras_attn_zoo.models.backbone import (
     check_alignment,
     check_one_of,
     check_vocabularies,
+    embedding_layers,
     output_layer,
     translation_inputs,
 )
 from keras_attn_zoo.models.readout import READOUTS, Readout
 from keras_attn_zoo.models.rnn_decoder import ATTENTION_QUERIES, CELLS, STATES_OF_CELL, RNNDecoder
-from keras_attn_zoo.models.token_embedding import TokenEmbedding
 from keras_attn_zoo.types import Config, DType, Tensor
 
 ENCODER_LAYERS = {"gru": keras.layers.GRU, "lstm": keras.layers.LSTM}
@@ -140,16 +140,9 @@ class RNNBackbone(TranslationBackbone):
         dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
 
         # === Layers ===
-        def embedding(size, name):
-            return TokenEmbedding(
-                size, embedding_dim, embeddings_initializer=_embedding_initializer(), dtype=dtype, name=name
-            )
-
-        target_embedding = embedding(target_vocabulary_size, "target_embedding")
-        if tie_embeddings == "all":
-            source_embedding = target_embedding
-        else:
-            source_embedding = embedding(source_vocabulary_size, "source_embedding")
+        source_embedding, target_embedding = embedding_layers(
+            tie_embeddings, source_vocabulary_size, target_vocabulary_size, embedding_dim, stddev=0.1, dtype=dtype
+        )
         encoders = []
         for i in range(encoder_layers):
             layer = ENCODER_LAYERS[cell](
@@ -317,7 +310,3 @@ class RNNBackbone(TranslationBackbone):
             "marginalization": self.marginalization,
             "top_k": self.top_k,
         }
-
-
-def _embedding_initializer():
-    return {"class_name": "RandomNormal", "config": {"stddev": 0.1}}

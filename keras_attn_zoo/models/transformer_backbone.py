@@ -17,12 +17,12 @@ from keras_attn_zoo.models.backbone import (
     check_alignment,
     check_one_of,
     check_vocabularies,
+    embedding_layers,
     output_layer,
     scores_of_layer,
     translation_inputs,
 )
 from keras_attn_zoo.models.positions import POSITIONS, position_layer
-from keras_attn_zoo.models.token_embedding import TokenEmbedding
 from keras_attn_zoo.models.transformer_layers import (
     ACTIVATIONS,
     NORMALIZATIONS,
@@ -139,17 +139,11 @@ class TransformerBackbone(TranslationBackbone):
         dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
 
         # === Layers ===
-        def embedding(size, name):
-            # Scaled by √width below, which gives variance 1, also to the logits if the matrix is tied.
-            initializer = {"class_name": "RandomNormal", "config": {"stddev": width**-0.5}}
-            return TokenEmbedding(size, width, embeddings_initializer=initializer, dtype=dtype, name=name)
-
-        tied = tie_embeddings != "none"
-        target_embedding = embedding(target_vocabulary_size, "target_embedding")
-        if tie_embeddings == "all":
-            source_embedding = target_embedding
-        else:
-            source_embedding = embedding(source_vocabulary_size, "source_embedding")
+        # Scaled by √width below, which gives variance 1, also to the logits if the matrix is tied.
+        stddev, tied = width**-0.5, tie_embeddings != "none"
+        source_embedding, target_embedding = embedding_layers(
+            tie_embeddings, source_vocabulary_size, target_vocabulary_size, width, stddev, dtype
+        )
         encoder_position = position_layer(encoder_positions, width, max_length, "encoder_positions")
         decoder_position = position_layer(decoder_positions, width, max_length, "decoder_positions")
 
