@@ -137,7 +137,7 @@ class LocalAttention(LuongAttention):
         """Weights inside the windows around centres `(..., target, 1)`."""
         positions = ops.arange(ops.shape(energies)[-1], dtype="int32")
         distance = ops.cast(positions, "float32") - ops.cast(centre, "float32")
-        near = ops.absolute(distance) <= self.window
+        near = ops.absolute(distance) <= float(self.window)
         weights = self.normalize(energies, near if mask is None else ops.logical_and(mask, near))
         if self.alignment == "monotonic":
             return weights

@@ -108,8 +108,8 @@ def attention(
         cost: the four strings of a `Cost`.
 
     Raises:
-        ValueError: something that is not an `AttentionLayer`, an unknown place, a name that is no identifier or that
-            another class already has.
+        ValueError: something that is not an `AttentionLayer`, an unknown place, a cost of other than four strings, a
+            name that is no identifier or that another class already has.
 
     Example:
         >>> @attention("mine", source="Nobody 2026", places=("cross",), year=2026)
@@ -127,6 +127,10 @@ def attention(
             raise ValueError(f"An attention needs a name of letters, digits and underscores. Received: {name!r}.")
         if not places or not set(places) <= set(PLACES):
             raise ValueError(f"The attention {name!r}: choose places from {', '.join(PLACES)}. Received: {places!r}.")
+        if not (cost is None or (isinstance(cost, tuple) and len(cost) == len(Cost._fields))):
+            raise ValueError(
+                f"The attention {name!r}: its cost has four strings: {', '.join(Cost._fields)}. Received: {cost!r}."
+            )
         taken = ATTENTIONS.get(name)
         # Running a notebook cell again defines the same class again.
         if taken is not None and _identity(taken.layer) != _identity(layer):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_attn_zoo.layers import LocalAttention
+from keras_attn_zoo.layers import LocalAttention, LuongAttention
 from tests.layers.calls import to_numpy
 from tests.layers.cases import numbers
 from tests.weights import fill_weights
@@ -23,3 +23,13 @@ def test_a_predicted_window_is_where_it_belongs_in_half_precision():
     assert np.ptp(centre[inside]) > 500
     mean = scores @ np.arange(source) / scores.sum(axis=-1)
     np.testing.assert_allclose(mean[inside], centre[inside], atol=0.5)
+
+
+def test_a_window_wider_than_any_sentence_is_no_window():
+    query, value = numbers("query", 1, 3, 4), numbers("value", 1, 5, 4)
+    scores = []
+    for layer in (LocalAttention("monotonic", window=10**12), LuongAttention()):
+        layer.build(query.shape, value.shape)
+        fill_weights(layer)
+        scores.append(to_numpy(layer(query, value, return_attention_scores=True)[1]))
+    np.testing.assert_allclose(*scores, atol=1e-6)

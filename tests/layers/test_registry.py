@@ -155,6 +155,7 @@ def test_registry_is_in_order():
         (LuongAttention, {"name": "bahdanau"}, "'bahdanau' of LuongAttention is already that of BahdanauAttention"),
         (LuongAttention, {"places": ("middle",)}, "choose places from encoder, decoder, cross. Received: .'middle',."),
         (LuongAttention, {"places": ()}, "choose places from"),
+        (LuongAttention, {"cost": ("1",)}, "cost has four strings: .*, state. Received: .'1',."),
         (LuongAttention, {"name": None}, "needs a name of letters, digits and underscores. Received: None"),
         (LuongAttention, {"name": "a b;"}, "needs a name of letters, digits and underscores. Received: 'a b;'"),
         (keras.layers.Dense, {}, "must be a subclass of AttentionLayer. Received: <class"),
