@@ -28,7 +28,7 @@ def test_a_predicted_window_is_where_it_belongs_in_half_precision():
 def test_a_window_wider_than_any_sentence_is_no_window():
     query, value = numbers("query", 1, 3, 4), numbers("value", 1, 5, 4)
     scores = []
-    for layer in (LocalAttention("monotonic", window=10**12), LuongAttention()):
+    for layer in (LocalAttention("monotonic", window=10**12, score="dot"), LuongAttention("dot")):
         layer.build(query.shape, value.shape)
         fill_weights(layer)
         scores.append(to_numpy(layer(query, value, return_attention_scores=True)[1]))
