@@ -45,6 +45,12 @@ _PACKAGES = [
 # File systems allow 255; temporary files add a suffix.
 _LONGEST_NAME = 200
 
+# Of a preset, and of a checkpoint in the format of Transformers.
+_NOT_OF_RUNS = (
+    *("metadata.json", "task.json", "model.weights.h5"),
+    *("model.safetensors", "pytorch_model.bin", "source.spm", "vocab.json"),
+)
+
 
 class RunFolder:
     """Paths of a run folder.
@@ -82,9 +88,8 @@ class RunFolder:
 
     @property
     def holds_run(self) -> bool:
-        """Whether a run was started here: a preset has a `config.json` too, but also files that a run does not."""
-        of_preset = ("metadata.json", "task.json", "model.weights.h5")
-        return kind_of(self.config) is not None and not any(kind_of(self.path / name) for name in of_preset)
+        """Whether a run was started here: presets and checkpoints have a `config.json` too, but also other files."""
+        return kind_of(self.config) is not None and not any(kind_of(self.path / name) for name in _NOT_OF_RUNS)
 
     def lock(self) -> AbstractContextManager[None]:
         """Keep other processes from training here; see `locked`."""

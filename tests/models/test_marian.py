@@ -1,11 +1,13 @@
 """Marian models, opened as translators, against Transformers' own model, tokenizer and search."""
 
+import re
 import shutil
 
 import keras
 import numpy as np
 import pytest
 
+from keras_attn_zoo.cli import main
 from keras_attn_zoo.data.encoded_text import encode_sentences
 from keras_attn_zoo.decoding import BeamSearch, PooledBeamSearch
 from keras_attn_zoo.errors import UserError
@@ -195,6 +197,66 @@ def test_bfloat16_and_int8_are_close(original, opened):
     for translator in (brief, quantized):
         found = np.array([one.log_prob for one in translator.score(TEXTS, TARGETS)])
         assert 0 < np.abs(found / expected - 1).max() < 0.05
+
+
+@pytest.mark.one_backend
+def test_explored_attention_is_that_of_transformers(original, tmp_path):
+    """Every layer and head of all three places, along a given translation; a page of both searches."""
+    folder, model, _ = original
+    translator = Translator.from_preset(folder)
+    sources, targets = TEXTS[:3], TARGETS[:3]
+    [*results] = translator.examine(sources, targets)
+    model.set_attn_implementation("eager")
+    x, _, weights = translator.preprocessor({"encoder_text": sources, "decoder_text": targets})
+    with torch.no_grad():
+        theirs = model(
+            input_ids=torch.tensor(x["encoder_token_ids"]).long(),
+            attention_mask=torch.tensor(x["encoder_padding_mask"]).long(),
+            decoder_input_ids=torch.tensor(x["decoder_token_ids"]).long(),
+            output_attentions=True,
+        )
+    for row, result in enumerate(results):
+        given, source, target = result.paths[1], len(result.source_tokens), int(weights[row].sum())
+        for ours, of_places, shape in (
+            (result.encoder, theirs.encoder_attentions, (source, source)),
+            (given.weights["decoder"], theirs.decoder_attentions, (target, target)),
+            (given.weights["cross"], theirs.cross_attentions, (target, source)),
+        ):
+            assert len(ours) == len(of_places) == 2
+            for found, wanted in zip(ours, of_places, strict=True):
+                np.testing.assert_allclose(found, wanted[row, :, : shape[0], : shape[1]].numpy(), atol=1e-5)
+    for sampler in (BeamSearch(3), PooledBeamSearch(3)):
+        translator.compile(sampler=sampler)
+        translator.explore(sources, targets).save(tmp_path / "page.html")
+        assert (tmp_path / "page.html").stat().st_size > 10_000
+
+
+@pytest.mark.one_backend
+def test_words_are_aligned(original, opened, tmp_path, capsys):
+    """On gold links that are the positions of the largest weights, the error rate is 0; on others it is not."""
+    pairs = [(source.split()[:2], target.split()[:3]) for source, target in zip(TEXTS[:4], TARGETS, strict=False)]
+    bitext = "".join(f"{' '.join(source)} ||| {' '.join(target)}\n" for source, target in pairs)
+    (tmp_path / "bitext").write_text(bitext, encoding="utf-8")
+    files = ["--bitext", str(tmp_path / "bitext")]
+    assert main(["align", str(original[0]), *files]) == 0
+    links = capsys.readouterr().out
+    assert [len(line.split()) for line in links.splitlines()] == [len(target) for _, target in pairs]
+    for gold, rate in ((links, "0.0"), ("0-0\n" * len(pairs), None)):
+        (tmp_path / "gold").write_text(gold)
+        assert main(["align", str(original[0]), *files, "--gold", str(tmp_path / "gold")]) == 0
+        table = capsys.readouterr().out
+        found = re.search(r"AER\D*([\d.]+)", table)[1]
+        assert found == rate if rate else float(found) > 10, table
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize("storage", ["float16", "int8"])
+def test_it_is_stored_small(opened, tmp_path, storage):
+    opened.save_to_preset(tmp_path / "small", storage=storage)
+    again = Translator.from_preset(tmp_path / "small")
+    expected = np.array([one.log_prob for one in opened.score(TEXTS, TARGETS)])
+    found = np.array([one.log_prob for one in again.score(TEXTS, TARGETS)])
+    assert 0 < np.abs(found / expected - 1).max() < {"float16": 1e-3, "int8": 0.02}[storage]
 
 
 @pytest.mark.one_backend
