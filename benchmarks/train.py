@@ -15,10 +15,10 @@ import time
 import keras
 import numpy as np
 
-from keras_attn_zoo.commands.options import add_override_argument
+from keras_attn_zoo.commands.options import add_override_argument, add_precision_argument, settings_from_options
 from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.named_systems import SYSTEMS
-from keras_attn_zoo.experiments.system import parse_settings
+from keras_attn_zoo.experiments.precision import policy, resolve
 from keras_attn_zoo.experiments.table import markdown_table
 from keras_attn_zoo.models import Translator
 
@@ -40,7 +40,8 @@ class Clock(keras.callbacks.Callback):
 
 def translator(system, options):
     """A translator to train, and the seconds of its first step."""
-    model = Translator(BODIES[system.body].body_class(options.vocabulary, options.vocabulary, **system.backbone))
+    body, dtype = BODIES[system.body].body_class, policy(system.precision)
+    model = Translator(body(options.vocabulary, options.vocabulary, dtype=dtype, **system.backbone))
     model.compile(optimizer=keras.optimizers.Adam(1e-3, global_clipnorm=1.0))
     return model, train(model, 2, options)[0]
 
@@ -74,23 +75,28 @@ def main():
     parser.add_argument("--vocabulary", type=int, default=8000)
     parser.add_argument("--steps", type=int, default=4, help="consecutive steps of a system before the next one's turn")
     parser.add_argument("--rounds", type=int, default=2)
+    add_precision_argument(parser, "auto")
     add_override_argument(parser)
     options = parser.parse_args()
     rows, baseline = [], None
     for name in options.systems:
-        model, first = translator(SYSTEMS[name].override(**parse_settings(options.set)), options)
+        system = SYSTEMS[name].override(**settings_from_options(options))
+        system = system.override(precision=resolve(system.precision, system.body))
+        model, first = translator(system, options)
         baseline = baseline or model
         seconds = in_turn([baseline, model] if model is not baseline else [model], options)
         of_baseline, step = seconds[0], seconds[-1]
         tokens = options.batch * options.length / step
         figures = [f"{step / of_baseline:.2f}", f"{1 / step:.2f}", f"{tokens:.0f}", f"{first - step:.1f}"]
-        rows.append([name, *figures, f"{model.count_params() / 1e6:.1f} M"])
+        rows.append([name, *figures, f"{model.count_params() / 1e6:.1f} M", system.precision])
         print(
             f"{name}: {1 / step:.2f} steps/s, {step / of_baseline:.2f} times the baseline's time per step", flush=True
         )
     print(f"\n{keras.config.backend()}, batch {options.batch}, length {options.length}, V {options.vocabulary}\n")
     print(
-        markdown_table(["system", "time per step", "steps/s", "target tokens/s", "compilation s", "parameters"], rows)
+        markdown_table(
+            ["system", "time per step", "steps/s", "target tokens/s", "compilation s", "parameters", "precision"], rows
+        )
     )
 
 

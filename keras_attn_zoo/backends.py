@@ -4,27 +4,34 @@ import contextlib
 import importlib.util
 import json
 import os
+import re
 import sys
 import warnings
 from pathlib import Path
 
 from keras_attn_zoo.errors import UserError
 
-# In order of preference if several are installed.
-BACKENDS = ("jax", "tensorflow", "torch")
+# What a command spends its time on, and the backends in the order of their speed at it on a CPU, see docs/speed.md.
+FASTEST = {"training": ("tensorflow", "jax", "torch"), "search": ("jax", "tensorflow", "torch")}
+BACKENDS = tuple(sorted(FASTEST["search"]))
+# Backends whose products use the bfloat16 instructions of a CPU (oneDNN), and what Linux calls these instructions.
+_BFLOAT16_ON_CPU = ("tensorflow", "torch")
+_BFLOAT16_FLAGS = {"amx_bf16", "avx512_bf16"}
 # Modules that read Keras' configuration on import: Keras' own, and TensorFlow's copy.
 READ_CONFIGURATION = ("keras.src.backend.config", "tensorflow.python.keras.backend")
 
 
-def choose_backend(name: str | None = None) -> str:
-    """Set Keras' backend: the given one, or else the configured one, or else the fastest one installed.
+def choose_backend(name: str | None = None, job: str = "search", own: str | None = None) -> str:
+    """Set Keras' backend: the given one, the run's own, the configured one, or the fastest one installed.
 
     Call this before anything imports Keras.
 
     Args:
-        name: "jax", "tensorflow" or "torch"; with None, the environment variable KERAS_BACKEND decides, then
-            Keras' configuration file, then the first of `BACKENDS` that is installed. A file that says
+        name: "jax", "tensorflow" or "torch"; with None, `own` decides, then the environment variable KERAS_BACKEND,
+            then Keras' configuration file, then the first of `FASTEST[job]` that is installed. A file that says
             "tensorflow" is ignored, because Keras itself writes that when it is first imported.
+        job: what takes most of the time: "training" or "search".
+        own: the backend of a run to be resumed.
 
     Returns:
         the backend's name.
@@ -36,9 +43,11 @@ def choose_backend(name: str | None = None) -> str:
         >>> choose_backend("jax")
         'jax'
     """
-    installed = [backend for backend in BACKENDS if importlib.util.find_spec(backend) is not None]
-    # As in Keras, an empty name is no name.
+    installed = [backend for backend in FASTEST[job] if importlib.util.find_spec(backend) is not None]
     source = ""
+    if name is None and own is not None:
+        name, source = own, " of the run"
+    # As in Keras, an empty name is no name.
     if name is None and (name := os.environ.get("KERAS_BACKEND") or None):
         source = " in KERAS_BACKEND"
     if name is None:
@@ -51,7 +60,7 @@ def choose_backend(name: str | None = None) -> str:
         raise UserError(f"unknown backend {name!r}{source}: choose one of {', '.join(BACKENDS)}.")
     if name not in installed:
         raise UserError(
-            f"the backend {name} is not installed: pip install 'keras-attn-zoo[{name}]', "
+            f"the backend {name}{source} is not installed: pip install 'keras-attn-zoo[{name}]', "
             f"or choose one of {', '.join(installed) or 'none'}."
         )
     os.environ["KERAS_BACKEND"] = name
@@ -75,6 +84,20 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an error from a backend means that memory is exhausted."""
     words = ("RESOURCE_EXHAUSTED", "ResourceExhausted", "can't allocate memory", "out of memory")
     return any(word in f"{type(error).__name__}: {error}" for word in words)
+
+
+def multiplies_bfloat16(backend: str) -> bool:
+    """Return whether a backend uses instructions of this CPU that multiply bfloat16.
+
+    Example:
+        >>> multiplies_bfloat16("jax")
+        False
+    """
+    try:
+        flags = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    except OSError:
+        return False
+    return backend in _BFLOAT16_ON_CPU and flags is not None and not _BFLOAT16_FLAGS.isdisjoint(flags[1].split())
 
 
 def _quieten(backend):

@@ -56,7 +56,13 @@ def _add(group: Any, command: Command) -> None:
         description=command.summary[0].upper() + command.summary[1:] + ".",
         epilog="examples:\n" + "\n".join(f"  {line}" for line in command.examples),
     )
-    parser.set_defaults(action=command.run, list_argument=command.list_argument, farewell=command.farewell)
+    parser.set_defaults(
+        action=command.run,
+        list_argument=command.list_argument,
+        farewell=command.farewell,
+        job=command.job,
+        own_backend=command.own_backend,
+    )
     add_backend_argument(parser)
     command.add_arguments(parser)
 

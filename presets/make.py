@@ -59,7 +59,7 @@ class Recipe:
         return [
             *("attn-zoo", "train", "--system", self.system, "--run", str(run), *files),
             *(["--reverse"] if self.reversed else []),
-            *("--set", *settings),
+            *("--precision", "auto", "--set", *settings),
         ]
 
 

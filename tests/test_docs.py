@@ -76,7 +76,7 @@ ARROWS = {
     "explore": BELOW_ALL | {"analysis", "data", "evaluation"},
     "models": BELOW_ALL | {"fetching", "layers", "numerics", "decoding", "training", "data", "evaluation", "explore"},
 }
-ARROWS["experiments"] = ARROWS.keys() - {"backends", "process"}
+ARROWS["experiments"] = ARROWS.keys() - {"process"}
 ARROWS["commands"] = ARROWS.keys() | {"experiments"}
 ARROWS["cli"] = {"commands"}
 ARROWS["__main__"] = {"cli"}

@@ -10,6 +10,7 @@ from keras_attn_zoo.commands.options import (
     add_batch_argument,
     add_gold_arguments,
     add_length_argument,
+    add_precision_argument,
     layers_of,
     refuse,
 )
@@ -35,6 +36,7 @@ def add_arguments(parser: Parser) -> None:
     )
     add_attention_arguments(parser, ("best",), "; best for the layer with the lowest error rate against --gold")
     add_length_argument(parser)
+    add_precision_argument(parser)
     parser.add_argument(
         "--leave-out",
         nargs="*",
@@ -53,7 +55,7 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.files import write_text
 
     pairs, gold = _text_and_gold(options)
-    translator = load_translator(options.model, max_tokens=options.max_tokens)
+    translator = load_translator(options.model, max_tokens=options.max_tokens, precision=options.precision)
     with progress_bar("aligning", len(pairs)) as progress:
         arguments = {
             "heads": options.heads,

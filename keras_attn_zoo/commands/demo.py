@@ -4,6 +4,7 @@ import argparse
 import logging
 from pathlib import Path
 
+from keras_attn_zoo.commands.options import add_precision_argument, backend_of_run
 from keras_attn_zoo.commands.parser import Command, Parser
 
 NAMES = ("bahdanau", "uniform")
@@ -19,6 +20,7 @@ def add_arguments(parser: Parser) -> None:
         default=Path("demo-run"),
         help="output folder; an interrupted demonstration in it is resumed (default: %(default)s)",
     )
+    add_precision_argument(parser, "auto")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -39,7 +41,8 @@ def run(options: argparse.Namespace) -> None:
     corpus = embedded_corpus(train=7000, valid=250, test=250, max_words=16)
     translators, test = {}, corpus.test
     for name in NAMES:
-        folder = train_system(small(SYSTEMS[name]), corpus, out / name, out / "data", resume=True)
+        system = small(SYSTEMS[name]).override(precision=options.precision)
+        folder = train_system(system, corpus, out / name, out / "data", resume=True)
         translators[folder.path] = load_translator(folder.path)
         if "test" not in folder.read_scores():
             score_run(folder.path, translators[folder.path], test)
@@ -70,4 +73,6 @@ COMMAND = Command(
     add_arguments,
     run,
     farewell="Run the demonstration again to resume it.",
+    job="training",
+    own_backend=lambda options: backend_of_run(options.out / name for name in NAMES),
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 from keras_attn_zoo.commands.options import (
     add_length_argument,
     add_name_argument,
+    add_precision_argument,
     add_search_arguments,
     ask,
     one_or_two_files,
@@ -17,7 +18,7 @@ from keras_attn_zoo.errors import UserError
 
 _LOG = logging.getLogger(__name__)
 # Search options, with their defaults.
-_SEARCH = {"beams": None, "length_penalty": None, "max_tokens": None}
+_SEARCH = {"beams": None, "length_penalty": None, "max_tokens": None, "precision": "float32"}
 
 
 def add_arguments(parser: Parser) -> None:
@@ -39,6 +40,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--references", metavar="FILE", help="references for --hypotheses, one per line")
     add_search_arguments(parser, several=True)
     add_length_argument(parser)
+    add_precision_argument(parser)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -91,7 +93,13 @@ def _score_runs(options):
         given = ParallelText(read_pairs(one_or_two_files("test", options.test), options.reverse))
     for folder in [] if options.stored else options.runs:
         text = given or own_test_text(RunFolder(folder), ask)
-        translator = load_translator(folder, options.beams, options.length_penalty, max_tokens=options.max_tokens)
+        translator = load_translator(
+            folder,
+            options.beams,
+            options.length_penalty,
+            max_tokens=options.max_tokens,
+            precision=options.precision,
+        )
         known = None
         for name, k in zip(names, counts, strict=True):
             known = score_run(folder, translator, text, name, known, k)

@@ -5,7 +5,14 @@ import itertools
 import logging
 from pathlib import Path
 
-from keras_attn_zoo.commands.options import MODEL, add_gold_arguments, add_length_argument, add_search_arguments, refuse
+from keras_attn_zoo.commands.options import (
+    MODEL,
+    add_gold_arguments,
+    add_length_argument,
+    add_precision_argument,
+    add_search_arguments,
+    refuse,
+)
 from keras_attn_zoo.commands.parser import Command, Parser, typed
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.setting_types import Whole
@@ -43,6 +50,7 @@ def add_arguments(parser: Parser) -> None:
     )
     add_search_arguments(parser)
     add_length_argument(parser)
+    add_precision_argument(parser)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -55,7 +63,9 @@ def run(options: argparse.Namespace) -> None:
     models, sentences = _models_and_sentences(options.arguments)
     sentences, translations, gold = _text(options, models, sentences)
     translators = {
-        name: load_translator(model, options.beams, options.length_penalty, options.top_k, options.max_tokens)
+        name: load_translator(
+            model, options.beams, options.length_penalty, options.top_k, options.max_tokens, options.precision
+        )
         for model, name in zip(models, titles(models), strict=True)
     }
     page = explore(translators, sentences, translations, gold, may_be_empty=options.serve)

@@ -20,7 +20,8 @@ def guarded(
     """Parse a command line, choose the backend and run; turn failures into one line and an exit status.
 
     Args:
-        parser: a `Parser` with the options of `add_backend_argument`.
+        parser: a `Parser` with the options of `add_backend_argument`, and the defaults "job" and "own_backend" of a
+            `Command`.
         action: function of the parsed options; None for the one that a subcommand sets.
         arguments: the command line; by default that of the process, which then exits with the status.
         farewell: added to the message when the command is interrupted; a subcommand may set its own.
@@ -67,7 +68,8 @@ def _run(parser, action, arguments, farewell, stoppable):
             setattr(options, more, [*getattr(options, more), *rest[:end], *rest[end + 1 :]])
         stoppable.farewell = f"{stoppable.farewell} {getattr(options, 'farewell', farewell)}".rstrip()
         require(user=parser.prog, backend=True)
-        choose_backend(options.backend)
+        own = options.own_backend(options) if options.own_backend and options.backend is None else None
+        choose_backend(options.backend, options.job, own)
         with shown():
             return (action or options.action)(options) or 0
     finally:

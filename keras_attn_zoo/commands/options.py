@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,10 @@ from keras_attn_zoo.backends import BACKENDS
 from keras_attn_zoo.commands.parser import Parser, checked, typed
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.bodies import MOST_HEADS, MOST_LAYERS
-from keras_attn_zoo.experiments.run_folder import check_name
+from keras_attn_zoo.experiments.run_folder import RunFolder, check_name
 from keras_attn_zoo.experiments.setting_types import Whole
-from keras_attn_zoo.experiments.system import SETTINGS
+from keras_attn_zoo.experiments.system import SETTINGS, System, parse_settings
+from keras_attn_zoo.files import PathLike
 
 if TYPE_CHECKING:
     from keras_attn_zoo.experiments.corpora import Corpus, TextFiles
@@ -25,7 +27,20 @@ def add_backend_argument(parser: Parser) -> None:
     parser.add_argument(
         "--backend",
         metavar="NAME",
-        help=f"one of {', '.join(BACKENDS)} (default: as configured, for example in KERAS_BACKEND, or the fastest)",
+        help=f"one of {', '.join(BACKENDS)} (default: that of the run to resume; else as configured, for example in "
+        "KERAS_BACKEND; else the fastest for the command)",
+    )
+
+
+def add_precision_argument(parser: Parser, default: str | None = "float32") -> None:
+    """Add `--precision`; with None, `settings_from_options` and `resumed` know the default."""
+    parser.add_argument(
+        "--precision",
+        type=typed(SETTINGS["System"]["precision"]),
+        default=default,
+        metavar="NAME",
+        help="what to compute in: float32, bfloat16, or auto for bfloat16 where this machine gains from it "
+        f"(default: {default or 'that of the run to resume; else float32'})",
     )
 
 
@@ -53,7 +68,7 @@ def add_corpus_arguments(parser: Parser) -> None:
 
 
 def add_override_argument(parser: Parser) -> None:
-    """Add `--set`, for `parse_settings`, and a list of all settings."""
+    """Add `--set`, for `settings_from_options`, and a list of all settings."""
     parser.add_argument(
         "--set",
         nargs="+",
@@ -170,6 +185,34 @@ def layers_of(translator: Any, layer: int | str | None) -> Any:
     if layer > count:
         raise UserError(f"there is no layer {layer}: give --layer from 1 to {count}, the number of decoder layers.")
     return [layer - 1]
+
+
+def settings_from_options(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings of `--set` and `--precision`.
+
+    Raises:
+        UserError: see `parse_settings`; a precision given twice.
+    """
+    settings = parse_settings(options.set)
+    if options.precision is not None:
+        if "precision" in settings:
+            raise UserError("the precision was given twice: leave out --precision, or the setting.")
+        settings["precision"] = options.precision
+    return settings
+
+
+def resumed(system: System, folder: PathLike, settings: dict[str, Any]) -> System:
+    """Return a system with the precision of the run in a folder, if there is one and no other was asked for."""
+    return system.override(precision="auto") if "precision" not in settings and RunFolder(folder).holds_run else system
+
+
+def backend_of_run(folders: Iterable[PathLike]) -> str | None:
+    """Return the backend of the first run among the folders; None if there is no run.
+
+    Raises:
+        UserError: the run is damaged.
+    """
+    return next((run.backend() for run in map(RunFolder, folders) if run.holds_run), None)
 
 
 def corpus_from_options(options: argparse.Namespace) -> "Corpus":

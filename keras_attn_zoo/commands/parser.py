@@ -26,6 +26,8 @@ class Command:
         run: function that takes the parsed options.
         list_argument: name of the positional argument that collects the rest of the line, even after options.
         farewell: added to the message when the command is interrupted.
+        job: what takes most of its time, see `choose_backend`.
+        own_backend: function of the parsed options; the backend of the run that the command resumes, or None.
     """
 
     name: str
@@ -35,6 +37,8 @@ class Command:
     run: Callable[[argparse.Namespace], None]
     list_argument: str | None = None
     farewell: str = ""
+    job: str = "search"
+    own_backend: Callable[[argparse.Namespace], str | None] | None = None
 
 
 class _Help(argparse.HelpFormatter):

@@ -8,6 +8,7 @@ from keras_attn_zoo.commands.options import (
     add_attention_arguments,
     add_length_argument,
     add_picture_argument,
+    add_precision_argument,
     add_search_arguments,
     layers_of,
 )
@@ -32,6 +33,7 @@ def add_arguments(parser: Parser) -> None:
     add_picture_argument(parser)
     add_search_arguments(parser)
     add_length_argument(parser)
+    add_precision_argument(parser)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -50,7 +52,7 @@ def run(options: argparse.Namespace) -> None:
     for model, title in zip(models, titles(models), strict=True):
         # Only the first model searches, and only if no translation is given.
         beams, penalty, top_k = search if target is None else (None, None, None)
-        translator = load_translator(model, beams, penalty, top_k, options.max_tokens)
+        translator = load_translator(model, beams, penalty, top_k, options.max_tokens, options.precision)
         if text is None or text.models != translator.preprocessor.models:
             text = translator.encode([options.sentence], None if target is None else [target])
         if options.beside and target is None:

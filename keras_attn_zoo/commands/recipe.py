@@ -11,12 +11,16 @@ from keras_attn_zoo.commands.options import (
     add_backend_argument,
     add_corpus_arguments,
     add_override_argument,
+    add_precision_argument,
+    backend_of_run,
     corpus_from_options,
+    resumed,
+    settings_from_options,
 )
 from keras_attn_zoo.commands.parser import Parser
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.setting_types import shown_value
-from keras_attn_zoo.experiments.system import System, parse_settings
+from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.process import reason
 
 _LOG = logging.getLogger(__name__)
@@ -81,8 +85,13 @@ def run_recipe(recipe: Recipe, description: str, arguments: Sequence[str] | None
         "--table-only", action="store_true", help="write the table of the existing runs without training"
     )
     add_corpus_arguments(parser)
+    add_precision_argument(parser, None)
     add_override_argument(parser)
     add_backend_argument(parser)
+    parser.set_defaults(
+        job="training",
+        own_backend=lambda options: backend_of_run(options.out / name for name in options.systems),
+    )
     return guarded(
         parser, lambda options: _run(recipe, options), arguments, farewell="Run the recipe again to resume it."
     )
@@ -98,7 +107,9 @@ def _run(recipe: Recipe, options: argparse.Namespace) -> None:
             raise UserError(f"unknown system {shown_value(name)}: choose from {', '.join(recipe.entries)}.")
     names = list(dict.fromkeys(options.systems))
     entries, folders = {name: recipe.entries[name] for name in names}, [options.out / name for name in names]
-    systems = _systems([entry.system for entry in entries.values()], parse_settings(options.set))
+    settings = settings_from_options(options)
+    systems = _systems([entry.system for entry in entries.values()], settings)
+    systems = [resumed(system, folder, settings) for system, folder in zip(systems, folders, strict=True)]
     failed = {}
     if not options.table_only:
         _check(systems, folders, options.max_tokens)

@@ -3,10 +3,17 @@
 import argparse
 from pathlib import Path
 
-from keras_attn_zoo.commands.options import add_corpus_arguments, add_override_argument, corpus_from_options
+from keras_attn_zoo.commands.options import (
+    add_corpus_arguments,
+    add_override_argument,
+    add_precision_argument,
+    backend_of_run,
+    corpus_from_options,
+    resumed,
+    settings_from_options,
+)
 from keras_attn_zoo.commands.parser import Command, Parser
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.system import parse_settings
 
 
 def add_arguments(parser: Parser) -> None:
@@ -20,6 +27,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--resume", action="store_true", help="resume the run in the run folder")
     parser.add_argument("--small", action="store_true", help="use the small sizes of attn-zoo demo, to try things out")
     add_corpus_arguments(parser)
+    add_precision_argument(parser, None)
     add_override_argument(parser)
 
 
@@ -35,8 +43,10 @@ def run(options: argparse.Namespace) -> None:
     if options.system not in SYSTEMS:
         raise UserError(f"unknown system {options.system!r}: choose one of {', '.join(SYSTEMS)}.")
     system = SYSTEMS[options.system]
-    system = (small(system) if options.small else system).override(**parse_settings(options.set))
+    settings = settings_from_options(options)
+    system = (small(system) if options.small else system).override(**settings)
     corpus = corpus_from_options(options)
+    system = resumed(system, options.run, settings)
     run = train_system(system, corpus, options.run, resume=options.resume, max_tokens=options.max_tokens)
     translator = load_translator(run.path, max_tokens=options.max_tokens)
     score_run(run.path, translator, corpus.test)
@@ -55,4 +65,6 @@ COMMAND = Command(
     add_arguments,
     run,
     farewell="Continue with --resume.",
+    job="training",
+    own_backend=lambda options: backend_of_run([options.run] if options.resume else []),
 )

@@ -6,7 +6,13 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from keras_attn_zoo.commands.options import MODEL, add_batch_argument, add_length_argument, add_search_arguments
+from keras_attn_zoo.commands.options import (
+    MODEL,
+    add_batch_argument,
+    add_length_argument,
+    add_precision_argument,
+    add_search_arguments,
+)
 from keras_attn_zoo.commands.parser import Command, Parser, typed
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.system import SETTINGS
@@ -37,6 +43,7 @@ def add_arguments(parser: Parser) -> None:
     add_batch_argument(parser, "translated")
     add_search_arguments(parser)
     add_length_argument(parser)
+    add_precision_argument(parser)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -56,7 +63,7 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.experiments.loading import load_translator
 
     translator = load_translator(
-        options.model, options.beams, options.length_penalty, options.top_k, options.max_tokens
+        options.model, options.beams, options.length_penalty, options.top_k, options.max_tokens, options.precision
     )
     bar = progress_bar("translating") if options.output else contextlib.nullcontext()
     done = 0

@@ -5,6 +5,7 @@ from typing import Any
 
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.precision import policy, resolve
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.settings import SearchSettings
 from keras_attn_zoo.files import PathLike, kind_of, shown
@@ -18,6 +19,7 @@ def load_translator(
     length_penalty: float | None = None,
     search_top_k: int | None = None,
     max_tokens: int | None = None,
+    precision: str = "float32",
 ) -> Translator:
     """Load the translator of a run folder or of a preset.
 
@@ -25,15 +27,16 @@ def load_translator(
         path: a run folder, or whatever `Translator.from_preset` takes.
         beams, length_penalty, search_top_k: search settings; by default those of the run, or of `SearchSettings`.
         max_tokens: maximum tokens of a sentence and its translation; by default the model's.
+        precision: "float32", "bfloat16", or "auto" for what suits this machine; whatever it was trained in.
 
     Raises:
         UserError: there is no trained system, or its files are damaged.
     """
     run = RunFolder(path)
-    search = SearchSettings()
+    search, body = SearchSettings(), None
     preset = str(path)
     if run.holds_run:
-        search = run.system().search
+        search, body = run.system().search, run.system().body
         if kind_of(run.best) is None:
             raise UserError(f"{shown(path)} has no trained model yet: continue its training with --resume.")
         preset = str(run.best)
@@ -41,7 +44,7 @@ def load_translator(
         preset = find_preset(preset)
         if "://" not in preset and kind_of(preset) != "folder":
             raise UserError(f"there is no run folder or preset {shown(path)}: check the path.")
-    translator = _from_preset(preset)
+    translator = _from_preset(preset, policy(resolve(precision, body)))
     given: dict[str, Any] = {"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k}
     # Creating the settings anew checks them.
     search = dataclasses.replace(search, **{name: value for name, value in given.items() if value is not None})
@@ -51,10 +54,10 @@ def load_translator(
     return translator
 
 
-def _from_preset(preset):
+def _from_preset(preset, dtype):
     """Load a preset; report any defect in one line that names it."""
     try:
-        return Translator.from_preset(preset)
+        return Translator.from_preset(preset, dtype=dtype)
     except UserError as error:
         if preset in str(error):
             raise

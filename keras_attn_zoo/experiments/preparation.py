@@ -19,6 +19,7 @@ from keras_attn_zoo.experiments.bodies import BODIES, longest_translation
 from keras_attn_zoo.experiments.corpora import Corpus
 from keras_attn_zoo.experiments.memory import check_memory
 from keras_attn_zoo.experiments.outline import body_arguments, outline
+from keras_attn_zoo.experiments.precision import policy
 from keras_attn_zoo.experiments.settings import SMALLEST_VOCABULARY, DataSettings
 from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.files import PathLike, kind_of, remove_partials
@@ -160,7 +161,7 @@ def check_test_text(text: EncodedText, room: int) -> None:
 
 
 def build_translator(system: System, subword_paths: Iterable[Path], max_tokens: int) -> Translator:
-    """Build a system's translator, with weights initialised from the system's seed."""
+    """Build a system's translator in its precision, with weights initialised from its seed."""
     keras.utils.set_random_seed(system.seed)
     source, target = (Path(path).read_bytes() for path in subword_paths)
     length = longest_translation(max_tokens)
@@ -173,6 +174,7 @@ def build_translator(system: System, subword_paths: Iterable[Path], max_tokens: 
     backbone = BODIES[system.body].body_class(
         preprocessor.source_tokenizer.vocabulary_size(),
         preprocessor.tokenizer.vocabulary_size(),
+        dtype=policy(system.precision, system.body),
         **body_arguments(system),
     )
     return Translator(backbone, preprocessor)

@@ -42,6 +42,8 @@ _PACKAGES = [
 ]
 
 
+# Settings that runs of earlier versions lack, with what they did.
+_LATER_SETTINGS = {"precision": "float32"}
 # File systems allow 255; temporary files add a suffix.
 _LONGEST_NAME = 200
 
@@ -185,7 +187,9 @@ class RunFolder:
         """
         if not self.holds_run:
             return
-        changed = sorted(_differences(self._read_config(), {"system": system.to_dict(), "corpus": corpus}))
+        config = self._read_config()
+        config["system"] = {**_LATER_SETTINGS, **config["system"]}
+        changed = sorted(_differences(config, {"system": system.to_dict(), "corpus": corpus}))
         if changed:
             raise UserError(
                 f"{shown(self.path)} was started with different settings ({', '.join(changed)}): "
@@ -280,8 +284,10 @@ _SCORES = {
         "compilation_seconds": _NUMBER,
         "tokens_per_second": _MAYBE,
         "environment": str,
+        "precision?": str,
     },
     "parameters": int,
+    "precision?": str,
 }
 
 

@@ -72,6 +72,7 @@ def score_run(
         "training": training,
         "parameters": translator.count_params(),
         "backend": keras.config.backend(),
+        "precision": translator.compute_dtype,
     }
     with run.lock_scores():
         for path, lines in ((run.hypotheses(name), hypotheses), (run.references(name), text.targets)):
@@ -149,4 +150,5 @@ def training_summary(run: RunFolder) -> dict[str, Any]:
         "tokens_per_second": tokens / clock.steady if clock.steady else None,
         "steps_per_second": len(steps) / clock.steady if clock.steady else None,
         "environment": run.backend(),
+        "precision": run.system().precision,
     }

@@ -6,11 +6,17 @@ from typing import Any
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.bodies import BODIES, OUTPUT
-from keras_attn_zoo.experiments.setting_types import Setting, Text, Whole, shown_value
+from keras_attn_zoo.experiments.setting_types import Choice, Setting, Text, Whole, shown_value
 from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, TrainingSettings, settings_of
 
 _SYSTEM = {
     "seed": Whole(default=1, help="random seed of weights, data order, dropout and sampling", least=0, most=2**32 - 1),
+    "precision": Choice(
+        default="float32",
+        help="what layers compute in; weights, softmax, loss and optimiser are in float32 anyway; auto is bfloat16 "
+        "where that is faster",
+        choices=("float32", "bfloat16", "auto"),
+    ),
     "name": Text(help="name of the system in logs and scores", longest=100),
 }
 _PARTS = {"data": DataSettings, "training": TrainingSettings, "search": SearchSettings}
@@ -76,6 +82,7 @@ class System:
         body: name of a `Body` of `BODIES`: "rnn" or "transformer".
         data, training, search: the settings.
         seed: random seed of weights, data order, dropout and sampling.
+        precision: "float32", "bfloat16" or "auto", which is decided when training begins.
         source: paper and section.
 
     Raises:
@@ -89,6 +96,7 @@ class System:
     training: TrainingSettings = dataclasses.field(default_factory=TrainingSettings)
     search: SearchSettings = dataclasses.field(default_factory=SearchSettings)
     seed: int = 1
+    precision: str = "float32"
     source: str = ""
     body: str = "rnn"
 

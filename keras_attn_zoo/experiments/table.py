@@ -100,8 +100,9 @@ def results_table(
         rows.append([path.name, *cells])
         signatures.update(f"{key}: {one['signature']}" for key, one in scores["text"]["metrics"].items())
         signatures.add(
-            f"search: beams {scores['beams']}, length penalty {scores['length_penalty']}; "
+            f"search: beams {scores['beams']}, length penalty {scores['length_penalty']}{_precision(scores)}; "
             f"{scores['sentences']} sentences; trained under {scores['training']['environment']}"
+            f"{_precision(scores['training'])}"
         )
     signatures.update(_about_baselines([path for path, _ in scored], baselines))
     if any(every[path][name]["search_top_k"] is not None for path, name in scored):
@@ -110,6 +111,11 @@ def results_table(
     used = [i for i in range(len(columns)) if any(row[i] != "–" for row in rows)]
     headings, *body = [[line[i] for i in used] for line in (columns, *rows)]
     return markdown_table(headings, body) + "\n\n" + "\n".join(f"- {line}" for line in sorted(signatures))
+
+
+def _precision(scores):
+    """The precision, unless it is the usual one."""
+    return ", in bfloat16" if scores.get("precision") == "bfloat16" else ""
 
 
 def _about_baselines(folders, baselines):

@@ -12,6 +12,7 @@ from keras_attn_zoo.experiments.bodies import longest_translation
 from keras_attn_zoo.experiments.corpora import Corpus
 from keras_attn_zoo.experiments.memory import check_memory
 from keras_attn_zoo.experiments.outline import outline
+from keras_attn_zoo.experiments.precision import resolve
 from keras_attn_zoo.experiments.preparation import (
     build_translator,
     check_system,
@@ -48,7 +49,7 @@ def train_system(
     round, with the same results as an uninterrupted one.
 
     Args:
-        system: a `System`.
+        system: a `System`; precision "auto" is that of the run to be resumed, or else what suits this machine.
         corpus: a `Corpus`.
         folder: the run folder.
         data_folder: folder for subword models and caches; by default in the run folder.
@@ -72,6 +73,9 @@ def train_system(
         run.check_free(resume, beside=("data",))
         run.check_links()
         run.remove_partials()
+        if system.precision == "auto":
+            own = run.system().precision if run.holds_run else resolve("auto", system.body)
+            system = system.override(precision=own)
         data = prepare_data(corpus, system.data, data_folder or run.path / "data")
         return _train(system, corpus, run, data, max_tokens)
 

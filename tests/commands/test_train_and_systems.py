@@ -17,7 +17,9 @@ def test_train_loads_the_trained_model_once(attn_zoo, trained, corpus, tmp_path,
     for name, side in zip(("de", "en"), zip(*corpus.splits.test, strict=True), strict=True):
         write_text(tmp_path / f"test.{name}", "".join(f"{sentence}\n" for sentence in side))
     from_preset = Translator.from_preset
-    monkeypatch.setattr(Translator, "from_preset", lambda preset: loaded.append(preset) or from_preset(preset))
+    monkeypatch.setattr(
+        Translator, "from_preset", lambda preset, **options: loaded.append(preset) or from_preset(preset, **options)
+    )
     monkeypatch.setattr(training, "train_system", lambda *_, **__: RunFolder(folder))
     text = (tmp_path / "test.de", tmp_path / "test.en")
     options = [word for part in ("--train", "--valid", "--test") for word in (part, *text)]

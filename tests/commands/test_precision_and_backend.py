@@ -1,0 +1,112 @@
+"""`--precision`, and the backend that a command takes by itself."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from keras_attn_zoo import backends
+from keras_attn_zoo.cli import COMMANDS, build_parser
+from keras_attn_zoo.commands.options import resumed, settings_from_options
+from keras_attn_zoo.errors import UserError
+from tests.tiny_run import TINY
+
+TRAIN = ("train", "--system", "uniform", "--run", "runs/a")
+
+
+def test_a_precision_is_given_once_and_is_one_of_three(capsys):
+    parse = build_parser().parse_args
+    assert settings_from_options(parse([*TRAIN, "--precision", "auto"])) == {"precision": "auto"}
+    assert settings_from_options(parse([*TRAIN, "--set", "precision=bfloat16"])) == {"precision": "bfloat16"}
+    assert settings_from_options(parse(TRAIN)) == {}
+    with pytest.raises(UserError, match="precision was given twice"):
+        settings_from_options(parse([*TRAIN, "--precision", "auto", "--set", "precision=bfloat16"]))
+    with pytest.raises(SystemExit):
+        parse([*TRAIN, "--precision", "float16"])
+    assert "must be one of float32, bfloat16, auto; received float16" in capsys.readouterr().err
+
+
+def test_without_an_option_a_run_keeps_its_precision(trained, tmp_path):
+    assert resumed(TINY, trained, {}).precision == "auto"
+    assert resumed(TINY, trained, {"precision": "float32"}).precision == "float32"
+    assert resumed(TINY, tmp_path, {}).precision == "float32"
+
+
+def test_translate_in_bfloat16(attn_zoo, trained):
+    status, output, _ = attn_zoo("translate", trained, "rot haus", "--precision", "bfloat16", "--scores")
+    score = float(output.split("\t")[1])
+    _, exact, _ = attn_zoo("translate", trained, "rot haus", "--scores")
+    assert status == 0 and score != float(exact.split("\t")[1])
+    assert score == pytest.approx(float(exact.split("\t")[1]), rel=0.05)
+
+
+def test_what_is_not_computed_takes_no_precision(attn_zoo, trained):
+    status, _, error = attn_zoo("evaluate", trained, "--stored", "--precision", "bfloat16")
+    assert status == 2 and "leave out --precision" in error
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """A function that lets only some backends be installed, none configured."""
+    monkeypatch.setattr(backends, "_quieten", lambda name: None)
+    monkeypatch.setattr(backends, "_configured", lambda: "tensorflow")
+
+    def only(*names, environment=""):
+        monkeypatch.setenv("KERAS_BACKEND", environment)
+        monkeypatch.setattr(backends.importlib.util, "find_spec", lambda name: name in names or None)
+
+    return only
+
+
+@pytest.mark.parametrize(
+    ("names", "training", "search"),
+    [
+        (("jax", "tensorflow", "torch"), "tensorflow", "jax"),
+        (("tensorflow", "torch"), "tensorflow", "tensorflow"),
+        (("jax", "torch"), "jax", "jax"),
+    ],
+)
+def test_each_command_takes_the_backend_that_is_fastest_at_its_job(installed, names, training, search):
+    jobs = {command.name: command.job for command in COMMANDS}
+    assert {name for name, job in jobs.items() if job == "training"} == {"demo", "train"}
+    for job, fastest in (("training", training), ("search", search)):
+        installed(*names)
+        assert backends.choose_backend(job=job) == fastest
+
+
+def test_a_run_is_resumed_under_its_own_backend(installed):
+    installed("jax", "tensorflow", environment="tensorflow")
+    assert backends.choose_backend(job="training", own="jax") == "jax"
+    installed("jax", "tensorflow", environment="tensorflow")
+    assert backends.choose_backend("tensorflow", own="jax") == "tensorflow"
+    with pytest.raises(UserError, match="the backend torch of the run is not installed"):
+        backends.choose_backend(own="torch")
+
+
+@pytest.mark.parametrize(
+    ("flags", "multiplies"),
+    [("fpu avx512_bf16 amx_tile", True), ("fpu amx_bf16", True), ("fpu avx512f avx512_bf16x", False)],
+)
+def test_instructions_for_bfloat16(monkeypatch, flags, multiplies):
+    monkeypatch.setattr(backends.Path, "read_text", lambda path: f"processor\t: 0\nflags\t\t: {flags}\nbugs\t\t:\n")
+    assert [backends.multiplies_bfloat16(name) for name in ("tensorflow", "torch", "jax")] == 2 * [multiplies] + [False]
+
+
+def test_the_option_of_a_resumed_run_names_its_backend(trained, tmp_path):
+    folder = shutil.copytree(trained, tmp_path / "a")
+    environment = json.loads((folder / "environment.json").read_text())
+    (folder / "environment.json").write_text(json.dumps({**environment, "backend": "torch"}))
+    script = (
+        "import sys; from keras_attn_zoo.cli import build_parser\n"
+        "options = build_parser().parse_args(sys.argv[1:])\n"
+        "print(options.own_backend(options), 'keras' in sys.modules)"
+    )
+
+    def own(*more):
+        command = [sys.executable, "-c", script, "train", "--system", "uniform", "--run", folder, *more]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert own("--resume") == "torch False"
+    assert own() == "None False"

@@ -1,0 +1,129 @@
+"""The precision of a run: given or chosen, kept, resumed, scored."""
+
+import json
+import logging
+import shutil
+
+import numpy as np
+import pytest
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments import precision
+from keras_attn_zoo.experiments.loading import load_translator
+from keras_attn_zoo.experiments.precision import policy, resolve
+from keras_attn_zoo.experiments.preparation import build_translator
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.scoring import score_run
+from keras_attn_zoo.experiments.table import results_table
+from keras_attn_zoo.experiments.training import train_system
+from keras_attn_zoo.training.run_log import read_log
+from tests.tiny_run import TINY
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """A function that lets the choice believe in another machine."""
+
+    def set_up(cpu, multiplies):
+        monkeypatch.setattr(precision, "on_cpu", lambda: cpu)
+        monkeypatch.setattr(precision, "multiplies_bfloat16", lambda backend: multiplies)
+
+    return set_up
+
+
+@pytest.mark.parametrize(
+    ("cpu", "multiplies", "body", "chosen"),
+    [
+        (False, False, "rnn", "bfloat16"),
+        (True, False, "transformer", "float32"),
+        (True, True, "rnn", "float32"),
+        (True, True, "transformer", "bfloat16"),
+        (True, True, None, "bfloat16"),
+    ],
+)
+def test_auto_is_what_is_faster_and_says_so_in_one_line(machine, caplog, cpu, multiplies, body, chosen):
+    machine(cpu, multiplies)
+    caplog.set_level(logging.INFO, "keras_attn_zoo")
+    assert resolve("auto", body) == chosen
+    (line,) = caplog.messages
+    assert line.startswith(f"computing in {chosen}: ") and "\n" not in line
+    assert policy("auto", body) == {"float32": "float32", "bfloat16": "mixed_bfloat16"}[chosen]
+    assert [resolve(given, body) for given in ("float32", "bfloat16")] == ["float32", "bfloat16"]
+    assert len(caplog.messages) == 1
+
+
+@pytest.fixture(scope="module")
+def in_bfloat16(corpus, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bfloat16") / "run"
+    train_system(TINY.override(precision="bfloat16", epochs=1), corpus, folder)
+    return folder
+
+
+def test_a_run_keeps_its_precision(in_bfloat16, corpus, tmp_path, machine):
+    assert json.loads((in_bfloat16 / "config.json").read_text())["system"]["precision"] == "bfloat16"
+    folder = shutil.copytree(in_bfloat16, tmp_path / "run")
+    system = TINY.override(epochs=1)
+    with pytest.raises(UserError, match=r"different settings \(system.precision\): resume with the same ones"):
+        train_system(system, corpus, folder, resume=True)
+    # Whatever this machine is, the run's own.
+    machine(cpu=True, multiplies=False)
+    assert train_system(system.override(precision="auto"), corpus, folder, resume=True).path == folder
+    # The same weights, in the precision that was asked for.
+    plain, mixed = load_translator(folder), load_translator(folder, precision="bfloat16")
+    assert (plain.compute_dtype, mixed.compute_dtype) == ("float32", "bfloat16")
+    for one, other in zip(plain.weights, mixed.weights, strict=True):
+        assert one.dtype == other.dtype and np.array_equal(one.numpy(), other.numpy())
+
+
+def test_what_auto_became_stands_in_the_folder(corpus, tmp_path, machine, monkeypatch):
+    class TrainedLongEnough(Exception):
+        pass
+
+    def stop(self, system, *_):
+        raise TrainedLongEnough(system.precision)
+
+    monkeypatch.setattr(RunFolder, "create", stop)
+    machine(cpu=False, multiplies=False)
+    with pytest.raises(TrainedLongEnough, match=r"^bfloat16$"):
+        train_system(TINY.override(precision="auto"), corpus, tmp_path / "run")
+
+
+def test_a_run_of_an_earlier_version_is_in_float32(trained, corpus, tmp_path):
+    folder = shutil.copytree(trained, tmp_path / "run")
+    config = json.loads((folder / "config.json").read_text())
+    del config["system"]["precision"]
+    (folder / "config.json").write_text(json.dumps(config))
+    assert RunFolder(folder).system() == TINY
+    for given in ("float32", "auto"):
+        train_system(TINY.override(precision=given), corpus, folder, resume=True)
+    with pytest.raises(UserError, match=r"system\.precision"):
+        train_system(TINY.override(precision="bfloat16"), corpus, folder, resume=True)
+
+
+def test_scores_say_what_they_were_computed_in(in_bfloat16, corpus, tmp_path):
+    folder = shutil.copytree(in_bfloat16, tmp_path / "run")
+    scores = score_run(folder, load_translator(folder), corpus.test)
+    assert (scores["precision"], scores["training"]["precision"]) == ("float32", "bfloat16")
+    *_, line = (line for line in results_table([folder]).splitlines() if line.startswith("- search"))
+    assert line.endswith(", in bfloat16") and line.count("bfloat16") == 1
+    score_run(folder, load_translator(folder, precision="bfloat16"), corpus.test)
+    *_, line = (line for line in results_table([folder]).splitlines() if line.startswith("- search"))
+    assert line.count("bfloat16") == 2
+
+
+def test_training_stays_close_to_float32(in_bfloat16, trained, corpus):
+    """One epoch of the same steps; each rounding of a product is at most 2⁻⁸ of it."""
+    ours, theirs = (
+        [line for line in read_log(folder / "log.jsonl") if "shape" in line][:6] for folder in (in_bfloat16, trained)
+    )
+    for one, other in zip(ours, theirs, strict=True):
+        assert one["tokens"] == other["tokens"]
+        assert one["loss"] == pytest.approx(other["loss"], rel=2**-8)
+    assert any(one["loss"] != other["loss"] for one, other in zip(ours, theirs, strict=True))
+
+
+def test_a_translator_is_built_in_the_precision_of_its_system(trained, corpus):
+    paths = sorted((trained / "data").glob("*/*.spm"))
+    for name, dtype in {"float32": "float32", "bfloat16": "bfloat16"}.items():
+        task = build_translator(TINY.override(precision=name), (paths[0], paths[-1]), 12)
+        assert task.compute_dtype == dtype and {weight.dtype for weight in task.trainable_weights} == {"float32"}
