@@ -278,8 +278,8 @@ MODEL = {
 LATENT = {"cell": "lstm", "cross_attention": "bahdanau_feedback", "readout": "state", "output": "latent"}
 
 
-def translator(optimizer, smoothing=0.0, jit_compile="auto", **arguments):
-    task = Translator(tiny.backbone(**arguments))
+def translator(optimizer, smoothing=0.0, jit_compile="auto", body=tiny.backbone, **arguments):
+    task = Translator(body(**arguments))
     task.compile(optimizer=optimizer, label_smoothing=smoothing, jit_compile=jit_compile)
     return task
 
@@ -341,6 +341,38 @@ def test_translator_learns(arguments):
     assert {v.dtype for v in task.trainable_variables} == {"float32"}
     for variable, now, old in zip(task.trainable_variables, weights_of(task), before, strict=True):
         assert np.abs(now - old).max() > 1e-3, variable.path
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        pytest.param({"body": tiny.transformer, "dropout": 0.0}, marks=pytest.mark.long),
+        pytest.param(LATENT, marks=[pytest.mark.one_backend, pytest.mark.long]),
+    ],
+    ids=["rnn", "transformer", "latent"],
+)
+def test_training_in_bfloat16_follows_training_in_float32(arguments):
+    """A product rounds its factors by 2⁻⁹, and a few follow each other; SGD does not magnify what they add up to."""
+    x, y, w = tiny.batch(rows=4)
+    logs, weights = {}, {}
+    for dtype in ("float32", "mixed_bfloat16"):
+        task = translator(keras.optimizers.SGD(0.3, momentum=0.9), dtype=dtype, **arguments)
+        before = weights_of(task)
+        logs[dtype] = task.fit(x, y, sample_weight=w, batch_size=4, epochs=8, shuffle=False, verbose=0).history
+        weights[dtype] = weights_of(task)
+        states = [*task.trainable_variables, *task.optimizer.variables[2:], *task.metrics_variables]
+        assert {keras.backend.standardize_dtype(variable.dtype) for variable in states} == {"float32"}
+        assert task.backbone.compute_dtype == {"float32": "float32", "mixed_bfloat16": "bfloat16"}[dtype]
+    exact, rounded = logs["float32"], logs["mixed_bfloat16"]
+    assert rounded["loss"] != exact["loss"] and rounded["tokens"] == exact["tokens"]
+    for name, tolerance in (("loss", 2**-8), ("perplexity", 2**-6), ("gradient_norm", 2**-5)):
+        np.testing.assert_allclose(rounded[name], exact[name], rtol=tolerance, err_msg=name)
+    # How far all weights went, and how far apart that took them.
+    went = np.sqrt(sum(np.square(b - a).sum() for a, b in zip(before, weights["float32"], strict=True)))
+    apart = np.sqrt(sum(np.square(b - a).sum() for a, b in zip(*weights.values(), strict=True)))
+    assert 0 < apart < 2**-5 * went
+    assert exact["loss"][-1] < 0.9 * exact["loss"][0]
 
 
 @pytest.mark.parametrize("output", ["softmax", pytest.param("latent", marks=pytest.mark.one_backend)])
