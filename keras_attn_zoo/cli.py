@@ -1,5 +1,6 @@
 """The command `attn-zoo`: parser and entry point."""
 
+import argparse
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -49,7 +50,7 @@ def build_parser() -> Parser:
     return parser
 
 
-def _add(group: Any, command: Command) -> None:
+def _add(group: Any, command: Command, backend: str | None = None) -> None:
     parser = group.add_parser(
         command.name,
         help=command.summary,
@@ -63,8 +64,13 @@ def _add(group: Any, command: Command) -> None:
         job=command.job,
         own_backend=command.own_backend,
     )
-    add_backend_argument(parser)
+    add_backend_argument(parser, backend)
     command.add_arguments(parser)
+    if command.subcommands:
+        instead = parser.add_subparsers(title="subcommands", metavar="[SUBCOMMAND]")
+        for one in command.subcommands:
+            # A backend that is given before the subcommand stays.
+            _add(instead, one, argparse.SUPPRESS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -2,9 +2,11 @@
 
   python presets/make.py train --corpus tatoeba --runs runs/presets
   python presets/make.py build --corpus tatoeba --runs runs/presets --links word-alignment-de-en
+  python presets/make.py page
 
 `train` trains one preset after the other and resumes interrupted runs. `build` stores the best round of each run in
-int8, measures the stored model, and writes `presets/NAME` and its entry in `keras_attn_zoo/models/presets.json`.
+int8, measures the stored model, writes `presets/NAME` and its entry in `keras_attn_zoo/models/presets.json`, and then
+the page. `page` writes the table and the pictures of `docs/presets.md` from the registry.
 """
 
 import argparse
@@ -18,12 +20,18 @@ import time
 import tomllib
 from pathlib import Path
 
+from cards import PAGE, card, with_presets
+
 HERE = Path(__file__).parent
 # What every card shows, written for it.
-SENTENCE = "Wenn es morgen nicht regnet, gehen wir mit den Kindern in den Wald."
-SENTENCE_EN = "If it does not rain tomorrow, we will go to the woods with the children."
+SENTENCES = {
+    "de": "Gestern habe ich im Park einen alten Freund getroffen.",
+    "en": "I met an old friend in the park yesterday.",
+}
 # The longest sentences that are aligned, in subwords: learned matrices of weights reach no further.
 LONGEST = 75
+# Colours of a picture in a palette, which takes a third of the bytes.
+COLOURS = 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,26 +63,37 @@ class Recipe:
         files = [
             word for split in ("train", "valid", "test") for word in (f"--{split}", str(corpus / f"{split}.tsv.gz"))
         ]
-        settings = [f"{key}={value}" for key, value in self.settings.items()]
         return [
             *("attn-zoo", "train", "--system", self.system, "--run", str(run), *files),
             *(["--reverse"] if self.reversed else []),
-            *("--precision", "auto", "--set", *settings),
+            *("--precision", "auto", "--set", *self.assignments),
         ]
 
+    @property
+    def assignments(self):
+        """The settings as `--set` takes them."""
+        return [f"{key}={value}" for key, value in self.settings.items()]
 
-def recipes():
-    """Return the presets of `presets.toml` by name, and the facts of the corpus."""
+    def trained(self):
+        """The system that `command` trains."""
+        from keras_attn_zoo.experiments.named_systems import SYSTEMS
+        from keras_attn_zoo.experiments.system import parse_settings
+
+        return SYSTEMS[self.system].override(**parse_settings(self.assignments))
+
+
+def recipes(file=HERE / "presets.toml"):
+    """Return the presets of `presets.toml` by name, and its other tables: facts of the corpus and the training."""
     from keras_attn_zoo.experiments.named_systems import SYSTEMS
 
-    table = tomllib.loads((HERE / "presets.toml").read_text("utf-8"))
+    text = tomllib.loads(file.read_text("utf-8"))
     found = {}
-    for name, facts in table["presets"].items():
+    for name, facts in text["presets"].items():
         body = SYSTEMS[facts["system"]].body
-        settings = {**table["settings"]["all"], **table["settings"][body], **facts.get("settings", {})}
+        settings = {**text["settings"]["all"], **text["settings"][body], **facts.get("settings", {})}
         source, target = name.split("_")[-2:]
         found[name] = Recipe(name, facts["system"], facts["about"], settings, source, target)
-    return found, table["corpus"]
+    return found, text
 
 
 def train(options, chosen):
@@ -89,43 +108,61 @@ def train(options, chosen):
         subprocess.run([sys.executable, "-m", "keras_attn_zoo", *command[1:]], check=True)
 
 
-def build(options, chosen, corpus):
-    """Make the folder and the entry of each preset from its run."""
+def build(options, chosen, text):
+    """Make the folder and the entry of each preset from its run, and the page."""
     for recipe in chosen:
         run = options.runs / recipe.name
         if not (run / "scores.json").exists():
             print(f"{recipe.name}: not trained to the end")
             continue
-        print(f"{recipe.name}: {build_one(recipe, run, options, corpus)}", flush=True)
+        print(f"{recipe.name}: {build_one(recipe, run, options, text)}", flush=True)
+    write_page()
 
 
-def build_one(recipe, run, options, corpus):
+def build_one(recipe, run, options, text):
     """Store, measure and describe one preset; return its scores."""
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.files import atomic_path, read_json, write_json, write_text
-
-    with atomic_path(HERE / recipe.name) as folder:
-        load_translator(run).save_to_preset(folder, storage="int8")
-        facts = measure(folder, recipe, run, options)
-        draw(folder, recipe, run)
-        write_text(folder / "README.md", card(recipe, facts, corpus, folder))
     from keras_attn_zoo.models.preset_registry import REGISTRY
 
-    registry = read_json(REGISTRY)
-    entry = {
-        "system": recipe.system,
-        "body": facts.pop("body"),
-        "source": recipe.source,
-        "target": recipe.target,
-        "description": recipe.about,
-        "license": corpus["license"],
-        **facts,
-        "files": records(HERE / recipe.name),
-    }
-    presets = {**registry["presets"], recipe.name: entry}
-    order = [name for name in recipes()[0] if name in presets]
+    check_settings(recipe, run)
+    with atomic_path(HERE / recipe.name) as folder:
+        load_translator(run).save_to_preset(folder, storage="int8")
+        facts = {
+            "system": recipe.system,
+            "source": recipe.source,
+            "target": recipe.target,
+            "description": recipe.about,
+            "license": text["corpus"]["license"],
+            "sentence": SENTENCES[recipe.source],
+            **measure(folder, recipe, run, options),
+            "files": records(folder),
+        }
+        draw(folder, facts, run)
+        command = recipe.command(Path("tatoeba"), Path("runs") / recipe.name)
+        write_text(folder / "README.md", card(recipe.name, facts, command, text))
+    presets = {**read_json(REGISTRY)["presets"], recipe.name: facts}
+    order = [name for name in text["presets"] if name in presets]
     write_json(REGISTRY, {"presets": {name: presets[name] for name in order}})
     return json.dumps(facts["scores"])
+
+
+def check_settings(recipe, run):
+    """Raise if a run was trained with other settings than `presets.toml` has, which its card would then show."""
+    from keras_attn_zoo.errors import UserError
+    from keras_attn_zoo.experiments.run_folder import RunFolder
+
+    wanted, found = (dataclasses.asdict(system) for system in (recipe.trained(), RunFolder(run).system()))
+    parts = ("backbone", "data", "training")
+    other = [key for part in parts for key in {**wanted[part], **found[part]} if _differ(wanted, found, part, key)]
+    if other:
+        raise UserError(
+            f"{recipe.name}: the run was trained with another {', '.join(other)} than presets.toml has: change either."
+        )
+
+
+def _differ(wanted, found, part, key):
+    return wanted[part].get(key) != found[part].get(key)
 
 
 def records(folder):
@@ -146,9 +183,9 @@ def measure(folder, recipe, run, options):
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.experiments.run_folder import RunFolder
     from keras_attn_zoo.experiments.scoring import training_summary
-    from keras_attn_zoo.files import read_json
 
-    search = RunFolder(run).system().search
+    run = RunFolder(run)
+    search = run.system().search
     translator = load_translator(folder, beams=search.beams, length_penalty=search.length_penalty)
     pairs = list(TSVFile(options.corpus / "test.tsv.gz", int(recipe.reversed), int(not recipe.reversed)))
     sources, references = map(list, zip(*pairs, strict=True))
@@ -158,38 +195,41 @@ def measure(folder, recipe, run, options):
     hypotheses = [best[0].text for best in translator.translate(sources)]
     seconds = time.perf_counter() - began
     text = score_text(hypotheses, references).as_dict()["metrics"]
-    trained = read_json(run / "scores.json")["test"]
-    summary = training_summary(RunFolder(run))
-    aer, count = align(translator, recipe, options)
+    unquantized = run.read_scores()["test"]["text"]["metrics"]
+    summary = training_summary(run)
+    aer, alignment = align(translator, recipe, options)
     return {
         "body": type(translator.backbone).__name__,
         "parameters": translator.count_params(),
         "scores": {
             **{name: round(metric["score"], 2) for name, metric in text.items()},
             "perplexity": round(corpus_likelihood(translator.score(sources, references))["perplexity"], 3),
-            "aer": None if aer is None else round(100 * aer, 1),
+            "aer": aer,
         },
         "signatures": {name: metric["signature"] for name, metric in text.items()},
         "search": {"beams": search.beams, "length_penalty": search.length_penalty},
         "sentences_per_second": round(len(sources) / seconds, 1),
         "backend": keras.config.backend(),
-        "unquantized": {name: round(metric["score"], 2) for name, metric in trained["text"]["metrics"].items()},
+        "cores": len(os.sched_getaffinity(0)),
+        "unquantized": {name: round(metric["score"], 2) for name, metric in unquantized.items()},
         "training": {
             "steps": summary["steps"],
             "epochs": summary["rounds"],
             "hours": round(summary["seconds"] / 3600, 2),
+            "test": len(sources),
         },
-        "aligned_sentences": count,
+        "alignment": alignment,
     }
 
 
 def align(translator, recipe, options):
-    """Return AER on the gold links, and the number of sentences that are short enough; None and 0 without links."""
+    """Return AER on the gold links, and on how many sentences and by which attention; None twice without links."""
     if options.links is None:
-        return None, 0
+        return None, None
+    from keras_attn_zoo.data.words import as_sentence
     from keras_attn_zoo.evaluation.alignments import read_alignments
     from keras_attn_zoo.experiments.corpora import read_bitext
-    from keras_attn_zoo.experiments.word_alignment import align_by_layer, as_sentence
+    from keras_attn_zoo.experiments.word_alignment import align_by_layer
 
     pairs = read_bitext(options.links / "test.de-en", reverse=not recipe.reversed)
     gold = read_alignments(
@@ -199,9 +239,7 @@ def align(translator, recipe, options):
         lengths=[(len(source), len(target)) for source, target in pairs],
     )
     preprocessor = translator.preprocessor
-    longest = max(LONGEST, preprocessor.encoder_sequence_length)
-    if translator.backbone.longest_sentence is not None:
-        longest = min(longest, translator.backbone.longest_sentence)
+    longest = min(LONGEST, translator.backbone.longest_sentence or LONGEST)
     translator.make_room(longest)
     sides = zip(*((as_sentence(source), as_sentence(target)) for source, target in pairs), strict=True)
     lengths = [
@@ -210,114 +248,85 @@ def align(translator, recipe, options):
             (preprocessor.source_tokenizer, preprocessor.tokenizer), map(list, sides), strict=True
         )
     ]
-    fits = [i for i, both in enumerate(zip(*lengths, strict=True)) if max(both) <= LONGEST]
+    fits = [i for i, both in enumerate(zip(*lengths, strict=True)) if max(both) <= longest]
     found = align_by_layer(translator, [pairs[i] for i in fits], [gold[i] for i in fits])
-    return min(scores.aer for layer, (_, scores) in found.items() if not isinstance(layer, str)), len(fits)
+    best = min(found, key=lambda layer: found[layer][1].aer)
+    by = name_of(best, len(translator.backbone.cross_attention_heads))
+    facts = {"sentences": len(fits), "of": len(pairs), "layer": best, "by": by}
+    return round(100 * found[best][1].aer, 1), facts
 
 
-def draw(folder, recipe, run):
+def name_of(layer, count):
+    """What a card calls the attention that `align_by_layer` names, of a model with so many layers."""
+    if isinstance(layer, int):
+        return f"layer {layer + 1} of {count}" if count > 1 else "its attention"
+    return f"the {layer} of its latent alignment" if layer in ("prior", "posterior") else "the mean of its layers"
+
+
+def draw(folder, facts, run):
     """Draw the attention of the sentence of all cards, and the curve of the training."""
     from keras_attn_zoo.analysis.pictures import plot_attention, plot_curves
     from keras_attn_zoo.experiments.curves import curves
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.experiments.word_alignment import sentence_picture
 
-    sentence = SENTENCE if recipe.reversed else SENTENCE_EN
-    matrix, source_words, target_words = sentence_picture(load_translator(folder), sentence)
+    translator = load_translator(folder, beams=facts["search"]["beams"])
+    layers = layers_of(facts["alignment"], translator.backbone)
+    matrix, source_words, target_words = sentence_picture(translator, facts["sentence"], layers=layers)
     plot_attention(matrix, source_words, target_words, folder / "attention.png")
-    (curve,) = curves([run]).values()
-    plot_curves({recipe.name: curve}, folder / "curve.png", ylabel="validation loss")
+    found = {
+        name: next(iter(curves([run], key).values()))
+        for name, key in (("training", "perplexity"), ("validation", "val_perplexity"))
+    }
+    plot_curves(found, folder / "curve.png", ylabel="perplexity", log_scale=True)
+    for picture in ("attention.png", "curve.png"):
+        shrink(folder / picture)
 
 
-def card(recipe, facts, corpus, folder):
-    """Return the text of a preset's README.md."""
-    search, scores, size = (
-        facts["search"],
-        facts["scores"],
-        sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
-    )
-    names = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
-    command = shlex.join(recipe.command(Path("tatoeba"), Path("runs") / recipe.name))
-    lines = [f"- {names[name]} {scores[name]:.1f} ({signature})" for name, signature in facts["signatures"].items()]
-    before = ", ".join(f"{names[name]} {value:.1f}" for name, value in facts["unquantized"].items())
-    aer = (
-        ""
-        if scores["aer"] is None
-        else f"\nIts best layer aligns {facts['aligned_sentences']} sentences of Europarl, which are longer than the "
-        f"training text and of a different kind, with an AER of {scores['aer']:.1f}.\n"
-    )
-    return f"""---
-library_name: keras-hub
-pipeline_tag: translation
-language: [{recipe.source}, {recipe.target}]
-license: cc-by-2.0
-tags: [keras, translation, attention]
----
-
-# {recipe.name}
-
-{recipe.about} It translates short everyday sentences from {LANGUAGES[recipe.source]} to {LANGUAGES[recipe.target]}.
-
-```python
-import keras_attn_zoo as kaz
-
-translator = kaz.Translator.from_preset("{recipe.name}")
-translator.generate(["{SENTENCE if recipe.reversed else SENTENCE_EN}"])
-```
-
-![attention](attention.png)
-
-## Scores
-
-On the 2,000 sentences of the test set, with {search["beams"]} beams and length penalty {search["length_penalty"]}:
-
-{chr(10).join(lines)}
-- perplexity {scores["perplexity"]:.2f} per subword
-
-These are the scores of the file in this folder, in int8. Before storage, the same weights had {before}.
-{aer}
-It has {facts["parameters"] / 1e6:.1f} million parameters ({size / 1e6:.1f} MB) and translates
-{facts["sentences_per_second"]:.0f} sentences per second on two CPU cores, with the {facts["backend"]} backend.
-
-## Training
-
-{corpus["title"]}: {corpus["sentences"]}. {facts["training"]["steps"]:,} steps, {facts["training"]["epochs"]} epochs,
-{facts["training"]["hours"]:.1f} hours on one CPU core; the best round by validation loss.
-
-```
-{command}
-```
-
-![validation loss](curve.png)
-
-## Limits
-
-The training text is small and simple: the model knows a few thousand everyday words. It translates long or formal
-sentences badly, and repeats what the corpus says about people. Its purpose is to look at attention.
-
-## License and attribution
-
-The weights are derived from sentences of [Tatoeba]({corpus["source"]}), {corpus["license"]}, by its
-contributors, and are shared under the same terms: credit Tatoeba and its contributors, and keras-attn-zoo.
-"""
+def layers_of(alignment, backbone):
+    """The `layers` of `sentence_picture` for the attention that aligns best."""
+    layer = None if alignment is None else alignment["layer"]
+    if layer == "all":
+        return list(range(len(backbone.cross_attention_heads)))
+    return [layer] if isinstance(layer, int) else "posterior" if layer == "posterior" else None
 
 
-LANGUAGES = {"de": "German", "en": "English"}
+def shrink(picture):
+    """Store a picture with a palette."""
+    from PIL import Image
+
+    with Image.open(picture) as image:
+        smaller = image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    smaller.save(picture, optimize=True)
+
+
+def write_page():
+    """Write the parts of docs/presets.md that are made from the registry."""
+    from keras_attn_zoo.files import read_json, write_text
+    from keras_attn_zoo.models.preset_registry import REGISTRY
+
+    write_text(PAGE, with_presets(PAGE.read_text("utf-8"), read_json(REGISTRY)["presets"]))
 
 
 def main():
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=("train", "build"))
+    parser.add_argument("action", choices=("train", "build", "page"))
     parser.add_argument("names", nargs="*", metavar="NAME", help="presets; by default all")
-    parser.add_argument(
-        "--corpus", type=Path, required=True, help="folder of train, valid and test.tsv.gz, English first"
-    )
-    parser.add_argument("--runs", type=Path, required=True, help="folder of the run folders")
+    parser.add_argument("--corpus", type=Path, help="folder of train, valid and test.tsv.gz, English first")
+    parser.add_argument("--runs", type=Path, help="folder of the run folders")
     parser.add_argument("--links", type=Path, help="folder of test.de-en and gold.talp, for AER")
     options = parser.parse_intermixed_args()
+    if options.action == "page":
+        write_page()
+        return
+    if options.corpus is None or options.runs is None:
+        parser.error(f"{options.action} needs --corpus and --runs")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    found, corpus = recipes()
+    from keras_attn_zoo.backends import choose_backend
+
+    choose_backend(None)
+    found, text = recipes()
     unknown = [name for name in options.names if name not in found]
     if unknown:
         parser.error(f"there is no preset {unknown[0]}: choose from {', '.join(found)}")
@@ -325,7 +334,7 @@ def main():
     if options.action == "train":
         train(options, chosen)
     else:
-        build(options, chosen, corpus)
+        build(options, chosen, text)
 
 
 if __name__ == "__main__":

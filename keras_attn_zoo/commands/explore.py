@@ -90,10 +90,10 @@ def _check_options(options):
 def _models_and_sentences(arguments):
     """The first argument and those behind it that name models; and the rest."""
     from keras_attn_zoo.files import kind_of, shown
-    from keras_attn_zoo.models.preset_registry import published
+    from keras_attn_zoo.models.preset_registry import names_preset
 
     def names_model(argument):
-        return "://" in argument or argument in published() or kind_of(argument) == "folder"
+        return "://" in argument or names_preset(argument) or kind_of(argument) == "folder"
 
     models = [arguments[0], *itertools.takewhile(names_model, arguments[1:])]
     sentences = arguments[len(models) :]

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 MODEL = "a run folder, the name or folder of a preset, or hf://user/preset"
 
 
-def add_backend_argument(parser: Parser) -> None:
+def add_backend_argument(parser: Parser, default: str | None = None) -> None:
     """Add `--backend`."""
     parser.add_argument(
         "--backend",
         metavar="NAME",
+        default=default,
         help=f"one of {', '.join(BACKENDS)} (default: that of the run to resume; else as configured, for example in "
         "KERAS_BACKEND; else the fastest for the command)",
     )

@@ -28,6 +28,7 @@ class Command:
         farewell: added to the message when the command is interrupted.
         job: what takes most of its time, see `choose_backend`.
         own_backend: function of the parsed options; the backend of the run that the command resumes, or None.
+        subcommands: what it can be told to do instead.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Command:
     farewell: str = ""
     job: str = "search"
     own_backend: Callable[[argparse.Namespace], str | None] | None = None
+    subcommands: Sequence["Command"] = ()
 
 
 class _Help(argparse.HelpFormatter):

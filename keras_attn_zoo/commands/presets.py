@@ -1,13 +1,15 @@
-"""`attn-zoo presets`: list, download, verify and upload the published presets."""
+"""`attn-zoo presets`: list, download, verify and publish presets."""
 
 import argparse
 import logging
+import re
 from pathlib import Path
 
 from keras_attn_zoo.commands.parser import Command, Parser
 from keras_attn_zoo.errors import UserError
 
 _LOG = logging.getLogger(__name__)
+_ACCOUNT = re.compile(r"(?P<account>(?P<scheme>hf|kaggle)://[\w.-]+)/?", re.ASCII)
 _NONE = "no presets are published with this version"
 
 
@@ -26,19 +28,10 @@ def add_arguments(parser: Parser) -> None:
         metavar="NAME",
         help="compare these presets on this machine with their published checksums (default: all)",
     )
-    actions.add_argument(
-        "--publish",
-        nargs=2,
-        metavar=("DIR", "ADDRESS"),
-        help="upload all presets in a folder to a hub, such as hf://user or kaggle://user",
-    )
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the table, or download, verify or upload."""
-    if options.publish is not None:
-        publish(Path(options.publish[0]), options.publish[1])
-        return
+    """Print the table, or download or verify."""
     if options.download is not None:
         download(options.download)
     elif options.verify is not None:
@@ -100,36 +93,42 @@ def verify(names: list[str]) -> None:
         raise UserError(f"{wrong} of the presets {'is' if wrong == 1 else 'are'} damaged or changed: see above.")
 
 
-def publish(folder: Path, address: str) -> None:
+def add_publish_arguments(parser: Parser) -> None:
+    """Add the arguments of `publish`."""
+    parser.add_argument("folder", type=Path, metavar="DIR", help="folder with one subfolder per preset")
+    parser.add_argument("address", metavar="ADDRESS", help="an account: hf://USER or kaggle://USER")
+
+
+def publish(options: argparse.Namespace) -> None:
     """Upload the presets in a folder, each under its name."""
-    from keras_hub import upload_preset
+    from keras_attn_zoo.files import shown
+    from keras_attn_zoo.models.hub_presets import upload
 
-    from keras_attn_zoo.checksums import CHECKSUMS, check_sum, read_checksums
+    address = _ACCOUNT.fullmatch(options.address)
+    if address is None:
+        raise UserError(f"cannot publish to {shown(options.address)}: give hf://USER or kaggle://USER.")
+    presets = _presets_in(options.folder)
+    for preset in presets:
+        target = f"{address['account']}/{preset.name}"
+        # A model on Kaggle also has a framework and a variation.
+        target += f"/keras/{preset.name}" if address["scheme"] == "kaggle" else ""
+        _LOG.info("uploading %s to %s", shown(preset), target)
+        upload(preset, target)
+        print(f"{preset.name}: {target}", flush=True)
+
+
+def _presets_in(folder):
+    """Return the folders of the presets in a folder, all checked before the first is uploaded."""
+    from keras_attn_zoo.checksums import CHECKSUMS
     from keras_attn_zoo.files import kind_of, shown
+    from keras_attn_zoo.models.presets import check_preset
 
-    scheme, separator, owner = address.partition("://")
-    if not separator or scheme not in ("hf", "kaggle") or not owner.strip("/"):
-        raise UserError(f"cannot publish to {shown(address)}: give hf://USER or kaggle://USER.")
     presets = sorted(path.parent for path in folder.glob(f"*/{CHECKSUMS}")) if kind_of(folder) == "folder" else []
     if not presets:
         raise UserError(f"there are no presets in {shown(folder)}: give a folder with one subfolder per preset.")
     for preset in presets:
-        # All are checked before the first is uploaded.
-        for name, expected in read_checksums(preset / CHECKSUMS).items():
-            check_sum(preset / name, expected)
-    for preset in presets:
-        target = f"{address.rstrip('/')}/{preset.name}"
-        # A model on Kaggle also has a framework and a variation.
-        target += f"/keras/{preset.name}" if scheme == "kaggle" else ""
-        _LOG.info("uploading %s to %s", shown(preset), target)
-        try:
-            upload_preset(target, str(preset))
-        except Exception as error:
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-            raise UserError(
-                f"cannot upload {shown(preset)} to {target}: {reason} Log in, check the network, and try again."
-            ) from None
-        print(f"{preset.name}: {target}")
+        check_preset(str(preset))
+    return presets
 
 
 def _checked(names):
@@ -145,10 +144,23 @@ def _checked(names):
     return names or list(published())
 
 
+PUBLISH = Command(
+    "publish",
+    "upload all presets in a folder to a hub, each under its name",
+    ["attn-zoo presets publish presets hf://user"],
+    add_publish_arguments,
+    publish,
+)
 COMMAND = Command(
     "presets",
-    "list, download, verify or upload the published presets",
-    ["attn-zoo presets", "attn-zoo presets --download transformer_tatoeba_de_en", "attn-zoo presets --verify"],
+    "list, download, verify or publish the presets of this version",
+    [
+        "attn-zoo presets",
+        "attn-zoo presets --download transformer_tatoeba_de_en",
+        "attn-zoo presets --verify",
+        "attn-zoo presets publish presets hf://user",
+    ],
     add_arguments,
     run,
+    subcommands=[PUBLISH],
 )

@@ -1,12 +1,14 @@
-"""Downloads of presets from a hub: valid addresses, and errors if the network fails."""
+"""Presets of a hub, downloaded and uploaded: valid addresses, and errors if the network fails."""
 
 import contextlib
 import importlib.util
 import threading
 import urllib.parse
 from collections.abc import Iterator
+from pathlib import Path
 
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.files import shown
 
 # The package that downloads from each kind of address.
 PACKAGES = {"hf": "huggingface_hub", "kaggle": "kagglehub", "modelscope": "modelscope", "gs": "tensorflow"}
@@ -26,6 +28,9 @@ _OF_NETWORK = {
     "UnavailableError",
     "gaierror",
 }
+# Those for want of an account.
+_OF_LOGIN = {"LocalTokenNotFoundError", "RepositoryNotFoundError", "UnauthenticatedError"}
+_LOGIN = {"hf": "hf auth login", "kaggle": "python -c 'import kagglehub; kagglehub.login()'"}
 _HOSTS = {"kaggle": "www.kaggle.com", "modelscope": "www.modelscope.cn", "gs": "storage.googleapis.com"}
 
 
@@ -53,20 +58,71 @@ def downloading(preset: str) -> Iterator[None]:
     if scheme not in PACKAGES:
         known = ", ".join(f"{name}://" for name in PACKAGES)
         raise UserError(f"{preset} cannot be downloaded: give a folder, or an address that begins with {known}.")
-    package = PACKAGES[scheme]
-    if importlib.util.find_spec(package) is None:
-        advice = "use that backend" if scheme == "gs" else f"pip install {package}"
-        raise UserError(f"{preset} needs the package {package}, which is not installed: {advice}.")
+    _check_package(preset, scheme)
     with _cache_where_nobody_answers(preset, address) if scheme == "hf" else contextlib.nullcontext():
         try:
             yield
         except Exception as error:
-            names = {type(cause).__name__ for cause in _causes(error)}
+            names = _kinds(error)
             if names & _OF_NETWORK:
                 raise UserError(_unreachable(preset, scheme)) from error
             if "RepositoryNotFoundError" in names or "GatedRepoError" in names:
                 raise UserError(f"{preset} does not exist or is private: check the name, or log in.") from error
             raise
+
+
+def upload(preset: Path, address: str) -> None:
+    """Upload a preset by KerasHub's `upload_preset`; its README.md becomes the card of the model.
+
+    Args:
+        preset: its folder.
+        address: where to, as `hf://USER/PRESET` or `kaggle://USER/MODEL/FRAMEWORK/VARIATION`.
+
+    Raises:
+        UserError: the package of the hub is missing; the hub cannot be reached, or refuses.
+
+    Example:
+        >>> upload(Path("my_preset"), "hf://user/my_preset")  # doctest: +SKIP
+    """
+    import keras_hub
+
+    scheme, _, name = address.partition("://")
+    _check_package(address, scheme)
+    try:
+        if scheme == "hf":
+            _upload_card(preset, name)
+        keras_hub.upload_preset(address, str(preset))
+    except UserError:
+        raise
+    except Exception as error:
+        if _kinds(error) & _OF_NETWORK:
+            raise UserError(f"cannot reach {_host(scheme)} to upload {shown(preset)}: check the network.") from error
+        if _kinds(error) & _OF_LOGIN or _statuses(error) & {401, 403}:
+            raise UserError(
+                f"cannot upload {shown(preset)} to {address}: log in ({_LOGIN[scheme]}) with an account that may write "
+                "there."
+            ) from error
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+        raise UserError(f"cannot upload {shown(preset)} to {address}: {reason}") from error
+
+
+def _upload_card(preset, name):
+    """Upload README.md first: KerasHub replaces and then deletes that of a model without a card on the hub."""
+    import huggingface_hub
+
+    if not _answers(huggingface_hub.constants.ENDPOINT):
+        raise UserError(f"cannot reach {_host('hf')} to upload {shown(preset)}: check the network.")
+    card = preset / "README.md"
+    if card.is_file():
+        huggingface_hub.create_repo(name, exist_ok=True)
+        huggingface_hub.upload_file(path_or_fileobj=card, path_in_repo=card.name, repo_id=name)
+
+
+def _check_package(address, scheme):
+    package = PACKAGES[scheme]
+    if importlib.util.find_spec(package) is None:
+        advice = "use that backend" if scheme == "gs" else f"pip install {package}"
+        raise UserError(f"{address} needs the package {package}, which is not installed: {advice}.")
 
 
 @contextlib.contextmanager
@@ -106,13 +162,25 @@ def _answers(url):
 
 
 def _unreachable(preset, scheme):
+    return f"cannot reach {_host(scheme)} for {preset}, and the cache has no copy: check the network."
+
+
+def _host(scheme):
     if scheme == "hf":
         from huggingface_hub import constants
 
-        host = urllib.parse.urlsplit(constants.ENDPOINT).netloc
-    else:
-        host = _HOSTS[scheme]
-    return f"cannot reach {host} for {preset}, and the cache has no copy: check the network."
+        return urllib.parse.urlsplit(constants.ENDPOINT).netloc
+    return _HOSTS[scheme]
+
+
+def _kinds(error):
+    """Names of the classes of an error and its causes."""
+    return {type(cause).__name__ for cause in _causes(error)}
+
+
+def _statuses(error):
+    """What a server answered, if that is the error."""
+    return {getattr(getattr(cause, "response", None), "status_code", None) for cause in _causes(error)}
 
 
 def _causes(error):

@@ -44,7 +44,8 @@ def find_preset(preset: PathLike) -> str:
     """Return the folder of a published preset; return anything else unchanged.
 
     A name is looked up in the folder named by the environment variable `ATTN_ZOO_PRESETS`, in `presets/` of a source
-    checkout, and in the cache. A preset found nowhere is downloaded.
+    checkout, and in the cache. A preset found nowhere is downloaded. The folder may also hold presets under names of
+    their own.
 
     Args:
         preset: the name of a published preset; or a folder, or an address such as `hf://user/preset`.
@@ -54,11 +55,18 @@ def find_preset(preset: PathLike) -> str:
             published.
     """
     preset = os.fspath(preset)
-    if preset in published():
+    if names_preset(preset):
         return str(local_folder(preset) or fetch_preset(preset))
     if "://" not in preset and kind_of(preset) is None and _NAME.fullmatch(preset):
         raise UserError(f"there is no folder or published preset {preset}: {nearest(preset)}")
     return preset
+
+
+def names_preset(name: str) -> bool:
+    """Whether a preset is known by a name: a published one, or one in the folder that `ATTN_ZOO_PRESETS` names."""
+    return name in published() or (
+        _NAME.fullmatch(name) is not None and kind_of(name) is None and local_path(name) is not None
+    )
 
 
 def nearest(name: str) -> str:
@@ -75,15 +83,15 @@ def local_folder(name: str) -> Path | None:
     """
     folder = local_path(name)
     # A folder that the user names may have presets of their own.
-    if folder is not None and folder.parent in (CHECKOUT, cache_folder()):
+    if folder is not None and name in published() and folder.parent in (CHECKOUT, cache_folder()):
         check_published(name, folder)
     return folder
 
 
 def local_path(name: str) -> Path | None:
-    """Return the folder of a published preset on this machine, or None."""
+    """Return the folder of a preset on this machine, or None."""
     own = os.environ.get(VARIABLE)
-    places = [*([Path(own)] if own else []), CHECKOUT, cache_folder()]
+    places = [*([Path(own)] if own else []), *([CHECKOUT, cache_folder()] if name in published() else [])]
     return next((place / name for place in places if kind_of(place / name) == "folder"), None)
 
 

@@ -15,7 +15,7 @@ from keras_attn_zoo.cli import main
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.models import RNNBackbone, TransformerTranslator, Translator, preset_registry
-from keras_attn_zoo.models.preset_registry import fetch_preset, find_preset, published
+from keras_attn_zoo.models.preset_registry import ADDRESS, fetch_preset, find_preset, published
 from tests import tiny
 
 pytestmark = pytest.mark.one_backend
@@ -147,6 +147,15 @@ def test_places_in_order(server, saved, tmp_path, monkeypatch):
     assert find_preset(NAME) == str(tmp_path / "checkout" / NAME)
     shutil.copytree(saved / NAME, tmp_path / "own" / NAME)
     assert find_preset(NAME) == str(tmp_path / "own" / NAME)
+    # A folder of one's own may hold more than is published.
+    shutil.copytree(saved / NAME, tmp_path / "own" / "mine")
+    assert find_preset("mine") == str(tmp_path / "own" / "mine")
+    monkeypatch.chdir(tmp_path / "own")
+    assert find_preset("mine") == "mine"
+    monkeypatch.delenv("ATTN_ZOO_PRESETS")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="no folder or published preset mine"):
+        find_preset("mine")
     # What is no name is left as it is.
     assert find_preset("hf://user/preset") == "hf://user/preset" and find_preset("runs/mine") == "runs/mine"
 
@@ -286,22 +295,10 @@ def test_the_command(server, saved, tmp_path, capsys):
     assert len(published()) == 1
 
 
-def test_publish_uploads_every_preset_by_kerashub(saved, monkeypatch, capsys, tmp_path):
-    import keras_hub
+def test_the_address_is_one_constant(server):
+    """Whoever publishes sets it; it leads to the address at which `hf://` presets are."""
+    from huggingface_hub import hf_hub_url
 
-    sent = []
-    monkeypatch.setattr(keras_hub, "upload_preset", lambda uri, preset: sent.append((uri, preset)))
-    assert main(["presets", "--publish", str(saved), "hf://somebody"]) == 0
-    assert sent == [(f"hf://somebody/{NAME}", str(saved / NAME))]
-    assert main(["presets", "--publish", str(saved), "kaggle://somebody"]) == 0
-    assert sent[1][0] == f"kaggle://somebody/{NAME}/keras/{NAME}"
-    for folder, address, message in (
-        (tmp_path, "hf://somebody", "there are no presets in"),
-        (saved, "somebody", "cannot publish to"),
-    ):
-        assert main(["presets", "--publish", str(folder), address]) == 2
-        assert message in capsys.readouterr().err
-    shutil.copytree(saved / NAME, tmp_path / "presets" / NAME)
-    (tmp_path / "presets" / NAME / "config.json").write_text("{}")
-    assert main(["presets", "--publish", str(tmp_path / "presets"), "hf://somebody"]) == 2
-    assert "config.json is damaged" in capsys.readouterr().err and len(sent) == 2
+    assert ADDRESS.format(preset=NAME, file="assets/tokenizer/vocabulary.spm") == hf_hub_url(
+        f"keras-attn-zoo/{NAME}", "assets/tokenizer/vocabulary.spm"
+    )

@@ -1,0 +1,197 @@
+"""Presets uploaded to a hub by KerasHub's own function, with their own cards; and a hub that refuses, in one line."""
+
+import http.server
+import json
+import re
+import shutil
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from keras_attn_zoo.cli import main
+from keras_attn_zoo.models import hub_presets
+from tests import tiny
+
+pytestmark = pytest.mark.one_backend
+
+huggingface_hub = pytest.importorskip("huggingface_hub")
+NAMES = ("tiny_de_en", "tiny_en_de")
+CARD = "# A card of our own\n"
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("published")
+    tiny.translator().save_to_preset(folder / NAMES[0], storage="int8")
+    (folder / NAMES[0] / "README.md").write_text(CARD)
+    shutil.copytree(folder / NAMES[0], folder / NAMES[1])
+    # Beside the presets there may be other things.
+    (folder / "make.py").touch()
+    (folder / "drafts").mkdir()
+    return folder
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    """The files of a hub by model, uploaded by the library's own functions, of which only the network is left out."""
+    models = {}
+
+    def create_repo(repo_id, exist_ok):
+        assert exist_ok
+        models.setdefault(repo_id, {})
+        return huggingface_hub.RepoUrl(f"https://huggingface.co/{repo_id}")
+
+    def upload_file(path_or_fileobj, path_in_repo, repo_id):
+        models[repo_id][path_in_repo] = Path(path_or_fileobj).read_bytes()
+
+    def upload_folder(repo_id, folder_path):
+        models[repo_id] |= files_of(Path(folder_path))
+
+    for function in (create_repo, upload_file, upload_folder):
+        monkeypatch.setattr(huggingface_hub, function.__name__, function)
+    monkeypatch.setattr(huggingface_hub, "file_exists", lambda repo_id, filename: filename in models[repo_id])
+    monkeypatch.setattr(hub_presets, "_answers", lambda url: True)
+    return models
+
+
+def files_of(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_every_preset_is_uploaded_under_its_name(saved, hub, capsys):
+    before = files_of(saved)
+    assert main(["presets", "publish", str(saved), "hf://somebody"]) == 0
+    assert capsys.readouterr().out == "".join(f"{name}: hf://somebody/{name}\n" for name in NAMES)
+    assert hub == {f"somebody/{name}": files_of(saved / name) for name in NAMES}
+    # KerasHub writes a card of its own into the folder of a model without one on the hub, and removes it afterwards.
+    assert files_of(saved) == before
+
+
+def test_a_preset_without_a_card_gets_that_of_kerashub(saved, hub, tmp_path):
+    shutil.copytree(saved / NAMES[0], tmp_path / NAMES[0])
+    (tmp_path / NAMES[0] / "README.md").unlink()
+    assert main(["presets", "publish", str(tmp_path), "hf://somebody/"]) == 0
+    assert b"uploaded using the KerasHub library" in hub[f"somebody/{NAMES[0]}"]["README.md"]
+
+
+def test_kaggle(saved, monkeypatch):
+    kagglehub = pytest.importorskip("kagglehub")
+    sent = []
+    monkeypatch.setattr(kagglehub, "model_upload", lambda handle, folder: sent.append((handle, folder)))
+    assert main(["presets", "publish", str(saved), "kaggle://somebody"]) == 0
+    assert sent == [(f"somebody/{name}/keras/{name}", str(saved / name)) for name in NAMES]
+
+
+@pytest.mark.parametrize("address", ["somebody", "hf://", "hf://a/b", "ftp://somebody", "hf:// ", "hf://a b", "", "\n"])
+def test_addresses_that_are_no_account(saved, hub, capsys, address):
+    assert main(["presets", "publish", str(saved), address]) == 2
+    error = capsys.readouterr().err
+    assert "cannot publish to" in error and "give hf://USER or kaggle://USER." in error and error.count("\n") == 1
+    assert not hub
+
+
+def test_folders_without_presets(hub, tmp_path, capsys):
+    for folder in (tmp_path, tmp_path / "nowhere", Path(__file__)):
+        assert main(["presets", "publish", str(folder), "hf://somebody"]) == 2
+        assert f"there are no presets in {folder}" in capsys.readouterr().err
+
+
+def test_a_damaged_preset_is_found_before_the_first_is_uploaded(saved, hub, tmp_path, capsys):
+    shutil.copytree(saved, tmp_path / "presets")
+    (tmp_path / "presets" / NAMES[1] / "config.json").write_text("{}")
+    assert main(["presets", "publish", str(tmp_path / "presets"), "hf://somebody"]) == 2
+    assert "config.json is damaged or was changed" in capsys.readouterr().err and not hub
+
+
+def test_a_package_that_is_missing(saved, monkeypatch, capsys):
+    monkeypatch.setitem(hub_presets.PACKAGES, "hf", "no_such_package")
+    assert main(["presets", "publish", str(saved), "hf://somebody"]) == 2
+    assert "needs the package no_such_package, which is not installed: pip install" in capsys.readouterr().err
+
+
+class Hub(http.server.BaseHTTPRequestHandler):
+    """A hub that refuses with the status, or complains with the message, that its server was given."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        body = json.dumps({"error": self.server.message}).encode()
+        self.send_response(self.server.status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_HEAD(self):
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.parametrize(
+    "status, message, told",
+    [
+        (401, "Invalid username or password.", "log in (hf auth login) with an account that may write there"),
+        (403, "You don't have the rights", "log in (hf auth login) with an account that may write there"),
+        (402, "Storage limit\nreached", r"Storage limit"),
+    ],
+)
+def test_a_hub_that_refuses(saved, monkeypatch, capsys, status, message, told):
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
+        server.status, server.message = status, message
+        threading.Thread(target=server.serve_forever, args=(0.02,)).start()
+        at(monkeypatch, server.server_port)
+        before = files_of(saved)
+        assert main(["presets", "publish", str(saved), "hf://somebody"]) == 2
+        server.shutdown()
+    output, error = capsys.readouterr()
+    last = error.splitlines()[-1]
+    assert f"cannot upload {saved / NAMES[0]} to hf://somebody/{NAMES[0]}: " in last and told in last and not output
+    assert "Traceback" not in error and files_of(saved) == before
+
+
+def test_no_network(saved, monkeypatch, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    at(monkeypatch, port)
+    assert main(["presets", "publish", str(saved), "hf://somebody"]) == 2
+    assert re.search(rf"cannot reach 127\.0\.0\.1:{port} to upload .*: check the network\.", capsys.readouterr().err)
+
+
+def test_kaggle_without_network_or_account(saved, monkeypatch, capsys):
+    kagglehub = pytest.importorskip("kagglehub")
+    requests = pytest.importorskip("requests")
+
+    def unreachable(*_):
+        raise requests.exceptions.ConnectionError("Max retries exceeded")
+
+    def refused(*_):
+        raise kagglehub.exceptions.UnauthenticatedError
+
+    for upload, told in (
+        (unreachable, "cannot reach www.kaggle.com"),
+        (refused, "log in (python -c 'import kagglehub"),
+    ):
+        monkeypatch.setattr(kagglehub, "model_upload", upload)
+        assert main(["presets", "publish", str(saved), "kaggle://somebody"]) == 2
+        assert told in capsys.readouterr().err
+
+
+def at(monkeypatch, port):
+    """Put the hub at a port of this machine, without an account."""
+    endpoint = f"http://127.0.0.1:{port}"
+    api = huggingface_hub.HfApi(endpoint=endpoint, token=False)
+    for name in ("create_repo", "upload_file", "file_exists", "upload_folder"):
+        monkeypatch.setattr(huggingface_hub, name, getattr(api, name))
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", endpoint)
+
+
+def test_a_backend_before_the_subcommand_stays(monkeypatch):
+    from keras_attn_zoo.cli import build_parser
+
+    words = ["presets", "publish", "folder", "hf://somebody"]
+    for line in (["presets", "--backend", "jax", *words[1:]], [*words, "--backend", "jax"]):
+        assert build_parser().parse_args(line).backend == "jax"
+    assert build_parser().parse_args(words).backend is None

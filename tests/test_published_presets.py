@@ -1,0 +1,183 @@
+"""The published presets: how they are made, what their cards and their page say, and that both fit the registry."""
+
+import argparse
+import gzip
+import importlib
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.evaluation.text_scores import score_text
+from keras_attn_zoo.experiments.loading import load_translator
+from keras_attn_zoo.experiments.named_systems import SYSTEMS
+from keras_attn_zoo.models import preset_registry
+from keras_attn_zoo.models.preset_registry import CHECKOUT, check_published
+from tests.tiny_run import TINY, make_pairs
+
+ROOT = Path(__file__).resolve().parent.parent
+PUBLISHED = json.loads(preset_registry.REGISTRY.read_text("utf-8"))["presets"]
+NAME = "tiny_de_en"
+TEXT = tomllib.loads((ROOT / "presets" / "presets.toml").read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def make():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "presets")
+        yield importlib.import_module("make")
+
+
+@pytest.fixture(scope="module")
+def built(make, trained, tmp_path_factory):
+    """A preset made from the tiny run, its registry and its page, in a folder of their own."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "runs").mkdir()
+    (folder / "runs" / NAME).symlink_to(trained)
+    (folder / "presets.json").write_text('{"presets": {}}')
+    (folder / "docs").mkdir()
+    (folder / "docs" / "presets.md").write_text((ROOT / "docs" / "presets.md").read_text("utf-8"), "utf-8")
+    pairs = make_pairs(6, 400)
+    # English first, which the recipe turns round; words in reverse order, so the links cross.
+    lines = "".join(f"{target}\t{source}\n" for source, target in pairs)
+    (folder / "test.tsv.gz").write_bytes(gzip.compress(lines.encode()))
+    (folder / "test.de-en").write_text("".join(f"{source} ||| {target}\n" for source, target in pairs), "utf-8")
+    lengths = [len(source.split()) for source, _ in pairs]
+    gold = [" ".join(f"{j + 1}-{n - j}" for j in range(n)) for n in lengths]
+    (folder / "gold.talp").write_text("".join(f"{line}\n" for line in gold))
+
+    class Tiny(make.Recipe):
+        def trained(self):
+            return TINY
+
+    recipe = Tiny(NAME, "bahdanau", "A tiny translator.", {"epochs": 2}, "de", "en")
+    options = argparse.Namespace(runs=folder / "runs", corpus=folder, links=folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(make, "HERE", folder / "presets")
+        patch.setattr(make, "PAGE", folder / "docs" / "presets.md")
+        patch.setattr(make, "SENTENCES", {"de": "rot haus"})
+        patch.setattr(preset_registry, "REGISTRY", folder / "presets.json")
+        make.build(options, [recipe], {**TEXT, "presets": {NAME: {}}})
+    return folder
+
+
+@pytest.fixture
+def facts(built):
+    return json.loads((built / "presets.json").read_text("utf-8"))["presets"][NAME]
+
+
+def test_a_preset_is_made_from_a_run(built, facts, trained, monkeypatch):
+    monkeypatch.setattr(preset_registry, "published", lambda: {NAME: facts})
+    folder = built / "presets" / NAME
+    check_published(NAME, folder)
+    assert set(facts["files"]) == {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix not in (".png", ".md")
+    }
+    assert (facts["system"], facts["body"], facts["source"], facts["target"]) == ("bahdanau", "RNNBackbone", "de", "en")
+    # Scored as it is stored, with the run's search.
+    translator = load_translator(folder, beams=2, length_penalty=TINY.search.length_penalty)
+    pairs = make_pairs(6, 400)
+    found = [best[0].text for best in translator.translate([source for source, _ in pairs])]
+    expected = score_text(found, [target for _, target in pairs]).as_dict()["metrics"]
+    for metric, score in expected.items():
+        assert facts["scores"][metric] == round(score["score"], 2)
+        assert facts["signatures"][metric] == score["signature"]
+    assert facts["parameters"] == load_translator(trained).count_params()
+    assert facts["search"] == {"beams": 2, "length_penalty": TINY.search.length_penalty}
+    assert facts["training"]["test"] == facts["alignment"]["sentences"] == facts["alignment"]["of"] == 6
+    assert facts["alignment"]["by"] == "its attention"
+
+
+def test_error_rate_of_the_alignments(built, facts):
+    """Against links found by hand: of each target word, the source word with the most attention."""
+    translator = load_translator(built / "presets" / NAME)
+    wrong = count = 0
+    for source, target in make_pairs(6, 400):
+        words = len(target.split())
+        attention = translator.force(source, target).attention.mean(axis=0)[:words, :words]
+        found = {(int(row.argmax()), i) for i, row in enumerate(attention)}
+        gold = {(words - 1 - i, i) for i in range(words)}
+        wrong += len(found ^ gold)
+        count += len(found) + len(gold)
+    assert facts["scores"]["aer"] == round(100 * wrong / count, 1)
+
+
+def test_a_card_says_what_a_stranger_asks(make, built, facts):
+    card = (built / "presets" / NAME / "README.md").read_text("utf-8")
+    front, text = card.split("\n---\n", 1)
+    assert "license: cc-by-2.0" in front and "language: [de, en]" in front
+    wanted = [
+        f"# {NAME}",
+        "A tiny translator. It translates short everyday sentences from German to English.",
+        'pip install "keras-attn-zoo[translate,jax]"',
+        f'from_preset("{NAME}")',
+        'generate(["rot haus"])',
+        *(f"{name} {facts['scores'][key]:.1f} (`{facts['signatures'][key]}`)" for key, name in make_metrics()),
+        f"AER) of {facts['scores']['aer']:.1f}",
+        f"{facts['sentences_per_second']:.0f} sentences per second",
+        f"{facts['parameters'] / 1e6:.1f} million parameters",
+        "attn-zoo train --system bahdanau",
+        "--reverse --set epochs=2",
+        "## Limits",
+        "https://tatoeba.org",
+        "CC BY 2.0 FR",
+        TEXT["training"]["hardware"],
+    ]
+    flat = re.sub(r"\s*\\?\n\s*", " ", text)
+    assert [one for one in wanted if one not in flat] == []
+    for picture in re.findall(r"!\[\w+\]\((\S+)\)", text):
+        assert (built / "presets" / NAME / picture).read_bytes().startswith(b"\x89PNG")
+    assert text.count("![") == 2 and max(map(len, text.splitlines())) <= 120
+
+
+def make_metrics():
+    return (("bleu", "BLEU"), ("chrf", "chrF"), ("ter", "TER"))
+
+
+def test_the_page_of_a_registry(make, built, facts):
+    page = (built / "docs" / "presets.md").read_text("utf-8")
+    scores = " | ".join(f"{facts['scores'][key]:.1f}" for key in ("bleu", "chrf", "ter", "aer"))
+    assert f"| [{NAME}](../presets/{NAME}/README.md) | `bahdanau` | {scores} |" in page
+    assert f"![attention of {NAME}](../presets/{NAME}/attention.png)" in page and "no presets yet" not in page
+    for link in re.findall(r"\]\((\.\./presets/[^)]+)\)", page):
+        assert (built / "docs" / link).is_file()
+    # Nothing else of the page was touched, and a registry without presets gives it back.
+    assert make.with_presets(page, {}) == make.with_presets((ROOT / "docs" / "presets.md").read_text("utf-8"), {})
+
+
+def test_the_page_fits_the_registry(make):
+    """`python presets/make.py page` writes it."""
+    page = (ROOT / "docs" / "presets.md").read_text("utf-8")
+    assert page == make.with_presets(page, PUBLISHED)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_what_is_published_stands_in_the_checkout(name):
+    check_published(name, CHECKOUT / name)
+    assert {"README.md", "attention.png", "curve.png"} <= {path.name for path in (CHECKOUT / name).iterdir()}
+    assert sum(record["size"] for record in PUBLISHED[name]["files"].values()) <= 8_000_000
+
+
+def test_all_presets_together_are_small():
+    assert sum(path.stat().st_size for path in CHECKOUT.rglob("*") if path.is_file()) <= 80_000_000
+
+
+def test_every_recipe_can_be_trained(make):
+    found, _ = make.recipes()
+    assert len(found) == 12 and set(PUBLISHED) <= set(found)
+    for name, recipe in found.items():
+        system = recipe.trained()
+        assert system.name == SYSTEMS[recipe.system].name and name.startswith(recipe.system.replace("-", "_"))
+        # One budget, and one set of subwords, for all of a body.
+        assert system.training.epochs == 12 and system.data == found["transformer_tatoeba_de_en"].trained().data
+
+
+def test_a_run_with_other_settings_is_refused(make, trained):
+    found, _ = make.recipes()
+    with pytest.raises(UserError, match=r"bahdanau_tatoeba_de_en: the run was trained with another .*epochs"):
+        make.check_settings(found["bahdanau_tatoeba_de_en"], trained)
