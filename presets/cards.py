@@ -75,7 +75,6 @@ pip install "keras-attn-zoo[translate,jax]"    # or tensorflow, or torch
 import keras_attn_zoo as kaz
 
 translator = kaz.Translator.from_preset("{name}")
-translator.compile(sampler="beam")
 translator.generate(["{facts["sentence"]}"])
 translator.explore(["{facts["sentence"]}"]).save("page.html")    # attention and search, in a browser
 ```

@@ -38,13 +38,21 @@ def given():
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/builder.md", "docs/reader.md", "docs/researcher.md", "docs/evaluation.md"]
+    "page",
+    [
+        "README.md",
+        *(f"docs/{page}.md" for page in ("presets", "builder", "reader", "researcher", "evaluation")),
+    ],
 )
 @pytest.mark.long
 def test_snippets(page, trained, tmp_path, monkeypatch):
     for name in ("runs/bahdanau", "runs/uniform", "demo-run/bahdanau", "demo-run/uniform"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).symlink_to(trained)
+    for name in ("transformer_tatoeba_de_en", "bahdanau_tatoeba_de_en"):
+        (tmp_path / "presets").mkdir(exist_ok=True)
+        (tmp_path / "presets" / name).symlink_to(trained / "best")
+    monkeypatch.setenv("ATTN_ZOO_PRESETS", "presets")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("keras_hub.upload_preset", lambda uri, preset: None)
     names, ran = {}, 0

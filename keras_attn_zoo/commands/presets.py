@@ -95,7 +95,7 @@ def verify(names: list[str]) -> None:
 
 def add_publish_arguments(parser: Parser) -> None:
     """Add the arguments of `publish`."""
-    parser.add_argument("folder", type=Path, metavar="DIR", help="folder with one subfolder per preset")
+    parser.add_argument("presets", type=Path, metavar="DIR", help="folder with one subfolder per preset")
     parser.add_argument("address", metavar="ADDRESS", help="an account: hf://USER or kaggle://USER")
 
 
@@ -107,7 +107,7 @@ def publish(options: argparse.Namespace) -> None:
     address = _ACCOUNT.fullmatch(options.address)
     if address is None:
         raise UserError(f"cannot publish to {shown(options.address)}: give hf://USER or kaggle://USER.")
-    presets = _presets_in(options.folder)
+    presets = _presets_in(options.presets)
     for preset in presets:
         target = f"{address['account']}/{preset.name}"
         # A model on Kaggle also has a framework and a variation.

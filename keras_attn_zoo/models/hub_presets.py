@@ -102,8 +102,9 @@ def upload(preset: Path, address: str) -> None:
                 f"cannot upload {shown(preset)} to {address}: log in ({_LOGIN[scheme]}) with an account that may write "
                 "there."
             ) from error
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-        raise UserError(f"cannot upload {shown(preset)} to {address}: {reason}") from error
+        # What Hugging Face's server said; otherwise the error.
+        reason = getattr(error, "server_message", None) or str(error) or type(error).__name__
+        raise UserError(f"cannot upload {shown(preset)} to {address}: {' '.join(reason.split())[:200]}") from error
 
 
 def _upload_card(preset, name):

@@ -17,6 +17,7 @@ TRAIN = ["train", "--system", "bahdanau", "--small", *CORPUS, "--run", "new", "-
 COMMANDS = {
     ("demo",): [["demo", "--out", "new"]],
     ("presets",): [["presets"]],
+    ("presets", "publish"): [["presets", "publish", "run", "hf://user"]],
     ("systems",): [["systems", "--vocabulary-size", "100"]],
     ("train",): [TRAIN],
     ("translate",): [
@@ -92,7 +93,7 @@ def parsers():
         for group in groups:
             for name, sub in group.choices.items():
                 walk(sub, (*path, name))
-        if not groups:
+        if parser.get_default("action"):
             found["attn-zoo", *path] = parser
 
     walk(build_parser(), ())
@@ -199,7 +200,7 @@ def _with_option(base, action, flag, value, rng):
         )
         if action.dest in FREE_TEXT and "rot haus" in base:
             skip = base.index("rot haus")
-        if action.dest == "folder":
+        if action.dest in ("folder", "address"):
             skip = len(base) - 1
         return [*base[:skip], value, *base[skip + 1 :]]
     if action.dest in READS and flag in base and action.nargs == "+":

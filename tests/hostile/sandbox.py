@@ -227,15 +227,15 @@ def call(case):
     from keras_attn_zoo.commands.guard import guarded
     from keras_attn_zoo.commands.recipe import run_recipe
     from keras_attn_zoo.experiments import training
-    from keras_attn_zoo.models import Translator
+    from keras_attn_zoo.models import Translator, hub_presets
 
     if case.program in ACTIONS:
         parser = argparse.ArgumentParser("tests")
         parser.add_argument("--backend")
         with replaced(Translator, "fit", _begin_fit):
             return guarded(parser, ACTIONS[case.program], [])
-    # Nothing that is refused before it is built needs to be built.
-    with replaced(training, "build_translator", _reached):
+    # Nothing that is refused before it is built needs to be built, nor uploaded.
+    with replaced(training, "build_translator", _reached), replaced(hub_presets, "upload", _reached):
         if case.program == "attn-zoo":
             return cli.main(list(case.arguments))
         return run_recipe(recipe(case.program).RECIPE, "A recipe.", list(case.arguments))

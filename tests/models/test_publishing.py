@@ -135,7 +135,7 @@ class Hub(http.server.BaseHTTPRequestHandler):
     [
         (401, "Invalid username or password.", "log in (hf auth login) with an account that may write there"),
         (403, "You don't have the rights", "log in (hf auth login) with an account that may write there"),
-        (402, "Storage limit\nreached", r"Storage limit"),
+        (402, "Storage limit\nreached", "Storage limit reached"),
     ],
 )
 def test_a_hub_that_refuses(saved, monkeypatch, capsys, status, message, told):
