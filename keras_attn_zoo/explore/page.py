@@ -3,16 +3,20 @@
 import base64
 import hashlib
 import html
+import logging
 from collections.abc import Sequence
 from importlib import resources
 
 from keras_attn_zoo.explore.packing import pack
 from keras_attn_zoo.explore.records import Result, Sentence, System
-from keras_attn_zoo.files import PathLike, write_text
+from keras_attn_zoo.files import PathLike, shown, write_text
 
 # In the order in which they build upon each other.
 _SCRIPTS = ("data.js", "views.js", "ribbons.js", "matrix.js", "panel.js", "search.js", "page.js")
 _HEIGHT = 720
+# What opens at once on a phone, and goes by mail; larger pages are written with a warning.
+LARGE = 2_000_000
+_LOG = logging.getLogger(__name__)
 
 
 class Page:
@@ -66,12 +70,21 @@ class Page:
         return before + "".join(parts[part] if i % 2 == 0 else part for i, part in enumerate(rest))
 
     def save(self, path: PathLike) -> None:
-        """Write the page; the file is whole or absent.
+        """Write the page; the file is whole or absent. A warning says how to make a large one smaller.
 
         Raises:
             UserError: it cannot be written.
         """
-        write_text(path, self.html())
+        text = self.html()
+        write_text(path, text)
+        size = len(text.encode())
+        if size > LARGE:
+            _LOG.warning(
+                "%s has %.1f MB and may open slowly: to make it smaller, leave out sentences or systems, or search "
+                "with fewer beams.",
+                shown(path),
+                size / 1e6,
+            )
 
     def _repr_html_(self) -> str:
         """Show the page in a notebook, apart from the notebook's own styles and scripts."""

@@ -17,7 +17,7 @@ from keras_hub.src.utils.python_utils import classproperty
 
 from keras_attn_zoo.checksums import CHECKSUMS, check_sum, read_checksums, write_checksums
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import PathLike, check_file, open_output, read_json, shown
+from keras_attn_zoo.files import PathLike, check_file, kind_of, open_output, read_json, reason_of, shown
 from keras_attn_zoo.models.hub_presets import downloading
 from keras_attn_zoo.models.preset_registry import find_preset, published
 from keras_attn_zoo.models.undrawn_weights import undrawn_weights
@@ -73,6 +73,8 @@ class PresetFiles:
             return
         if storage not in STORAGES:
             raise UserError(f"storage must be one of {', '.join(STORAGES)}; received {storage!r}.")
+        if kind_of(preset_dir) not in (None, "folder"):
+            raise UserError(f"cannot save a preset to {shown(preset_dir)}, which is a file: give a folder.")
         token = _saving.set(storage)
         try:
             super().save_to_preset(str(preset_dir), **kwargs)
@@ -158,13 +160,23 @@ class WeightFiles:
         """Load weights; see `keras.Model.load_weights`.
 
         Raises:
-            UserError: the file has more weights than the model, or larger ones; a weight is not finite.
+            UserError: the file is damaged; it has more weights than the model, or larger ones; a weight is not finite.
         """
         if str(filepath).endswith(_WEIGHTS) and not skip_mismatch:
             _check_surplus(self, filepath)
         compacted = str(filepath).endswith(_WEIGHTS) and holds_int8(filepath)
-        source = _WeightsInMemory(expanded(filepath)) if compacted else filepath
-        super().load_weights(source, skip_mismatch=skip_mismatch, **kwargs)
+        try:
+            source = _WeightsInMemory(expanded(filepath)) if compacted else filepath
+            super().load_weights(source, skip_mismatch=skip_mismatch, **kwargs)
+        except (OSError, KeyError, UnicodeError, RuntimeError) as error:
+            # What HDF5 raises where bytes are missing or changed; backends raise subclasses.
+            if isinstance(error, RuntimeError) and type(error) is not RuntimeError:
+                raise
+            check_file(filepath)
+            reason = " ".join(reason_of(error).split())
+            raise UserError(
+                f"{shown(filepath)} is damaged or not a file of weights ({reason}): restore it, or download it again."
+            ) from error
         check_finite(self, f"do not use {shown(filepath)}")
 
 

@@ -182,7 +182,7 @@ class TextMethods:
 
         Returns:
             For each sentence, a list of up to `n_best` `Hypothesis`, the best first; for a single string, only its
-            list, as with `generate`.
+            list, as with `generate`. An empty sentence has one translation, which is empty.
 
         Raises:
             UserError: anything other than strings; more hypotheses than beams; a sentence longer than the limit; a

@@ -83,13 +83,18 @@ def read_hypotheses(
         source: ids of the sentence.
         n_best: maximum number of hypotheses.
         preprocessor: the `TranslationPreprocessor`.
+
+    Returns:
+        the hypotheses, the best first. An empty sentence has one, which is empty and certain.
     """
     end = preprocessor.tokenizer.end_token_id
+    # A model, which was never shown any, would make up a translation.
+    empty = len(source) == 1
     hypotheses = []
-    for beam in range(n_best):
+    for beam in range(1 if empty else n_best):
         if found["log_probs"][row, beam] < IMPOSSIBLE / 2:
             break
-        ids = found["token_ids"][row, beam][1:]
+        ids = np.array([end]) if empty else found["token_ids"][row, beam][1:]
         stops = np.flatnonzero(ids == end)
         ids = ids[: stops[0] + 1] if len(stops) else ids
         attention = None
@@ -100,8 +105,8 @@ def read_hypotheses(
         hypotheses.append(
             Hypothesis(
                 text=preprocessor.detokenize(ids),
-                score=float(found["scores"][row, beam]),
-                log_prob=float(found["log_probs"][row, beam]),
+                score=0.0 if empty else float(found["scores"][row, beam]),
+                log_prob=0.0 if empty else float(found["log_probs"][row, beam]),
                 source_tokens=pieces(preprocessor.source_tokenizer, source),
                 tokens=pieces(preprocessor.tokenizer, ids),
                 attention=attention,

@@ -208,7 +208,13 @@ class Translator(Exploration, PresetLoading, PerTokenTraining, keras_hub.models.
                 inputs,
                 changing=sampler.variables,
             )
-            return {name: value[:count] for name, value in found.items()}
+            found = {name: value[:count] for name, value in found.items()}
+            if self.preprocessor is not None:
+                # An empty sentence has an empty translation; a model would make one up.
+                lengths = [inputs[f"{side}_padding_mask"][:count].sum(axis=1) for side in ("encoder", "decoder")]
+                empty = (lengths[0] == 1) & (lengths[1] == 1)
+                found["decoder_padding_mask"] = found["decoder_padding_mask"] & ~empty[:, None]
+            return found
 
         return generate_function
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.explore import page
 from keras_attn_zoo.explore.packing import Bytes, pack, safe_json
 from keras_attn_zoo.explore.page import Page
 from keras_attn_zoo.explore.records import Result, SearchStep, Sentence
@@ -136,3 +137,16 @@ def test_a_page_that_cannot_be_written(tmp_path):
     with pytest.raises(UserError, match=r"cannot write .*page\.html"):
         samples.page().save(tmp_path / "page.html" / "page.html")
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_a_large_page_is_written_and_says_how_to_make_it_smaller(tmp_path, caplog, monkeypatch):
+    whole = samples.page()
+    whole.save(tmp_path / "page.html")
+    assert not caplog.records
+    size = (tmp_path / "page.html").stat().st_size
+    monkeypatch.setattr(page, "LARGE", size - 1)
+    whole.save(tmp_path / "large.html")
+    [record] = caplog.records
+    assert record.levelname == "WARNING"
+    assert record.getMessage().startswith(f"{tmp_path / 'large.html'} has {size / 1e6:.1f} MB and may open slowly: ")
+    assert (tmp_path / "large.html").stat().st_size == size

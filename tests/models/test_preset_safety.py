@@ -71,6 +71,26 @@ def test_every_flipped_bit_is_found_and_named(preset):
         files[name].write_bytes(whole)
 
 
+@pytest.mark.parametrize("storage", ["float32", "int8"])
+@pytest.mark.parametrize("load", [Translator.from_preset, keras_hub.models.Seq2SeqLM.from_preset], ids=["ours", "hub"])
+def test_a_truncated_weight_file_without_checksums_is_named(tmp_path, storage, load):
+    tiny.translator().save_to_preset(tmp_path, storage=storage)
+    (tmp_path / CHECKSUMS).unlink()
+    weights = tmp_path / "model.weights.h5"
+    whole = weights.read_bytes()
+    for size in (0, 7, len(whole) // 2, len(whole) - 1):
+        weights.write_bytes(whole[:size])
+        with pytest.raises(UserError, match=r"model\.weights\.h5 is damaged or not a file of weights \(.+\): restore"):
+            load(str(tmp_path))
+
+
+def test_a_preset_cannot_be_saved_to_a_file(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(UserError, match=r"cannot save a preset to .*file, which is a file: give a folder\."):
+        tiny.translator().save_to_preset(tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
 def test_parts_are_checked_too_and_saving_a_part_anew_keeps_the_sums_right(preset):
     task = Translator.from_preset(preset)
     task.preprocessor.tokenizer.save_to_preset(preset)

@@ -52,6 +52,22 @@ def scores(translations):
 # What a hypothesis says.
 
 
+def test_an_empty_sentence_has_an_empty_translation(task):
+    """Not what the model would make up, and as in the command line; the sentences beside it are as they would be."""
+    alone = task.translate(TEXTS[:2], n_best=2)
+    found = task.translate(["", TEXTS[0], "  ", TEXTS[1]], n_best=2, attention=True)
+    assert plain([found[1], found[3]]) == plain(alone)
+    for [empty] in (found[0], found[2]):
+        assert (empty.text, empty.score, empty.log_prob) == ("", 0.0, 0.0)
+        assert empty.source_tokens == empty.tokens == ["</s>"]
+        np.testing.assert_allclose(empty.attention, np.ones((1, 1, 1)), rtol=0, atol=1e-6)
+    assert task.translate("")[0].text == task.generate("") == ""
+    assert task.generate(["", TEXTS[0], " "]) == ["", task.generate(TEXTS[0]), ""]
+    # A beginning that is given stays.
+    begun = task.generate({"encoder_text": [""], "decoder_text": ["bado"]})
+    assert begun[0].startswith("bado")
+
+
 def test_hypotheses_equal_numpy(task, found):
     reference = reference_of(task)
     assert len({len(best[0].tokens) for best in found}) > 2
