@@ -1,14 +1,42 @@
-"""`attn-zoo demo`: Bahdanau's attention against a uniform-attention baseline, from raw text to pictures."""
+"""`attn-zoo demo`: published presets translate; then Bahdanau's attention and a uniform twin learn from raw text."""
 
 import argparse
 import logging
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from keras_attn_zoo.commands.options import add_precision_argument, backend_of_run
 from keras_attn_zoo.commands.parser import Command, Parser
+from keras_attn_zoo.errors import UserError
 
+PRESETS = ("transformer_tatoeba_de_en", "bahdanau_tatoeba_de_en", "transformer_latent_tatoeba_de_en")
+# What German orders differently: verbs in two parts, verbs at the end, adverbs before the verb.
+SENTENCES = (
+    "Er ruft den alten Freund an.",
+    "Gestern hat meine Schwester ein Buch gekauft.",
+    "Warum hast du das Fenster nicht geschlossen?",
+    "Ich weiß nicht, wann der nächste Zug fährt.",
+    "Wir müssen heute früher nach Hause gehen.",
+)
 NAMES = ("bahdanau", "uniform")
+# A small lexicon and short sentences, from which a small system learns to translate within a minute.
+CORPUS = {"train": 7000, "valid": 250, "test": 250, "max_words": 10, "words_per_kind": 6}
+SETTINGS: dict[str, Any] = {
+    "vocabulary_size": 1000,
+    "epochs": 7,
+    "schedule": "cosine",
+    "warmup_steps": 60,
+    "learning_rate": 5e-3,
+    # The attention of a state that knows the word before is easier to read: it is not a word early or late.
+    "attention_query": "current_state",
+    # The last state of a backward encoder has just read the first word: the decoder need not attend to it.
+    "bidirectional": False,
+}
 SAMPLES = 4
+# The columns of the table that are printed; the file has all.
+COLUMNS = ("BLEU", "AER", "perplexity", "training", "parameters")
 _LOG = logging.getLogger(__name__)
 
 
@@ -24,51 +52,87 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    """Translate with presets and write a page; train both systems, print a table and samples, draw."""
+    from keras_attn_zoo.locks import locked
+
+    with locked(options.out):
+        translate(options.out / "presets.html")
+        train(options.out, options.precision)
+
+
+def translate(path: Path) -> None:
+    """Translate with the published presets that can be loaded, and write the page that shows how they did it."""
+    from keras_attn_zoo.experiments.loading import load_translator
+    from keras_attn_zoo.models.exploration import explore
+
+    translators = {}
+    _LOG.info("translating with published presets")
+    for name in PRESETS:
+        try:
+            translators[name] = load_translator(name)
+        except UserError as error:
+            _LOG.info("going on without published presets: %s", error)
+            return
+    page = explore(translators, SENTENCES)
+    for number, sentence in enumerate(SENTENCES):
+        found = zip(translators, page.results[number], strict=True)
+        _print_sample({"source": sentence, **{name: result.paths[0].text for name, result in found}})
+    page.save(path)
+    print(f"\nTheir attention and search, to be opened in a browser:\n  {path}\n", flush=True)
+
+
+def train(out: Path, precision: str) -> None:
     """Train both systems, print the table and samples, draw; resume an interrupted demonstration."""
     from keras_attn_zoo.analysis.pictures import plot_curves
+    from keras_attn_zoo.data.text_files import read_lines
+    from keras_attn_zoo.experiments import table
     from keras_attn_zoo.experiments.corpora import embedded_corpus
     from keras_attn_zoo.experiments.curves import curves
     from keras_attn_zoo.experiments.drawing import draw_run
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.experiments.named_systems import SYSTEMS, small
     from keras_attn_zoo.experiments.scoring import score_run
-    from keras_attn_zoo.experiments.table import results_table
     from keras_attn_zoo.experiments.training import train_system
     from keras_attn_zoo.files import write_text
 
-    out = options.out
-    _LOG.info("generating the corpus")
-    corpus = embedded_corpus(train=7000, valid=250, test=250, max_words=16)
-    translators, test = {}, corpus.test
+    _LOG.info("generating a corpus; training %s on it", " and ".join(NAMES))
+    corpus = embedded_corpus(**CORPUS)
+    translators, scores, found, test = {}, {}, {}, corpus.test
     for name in NAMES:
-        system = small(SYSTEMS[name]).override(precision=options.precision)
+        system = small(SYSTEMS[name]).override(**SETTINGS, precision=precision)
         folder = train_system(system, corpus, out / name, out / "data", resume=True)
         translators[folder.path] = load_translator(folder.path)
         if "test" not in folder.read_scores():
             score_run(folder.path, translators[folder.path], test)
-    table = results_table(translators)
-    write_text(out / "results.md", table + "\n")
-    print(table)
-
-    found = {}
-    for path, translator in translators.items():
-        samples = test.encoded(*translator.preprocessor.subwords).select(range(SAMPLES))
-        found[path.name] = translator.translate(samples)
+        scores[name] = folder.read_scores()["test"]
+        found[name] = list(read_lines(folder.hypotheses("test")))
+    rows = [[name, *(table.COLUMNS[column](one) for column in COLUMNS)] for name, one in scores.items()]
+    print("\n" + table.markdown_table(["system", *COLUMNS], rows))
     for i, (source, reference) in enumerate(test.pairs[:SAMPLES]):
-        print(f"\n  source     {source}\n  reference  {reference}")
-        for name, hypotheses in found.items():
-            print(f"  {name:<10} {hypotheses[i][0].text}")
+        _print_sample({"source": source, "reference": reference, **{name: lines[i] for name, lines in found.items()}})
 
+    write_text(out / "results.md", table.results_table(translators) + "\n")
     pictures = [out / "curves.png"]
     plot_curves(curves(translators), pictures[0], ylabel="validation loss", title="Validation loss")
     for path, translator in translators.items():
         pictures += draw_run(path, translator, test)
-    print("\npictures:\n" + "\n".join(f"  {path}" for path in pictures))
+    print(
+        "\nAll scores and times:", f"  {out / 'results.md'}", "Pictures:", *(f"  {path}" for path in pictures), sep="\n"
+    )
+    runs = " ".join(shlex.quote(str(path)) for path in translators)
+    print(f"Explore both:\n  attn-zoo explore {runs} --output {shlex.quote(str(out / 'page.html'))}")
+
+
+def _print_sample(lines: Mapping[str, str]) -> None:
+    """Print what belongs to one sentence, a line each."""
+    width = max(map(len, lines))
+    print("\n" + "\n".join(f"  {name:<{width}}  {text}" for name, text in lines.items()))
 
 
 COMMAND = Command(
     "demo",
-    "train Bahdanau's attention and a uniform-attention baseline on a built-in corpus; score, translate and draw",
+    "translate with published presets; then train Bahdanau's attention and a uniform-attention baseline on a built-in "
+    "corpus, score, translate and draw",
     ["attn-zoo demo", "attn-zoo demo --out my-demo --backend torch"],
     add_arguments,
     run,
