@@ -26,7 +26,7 @@ from keras_attn_zoo.files import PathLike, kind_of, remove_partials
 from keras_attn_zoo.locks import locked
 from keras_attn_zoo.messages import progress_bar
 from keras_attn_zoo.models import TranslationPreprocessor, TranslationTokenizer, Translator
-from keras_attn_zoo.training.schedules import HalvingSchedule, InverseSquareRoot
+from keras_attn_zoo.training.schedules import CosineSchedule, HalvingSchedule, InverseSquareRoot
 
 _LOG = logging.getLogger(__name__)
 
@@ -200,15 +200,9 @@ def compile_translator(translator: Translator, system: System, steps: int) -> No
 
 
 def _cosine(training, steps):
-    """Linear warm-up, then half a cosine down to 0 at the last step."""
     if steps <= training.warmup_steps:
         raise UserError(
             f"schedule=cosine with warmup_steps={training.warmup_steps}: training has only {steps} steps; set fewer "
             "warm-up steps, or train for more epochs."
         )
-    return keras.optimizers.schedules.CosineDecay(
-        training.learning_rate / training.warmup_steps,
-        steps - training.warmup_steps,
-        warmup_target=training.learning_rate,
-        warmup_steps=training.warmup_steps,
-    )
+    return CosineSchedule(training.learning_rate, training.warmup_steps, steps)

@@ -1,5 +1,7 @@
 """Schedules over the steps of training: for the learning rate and for teacher forcing."""
 
+import math
+
 import keras
 from keras import ops
 
@@ -36,6 +38,45 @@ class InverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
     def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {"peak": self.peak, "warmup_steps": self.warmup_steps}
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
+    """Linear warm-up, then half a cosine down to 0 at the last step.
+
+    Use it if the number of steps is known beforehand and small.
+
+        lr(t) = peak · (1 + (warmup - 1) · t / warmup) / warmup                t < warmup
+        lr(t) = peak · (1 + cos(π · (t - warmup) / (steps - warmup))) / 2      t >= warmup
+
+    These are the rates of Keras' `CosineDecay`, which compiles anew at every call outside of a compiled step.
+
+    Args:
+        peak: learning rate at the end of the warm-up.
+        warmup_steps: length of the warm-up.
+        steps: length of the training, warm-up included; the rate is 0 from then on.
+
+    Example:
+        >>> CosineSchedule(1e-3, 100, 1100)(600)  # 5e-4
+    """
+
+    def __init__(self, peak: float, warmup_steps: int, steps: int) -> None:
+        self.peak, self.warmup_steps, self.steps = float(peak), int(warmup_steps), int(steps)
+        if self.peak <= 0 or not 1 <= self.warmup_steps < self.steps:
+            raise UserError(
+                f"peak={peak} must be positive, and warmup_steps={warmup_steps} from 1 to steps={steps} - 1."
+            )
+
+    def __call__(self, step: int | Tensor) -> Tensor:
+        """Return the learning rate of a step, counted from 0."""
+        t = ops.cast(step, "float32")
+        rising = (1.0 + (self.warmup_steps - 1) * t / self.warmup_steps) / self.warmup_steps
+        done = ops.clip((t - self.warmup_steps) / (self.steps - self.warmup_steps), 0.0, 1.0)
+        return self.peak * ops.minimum(rising, (1.0 + ops.cos(math.pi * done)) / 2)
+
+    def get_config(self) -> Config:
+        """Return the arguments of the constructor."""
+        return {"peak": self.peak, "warmup_steps": self.warmup_steps, "steps": self.steps}
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")

@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.training.schedules import HalvingSchedule, InverseSquareRoot, TeacherForcing
+from keras_attn_zoo.training.schedules import CosineSchedule, HalvingSchedule, InverseSquareRoot, TeacherForcing
 
 
 def inverse_square_root(step, peak=3e-3, warmup=5):
@@ -22,8 +22,16 @@ def halving(step, initial=2e-3, start=4, every=3, rate=0.5):
     return rate_now
 
 
+def cosine(step, peak=3e-3, warmup=5, steps=17):
+    if step < warmup:
+        return peak / warmup + (peak - peak / warmup) * step / warmup
+    return peak * np.cos(np.pi / 2 * min(step - warmup, steps - warmup) / (steps - warmup)) ** 2
+
+
 CASES = [
     (InverseSquareRoot(3e-3, 5), inverse_square_root),
+    (CosineSchedule(3e-3, 5, 17), cosine),
+    (CosineSchedule(3e-3, 1, 17), lambda step: cosine(step, warmup=1)),
     (HalvingSchedule(2e-3, start=4, every=3), halving),
     (HalvingSchedule(2e-3, 4, 3, rate=0.3), lambda step: halving(step, rate=0.3)),
 ]
@@ -34,15 +42,23 @@ every_schedule = pytest.mark.parametrize("schedule, formula", CASES)
 def test_schedule_follows_its_formula(schedule, formula):
     steps = [*range(20), 60]
     values = [float(schedule(step)) for step in steps]
-    np.testing.assert_allclose(values, [formula(step) for step in steps], rtol=1e-5)
+    # A cosine near its end is a small difference of large numbers.
+    np.testing.assert_allclose(values, [formula(step) for step in steps], rtol=1e-5, atol=1e-9)
     np.testing.assert_allclose(float(schedule(ops.convert_to_tensor(7, "int32"))), formula(7), rtol=1e-6)
 
 
 def test_the_numbers_of_the_docstrings():
     assert float(InverseSquareRoot(1e-3, 4000)(3999)) == pytest.approx(1e-3)
+    assert float(CosineSchedule(1e-3, 100, 1100)(600)) == pytest.approx(5e-4)
     assert float(HalvingSchedule(1e-3, start=16000, every=4000)(15999)) == pytest.approx(1e-3)
     assert float(HalvingSchedule(1e-3, start=16000, every=4000)(16000)) == pytest.approx(5e-4)
     assert float(HalvingSchedule(1e-3, start=16000, every=4000)(20000)) == pytest.approx(2.5e-4)
+
+
+def test_the_cosine_is_that_of_keras():
+    of_keras = keras.optimizers.schedules.CosineDecay(3e-3 / 5, 12, warmup_target=3e-3, warmup_steps=5)
+    values = [[float(schedule(step)) for step in range(20)] for schedule in (CosineSchedule(3e-3, 5, 17), of_keras)]
+    np.testing.assert_allclose(*values, rtol=1e-5, atol=1e-9)
 
 
 @every_schedule
@@ -69,6 +85,12 @@ def test_schedule_round_trip(schedule, formula):
 def test_inverse_square_root_errors(arguments):
     with pytest.raises(UserError, match="must be positive"):
         InverseSquareRoot(*arguments)
+
+
+@pytest.mark.parametrize("arguments", [(0, 5, 9), (1e-3, 0, 9), (1e-3, 9, 9)])
+def test_cosine_errors(arguments):
+    with pytest.raises(UserError, match=r"peak=.* must be positive, and warmup_steps=.* from 1 to steps=9 - 1"):
+        CosineSchedule(*arguments)
 
 
 @pytest.mark.parametrize("arguments", [(0, 4, 3), (1e-3, 4, 0), (1e-3, 4, 3, 1.0), (1e-3, 4, 3, 0.0)])
