@@ -29,11 +29,13 @@ def card(name, facts, command, text):
     """
     source, target = LANGUAGES[facts["source"]], LANGUAGES[facts["target"]]
     scores, search, training = facts["scores"], facts["search"], facts["training"]
+    corpus, hardware = text["corpus"], text["training"]["hardware"]
     lines = [f"- {METRICS[key]} {scores[key]:.1f} (`{sign}`)" for key, sign in facts["signatures"].items()]
     before = ", ".join(f"{METRICS[key]} {value:.1f}" for key, value in facts["unquantized"].items())
     stopped = "The best epoch by validation loss is kept."
     paragraphs = {
-        "about": f"{facts['description']} It translates short everyday sentences from {source} to {target}.",
+        "about": f"{facts['description']} It translates short everyday sentences from {source} to {target}. It is the "
+        f"system `{facts['system']}` of keras-attn-zoo, after {facts['papers']}; `CITATION.cff` there has the papers.",
         "picture": f"The attention of “{facts['sentence']}”{_seen_by(facts)}.",
         "test": f"On the {training['test']:,} sentences of the test set, with {search['beams']} beams and a length "
         f"penalty of {search['length_penalty']:g}:",
@@ -43,13 +45,13 @@ def card(name, facts, command, text):
         "speed": f"{facts['parameters'] / 1e6:.1f} million parameters in {size_of(facts) / 1e6:.1f} MB; "
         f"{facts['sentences_per_second']:.0f} sentences per second on {_count(facts['cores'], 'CPU core')}, with the "
         f"{facts['backend']} backend.",
-        "training": f"{text['corpus']['title']}: {text['corpus']['sentences']}. {training['steps']:,} steps in "
-        f"{_count(training['epochs'], 'epoch')}, {training['hours']:.1f} hours on {text['training']['hardware']}. "
+        "training": f"[{corpus['title']}]({corpus['source']}): {corpus['sentences']}. {training['steps']:,} steps in "
+        f"{_count(training['epochs'], 'epoch')}, {training['hours']:.1f} hours on {hardware}. "
         f"{stopped}",
         "limits": "The training text is small and simple, so the model knows a few thousand everyday words. It "
         "translates long or formal sentences badly, and repeats what its corpus says about people. It is made for "
         "looking at attention, not for translating documents.",
-        "license": f"The weights are derived from sentences of [Tatoeba]({text['corpus']['source']}), which are under "
+        "license": f"The weights are derived from sentences of [Tatoeba]({corpus['source']}), which are under "
         f"{facts['license']}, and are shared under the same license. Credit Tatoeba and its contributors, and "
         "keras-attn-zoo.",
     }
@@ -58,7 +60,7 @@ def card(name, facts, command, text):
 library_name: keras-hub
 pipeline_tag: translation
 language: [{facts["source"]}, {facts["target"]}]
-license: {text["corpus"]["license_id"]}
+license: {corpus["license_id"]}
 metrics: [bleu, chrf, ter]
 tags: [keras, translation, attention]
 ---
@@ -76,7 +78,9 @@ import keras_attn_zoo as kaz
 
 translator = kaz.Translator.from_preset("{name}")
 translator.generate(["{facts["sentence"]}"])
-translator.explore(["{facts["sentence"]}"]).save("page.html")    # attention and search, in a browser
+
+# Attention and search, as a page for a browser.
+translator.explore(["{facts["sentence"]}"]).save("page.html")
 ```
 
 ![attention](attention.png)
@@ -128,9 +132,9 @@ def _aligned(facts):
     if alignment is None:
         return "Its word alignments were not scored."
     return (
-        f"Its word alignments have an error rate (AER) of {facts['scores']['aer']:.1f}: by {alignment['by']}, on the "
-        f"{alignment['sentences']} shortest of {alignment['of']} sentences of Europarl with gold links, which are "
-        "longer than the training text and of a different kind."
+        f"Its word alignments have an error rate (AER) of {facts['scores']['aer']:.1f}, by {alignment['by']}, on those "
+        f"{alignment['sentences']} of {alignment['of']} sentences of Europarl with gold links that have at most "
+        f"{alignment['longest']} subwords. They are longer than the training text and of a different kind."
     )
 
 
@@ -139,11 +143,19 @@ def _count(number, noun):
 
 
 def _wrapped(command):
-    """A command line on several lines."""
-    text = shlex.join(command)
-    return " \\\n".join(
-        textwrap.wrap(text, 98, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
-    )
+    """A command line on several lines, each of which begins with an option."""
+    groups = [[]]
+    for word in command:
+        if word.startswith("--"):
+            groups.append([])
+        groups[-1].append(word)
+    lines = []
+    for group in groups:
+        indent = "  " if lines else ""
+        lines += textwrap.wrap(
+            shlex.join(group), 98, initial_indent=indent, subsequent_indent="    ", break_on_hyphens=False
+        )
+    return " \\\n".join(lines)
 
 
 def table(presets):

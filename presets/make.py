@@ -31,7 +31,7 @@ SENTENCES = {
 # The longest sentences that are aligned, in subwords: learned matrices of weights reach no further.
 LONGEST = 75
 # Colours of a picture in a palette, which takes a third of the bytes.
-COLOURS = 64
+COLOURS = 256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,6 +133,7 @@ def build_one(recipe, run, options, text):
             "source": recipe.source,
             "target": recipe.target,
             "description": recipe.about,
+            "papers": recipe.trained().source,
             "license": text["corpus"]["license"],
             "sentence": SENTENCES[recipe.source],
             **measure(folder, recipe, run, options),
@@ -252,7 +253,7 @@ def align(translator, recipe, options):
     found = align_by_layer(translator, [pairs[i] for i in fits], [gold[i] for i in fits])
     best = min(found, key=lambda layer: found[layer][1].aer)
     by = name_of(best, len(translator.backbone.cross_attention_heads))
-    facts = {"sentences": len(fits), "of": len(pairs), "layer": best, "by": by}
+    facts = {"sentences": len(fits), "of": len(pairs), "longest": longest, "layer": best, "by": by}
     return round(100 * found[best][1].aer, 1), facts
 
 
