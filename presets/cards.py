@@ -123,16 +123,17 @@ translator.explore(["{facts["sentence"]}"]).save("page.html")
 
 
 def _seen_by(facts):
-    alignment = facts["alignment"]
-    return "" if alignment is None else f", by {alignment['by']}, which aligns best"
+    by = facts["alignment"] and facts["alignment"]["by"]
+    return f", by {by}, which aligns best" if by else ""
 
 
 def _aligned(facts):
     alignment = facts["alignment"]
     if alignment is None:
         return "Its word alignments were not scored."
+    by = f"by {alignment['by']}, " if alignment["by"] else ""
     return (
-        f"Its word alignments have an error rate (AER) of {facts['scores']['aer']:.1f}, by {alignment['by']}, on those "
+        f"Its word alignments have an error rate (AER) of {facts['scores']['aer']:.1f}, {by}on those "
         f"{alignment['sentences']} of {alignment['of']} sentences of Europarl with gold links that have at most "
         f"{alignment['longest']} subwords. They are longer than the training text and of a different kind."
     )
@@ -164,8 +165,7 @@ def table(presets):
     for name, facts in presets.items():
         scores = ["" if facts["scores"][key] is None else f"{facts['scores'][key]:.1f}" for key in (*METRICS, "aer")]
         speed, parameters = f"{facts['sentences_per_second']:.0f}", f"{facts['parameters'] / 1e6:.1f} M"
-        link = f"[{name}](../presets/{name}/README.md)"
-        rows.append([link, f"`{facts['system']}`", *scores, speed, parameters, f"{size_of(facts) / 1e6:.1f} MB"])
+        rows.append([f"`{name}`", f"`{facts['system']}`", *scores, speed, parameters, f"{size_of(facts) / 1e6:.1f} MB"])
     return [f"| {' | '.join(row)} |" for row in rows]
 
 

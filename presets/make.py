@@ -258,9 +258,9 @@ def align(translator, recipe, options):
 
 
 def name_of(layer, count):
-    """What a card calls the attention that `align_by_layer` names, of a model with so many layers."""
+    """What a card calls the attention that `align_by_layer` names; None for the only layer of a model."""
     if isinstance(layer, int):
-        return f"layer {layer + 1} of {count}" if count > 1 else "its attention"
+        return f"layer {layer + 1} of {count}" if count > 1 else None
     return f"the {layer} of its latent alignment" if layer in ("prior", "posterior") else "the mean of its layers"
 
 

@@ -1,5 +1,6 @@
 """Presets of a hub, where the network fails: a hub on this machine that is shut, stalls, or has nothing."""
 
+import hashlib
 import http.server
 import re
 import shutil
@@ -7,12 +8,14 @@ import socket
 import threading
 import time
 
+import keras_hub
 import pytest
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.loading import load_translator
-from keras_attn_zoo.models import hub_presets
+from keras_attn_zoo.models import Translator, hub_presets
 from keras_attn_zoo.models.hub_presets import downloading
+from tests import tiny
 
 pytestmark = pytest.mark.one_backend
 
@@ -72,6 +75,90 @@ def empty():
         threading.Thread(target=server.serve_forever).start()
         yield server.server_port
         server.shutdown()
+
+
+class Repository(http.server.BaseHTTPRequestHandler):
+    """A hub with the files of one preset."""
+
+    def answer(self, body):
+        _, user, name, resolve, revision, *file = self.path.split("/")
+        assert (user, name, resolve, revision) == ("user", "preset", "resolve", "main")
+        path = self.server.folder.joinpath(*file)
+        if not path.is_file():
+            self.send_response(404)
+            self.send_header("X-Error-Code", "EntryNotFound")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        data = path.read_bytes()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header("X-Repo-Commit", "0" * 40)
+        self.send_header("ETag", f'"{hashlib.sha256(data).hexdigest()}"')
+        self.end_headers()
+        if body:
+            self.wfile.write(data)
+
+    def do_HEAD(self):
+        self.answer(body=False)
+
+    def do_GET(self):
+        self.answer(body=True)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A preset, stored as the published ones are, and what it translates to."""
+    folder = tmp_path_factory.mktemp("saved") / "preset"
+    task = tiny.translator()
+    task.save_to_preset(folder, storage="int8")
+    return folder, Translator.from_preset(folder).generate(tiny.sentences("source")[:3])
+
+
+LOADERS = pytest.mark.parametrize("cls", [Translator, keras_hub.models.Seq2SeqLM], ids=["ours", "hub"])
+
+
+@LOADERS
+def test_a_preset_of_a_hub(hub, saved, cls, monkeypatch):
+    folder, expected = saved
+    # This hub answers, if the machine is not busy with something else.
+    monkeypatch.setattr(hub_presets, "PATIENCE", 10.0)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Repository) as server:
+        server.folder = folder
+        threading.Thread(target=server.serve_forever, args=(0.02,)).start()
+        hub(server.server_port)
+        try:
+            task = cls.from_preset("hf://user/preset")
+        finally:
+            server.shutdown()
+    assert type(task) is Translator and task.generate(tiny.sentences("source")[:3]) == expected
+
+
+@LOADERS
+def test_a_preset_of_kaggle(saved, monkeypatch, cls):
+    kagglehub = pytest.importorskip("kagglehub")
+    folder, expected = saved
+    asked = []
+
+    def download(handle, path):
+        asked.append(handle)
+        if not (folder / path).is_file():
+            raise ValueError(f"{path} is not present in the model files.")
+        return str(folder / path)
+
+    monkeypatch.setattr(kagglehub, "model_download", download)
+    task = cls.from_preset("kaggle://user/model/keras/variation")
+    assert set(asked) == {"user/model/keras/variation"}
+    assert type(task) is Translator and task.generate(tiny.sentences("source")[:3]) == expected
+
+
+@LOADERS
+def test_a_preset_in_a_folder(saved, cls):
+    task = cls.from_preset(str(saved[0]))
+    assert type(task) is Translator and task.generate(tiny.sentences("source")[:3]) == saved[1]
 
 
 @pytest.mark.parametrize("state", ["shut", "stalling"])
