@@ -3,6 +3,7 @@
 import contextlib
 import importlib.util
 import json
+import logging
 import os
 import re
 import sys
@@ -108,6 +109,8 @@ def _quieten(backend):
         cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "keras-attn-zoo" / "jax"
         os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache))
     if backend == "tensorflow":
+        # It warns of several functions traced one after the other, as if one were traced again and again.
+        logging.getLogger("tensorflow").setLevel(logging.ERROR)
         with _silent_standard_error():
             import tensorflow
             import tensorflow_text  # noqa: F401

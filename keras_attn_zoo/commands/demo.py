@@ -61,24 +61,22 @@ def run(options: argparse.Namespace) -> None:
 
 
 def translate(path: Path) -> None:
-    """Translate with the published presets that can be loaded, and write the page that shows how they did it."""
+    """Translate with the published presets, and write the page that shows how they did it; go on without them."""
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.models.exploration import explore
 
-    translators = {}
     _LOG.info("translating with published presets")
-    for name in PRESETS:
-        try:
-            translators[name] = load_translator(name)
-        except UserError as error:
-            _LOG.info("going on without published presets: %s", error)
-            return
+    try:
+        translators = {name: load_translator(name) for name in PRESETS}
+    except UserError as error:
+        _LOG.info("going on without published presets: %s", error)
+        return
     page = explore(translators, SENTENCES)
-    for number, sentence in enumerate(SENTENCES):
-        found = zip(translators, page.results[number], strict=True)
-        _print_sample({"source": sentence, **{name: result.paths[0].text for name, result in found}})
+    for sentence, results in zip(SENTENCES, page.results, strict=True):
+        found = {name: result.paths[0].text for name, result in zip(translators, results, strict=True)}
+        _print_sample({"source": sentence, **found})
     page.save(path)
-    print(f"\nTheir attention and search, to be opened in a browser:\n  {path}\n", flush=True)
+    print(f"\nTheir attention and search, for your browser:\n  {path}\n", flush=True)
 
 
 def train(out: Path, precision: str) -> None:
@@ -108,17 +106,16 @@ def train(out: Path, precision: str) -> None:
         found[name] = list(read_lines(folder.hypotheses("test")))
     rows = [[name, *(table.COLUMNS[column](one) for column in COLUMNS)] for name, one in scores.items()]
     print("\n" + table.markdown_table(["system", *COLUMNS], rows))
-    for i, (source, reference) in enumerate(test.pairs[:SAMPLES]):
-        _print_sample({"source": source, "reference": reference, **{name: lines[i] for name, lines in found.items()}})
+    for (source, reference), *lines in zip(test.pairs[:SAMPLES], *found.values(), strict=False):
+        _print_sample({"source": source, "reference": reference, **dict(zip(found, lines, strict=True))})
 
     write_text(out / "results.md", table.results_table(translators) + "\n")
     pictures = [out / "curves.png"]
     plot_curves(curves(translators), pictures[0], ylabel="validation loss", title="Validation loss")
     for path, translator in translators.items():
         pictures += draw_run(path, translator, test)
-    print(
-        "\nAll scores and times:", f"  {out / 'results.md'}", "Pictures:", *(f"  {path}" for path in pictures), sep="\n"
-    )
+    lines = ["\nAll scores and times:", f"  {out / 'results.md'}", "Pictures:", *(f"  {path}" for path in pictures)]
+    print(*lines, sep="\n")
     runs = " ".join(shlex.quote(str(path)) for path in translators)
     print(f"Explore both:\n  attn-zoo explore {runs} --output {shlex.quote(str(out / 'page.html'))}")
 
@@ -137,6 +134,6 @@ COMMAND = Command(
     add_arguments,
     run,
     farewell="Run the demonstration again to resume it.",
-    job="training",
+    # No training, though it trains: systems as small as these take less time under JAX than under TensorFlow.
     own_backend=lambda options: backend_of_run(options.out / name for name in NAMES),
 )

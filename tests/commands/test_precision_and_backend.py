@@ -70,7 +70,7 @@ def installed(monkeypatch):
 )
 def test_each_command_takes_the_backend_that_is_fastest_at_its_job(installed, names, training, search):
     jobs = {command.name: command.job for command in COMMANDS}
-    assert {name for name, job in jobs.items() if job == "training"} == {"demo", "train"}
+    assert {name for name, job in jobs.items() if job == "training"} == {"train"}
     for job, fastest in (("training", training), ("search", search)):
         installed(*names)
         assert backends.choose_backend(job=job) == fastest

@@ -224,6 +224,7 @@ class Sandbox:
 def call(case):
     """Run a case's program in this process; return its status."""
     from keras_attn_zoo import cli
+    from keras_attn_zoo.commands import demo
     from keras_attn_zoo.commands.guard import guarded
     from keras_attn_zoo.commands.recipe import run_recipe
     from keras_attn_zoo.experiments import training
@@ -235,7 +236,12 @@ def call(case):
         with replaced(Translator, "fit", _begin_fit):
             return guarded(parser, ACTIONS[case.program], [])
     # Nothing that is refused before it is built needs to be built, nor uploaded.
-    with replaced(training, "build_translator", _reached), replaced(hub_presets, "upload", _reached):
+    # Presets translate before the demonstration trains: what they take has cases of its own.
+    with (
+        replaced(training, "build_translator", _reached),
+        replaced(hub_presets, "upload", _reached),
+        replaced(demo, "translate", lambda path: None),
+    ):
         if case.program == "attn-zoo":
             return cli.main(list(case.arguments))
         return run_recipe(recipe(case.program).RECIPE, "A recipe.", list(case.arguments))
