@@ -42,11 +42,14 @@ def locked(folder: PathLike, name: str = ".lock", wait: bool = False) -> Iterato
     while True:
         made = kind_of(folder) is None
         try:
-            # Another process may just have removed the folder that it created for its lock.
             folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise write_failed(path, error) from None
+        try:
             # Through a link, a file elsewhere would be overwritten.
             file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+b")
         except FileNotFoundError:
+            # Another process has just removed the folder that it created for its lock.
             continue
         except OSError as error:
             if path.is_symlink():
