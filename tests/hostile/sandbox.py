@@ -233,6 +233,7 @@ def call(case):
     if case.program in ACTIONS:
         parser = argparse.ArgumentParser("tests")
         parser.add_argument("--backend")
+        parser.set_defaults(job="training", own_backend=lambda options: None)
         with replaced(Translator, "fit", _begin_fit):
             return guarded(parser, ACTIONS[case.program], [])
     # Nothing that is refused before it is built needs to be built, nor uploaded.
