@@ -215,3 +215,8 @@ def save_with_translations(folder):
 
 if __name__ == "__main__":
     save_with_translations(sys.argv[1])
+
+
+def plain(translations):
+    """Texts and subwords of the n best translations of every sentence, which can be compared."""
+    return [[(one.text, one.tokens) for one in best] for best in translations]

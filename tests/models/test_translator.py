@@ -5,7 +5,6 @@ import keras_hub
 import numpy as np
 import pytest
 
-from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.models import Translator
 from tests import tiny
@@ -41,10 +40,6 @@ def target_ids(task, hypothesis):
     return [task.preprocessor.tokenizer.token_to_id(piece) for piece in hypothesis.tokens]
 
 
-def plain(translations):
-    return [[(h.text, h.tokens) for h in best] for best in translations]
-
-
 def scores(translations):
     return [h.score for best in translations for h in best]
 
@@ -56,7 +51,7 @@ def test_an_empty_sentence_has_an_empty_translation(task):
     """Not what the model would make up, and as in the command line; the sentences beside it are as they would be."""
     alone = task.translate(TEXTS[:2], n_best=2)
     found = task.translate(["", TEXTS[0], "  ", TEXTS[1]], n_best=2, attention=True)
-    assert plain([found[1], found[3]]) == plain(alone)
+    assert tiny.plain([found[1], found[3]]) == tiny.plain(alone)
     for [empty] in (found[0], found[2]):
         assert (empty.text, empty.score, empty.log_prob) == ("", 0.0, 0.0)
         assert empty.source_tokens == empty.tokens == ["</s>"]
@@ -139,7 +134,7 @@ def test_an_emitted_padding_token_ends_nothing(changing):
 
 def test_attention_is_only_given_when_asked_for(task, found):
     without = task.translate(TEXTS, n_best=3)
-    assert plain(without) == plain(found)
+    assert tiny.plain(without) == tiny.plain(found)
     np.testing.assert_allclose(scores(without), scores(found), **TOLERANCE)
     assert all(h.attention is None for best in without for h in best)
 
@@ -147,7 +142,7 @@ def test_attention_is_only_given_when_asked_for(task, found):
 def test_a_sentence_gets_the_same_translation_alone_and_among_others(task, found):
     calls = []
     small = task.translate(TEXTS, n_best=3, batch_size=1, progress=calls.append)
-    assert plain(small) == plain(found)
+    assert tiny.plain(small) == tiny.plain(found)
     np.testing.assert_allclose(scores(small), scores(found), **TOLERANCE)
     assert calls == [1, 2, 3, 4, 5, 6]
     assert task.translate([]) == []
@@ -169,7 +164,7 @@ def test_new_weights_are_used_at_once(changing, found):
     fill_weights(changing.backbone, seed=1, scale=1.0)
     reference = reference_of(changing)
     translations = changing.translate(TEXTS, attention=True)
-    assert plain(translations) != plain([best[:1] for best in found])
+    assert tiny.plain(translations) != tiny.plain([best[:1] for best in found])
     for text, [hypothesis] in zip(TEXTS, translations, strict=True):
         ids = target_ids(changing, hypothesis)
         logits = reference.decode(source_ids(changing, text), [START, *ids[:-1]])[1]
@@ -208,7 +203,7 @@ def test_room_for_longer_sentences_is_that_of_a_model_made_for_them():
     texts = [TEXTS[0], " ".join(["kalomi"] * 8)]
     task, made = tiny.translator(sampler="greedy"), tiny.translator(sampler="greedy", length=30)
     task.make_room(30)
-    assert plain(task.translate(texts)) == plain(made.translate(texts))
+    assert tiny.plain(task.translate(texts)) == tiny.plain(made.translate(texts))
     found, expected = (one.force(texts, ["bado " * 20] * 2)[1].attention for one in (task, made))
     np.testing.assert_array_equal(found, expected)
     assert min(found.shape[1:]) > tiny.LENGTH
@@ -237,34 +232,6 @@ def test_generate_continues_a_given_beginning(task):
     [text, free] = task.generate({"encoder_text": TEXTS[:2], "decoder_text": [beginning, ""]})
     assert text.startswith(beginning)
     assert free == task.generate(TEXTS[1])
-
-
-@pytest.mark.one_backend
-def test_sampler_names():
-    task = tiny.translator(sampler="greedy")
-    assert isinstance(task.sampler, BeamSearch) and task.sampler.num_beams == 1
-    task.compile(loss="auto")
-    assert (task.sampler.num_beams, task.sampler.length_penalty) == (5, 1.0)
-    task.compile(sampler="top_k")
-    translations = task.generate(TEXTS[:2])
-    assert len(translations) == 2 and all(isinstance(text, str) for text in translations)
-    with pytest.raises(UserError, match="translate needs a BeamSearch"):
-        task.translate(TEXTS[:1])
-
-
-def test_a_sampler_may_be_set_and_changed_at_any_time():
-    changing = tiny.translator()
-    few = changing.translate(TEXTS, n_best=3)
-    assert changing.generate(TEXTS) == [best[0].text for best in few]
-    changing.sampler = BeamSearch(5, length_penalty=1.0)
-    many = changing.translate(TEXTS, n_best=5)
-    made = tiny.translator(sampler=BeamSearch(5, length_penalty=1.0))
-    assert plain(many) == plain(made.translate(TEXTS, n_best=5)) != plain(few)
-    assert changing.generate(TEXTS) == [best[0].text for best in many]
-    changing.sampler.num_beams, changing.sampler.length_penalty = 3, 0.6
-    assert plain(changing.translate(TEXTS, n_best=3)) == plain(few)
-    changing.sampler = keras_hub.samplers.TopKSampler(k=1, seed=0)
-    assert changing.generate(TEXTS[:2]) == tiny.translator(sampler="greedy").generate(TEXTS[:2])
 
 
 # Forced decoding, and training on text.
@@ -307,13 +274,13 @@ def test_fit_and_evaluate_take_text():
 @pytest.mark.one_backend
 def test_one_string_gives_one_result(task, found):
     [best] = task.translate(TEXTS[:1], n_best=3)
-    assert plain([task.translate(TEXTS[0], n_best=3)]) == plain([best]) == plain(found[:1])
+    assert tiny.plain([task.translate(TEXTS[0], n_best=3)]) == tiny.plain([best]) == tiny.plain(found[:1])
     target = tiny.sentences("target")[0]
     one, [other] = task.force(TEXTS[0], target), task.force(TEXTS[:1], [target])
     assert (one.tokens, one.source_tokens) == (other.tokens, other.source_tokens)
     np.testing.assert_array_equal(one.attention, other.attention)
     # Whatever holds strings holds sentences.
-    assert plain(task.translate(np.array(TEXTS[:2]))) == plain(task.translate(tuple(TEXTS[:2])))
+    assert tiny.plain(task.translate(np.array(TEXTS[:2]))) == tiny.plain(task.translate(tuple(TEXTS[:2])))
     assert task.translate([]) == task.force([], []) == []
 
 
