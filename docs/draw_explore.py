@@ -47,6 +47,7 @@ def search(browser, page):
     """The search at its fifth position, in dark mode."""
     browser.open(page, 1000, 620, dark=True)
     browser.run("explorer.search.nodes[4][1].click()")
+    browser.run("(s => { s.value = 5; s.dispatchEvent(new Event('input')); })(explorer.search.slider)")
     browser.run("document.querySelector('.search').scrollIntoView()")
 
 
