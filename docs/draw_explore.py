@@ -1,7 +1,7 @@
 """Draw the pictures of explore.md: screenshots of pages, in Chromium (`apt-get install chromium`).
 
   python -m docs.draw_explore
-  python -m docs.draw_explore --models latent=runs/rnn-latent --only explore-latent
+  python -m docs.draw_explore --models latent=runs/transformer-latent --only explore-latent
 
 Models are the published presets unless others are named. The picture with gold links is made from the runs of
 `attn-zoo demo`.
@@ -17,13 +17,13 @@ DOCS = Path(__file__).parent
 MODELS = {
     "transformer": "transformer_tatoeba_de_en",
     "bahdanau": "bahdanau_tatoeba_de_en",
-    "latent": "rnn_latent_tatoeba_de_en",
+    "latent": "transformer_latent_tatoeba_de_en",
     "recurrent": "ran_all_tatoeba_de_en",
     "gold": "demo-run/bahdanau",
     "uniform": "demo-run/uniform",
 }
 # What the page calls them, where that is something else.
-NAMES = {"gold": "bahdanau", "latent": "rnn-latent", "recurrent": "ran-all"}
+NAMES = {"gold": "bahdanau", "latent": "transformer-latent", "recurrent": "ran-all"}
 SENTENCE = "Ruf mich bitte an, wenn du zu Hause bist."
 SHORT = "Er ruft den alten Freund an."
 # Colours of a palette, which takes a third of the bytes.
@@ -74,7 +74,7 @@ def recurrent(browser, page):
     """Learned matrices of self-attention, of every layer and head."""
     from tests.explore.panels import choose
 
-    browser.open(page, 1000, 640)
+    browser.open(page, 1000, 520)
     choose(browser, "place", "encoder")
     browser.run("explorer.setView('overview')")
 
@@ -97,13 +97,14 @@ def word(panel, text):
     return f"({rows}.find(one => one.textContent.includes({text!r})) ?? {rows}[0])"
 
 
-def draw(name, models, browser):
-    """Write one picture."""
+def draw(name, models, browser, other=None):
+    """Write one picture, of another sentence if one is given."""
     from PIL import Image
 
     from keras_attn_zoo.cli import main
 
     systems, sentence, prepare = PICTURES[name]
+    sentence = other or sentence
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "page.html"
         paths = [named(folder, models[one], NAMES.get(one, one)) for one in systems]
@@ -132,6 +133,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", default=[], metavar="NAME=MODEL", help=f"any of {', '.join(MODELS)}")
     parser.add_argument("--only", nargs="+", metavar="PICTURE", choices=PICTURES, help=", ".join(PICTURES))
+    parser.add_argument("--sentence", help="instead of those that the pictures have")
     options = parser.parse_args()
     models = {**MODELS, **dict(one.split("=", 1) for one in options.models)}
     from keras_attn_zoo.backends import choose_backend
@@ -143,7 +145,7 @@ def main():
     try:
         for name in PICTURES:
             if options.only is None or name in options.only:
-                draw(name, models, browser)
+                draw(name, models, browser, options.sentence)
     finally:
         browser.close()
 
