@@ -21,6 +21,7 @@ from keras_attn_zoo.experiments.named_systems import SYSTEMS
 from keras_attn_zoo.experiments.precision import policy, resolve
 from keras_attn_zoo.experiments.table import markdown_table
 from keras_attn_zoo.models import Translator
+from keras_attn_zoo.training.adam import Adam
 
 
 class Clock(keras.callbacks.Callback):
@@ -42,7 +43,7 @@ def translator(system, options):
     """A translator to train, and the seconds of its first step."""
     body, dtype = BODIES[system.body].body_class, policy(system.precision)
     model = Translator(body(options.vocabulary, options.vocabulary, dtype=dtype, **system.backbone))
-    model.compile(optimizer=keras.optimizers.Adam(1e-3, global_clipnorm=1.0))
+    model.compile(optimizer=Adam(1e-3, global_clipnorm=1.0))
     return model, train(model, 2, options)[0]
 
 
@@ -81,7 +82,7 @@ def main():
     rows, baseline = [], None
     for name in options.systems:
         system = SYSTEMS[name].override(**settings_from_options(options))
-        system = system.override(precision=resolve(system.precision, system.body))
+        system = system.override(precision=resolve(system.precision))
         model, first = translator(system, options)
         baseline = baseline or model
         seconds = in_turn([baseline, model] if model is not baseline else [model], options)

@@ -33,10 +33,10 @@ def load_translator(
         UserError: there is no trained system, or its files are damaged.
     """
     run = RunFolder(path)
-    search, body = SearchSettings(), None
+    search = SearchSettings()
     preset = str(path)
     if run.holds_run:
-        search, body = run.system().search, run.system().body
+        search = run.system().search
         if kind_of(run.best) is None:
             raise UserError(f"{shown(path)} has no trained model yet: continue its training with --resume.")
         preset = str(run.best)
@@ -44,7 +44,7 @@ def load_translator(
         preset = find_preset(preset)
         if "://" not in preset and kind_of(preset) != "folder":
             raise UserError(f"there is no run folder or preset {shown(path)}: check the path.")
-    translator = _from_preset(preset, policy(resolve(precision, body)))
+    translator = _from_preset(preset, policy(resolve(precision)))
     given: dict[str, Any] = {"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k}
     # Creating the settings anew checks them.
     search = dataclasses.replace(search, **{name: value for name, value in given.items() if value is not None})

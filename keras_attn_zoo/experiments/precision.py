@@ -12,25 +12,18 @@ _LOG = logging.getLogger(__name__)
 _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
 
-def policy(precision: str, body: str | None = None) -> str:
-    """Return Keras' dtype policy for a precision.
-
-    Args:
-        precision, body: see `resolve`.
+def policy(precision: str) -> str:
+    """Return Keras' dtype policy for a precision, see `resolve`.
 
     Example:
         >>> policy("bfloat16")
         'mixed_bfloat16'
     """
-    return _POLICIES[_suitable(body)[0] if precision == "auto" else precision]
+    return _POLICIES[_suitable()[0] if precision == "auto" else precision]
 
 
-def resolve(precision: str, body: str | None = None) -> str:
-    """Return a precision as it is, or in place of "auto" the one that is faster here, and report which.
-
-    Args:
-        precision: "float32", "bfloat16" or "auto".
-        body: name of the model's body in `BODIES`, if known.
+def resolve(precision: str) -> str:
+    """Return "float32" or "bfloat16"; in place of "auto", report and return the one that is faster here.
 
     Example:
         >>> resolve("float32")
@@ -38,18 +31,16 @@ def resolve(precision: str, body: str | None = None) -> str:
     """
     if precision != "auto":
         return precision
-    suitable, why = _suitable(body)
+    suitable, why = _suitable()
     _LOG.info("computing in %s: %s", suitable, why)
     return suitable
 
 
-def _suitable(body):
+def _suitable():
     """The faster precision, and the reason in words."""
     backend = keras.config.backend()
     if not on_cpu():
         return "bfloat16", f"{backend} runs on an accelerator"
     if not multiplies_bfloat16(backend):
         return "float32", f"{backend} is no faster in bfloat16 on this CPU"
-    if body == "rnn":
-        return "float32", "an RNN is no faster in bfloat16 on a CPU"
     return "bfloat16", f"{backend} is faster in bfloat16 on this CPU"

@@ -26,6 +26,7 @@ from keras_attn_zoo.files import PathLike, kind_of, remove_partials
 from keras_attn_zoo.locks import locked
 from keras_attn_zoo.messages import progress_bar
 from keras_attn_zoo.models import TranslationPreprocessor, TranslationTokenizer, Translator
+from keras_attn_zoo.training.adam import Adam
 from keras_attn_zoo.training.schedules import CosineSchedule, HalvingSchedule, InverseSquareRoot
 
 _LOG = logging.getLogger(__name__)
@@ -174,7 +175,7 @@ def build_translator(system: System, subword_paths: Iterable[Path], max_tokens: 
     backbone = BODIES[system.body].body_class(
         preprocessor.source_tokenizer.vocabulary_size(),
         preprocessor.tokenizer.vocabulary_size(),
-        dtype=policy(system.precision, system.body),
+        dtype=policy(system.precision),
         **body_arguments(system),
     )
     return Translator(backbone, preprocessor)
@@ -191,7 +192,7 @@ def compile_translator(translator: Translator, system: System, steps: int) -> No
         "halving": lambda: HalvingSchedule(training.learning_rate, training.decay_start, training.decay_every),
     }
     translator.compile(
-        optimizer=keras.optimizers.Adam(schedules[training.schedule](), global_clipnorm=training.clip_norm),
+        optimizer=Adam(schedules[training.schedule](), global_clipnorm=training.clip_norm),
         label_smoothing=training.label_smoothing,
         accumulation_steps=training.accumulation_steps,
         sampler=BeamSearch(search.beams, search.length_penalty),

@@ -1,8 +1,9 @@
-"""Dropout whose random numbers cost next to nothing under JAX."""
+"""Dropout whose random numbers are cheap."""
 
 import math
 
 import keras
+from keras import ops
 
 from keras_attn_zoo.types import Tensor
 
@@ -11,14 +12,18 @@ from keras_attn_zoo.types import Tensor
 class Dropout(keras.layers.Dropout):
     """Keep each input with probability 1 - rate, scaled by 1 / (1 - rate); the others are 0.
 
-    Use it as `keras.layers.Dropout`, from which it differs only under JAX: there, on a CPU, drawing the numbers of
-    JAX's generator takes fifteen times as long as reading and writing the inputs. Here they are a hash of the
-    position and the seed, which the compiler joins with the rest into one pass.
+    Use it as `keras.layers.Dropout`, from which it differs in its random numbers under JAX and TensorFlow.
+
+        y_i = x_i / (1 - rate)   where bits_i < (1 - rate) 2ⁿ, else 0
+
+    On a CPU, drawing the numbers of JAX's generator takes fifteen times as long as reading and writing the inputs.
+    Here n is 32, and the bits are a hash of the position and the seed, which the compiler joins with the rest into
+    one pass:
 
         bits_i = mix(mix(i + a) xor b)   with a, b = words made of the seed generator's two
-        y_i    = x_i / (1 - rate)        where bits_i < (1 - rate) 2³², else 0
 
-    mix is a bijection of 32 bits in which every bit of the input moves half of the bits of the output.
+    mix is a bijection of 32 bits in which every bit of the input moves half of the bits of the output. Under
+    TensorFlow n is 16: each number of its generator serves two inputs, and none is made a float.
 
     Args:
         rate: share of the inputs that are dropped, in [0, 1].
@@ -37,15 +42,29 @@ class Dropout(keras.layers.Dropout):
         if not self.rate:
             # Before `training` is asked, which `keras.RematScope` traces.
             return inputs
-        ours = keras.config.backend() == "jax" and self.noise_shape is None and self.rate < 1
+        ours = keras.config.backend() in ("jax", "tensorflow") and self.noise_shape is None and self.rate < 1
         if not (ours and training):
             return super().call(inputs, training=training)
-        import jax.numpy as jnp
+        keep, seed = 1.0 - self.rate, self.seed_generator.next()
+        if keras.config.backend() == "jax":
+            kept = _hashed_positions(inputs.shape, seed) < _bound(keep, 32)
+        else:
+            kept = _halves_of_words(ops.shape(inputs), seed) < _bound(keep, 16)
+        return ops.where(kept, inputs / ops.cast(keep, inputs.dtype), ops.zeros((), inputs.dtype))
 
-        keep = 1.0 - self.rate
-        bound = jnp.uint32(min(round(keep * 2**32), 2**32 - 1))
-        bits = _hashed_positions(inputs.shape, self.seed_generator.next())
-        return jnp.where(bits < bound, inputs / jnp.asarray(keep, inputs.dtype), jnp.zeros((), inputs.dtype))
+
+def _bound(keep, bits):
+    return ops.convert_to_tensor(min(round(keep * 2**bits), 2**bits - 1), f"uint{bits}")
+
+
+def _halves_of_words(shape, seed):
+    """16 random bits for every position, two positions to a word."""
+    import tensorflow as tf
+
+    count = math.prod(shape) if all(isinstance(size, int) for size in shape) else tf.reduce_prod(shape)
+    seed = tf.cast(seed, "int32")
+    words = tf.random.stateless_uniform([(count + 1) // 2], seed, minval=None, maxval=None, dtype=tf.uint32)
+    return tf.reshape(tf.reshape(tf.bitcast(words, tf.uint16), [-1])[:count], shape)
 
 
 def _hashed_positions(shape, seed):

@@ -1,0 +1,74 @@
+"""Adam against its equations in NumPy."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attn_zoo.training.adam import Adam
+
+SHAPES = [(3, 4), (5,), ()]
+STEPS = 6
+
+
+def literal_adam(weights, gradients, rates, clip=None, beta_1=0.9, beta_2=0.999, epsilon=1e-7):
+    """Kingma and Ba, section 2, in the efficient order of its last sentence; gradients `[step][weight]`."""
+    weights = [w.astype("float64") for w in weights]
+    m, v = ([np.zeros(w.shape) for w in weights] for _ in range(2))
+    for t, (step, rate) in enumerate(zip(gradients, rates, strict=True), 1):
+        norm = np.sqrt(sum((g.astype("float64") ** 2).sum() for g in step))
+        share = min(1.0, clip / norm) if clip else 1.0
+        for i, g in enumerate(step):
+            g = g.astype("float64") * share
+            m[i] = beta_1 * m[i] + (1 - beta_1) * g
+            v[i] = beta_2 * v[i] + (1 - beta_2) * g**2
+            size = rate * np.sqrt(1 - beta_2**t) / (1 - beta_1**t)
+            weights[i] = weights[i] - size * m[i] / (np.sqrt(v[i]) + epsilon)
+    return weights
+
+
+def run(optimizer, weights, gradients):
+    variables = [keras.Variable(w, name=f"weight_{i}") for i, w in enumerate(weights)]
+    optimizer.build(variables)
+    for step in gradients:
+        optimizer.apply([ops.convert_to_tensor(g) for g in step], variables)
+    return [ops.convert_to_numpy(v.value) for v in variables], optimizer
+
+
+@pytest.mark.parametrize(
+    ("options", "scale"),
+    # The second has gradients in which ε counts as much as √v.
+    [({}, 1.0), ({"epsilon": 1e-3, "beta_1": 0.8, "beta_2": 0.95}, 1e-3), ({"global_clipnorm": 0.5}, 1.0)],
+    ids=["plain", "small_gradients", "clipped"],
+)
+def test_updates_are_those_of_the_paper(options, scale):
+    rng = np.random.default_rng(3)
+    weights = [rng.standard_normal(shape).astype("float32") for shape in SHAPES]
+    gradients = [[scale * rng.standard_normal(shape).astype("float32") for shape in SHAPES] for _ in range(STEPS)]
+    schedule = keras.optimizers.schedules.PolynomialDecay(0.1, STEPS, 0.02)
+    rates = [0.1 - 0.08 * t / STEPS for t in range(STEPS)]
+    clip = options.get("global_clipnorm")
+    literal = {name: value for name, value in options.items() if name != "global_clipnorm"}
+    found, optimizer = run(Adam(schedule, **options), weights, gradients)
+    for ours, expected in zip(found, literal_adam(weights, gradients, rates, clip, **literal), strict=True):
+        np.testing.assert_allclose(ours, expected, rtol=2e-5, atol=2e-6)
+    # The state is Keras' own: a run may go on with either.
+    theirs, keras_adam = run(keras.optimizers.Adam(schedule, **options), weights, gradients)
+    paths = [variable.path.split("/", 1)[-1] for variable in keras_adam.variables]
+    assert [variable.path.split("/", 1)[-1] for variable in optimizer.variables] == paths
+    for ours, other in zip(optimizer.variables, keras_adam.variables, strict=True):
+        np.testing.assert_allclose(
+            ops.convert_to_numpy(ours.value), ops.convert_to_numpy(other.value), rtol=2e-5, atol=1e-7
+        )
+    for ours, other in zip(found, theirs, strict=True):
+        np.testing.assert_allclose(ours, other, rtol=2e-5, atol=2e-6)
+
+
+def test_amsgrad_and_the_configuration_are_those_of_keras():
+    rng = np.random.default_rng(5)
+    weights, gradients = ([rng.standard_normal(4).astype("float32")] for _ in range(2))
+    ours, _ = run(Adam(0.1, amsgrad=True), weights, [gradients] * 3)
+    theirs, _ = run(keras.optimizers.Adam(0.1, amsgrad=True), weights, [gradients] * 3)
+    np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-6)
+    again = keras.optimizers.deserialize(keras.optimizers.serialize(Adam(0.3, global_clipnorm=2.0)))
+    assert type(again) is Adam and again.global_clipnorm == 2.0
