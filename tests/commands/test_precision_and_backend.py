@@ -1,6 +1,7 @@
 """`--precision`, and the backend that a command takes by itself."""
 
 import json
+import platform
 import shutil
 import subprocess
 import sys
@@ -110,3 +111,23 @@ def test_the_option_of_a_resumed_run_names_its_backend(trained, tmp_path):
 
     assert own("--resume") == "torch False"
     assert own() == "None False"
+
+
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="other C libraries keep what is freed, or not, by themselves"
+)
+def test_large_arrays_that_are_freed_are_kept_under_torch():
+    """Counted in pages that the system had to fill, once the first array of the size has been freed."""
+    script = (
+        "import resource, numpy as np; from keras_attn_zoo.backends import choose_backend\n"
+        "choose_backend('torch')\n"
+        "def filled():\n"
+        "    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "    np.full(1 << 24, 1.0, 'float32')\n"
+        "    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before\n"
+        "print(filled(), filled())"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    first, second = map(int, done.stdout.split())
+    # NumPy asks for huge pages, if the system has them: 64 MB are 16,384 pages, or 32.
+    assert first >= 32 and second < first / 4
