@@ -113,9 +113,7 @@ def test_the_option_of_a_resumed_run_names_its_backend(trained, tmp_path):
     assert own() == "None False"
 
 
-@pytest.mark.skipif(
-    platform.libc_ver()[0] != "glibc", reason="other C libraries keep what is freed, or not, by themselves"
-)
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc")
 def test_large_arrays_that_are_freed_are_kept_under_torch():
     """Counted in pages that the system had to fill, once the first array of the size has been freed."""
     script = (
