@@ -15,6 +15,7 @@ import time
 import keras
 import numpy as np
 
+from keras_attn_zoo.backends import choose_backend
 from keras_attn_zoo.commands.options import add_override_argument, add_precision_argument, settings_from_options
 from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.named_systems import SYSTEMS
@@ -79,6 +80,8 @@ def main():
     add_precision_argument(parser, "auto")
     add_override_argument(parser)
     options = parser.parse_args()
+    # What the command line sets up.
+    choose_backend(keras.config.backend())
     rows, baseline = [], None
     for name in options.systems:
         system = SYSTEMS[name].override(**settings_from_options(options))
