@@ -96,7 +96,8 @@ class BeamSearch(keras_hub.samplers.Sampler):
                 `(batch * beams, vocabulary)`, hidden states (unused) and the next cache.
             prompt: token ids `(batch, length)`; those from `index` on are overwritten.
             cache: `{"memory": ..., "state": ...}`, trees of tensors `(batch, ...)`: "memory" stays
-                with the sentence, "state" follows the beams.
+                with the sentence, "state" follows the beams. What `next` changes in a third tree, "by_sentence", which
+                may be left out, stays with the sentence too.
             index: first position to write.
             mask: bool, shaped like `prompt`, true where its tokens are forced.
             stop_token_ids: ids that finish a hypothesis, other than the padding id 0; None for none.
@@ -128,6 +129,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
         tokens, forced = spread(prompt), spread(forced)
         memory = tree.map_structure(spread, cache["memory"])
         state = tree.map_structure(spread, cache["state"])
+        by_sentence = cache.get("by_sentence", {})
         first_row = ops.concatenate([ops.zeros((1, 1)), ops.full((1, beams - 1), IMPOSSIBLE)], axis=1)
         log_probs = ops.cast(ops.broadcast_to(first_row, (batch, beams)), "float32")
         finished = ops.zeros((batch, beams), dtype="bool")
@@ -145,11 +147,12 @@ class BeamSearch(keras_hub.samplers.Sampler):
         def scored(log_probs, lengths):
             return log_probs / length_penalty(lengths, self.length_penalty)
 
-        def unfinished(tokens, state, index, log_probs, finished, lengths, traced):
+        def unfinished(tokens, state, by_sentence, index, log_probs, finished, lengths, traced):
             return ops.any(ops.logical_and(ops.logical_not(finished), log_probs > IMPOSSIBLE / 2))
 
-        def body(tokens, state, index, log_probs, finished, lengths, traced):
-            logits, _, new = next(tokens, {"memory": memory, "state": state}, index)
+        def body(tokens, state, by_sentence, index, log_probs, finished, lengths, traced):
+            cache = {"memory": memory, "state": state, "by_sentence": by_sentence}
+            logits, _, new = next(tokens, cache, index)
             vocabulary = ops.shape(logits)[-1]
             ids = ops.arange(vocabulary, dtype="int32")[None]
             steps = self.log_probs_of_step(logits, tokens[:, index], forced[:, index])
@@ -201,12 +204,12 @@ class BeamSearch(keras_hub.samplers.Sampler):
                 # A forced stop token belongs to the given beginning.
                 ends = ops.logical_and(ends, ops.logical_not(ops.reshape(follow(forced[:, index]), (batch, beams))))
                 finished = ops.logical_or(finished, ends)
-            return tokens, state, index + 1, log_probs, finished, lengths, traced
+            return tokens, state, new.get("by_sentence", {}), index + 1, log_probs, finished, lengths, traced
 
-        tokens, state, _, log_probs, finished, lengths, traced = self.run_loop(
+        tokens, state, _, _, log_probs, finished, lengths, traced = self.run_loop(
             unfinished,
             body,
-            loop_vars=(tokens, state, index, log_probs, finished, lengths, traced),
+            loop_vars=(tokens, state, by_sentence, index, log_probs, finished, lengths, traced),
             maximum_iterations=length - start,
             model=model,
         )

@@ -57,3 +57,4 @@ class MultiHeadAttention(ProjectionsSeen, DotProductAttention):
     """
 
     attends_to = "either"
+    beams_share = True

@@ -57,6 +57,7 @@ class RandomSynthesizerAttention(PositionAttention):
     """
 
     max_length: int
+    beams_share = True
 
     def __init__(
         self,

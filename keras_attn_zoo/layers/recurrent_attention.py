@@ -256,6 +256,7 @@ class RecurrentAttention(PositionAttention):
     """
 
     shared_by_side = SharedMatrices
+    beams_share = True
 
     def __init__(
         self, num_heads: int, key_dim: int, max_length: int | None = None, causal: bool = False, **kwargs: Any

@@ -164,7 +164,12 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
     # The search.
 
     def start_search(
-        self, encoder_token_ids: Tensor, encoder_padding_mask: Tensor, max_length: int, top_k: int | None = None
+        self,
+        encoder_token_ids: Tensor,
+        encoder_padding_mask: Tensor,
+        max_length: int,
+        top_k: int | None = None,
+        beams: int = 1,
     ) -> tuple[dict[str, TensorTree], TensorTree, TensorTree]:
         """Encode sentences.
 
@@ -172,12 +177,14 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
             encoder_token_ids, encoder_padding_mask: `(batch, source)`.
             max_length: maximum tokens of a translation.
             top_k: source positions that a latent alignment sums over; 0 for all, None for the training value.
+            beams: number of beams that may share the part of the state that is called "by_sentence": it then stays with
+                the sentence when hypotheses change their beam. With one beam there is no such part.
 
         Returns:
             what all hypotheses share, the memory of each, and its state before the first target token.
         """
         constants = self._search_constants(max_length)
-        encoded, memory, state = self._begin(encoder_token_ids, encoder_padding_mask, constants)
+        encoded, memory, state = self._begin(encoder_token_ids, encoder_padding_mask, constants, beams)
         if self.latent_head is not None:
             constants["lexicon"] = self.latent_head.prepare(encoded, encoder_padding_mask)
             constants["top_k"] = top_k
@@ -208,7 +215,7 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
         """Return a dict of what a search needs and what depends only on weights and lengths."""
         return {}
 
-    def _begin(self, encoder_token_ids, encoder_padding_mask, constants):
+    def _begin(self, encoder_token_ids, encoder_padding_mask, constants, beams):
         """Return encoder outputs, memory and state."""
         raise NotImplementedError
 

@@ -274,7 +274,7 @@ class RNNBackbone(TranslationBackbone):
             raise UserError("a latent alignment is trained only on given tokens: leave teacher_forcing_mask out.")
         return super().call(inputs, training=training, mask=mask)
 
-    def _begin(self, encoder_token_ids, encoder_padding_mask, constants):
+    def _begin(self, encoder_token_ids, encoder_padding_mask, constants, beams):
         """Return encoder outputs, and the memory and first state of a search."""
         outputs, initial_states = self._encode(encoder_token_ids, encoder_padding_mask)
         memory = self.decoder.prepare(outputs, encoder_padding_mask)

@@ -39,10 +39,12 @@ def search(
         `(batch, target, beams, heads, source)`. With another sampler, "token_ids" `(batch, 1, target)`.
     """
     prompt = inputs["decoder_token_ids"]
+    # Other samplers reorder the whole state.
+    beams = sampler.num_beams if type(sampler).search is BeamSearch.search else 1
     constants, memory, state = model.backbone.start_search(
-        inputs["encoder_token_ids"], inputs["encoder_padding_mask"], prompt.shape[1], top_k
+        inputs["encoder_token_ids"], inputs["encoder_padding_mask"], prompt.shape[1], top_k, beams
     )
-    cache = {"memory": memory, "state": {"model": state}}
+    cache = {"memory": memory, "by_sentence": state.pop("by_sentence", {}), "state": {"model": state}}
     batch, length = ops.shape(prompt)[0], ops.shape(prompt)[1]
     heads, source = model.backbone.attention_heads, ops.shape(inputs["encoder_token_ids"])[1]
     if trace:
@@ -51,16 +53,17 @@ def search(
         cache["state"]["attention"] = ops.zeros((batch, length, heads, source), dtype="float32")
 
     def next(prompt, cache, index):
-        logits, scores, state = model.backbone.search_step(
-            prompt[:, index - 1], cache["memory"], cache["state"]["model"], constants
-        )
-        state = {"model": state}
+        state = cache["state"]["model"]
+        if cache.get("by_sentence"):
+            state = {**state, "by_sentence": cache["by_sentence"]}
+        logits, scores, state = model.backbone.search_step(prompt[:, index - 1], cache["memory"], state, constants)
+        by_sentence, state = state.pop("by_sentence", {}), {"model": state}
         if attention:
             state["attention"] = ops.slice_update(
                 cache["state"]["attention"], (0, index, 0, 0), ops.cast(scores[:, None], "float32")
             )
         record = {"record": ops.cast(scores, "float32")} if trace else {}
-        return logits, None, {"memory": cache["memory"], "state": state, **record}
+        return logits, None, {"memory": cache["memory"], "by_sentence": by_sentence, "state": state, **record}
 
     arguments: dict[str, Any] = {
         "next": next,

@@ -23,13 +23,14 @@ from keras_attn_zoo.models.backbone import (
     translation_inputs,
 )
 from keras_attn_zoo.models.positions import POSITIONS, position_layer
+from keras_attn_zoo.models.shared_beams import descend, shared_states
 from keras_attn_zoo.models.transformer_layers import (
     ACTIVATIONS,
     NORMALIZATIONS,
     TransformerDecoderLayer,
     TransformerEncoderLayer,
 )
-from keras_attn_zoo.types import Config, DType, Tensor
+from keras_attn_zoo.types import Config, DType, Tensor, TensorTree
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -297,13 +298,13 @@ class TransformerBackbone(TranslationBackbone):
 
     def _search_constants(self, max_length):
         """Return the positions, and what every self-attention layer needs that depends only on weights and lengths."""
-        constants = {"self": self._decoder_stack.memories(max_length)}
+        constants = {"self": self._decoder_stack.memories(max_length), "length": max_length}
         if self._decoder_position is not None:
             places = ops.zeros((1, max_length, self.width), dtype="float32")
             constants["positions"] = self._decoder_position(places)[0]
         return constants
 
-    def _begin(self, encoder_token_ids, encoder_padding_mask, constants):
+    def _begin(self, encoder_token_ids, encoder_padding_mask, constants, beams):
         """Return encoder outputs, keys and values of layers with a state, and states; the rest become constants."""
         encoded, _ = self._encode(encoder_token_ids, encoder_padding_mask)
         batch = ops.shape(encoder_token_ids)[0]
@@ -315,27 +316,42 @@ class TransformerBackbone(TranslationBackbone):
             }
             for layer, of_target, of_source in zip(self._decoders, constants["self"], memory, strict=True)
         ]
-        # If a layer has no state, all hypotheses of a sentence share one copy of its keys and values.
+        # If a layer has no state, all hypotheses of a sentence share its keys and values.
         stateful = [bool(one["cross"]) for one in states]
         constants["source"] = [{} if own else shared for own, shared in zip(stateful, memory, strict=True)]
         memory = [own if one else {} for one, own in zip(stateful, memory, strict=True)]
-        return encoded, memory, {"layers": states, "position": ops.zeros((batch,), dtype="int32")}
+        state = {"layers": states, "position": ops.zeros((batch,), dtype="int32")}
+        by_sentence = shared_states([layer.self_attention for layer in self._decoders], constants["self"], batch, beams)
+        if any(by_sentence):
+            constants["beams"] = beams
+            state |= {"by_sentence": by_sentence, "ancestors": ops.zeros((batch, constants["length"]), dtype="int32")}
+            for one, shared in zip(states, by_sentence, strict=True):
+                one["self"] = {} if shared else one["self"]
+        return encoded, memory, state
 
     def _advance(self, token_ids, memory, state, constants):
         """Return embeddings and outputs of one position, the scores of all layers, and the next state."""
         embedded = x = self.target_embedding(token_ids) * self.width**0.5
+        position = state["position"][0]
         if "positions" in constants:
-            position = ops.take(constants["positions"], state["position"][0], axis=0)
-            x = x + ops.cast(position, x.dtype)
-        scores, states = [], []
-        parts = zip(self._decoders, constants["self"], constants["source"], memory, state["layers"], strict=True)
-        for layer, of_target, of_source, own, one in parts:
+            x = x + ops.cast(ops.take(constants["positions"], position, axis=0), x.dtype)
+        new: TensorTree = {"layers": [], "position": state["position"] + 1}
+        by_sentence, seen, visible = [{}] * len(self._decoders), [], {}
+        if "by_sentence" in state:
+            by_sentence, new["by_sentence"] = state["by_sentence"], seen
+            new["ancestors"], visible["visible"] = descend(state["ancestors"], position, constants["beams"])
+        scores = []
+        parts = self._decoders, constants["self"], constants["source"], memory, state["layers"], by_sentence
+        for layer, of_target, of_source, own, one, shared in zip(*parts, strict=True):
+            if shared:
+                of_target, one = {**of_target, **visible}, {**one, "self": shared}
             x, found, one = layer.step(x, {"self": of_target, "cross": {**of_source, **own}}, one)
             scores.append(found)
-            states.append(one)
+            new["layers"].append({**one, "self": {}} if shared else one)
+            seen.append(one["self"] if shared else {})
         if self._last_norm is not None:
             x = self._last_norm(x)
-        return embedded, x, scores, {"layers": states, "position": state["position"] + 1}
+        return embedded, x, scores, new
 
     def get_config(self) -> Config:
         """Return the arguments of the constructor."""

@@ -8,7 +8,7 @@ from keras import ops, tree
 
 from keras_attn_zoo.layers.common.checks import as_mask, check_choice, check_inputs
 from keras_attn_zoo.layers.common.normalizers import NORMALIZERS
-from keras_attn_zoo.layers.common.positions import positions_first, positions_third, spread
+from keras_attn_zoo.layers.common.positions import as_rows, positions_first, positions_third, spread
 from keras_attn_zoo.layers.common.products import with_quantized_policies
 from keras_attn_zoo.layers.common.shared_by_side import SharedBySide
 from keras_attn_zoo.numerics.loops import scan
@@ -248,8 +248,7 @@ class AttentionLayer(keras.layers.Layer):
             return context[:, 0], scores[:, :, 0], state
         query = ops.reshape(query, (ops.shape(memory["mask"])[0], -1, query.shape[-1]))
         context, scores, _ = self.attend_once(query, *self.observe(query, memory, state), noise)
-        scores = ops.reshape(ops.transpose(scores, (0, 2, 1, 3)), (-1, self.num_heads, ops.shape(scores)[3]))
-        return ops.reshape(context, (-1, context.shape[-1])), scores, state
+        return *as_rows(context, scores), state
 
     def attend_once(
         self,

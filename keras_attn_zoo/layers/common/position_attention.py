@@ -68,7 +68,12 @@ class PositionAttention(ProjectionsSeen):
 
     def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
         """Energies that all sentences share, `(1, heads, length, length)`; in a step its weights."""
-        return self.row(memory)[None, :, None] if "index" in memory else memory["energies"][None]
+        if "index" not in memory:
+            return memory["energies"][None]
+        row = self.row(memory)[None, :, None]
+        if "visible" in memory:
+            row = ops.where(memory["visible"], ops.repeat(row, memory["visible"].shape[2], axis=-1), 0.0)
+        return row
 
     def mask_of_step(self, memory: TensorTree, position: Tensor) -> Tensor | None:
         """None: the rows are those of a causal call."""

@@ -23,3 +23,15 @@ def positions_first(x: Tensor) -> Tensor:
 def positions_third(x: Tensor) -> Tensor:
     """The inverse of `positions_first`."""
     return ops.transpose(x[:, :, :, 0], (1, 2, 0, *range(3, len(x.shape) - 1)))
+
+
+def as_rows(context: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
+    """Return context `(batch, target, width)` and scores `(batch, heads, target, source)` with a row per position.
+
+    Example:
+        >>> [x.shape for x in as_rows(ops.ones((2, 3, 8)), ops.ones((2, 4, 3, 5)))]
+        [(6, 8), (6, 4, 5)]
+    """
+    heads, source = ops.shape(scores)[1], ops.shape(scores)[3]
+    scores = ops.reshape(ops.transpose(scores, (0, 2, 1, 3)), (-1, heads, source))
+    return ops.reshape(context, (-1, context.shape[-1])), scores

@@ -6,6 +6,7 @@ from keras import ops
 
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.common.headed_attention import HeadedAttention
+from keras_attn_zoo.layers.common.positions import as_rows
 from keras_attn_zoo.numerics.loops import write
 from keras_attn_zoo.types import Tensor, TensorTree
 
@@ -23,7 +24,12 @@ class SelfAttentionSteps(AttentionLayer):
 
         memory = layer.prepare(max_length=100)
         state = layer.initial_state(memory, batch_size=8)
+
+    A class with `beams_share` has a second form of its steps, for a search with several beams: see `shared_state`.
     """
+
+    # Not inherited: a subclass may see something else.
+    beams_share = False
 
     def nothing_seen(self, batch_size: int, max_length: int) -> dict[str, Tensor]:
         """Return what steps have seen before the first position."""
@@ -65,6 +71,39 @@ class SelfAttentionSteps(AttentionLayer):
         seen = self.nothing_seen(batch_size, memory["positions"].shape[0])
         return {**seen, "position": ops.zeros((batch_size,), dtype="int32")}
 
+    def shared_state(self, memory: TensorTree, batch_size: int, beams: int) -> TensorTree | None:
+        """Return the state before the first position if all beams of a sentence are to share it; None if they cannot.
+
+        Every position of it has a place for each beam, so a search need not copy it when hypotheses change their beam.
+        The memory of a step then needs "visible", a bool tensor `(batch, 1, beams, max_length * beams)`: what each beam
+        descends from, this step included.
+        """
+        if not type(self).__dict__.get("beams_share"):
+            return None
+        seen = self.no_beam_seen(batch_size, memory["positions"].shape[0], beams)
+        return {**seen, "position": ops.zeros((batch_size,), dtype="int32")}
+
+    def no_beam_seen(self, batch_size: int, max_length: int, beams: int) -> dict[str, Tensor]:
+        """Return what steps with a shared state have seen before the first position."""
+        raise NotImplementedError
+
+    def see_beams(self, query: Tensor, seen: TensorTree, index: int | Tensor) -> dict[str, Tensor]:
+        """Return what steps with a shared state have seen up to a position; the queries are `(batch, beams, width)`."""
+        raise NotImplementedError
+
+    def step(
+        self, query: Tensor, memory: TensorTree, state: TensorTree, noise: TensorTree | None = None
+    ) -> tuple[Tensor, Tensor, TensorTree]:
+        """Attend from one position; see `AttentionLayer.step`."""
+        if "visible" not in memory:
+            return super().step(query, memory, state, noise)
+        beams = memory["visible"].shape[2]
+        query = ops.reshape(ops.cast(query, self.compute_dtype), (-1, beams, query.shape[-1]))
+        context, scores, state = self.attend_once(query, *self.observe(query, memory, state), noise)
+        context, scores = as_rows(context, scores)
+        places = (-1, self.num_heads, memory["positions"].shape[0], beams)
+        return context, ops.sum(ops.reshape(scores, places), axis=-1), state
+
     def observe(
         self, query: Tensor, memory: TensorTree, state: TensorTree
     ) -> tuple[TensorTree, Tensor | None, TensorTree]:
@@ -73,8 +112,10 @@ class SelfAttentionSteps(AttentionLayer):
             return super().observe(query, memory, state)
         position, seen = state["position"], {name: x for name, x in state.items() if name != "position"}
         index = self._index(position, memory["positions"].shape[0])
-        seen = self.see(query, seen, index)
-        mask = self.mask_of_step(memory, position)
+        if "visible" in memory:
+            seen, mask = self.see_beams(query, seen, index), memory["visible"]
+        else:
+            seen, mask = self.see(query, seen, index), self.mask_of_step(memory, position)
         return {**memory, **seen, "query": query, "index": index}, mask, {**seen, "position": position + 1}
 
     def attend_once(
@@ -130,6 +171,26 @@ class ProjectionsSeen(SelfAttentionSteps, HeadedAttention):
     def see(self, query: Tensor, seen: TensorTree, index: int | Tensor) -> dict[str, Tensor]:
         """Project the position."""
         return {part: self.keep(seen[part], getattr(self, f"{part}_dense")(query), index) for part in self._seen}
+
+    def no_beam_seen(self, batch_size: int, max_length: int, beams: int) -> dict[str, Tensor]:
+        """Return empty places: for keys as columns, since the energies of all places are then one plain product."""
+        places = max_length * beams
+        shapes = {"key": (self.key_dim, places), "value": (places, self.value_dim)}
+        return {
+            part: ops.zeros((batch_size, self.num_heads, *shapes[part]), dtype=self.compute_dtype)
+            for part in self._seen
+        }
+
+    def see_beams(self, query: Tensor, seen: TensorTree, index: int | Tensor) -> dict[str, Tensor]:
+        """Project the position of every beam."""
+        now = {}
+        for part in self._seen:
+            projected, place = getattr(self, f"{part}_dense")(query), index * query.shape[1]
+            if part == "key":
+                now[part] = ops.slice_update(seen[part], (0, 0, 0, place), ops.transpose(projected, (0, 1, 3, 2)))
+            else:
+                now[part] = ops.slice_update(seen[part], (0, 0, place, 0), projected)
+        return now
 
     @property
     def _seen(self):
