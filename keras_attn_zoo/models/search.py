@@ -40,7 +40,8 @@ def search(
     """
     prompt = inputs["decoder_token_ids"]
     # Other samplers reorder the whole state.
-    beams = sampler.num_beams if type(sampler).search is BeamSearch.search else 1
+    shares = isinstance(sampler, BeamSearch) and type(sampler).search is BeamSearch.search
+    beams = sampler.num_beams if shares else 1
     constants, memory, state = model.backbone.start_search(
         inputs["encoder_token_ids"], inputs["encoder_padding_mask"], prompt.shape[1], top_k, beams
     )
