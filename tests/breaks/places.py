@@ -309,7 +309,7 @@ PLACES = (
         "dropout does not scale what it keeps",
         "scale",
         "keras_attn_zoo/layers/common/dropout.py",
-        "inputs / jnp.asarray(keep, inputs.dtype)",
+        "inputs / ops.cast(keep, inputs.dtype)",
         "inputs",
     ),
     Place(

@@ -26,7 +26,7 @@ def test_a_preset_stands_for_itself(trained, tmp_path):
     ("name", "content", "message"),
     [
         ("config.json", b"{", "/config.json is damaged: it is not JSON"),
-        ("model.weights.h5", b"nothing", " is not a translator preset, or is damaged: "),
+        ("model.weights.h5", b"nothing", "/model.weights.h5 is damaged or not a file of weights"),
         ("task.json", None, " is not a translator preset, or is damaged: "),
     ],
 )

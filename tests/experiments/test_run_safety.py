@@ -198,7 +198,8 @@ def test_damaged_files_of_a_run_are_one_line_in_every_command(run, capsys, name,
     (run.path.parent / "FILE").write_text("rot\tred\n")
     whole = (run.path / name).read_bytes()
     lines = whole.splitlines(keepends=True)
-    cut = (whole[: len(whole) // 2] + b"\n", lines[0] + b"\xff" + b"".join(lines[1:]))
+    # Not where a line ends: what stands before it would be a whole log.
+    cut = (whole[: len(whole) // 2].rstrip(b"}\n") + b"\n", lines[0] + b"\xff" + b"".join(lines[1:]))
     for content in (*DAMAGED, *cut):
         (run.path / name).write_bytes(content)
         for command in COMMANDS[name]:
