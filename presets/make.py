@@ -58,7 +58,7 @@ class Recipe:
         """Whether the corpus, English first, has the source second."""
         return self.source == "de"
 
-    def command(self, corpus, run):
+    def command(self, corpus, run, precision="auto"):
         """The command line that trains it, as a list."""
         files = [
             word for split in ("train", "valid", "test") for word in (f"--{split}", str(corpus / f"{split}.tsv.gz"))
@@ -66,7 +66,7 @@ class Recipe:
         return [
             *("attn-zoo", "train", "--system", self.system, "--run", str(run), *files),
             *(["--reverse"] if self.reversed else []),
-            *("--precision", "auto", "--set", *self.assignments),
+            *("--precision", precision, "--set", *self.assignments),
         ]
 
     @property
@@ -122,6 +122,7 @@ def build(options, chosen, text):
 def build_one(recipe, run, options, text):
     """Store, measure and describe one preset; return its scores."""
     from keras_attn_zoo.experiments.loading import load_translator
+    from keras_attn_zoo.experiments.run_folder import RunFolder
     from keras_attn_zoo.files import atomic_path, read_json, write_json, write_text
     from keras_attn_zoo.models.preset_registry import REGISTRY
 
@@ -140,7 +141,9 @@ def build_one(recipe, run, options, text):
             "files": records(folder),
         }
         draw(folder, facts, run)
-        command = recipe.command(Path("tatoeba"), Path("runs") / recipe.name)
+        # What "auto" stood for on the machine that trained it.
+        precision = RunFolder(run).system().precision
+        command = recipe.command(Path("tatoeba"), Path("runs") / recipe.name, precision)
         write_text(folder / "README.md", card(recipe.name, facts, command, text))
     presets = {**read_json(REGISTRY)["presets"], recipe.name: facts}
     order = [name for name in text["presets"] if name in presets]

@@ -16,7 +16,7 @@ from keras_attn_zoo.explore.records import Mechanism, Path, Result, SearchStep, 
 from keras_attn_zoo.layers import ATTENTIONS
 from keras_attn_zoo.layers.common.position_attention import PositionAttention
 from keras_attn_zoo.models.backbone import OPTIONAL_INPUTS, attention_config
-from keras_attn_zoo.models.search import search, search_key
+from keras_attn_zoo.models.search import search, search_key, searches_as_beam_search
 from keras_attn_zoo.models.text_methods import TextMethods
 from keras_attn_zoo.training.token_loss import mixture_losses
 
@@ -109,7 +109,7 @@ class Exploration(TextMethods):
         preprocessor, sampler, top_k = self.preprocessor, self.sampler, self.search_top_k
         stop = (preprocessor.tokenizer.end_token_id,)
         # A sampler with a search of its own, such as `PooledBeamSearch`, records none.
-        records = type(sampler).search is BeamSearch.search
+        records = searches_as_beam_search(sampler)
         key = ("trace", *search_key(sampler, top_k))
 
         def make():

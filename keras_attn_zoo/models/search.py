@@ -40,8 +40,7 @@ def search(
     """
     prompt = inputs["decoder_token_ids"]
     # Other samplers reorder the whole state.
-    shares = isinstance(sampler, BeamSearch) and type(sampler).search is BeamSearch.search
-    beams = sampler.num_beams if shares else 1
+    beams = sampler.num_beams if searches_as_beam_search(sampler) else 1
     constants, memory, state = model.backbone.start_search(
         inputs["encoder_token_ids"], inputs["encoder_padding_mask"], prompt.shape[1], top_k, beams
     )
@@ -83,6 +82,11 @@ def search(
     found = sampler.search(**arguments)
     state = found.pop("state")
     return {**found, "attention": state["attention"]} if attention else found
+
+
+def searches_as_beam_search(sampler: keras_hub.samplers.Sampler) -> bool:
+    """Return whether a sampler is a `BeamSearch` without a search of its own."""
+    return isinstance(sampler, BeamSearch) and type(sampler).search is BeamSearch.search
 
 
 def search_key(sampler: keras_hub.samplers.Sampler, top_k: int | None) -> tuple[Hashable, ...]:
