@@ -1,16 +1,15 @@
 """Hand-written backward passes, each beside a plain form, whose gradient by the backend a test compares it with."""
 
+import keras
 from keras import ops, tree
 
 from keras_attn_zoo.numerics.loops import scan
-from keras_attn_zoo.numerics.masks import EXCLUDED
+from keras_attn_zoo.numerics.pairs import guarded_log_normalizer, pairs_of, slices_of
 from keras_attn_zoo.numerics.thresholds import searched_entmax15, searched_sparsemax, shifted_energies, sorts_better
 from keras_attn_zoo.types import Tensor
 
 # A sum of products of numbers up to 1 that is below this may have lost terms that float32 cannot represent.
 SMALLEST_TOTAL = 1e-25
-# Vocabulary entries that the guard processes at once, for all pairs.
-_SLICE = 32
 
 
 def _upstream(inputs, upstream):
@@ -89,7 +88,7 @@ def _project(upstream, share):
 
 def plain_log_normalizer(left: Tensor, right: Tensor) -> Tensor:
     """The plain form of `log_normalizer`, by an array of pairs times vocabulary."""
-    return ops.logsumexp(_pairs(left, right), axis=-1)
+    return ops.logsumexp(pairs_of(left, right), axis=-1)
 
 
 def log_normalizer(left: Tensor, right: Tensor) -> Tensor:
@@ -144,37 +143,14 @@ def _log_normalizer(left, right):
     return result, gradient
 
 
-def guarded_log_normalizer(left: Tensor, right: Tensor) -> Tensor:
-    """Return the normaliser with a separate maximum for each pair: correct at any range, slice by slice."""
-    lefts, rights = _slices(left), _slices(right)
-    start = ops.zeros_like(ops.matmul(left[..., :1], ops.transpose(right[..., :1], (0, 2, 1)))) + EXCLUDED
-
-    def add(i, total):
-        return ops.logaddexp(total, ops.logsumexp(_pairs(lefts[i], rights[i]), axis=-1))
-
-    return ops.fori_loop(0, lefts.shape[0], add, start)
-
-
-def _slices(x):
-    """`(batch, n, vocabulary)` as `(slices, batch, n, slice)`; the last slice is padded with entries that add 0."""
-    vocabulary = x.shape[-1]
-    count = -(-vocabulary // _SLICE)
-    x = ops.pad(x, ((0, 0), (0, 0), (0, count * _SLICE - vocabulary)), constant_values=EXCLUDED)
-    return ops.transpose(ops.reshape(x, (*ops.shape(x)[:2], count, _SLICE)), (2, 0, 1, 3))
-
-
-def _pairs(left, right):
-    return left[:, :, None] + right[:, None]
-
-
 def _guarded_gradients(left, right, result, upstream):
     """The gradients, slice by slice."""
 
     def slices(xs):
-        share = ops.exp(_pairs(*xs) - result[..., None]) * upstream[..., None]
+        share = ops.exp(pairs_of(*xs) - result[..., None]) * upstream[..., None]
         return ops.sum(share, axis=2), ops.sum(share, axis=1)
 
-    gradients = ops.map(slices, (_slices(left), _slices(right)))
+    gradients = ops.map(slices, (slices_of(left), slices_of(right)))
     return tuple(
         ops.reshape(ops.transpose(g, (1, 2, 0, 3)), (*ops.shape(x)[:2], -1))[..., : x.shape[-1]]
         for g, x in zip(gradients, (left, right), strict=True)
@@ -345,6 +321,45 @@ def fused_token_losses(logits: Tensor, labels: Tensor, label_smoothing: float) -
         return (smoothed(nll, uniform, label_smoothing), nll, is_largest(logits, gold)), gradient
 
     return function(logits)
+
+
+def kept_token_losses(logits: Tensor, labels: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Return what `plain_token_losses` does; the softmax is kept for the gradient, softmax(z) - (1 - ε) [v = y] - ε/V.
+
+    As few passes over the logits as there can be without a compiler that joins them: one operation for the softmax,
+    and for the gradient one product, in which only the numbers of the gold tokens are then replaced.
+    """
+    share = label_smoothing / logits.shape[-1]
+    still = ops.stop_gradient(logits)
+    softmax, largest, gold = ops.softmax(still), ops.max(still, axis=-1), of_labels(still, labels)
+    # The largest probability is 1 over the normaliser.
+    log_normalizer = largest - ops.log(ops.max(softmax, axis=-1))
+    nll = log_normalizer - gold
+    uniform = log_normalizer - ops.mean(still, axis=-1) if label_smoothing else 0.0
+    loss = smoothed(nll, uniform, label_smoothing)
+
+    @ops.custom_gradient
+    def of(logits):
+        def gradient(*args, upstream=None):
+            upstream = _upstream(args, upstream)[..., None]
+            found = softmax * upstream - share * upstream if label_smoothing else softmax * upstream
+            of_gold = ops.exp(-nll)[..., None] * upstream - (1.0 - label_smoothing + share) * upstream
+            return _with_values_of_labels(found, labels, of_gold)
+
+        return loss, gradient
+
+    return of(logits), nll, ops.cast(gold >= largest, "float32")
+
+
+def _with_values_of_labels(values, labels, of_labels):
+    """The first argument with the numbers of the labels replaced, in place where nothing else needs them."""
+    if keras.config.backend() == "torch":
+        return values.scatter_(-1, labels[..., None].long(), of_labels)
+    import tensorflow as tf
+
+    flat = tf.reshape(values, (-1, values.shape[-1]))
+    places = tf.stack([tf.range(tf.shape(flat)[0]), tf.reshape(labels, (-1,))], axis=-1)
+    return tf.reshape(tf.tensor_scatter_nd_update(flat, places, tf.reshape(of_labels, (-1,))), tf.shape(values))
 
 
 def of_labels(values: Tensor, labels: Tensor) -> Tensor:

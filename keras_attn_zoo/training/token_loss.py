@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.numerics.gradients import fused_token_losses, is_largest, of_labels, smoothed
+from keras_attn_zoo.numerics.gradients import fused_token_losses, is_largest, kept_token_losses, of_labels, smoothed
 from keras_attn_zoo.types import Tensor
 
 
@@ -41,45 +41,6 @@ def token_losses(logits: Tensor, labels: Tensor, label_smoothing: float = 0.0) -
     # XLA joins a recomputed exponential with what follows; elsewhere every operation is a pass over all logits.
     of_tokens = fused_token_losses if keras.config.backend() == "jax" else kept_token_losses
     return of_tokens(logits, labels, label_smoothing)
-
-
-def kept_token_losses(logits: Tensor, labels: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return what `plain_token_losses` does; the softmax is kept for the gradient, softmax(z) - (1 - ε) [v = y] - ε/V.
-
-    As few passes over the logits as there can be without a compiler that joins them: one operation for the softmax,
-    and for the gradient one product, in which only the numbers of the gold tokens are then replaced.
-    """
-    share = label_smoothing / logits.shape[-1]
-    still = ops.stop_gradient(logits)
-    softmax, largest, gold = ops.softmax(still), ops.max(still, axis=-1), of_labels(still, labels)
-    # The largest probability is 1 over the normaliser.
-    log_normalizer = largest - ops.log(ops.max(softmax, axis=-1))
-    nll = log_normalizer - gold
-    uniform = log_normalizer - ops.mean(still, axis=-1) if label_smoothing else 0.0
-    loss = smoothed(nll, uniform, label_smoothing)
-
-    @ops.custom_gradient
-    def of(logits):
-        def gradient(*args, upstream=None):
-            upstream = (args[0] if upstream is None else upstream)[..., None]
-            found = softmax * upstream - share * upstream if label_smoothing else softmax * upstream
-            of_gold = ops.exp(-nll)[..., None] * upstream - (1.0 - label_smoothing + share) * upstream
-            return _with_values_of_labels(found, labels, of_gold)
-
-        return loss, gradient
-
-    return of(logits), nll, ops.cast(gold >= largest, "float32")
-
-
-def _with_values_of_labels(values, labels, of_labels):
-    """The first argument with the numbers of the labels replaced, in place where nothing else needs them."""
-    if keras.config.backend() == "torch":
-        return values.scatter_(-1, labels[..., None].long(), of_labels)
-    import tensorflow as tf
-
-    flat = tf.reshape(values, (-1, values.shape[-1]))
-    places = tf.stack([tf.range(tf.shape(flat)[0]), tf.reshape(labels, (-1,))], axis=-1)
-    return tf.reshape(tf.tensor_scatter_nd_update(flat, places, tf.reshape(of_labels, (-1,))), tf.shape(values))
 
 
 def mixture_losses(

@@ -2,8 +2,9 @@
 
 from keras import ops
 
-from keras_attn_zoo.numerics.gradients import SMALLEST_TOTAL, guarded_log_normalizer
+from keras_attn_zoo.numerics.gradients import SMALLEST_TOTAL
 from keras_attn_zoo.numerics.masks import EXCLUDED
+from keras_attn_zoo.numerics.pairs import guarded_log_normalizer
 from keras_attn_zoo.types import Tensor, TensorTree
 
 # A float32 below this may be flushed to zero: such a weight is treated as 0.
