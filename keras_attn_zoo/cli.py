@@ -8,6 +8,7 @@ from typing import Any
 import keras_attn_zoo
 from keras_attn_zoo.commands import (
     align,
+    compare,
     demo,
     evaluate,
     explore,
@@ -24,7 +25,9 @@ from keras_attn_zoo.commands.guard import guarded
 from keras_attn_zoo.commands.options import add_backend_argument
 from keras_attn_zoo.commands.parser import Command, Parser
 
-COMMANDS = [module.COMMAND for module in (demo, presets, systems, train, translate, explore, evaluate, align, export)]
+COMMANDS = [
+    module.COMMAND for module in (demo, presets, systems, train, compare, translate, explore, evaluate, align, export)
+]
 PICTURES = [module.COMMAND for module in (plot_attention, plot_curves, plot_top_k)]
 
 

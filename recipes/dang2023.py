@@ -31,7 +31,8 @@ How the paper is read (it used OpenNMT-py and says little about what was left at
 
 import sys
 
-from keras_attn_zoo.commands.recipe import Entry, Recipe, run_recipe
+from keras_attn_zoo.commands.recipe import run_recipe
+from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.named_systems import transformer
 from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, TrainingSettings
 from keras_attn_zoo.experiments.system import System

@@ -35,7 +35,8 @@ How the paper is read:
 import dataclasses
 import sys
 
-from keras_attn_zoo.commands.recipe import Entry, Recipe, run_recipe
+from keras_attn_zoo.commands.recipe import run_recipe
+from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, TrainingSettings
 from keras_attn_zoo.experiments.system import System
 

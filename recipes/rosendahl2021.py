@@ -26,7 +26,8 @@ How the paper is read:
 
 import sys
 
-from keras_attn_zoo.commands.recipe import Entry, Recipe, run_recipe
+from keras_attn_zoo.commands.recipe import run_recipe
+from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.named_systems import TRANSFORMER_ATTENTIONS, transformer
 from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings
 

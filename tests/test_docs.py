@@ -13,6 +13,7 @@ import pytest
 
 from keras_attn_zoo.cli import build_parser
 from keras_attn_zoo.commands import recipe
+from keras_attn_zoo.commands.comparison import system_names
 from keras_attn_zoo.commands.guard import guarded
 from keras_attn_zoo.experiments.named_systems import SYSTEMS
 from keras_attn_zoo.experiments.system import parse_settings
@@ -173,12 +174,13 @@ def test_commands_that_are_shown_are_understood(words, monkeypatch):
     seen = []
     if words[0] == "attn-zoo":
         status = guarded(build_parser(), seen.append, words[1:])
-        systems = [SYSTEMS[options.system] for options in seen if "system" in options]
+        names = [name for one in seen for name in ([one.system] if "system" in one else system_names(one))]
+        systems = [SYSTEMS[name] for name in names]
     else:
-        monkeypatch.setattr(recipe, "_run", lambda known, options: seen.append(options))
+        monkeypatch.setattr(recipe, "run_comparison", lambda known, options: seen.append(options))
         module = load(RECIPES[Path(words[1]).name])
         status = recipe.run_recipe(module.RECIPE, module.__doc__, words[2:])
-        systems = [module.RECIPE.entries[name].system for options in seen for name in options.systems]
+        systems = [module.RECIPE.entries[name].system for options in seen for name in system_names(options)]
     assert (status, len(seen)) == (0, 1)
     for system in systems:
         system.override(**parse_settings(seen[0].set))

@@ -240,12 +240,7 @@ class Mechanism(Setting):
         return "the name of a mechanism, or {'attention': NAME, 'ARGUMENT': VALUE}" + several
 
     def _read(self, text):
-        for read in (json.loads, ast.literal_eval):
-            try:
-                return read(text)
-            except (ValueError, SyntaxError, RecursionError, MemoryError):
-                continue
-        return text
+        return literal(text)
 
     def _fit(self, value):
         if isinstance(value, tuple):
@@ -255,6 +250,21 @@ class Mechanism(Setting):
             return None
         every = value if several else [value]
         return value if all(_is_mechanism(one) for one in every) else None
+
+
+def literal(text: str) -> Any:
+    """Return the value that a text stands for, in JSON or Python, or the text itself.
+
+    Example:
+        >>> literal("[1, 2]"), literal("None"), literal("bahdanau")
+        ([1, 2], None, 'bahdanau')
+    """
+    for read in (json.loads, ast.literal_eval):
+        try:
+            return read(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+    return text
 
 
 def _is_mechanism(value):

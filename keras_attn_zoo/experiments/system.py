@@ -1,12 +1,20 @@
 """A system: the settings of a translator, its training and its search; and the table of all settings."""
 
 import dataclasses
+import difflib
 from collections.abc import Iterable
 from typing import Any
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.bodies import BODIES, OUTPUT
-from keras_attn_zoo.experiments.setting_types import Choice, Setting, Text, Whole, shown_value
+from keras_attn_zoo.experiments.mechanism_arguments import (
+    check_argument,
+    parse_argument,
+    split_name,
+    takes_argument,
+    with_argument,
+)
+from keras_attn_zoo.experiments.setting_types import Choice, Mechanism, Setting, Text, Whole, shown_value
 from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, TrainingSettings, settings_of
 
 _SYSTEM = {
@@ -54,6 +62,9 @@ def parse_settings(items: Iterable[str]) -> dict[str, Any]:
         name, equals, text = item.partition("=")
         if not equals:
             raise UserError(f"--set takes NAME=VALUE; received {shown_value(item)}.")
+        if _takes_arguments(name):
+            found[name] = parse_argument(text, name)
+            continue
         # Both bodies may have a setting of this name: a value that either takes passes, and each system checks again.
         for setting in {id(part[name]): part[name] for part in SETTINGS.values() if name in part}.values():
             try:
@@ -68,8 +79,17 @@ def parse_settings(items: Iterable[str]) -> dict[str, Any]:
     return found
 
 
+def _takes_arguments(name):
+    """Whether a name with a dot stands for an argument of a mechanism."""
+    parts = split_name(name)
+    every = [part[parts[0]] for part in SETTINGS.values() if parts[0] in part] if parts else []
+    return any(isinstance(setting, Mechanism) for setting in every)
+
+
 def _unknown(name, names):
-    return UserError(f"there is no setting {shown_value(name)}: choose one of {', '.join(sorted(names))}.")
+    near = difflib.get_close_matches(name, names, n=1)
+    advice = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(sorted(names))}."
+    return UserError(f"there is no setting {shown_value(name)}: {advice}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,6 +203,7 @@ class System:
         """
         # All settings of a part at once: one may be valid only together with another.
         changed: dict[str, Any] = {}
+        arguments = {}
         for key, value in settings.items():
             part = next((name for name, kind in _PARTS.items() if key in settings_of(kind)), None)
             if part is not None:
@@ -191,8 +212,13 @@ class System:
                 changed[key] = value
             elif key in BODIES[self.body].settings:
                 changed.setdefault("backbone", dict(self.backbone))[key] = value
+            elif _takes_arguments(key) and split_name(key)[0] in self.sizes:
+                arguments[split_name(key)] = check_argument(value, key)
             else:
                 raise _unknown(key, self.settings())
+        for (place, argument), value in arguments.items():
+            backbone = changed.setdefault("backbone", dict(self.backbone))
+            backbone[place] = with_argument(backbone.get(place, self.sizes[place]), argument, value)
         for part in _PARTS:
             if part in changed:
                 changed[part] = dataclasses.replace(getattr(self, part), **changed[part])
@@ -208,7 +234,8 @@ class System:
             >>> System("a", {}).understood({"epochs": 3.0, "num_heads": 4, "search_top_k": 2})
             {'epochs': 3.0}
         """
-        latent = {**self.sizes, **settings}["output"] == "latent"
+        sizes = {**self.sizes, **settings}
+        latent = sizes["output"] == "latent"
         without = set()
         body = BODIES[self.body]
         if not body.grows:
@@ -218,4 +245,8 @@ class System:
         if not latent:
             without |= {"search_top_k"}
         known = self.settings() - without
+        for name in settings:
+            place, argument = split_name(name) or ("", "")
+            if place in known and _takes_arguments(name) and takes_argument(sizes[place], argument):
+                known.add(name)
         return {name: value for name, value in settings.items() if name in known}

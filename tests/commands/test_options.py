@@ -3,7 +3,8 @@
 import pytest
 
 from keras_attn_zoo import cli
-from keras_attn_zoo.commands.recipe import Recipe, run_recipe
+from keras_attn_zoo.commands.recipe import run_recipe
+from keras_attn_zoo.experiments.comparison import Recipe
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,12 @@ import shutil
 
 import pytest
 
-from keras_attn_zoo.commands.recipe import Entry, Recipe, run_recipe
+from keras_attn_zoo.commands import compare, comparison
+from keras_attn_zoo.commands.recipe import run_recipe
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments import training
+from keras_attn_zoo.experiments.comparison import Entry, Recipe
+from keras_attn_zoo.experiments.named_systems import SYSTEMS
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.experiments.table import results_table
@@ -89,7 +92,7 @@ def test_a_system_that_fails_stops_no_other_and_is_named_at_the_end(recipe, fail
     assert "| plain" in output and "| rnn" not in output
     assert "no stars for plain: the baseline rnn was not scored" in output
     last = error.splitlines()[-1]
-    assert "error: 1 of 2 systems failed: rnn (" in last
+    assert "error: 1 of 2 runs failed: rnn (" in last
     assert str(failure.args[-1]).splitlines()[0].rstrip(".") in last
     assert ("Traceback" in error) == isinstance(failure, RuntimeError)
 
@@ -129,3 +132,34 @@ def test_each_system_is_compared_with_its_own_baseline(trained, tmp_path):
 def test_what_was_scored_and_not_drawn_is_drawn(recipe, tmp_path):
     assert recipe("--systems", "rnn")[0] == 0
     assert (tmp_path / "out" / "rnn" / "pictures" / "curves.png").is_file()
+
+
+def test_seeds_and_grid_have_a_folder_and_a_row_for_each_run(recipe, tmp_path):
+    status, output, _, seen = recipe("--seeds", 1, 2, "--grid", "num_heads=1,2", "--systems", "plain,rnn")
+    names = ["plain-num_heads=1", "plain-num_heads=1-seed=2", "plain-num_heads=2", "plain-num_heads=2-seed=2"]
+    assert (status, list(seen)) == (0, [*names, "rnn-seed=1", "rnn-seed=2"])
+    assert [system.seed for system, _ in seen.values()] == [1, 2, 1, 2, 1, 2]
+    assert all((tmp_path / "out" / name / "pictures" / "curves.png").is_file() for name in seen)
+    assert (tmp_path / "out" / "results.md").read_text() == output[: output.rindex("\n")]
+
+
+def test_compare_is_a_recipe_from_the_command_line(attn_zoo, tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(compare, "run_comparison", lambda recipe, options: seen.append((recipe, options)))
+    line = ["compare", "--systems", "uniform,bahdanau", "luong-dot", "--baseline", "bahdanau", "--out", tmp_path / "o"]
+    assert attn_zoo(*line)[0] == 0
+    ((known, options),) = seen
+    assert {name: known.entries[name].baseline for name in comparison.system_names(options)} == {
+        "uniform": "bahdanau",
+        "bahdanau": None,
+        "luong-dot": "bahdanau",
+    }
+    assert known.entries["uniform"].system == SYSTEMS["uniform"]
+    monkeypatch.undo()
+    for more, text in (
+        (["--systems", "uniform", "--baseline", "transformer"], "'transformer' is not compared: choose one of uniform"),
+        (["--systems", "uniform,bahdanow"], "unknown system 'bahdanow': choose from"),
+    ):
+        status, output, error = attn_zoo("compare", *more, "--embedded", "--out", tmp_path / "o")
+        assert (status, output) == (2, "") and text in error and error.count("\n") == 1
+    assert not (tmp_path / "o").exists()

@@ -123,7 +123,11 @@ def test_the_last_of_a_name_counts_and_several_settings_change_together():
 @pytest.mark.parametrize(
     ("typed", "text"),
     [
-        ("epoch=3", "there is no setting 'epoch': choose one of .*epochs"),
+        ("epoch=3", r"there is no setting 'epoch': did you mean epochs\?"),
+        ("learningrate=1", r"'learningrate': did you mean learning_rate\?"),
+        ("colour=1", "there is no setting 'colour': choose one of .*epochs"),
+        ("epochs.x=1", "there is no setting 'epochs.x'"),
+        ("cross_attention.window=[1]", r"cross_attention.window must be a number, .*; received \[1\]"),
         ("epochs", "--set takes NAME=VALUE; received 'epochs'"),
         ("=3", "there is no setting ''"),
     ],

@@ -20,6 +20,7 @@ COMMANDS = {
     ("presets", "publish"): [["presets", "publish", "run", "hf://user"]],
     ("systems",): [["systems", "--vocabulary-size", "100"]],
     ("train",): [TRAIN],
+    ("compare",): [["compare", "--systems", "bahdanau", *CORPUS, "--out", "new", "--set", "hidden_dim=8", *SMALL]],
     ("translate",): [
         ["translate", "run", "rot haus"],
         ["translate", "run/best", "--input", "text/test.de", "--output", "out.txt"],
@@ -239,7 +240,7 @@ def _bad_value(path, action, rng):
         value = rng.choice(BAD_NAMES)
         return "a name", value, "refuse", None
     if dest in WORDS:
-        value = rng.choice(("nonsense", "", " ", "\udcff", "bahdanau,uniform", "../run", "x" * 5000, "val_lossy"))
+        value = rng.choice(("nonsense", "", " ", "\udcff", "bahdanau;uniform", "../run", "x" * 5000, "val_lossy"))
         return "no such word", value, "refuse", None
     if dest in WRITES_FILE:
         return _bad_output(action, rng, path[1:2] == ("plot",))

@@ -1,0 +1,49 @@
+"""`attn-zoo compare`: train named systems on one text, score them, and write a table."""
+
+import argparse
+
+from keras_attn_zoo.commands.comparison import add_comparison_arguments, own_backend, run_comparison, system_names
+from keras_attn_zoo.commands.parser import Command, Parser
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.comparison import Entry, Recipe
+from keras_attn_zoo.experiments.named_systems import SYSTEMS
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
+    add_comparison_arguments(parser, SYSTEMS, None)
+    parser.add_argument(
+        "--baseline",
+        metavar="NAME",
+        help="the system that the others are compared with: scores that differ significantly get stars",
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Compare the systems."""
+    names = system_names(options)
+    if options.baseline not in (None, *names):
+        raise UserError(f"the baseline {options.baseline!r} is not compared: choose one of {', '.join(names)}.")
+    entries = {
+        name: Entry(system, baseline=None if name == options.baseline else options.baseline)
+        for name, system in SYSTEMS.items()
+    }
+    run_comparison(Recipe(f"Comparison of {', '.join(names)}", entries, tuple(names)), options)
+
+
+COMMAND = Command(
+    "compare",
+    "train several systems on one text, with several seeds or on a grid of settings, and compare their scores",
+    [
+        "attn-zoo compare --systems bahdanau,uniform --train train.de train.en --out runs/attention",
+        "attn-zoo compare --systems bahdanau luong-general --train all.tsv --out runs/seeds --seeds 1 2 3 "
+        "--baseline bahdanau",
+        "attn-zoo compare --systems transformer --train all.tsv --out runs/grid --grid learning_rate=1e-3,5e-4 "
+        "dropout=0.1,0.3",
+    ],
+    add_arguments,
+    run,
+    farewell="Run the command again to resume it.",
+    job="training",
+    own_backend=own_backend,
+)

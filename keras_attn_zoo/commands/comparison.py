@@ -1,0 +1,176 @@
+"""What `attn-zoo compare` and the recipes share: their options; train the runs, score them, write the table."""
+
+import argparse
+import dataclasses
+import logging
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from keras_attn_zoo.commands.options import (
+    add_corpus_arguments,
+    add_override_argument,
+    add_precision_argument,
+    backend_of_run,
+    corpus_from_options,
+    resumed,
+    settings_from_options,
+)
+from keras_attn_zoo.commands.parser import Parser, typed
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.comparison import Recipe, expand, parse_grid
+from keras_attn_zoo.experiments.setting_types import shown_value
+from keras_attn_zoo.experiments.system import SETTINGS
+from keras_attn_zoo.files import kind_of
+from keras_attn_zoo.process import reason
+
+_LOG = logging.getLogger(__name__)
+
+
+def add_comparison_arguments(parser: Parser, names: Iterable[str], default: Sequence[str] | None) -> None:
+    """Add the options of a comparison.
+
+    Args:
+        parser: a `Parser`.
+        names: names of the systems to choose from.
+        default: names of those that are trained by default; None if some must be named.
+    """
+    parser.add_argument("--out", type=Path, required=True, help="folder for the runs; runs in it are resumed")
+    usual = "" if default is None else f", among {', '.join(names)} (default: {' '.join(default)})"
+    parser.add_argument(
+        "--systems",
+        nargs="+",
+        default=default,
+        required=default is None,
+        metavar="NAME",
+        help=f"systems to train, separated by spaces or commas{usual}",
+    )
+    parser.add_argument(
+        "--seeds",
+        nargs="+",
+        type=typed(SETTINGS["System"]["seed"]),
+        default=[],
+        metavar="N",
+        help="train every system once with each of these seeds (default: 1)",
+    )
+    parser.add_argument(
+        "--grid",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=VALUE,VALUE",
+        help="train every system once with each combination of these settings, for example learning_rate=1e-3,5e-4 "
+        "dropout=0.1,0.3",
+    )
+    parser.add_argument(
+        "--table-only", action="store_true", help="write the table of the existing runs without training"
+    )
+    add_corpus_arguments(parser)
+    add_precision_argument(parser, None)
+    add_override_argument(parser)
+    parser.set_defaults(job="training", own_backend=own_backend)
+
+
+def system_names(options: argparse.Namespace) -> list[str]:
+    """Return the names of `--systems`, each once; none if there is no such option."""
+    return list(dict.fromkeys(name for item in getattr(options, "systems", ()) for name in item.split(",")))
+
+
+def own_backend(options: argparse.Namespace) -> str | None:
+    """Return the backend of the first run there is of any of the systems."""
+    if kind_of(options.out) != "folder":
+        return None
+    names = system_names(options)
+    runs = [one for one in sorted(options.out.iterdir()) if any(f"{one.name}-".startswith(f"{n}-") for n in names)]
+    return backend_of_run(runs)
+
+
+def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
+    """Train what is not yet trained, score what is not yet scored, and write the table.
+
+    A run that fails stops no other.
+
+    Raises:
+        UserError: what is wrong with any run, before the first one is trained; names and reasons of the runs that
+            failed, after all others.
+    """
+    runs = _runs(recipe, options)
+    failed = {}
+    if not options.table_only:
+        _check(runs, options)
+        failed = _train(runs, options)
+    _write_table(recipe, runs, options.out, anyway=not failed)
+    if failed:
+        reasons = "; ".join(f"{name} ({why.rstrip('.')})" for name, why in failed.items())
+        raise UserError(f"{len(failed)} of {len(runs)} runs failed: {reasons}.")
+
+
+def _runs(recipe, options):
+    """The runs that the options ask for."""
+    entries = {}
+    for name in system_names(options):
+        if name not in recipe.entries:
+            raise UserError(f"unknown system {shown_value(name)}: choose from {', '.join(recipe.entries)}.")
+        entries[name] = recipe.entries[name]
+    settings, grid = settings_from_options(options), parse_grid(options.grid)
+    runs = expand(entries, settings, grid, options.seeds)
+    given = {**settings, **grid}
+    return [dataclasses.replace(run, system=resumed(run.system, options.out / run.name, given)) for run in runs]
+
+
+def _check(runs, options):
+    """Raise if any system cannot be trained, before the first is."""
+    from keras_attn_zoo.experiments.preparation import check_system
+    from keras_attn_zoo.experiments.run_folder import RunFolder
+
+    for run in runs:
+        try:
+            check_system(run.system, options.max_tokens)
+            RunFolder(options.out / run.name).check_free(resume=True)
+        except UserError as error:
+            raise UserError(f"{run.name}: {error}") from None
+
+
+def _train(runs, options):
+    """Train and score; if a run fails, the others go on. Return the reasons for failures by name."""
+    from keras_attn_zoo.experiments.drawing import draw_run
+    from keras_attn_zoo.experiments.loading import load_translator
+    from keras_attn_zoo.experiments.scoring import score_run
+    from keras_attn_zoo.experiments.training import train_system
+
+    corpus, failed, room = corpus_from_options(options), {}, {"max_tokens": options.max_tokens}
+    for number, run in enumerate(runs, start=1):
+        folder = options.out / run.name
+        _LOG.info("run %d of %d: %s", number, len(runs), run.name)
+        try:
+            done = train_system(run.system, corpus, folder, options.out / "data", resume=True, **room)
+            scored, drawn = "test" in done.read_scores(), done.picture("curves").exists()
+            if not (scored and drawn):
+                translator = load_translator(folder, **room)
+                if not scored:
+                    score_run(folder, translator, corpus.test)
+                draw_run(folder, translator, corpus.test)
+        except Exception as error:
+            failed[run.name] = reason(error)
+            # Of a bug, where it is.
+            bug = error if failed[run.name] is None else None
+            if bug is not None:
+                failed[run.name] = f"{type(bug).__name__}: {bug}".splitlines()[0]
+            _LOG.error("%s failed: %s", run.name, failed[run.name], exc_info=bug)
+    return failed
+
+
+def _write_table(recipe, runs, out, anyway):
+    """Write and print the table of the runs that were scored; if there are none, raise or do nothing."""
+    from keras_attn_zoo.experiments.run_folder import RunFolder
+    from keras_attn_zoo.experiments.table import results_table
+    from keras_attn_zoo.files import write_text
+
+    folders = [out / run.name for run in runs]
+    if not (anyway or any(RunFolder(folder).read_scores() for folder in folders)):
+        return
+    paper = {run.name: recipe.entries[run.entry].paper for run in runs}
+    baselines = {out / run.name: out / run.baseline for run in runs if run.baseline}
+    table = results_table(folders, paper=paper, baseline=baselines, rank_by=recipe.rank_by)
+    text = "\n\n".join(part for part in (f"# {recipe.title}", table, recipe.note) if part) + "\n"
+    write_text(out / "results.md", text)
+    print(text)

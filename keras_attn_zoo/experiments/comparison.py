@@ -1,0 +1,187 @@
+"""A comparison: named systems with several seeds and on a grid of settings, each run with a name of its own."""
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.setting_types import shown_value
+from keras_attn_zoo.experiments.system import System, parse_settings
+
+# Characters of a folder's name that no shell or file system minds, and how long a value in it may be.
+_UNUSUAL, _LONGEST_VALUE = re.compile(r"[^\w.=+-]+", re.ASCII), 40
+_OPENING, _CLOSING = "([{", ")]}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One system of a comparison, with a paper's figures for it.
+
+    Attributes:
+        system: the `System`.
+        paper: the paper's figures, `{column: figure}`; empty if it reports none.
+        baseline: name of the system that it is compared with, or None.
+    """
+
+    system: System
+    paper: dict[str, str] = dataclasses.field(default_factory=dict)
+    baseline: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """A paper's comparison, or one from the command line.
+
+    Attributes:
+        title: short title of the paper.
+        entries: its systems, by name.
+        default: names of the systems trained by default.
+        note: text below the table.
+        rank_by: function that takes a run's scores and returns the number by which the paper ranks its systems,
+            lowest first; None keeps their order.
+    """
+
+    title: str
+    entries: dict[str, Entry]
+    default: tuple[str, ...]
+    note: str = ""
+    rank_by: Callable[[dict[str, Any]], float] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One run of a comparison.
+
+    Attributes:
+        name: name of its folder: the system, the settings of the grid that the system has, and the seed unless it is
+            the system's own.
+        entry: name of the system.
+        system: the `System` to train.
+        point: values of those settings, by name, and of the seed.
+        baseline: name of the run that it is compared with, or None.
+    """
+
+    name: str
+    entry: str
+    system: System
+    point: dict[str, Any]
+    baseline: str | None = None
+
+
+def expand(
+    entries: Mapping[str, Entry],
+    settings: Mapping[str, Any],
+    grid: Mapping[str, Sequence[Any]] | None = None,
+    seeds: Iterable[int] = (),
+) -> list[Run]:
+    """Return the runs of a comparison: each system at each point of the grid, with each seed.
+
+    Args:
+        entries: the systems, by name.
+        settings: changes for every system that has the setting.
+        grid: values to try of each setting, by name. A system has one run for all points that differ only in
+            settings that it does not have.
+        seeds: the seeds; by default each system's own.
+
+    Raises:
+        UserError: a setting that none of the systems has, or that was given twice; a value that a system rejects.
+
+    Example:
+        >>> entries = {"a": Entry(System("a", {}))}
+        >>> [run.name for run in expand(entries, {}, {"dropout": [0.1, 0.3]}, seeds=[1, 2])]
+        ['a-dropout=0.1', 'a-dropout=0.1-seed=2', 'a-dropout=0.3', 'a-dropout=0.3-seed=2']
+    """
+    grid, seeds = dict(grid or {}), list(dict.fromkeys(seeds))
+    twice = next((name for name in grid if name in settings), None)
+    if twice is not None:
+        raise UserError(f"the setting {twice} was given twice: take it out of the grid, or leave out the other value.")
+    if "seed" in grid or (seeds and "seed" in settings):
+        raise UserError("--seeds gives the seeds: leave out the setting seed.")
+    names = sorted(grid)
+    points = [dict(zip(names, values, strict=True)) for values in itertools.product(*(grid[name] for name in names))]
+    points = [{**point, "seed": seed} for point in points for seed in seeds] if seeds else points
+
+    def understood(name, point):
+        return entries[name].system.understood({**settings, **point})
+
+    def differing(name, point):
+        """The settings of a point that a system has, without its own seed."""
+        own, seed = understood(name, point), entries[name].system.seed
+        return {key: own[key] for key in point if key in own and (key, own[key]) != ("seed", seed)}
+
+    used = {key for name, point in itertools.product(entries, points) for key in understood(name, point)}
+    for key in (*settings, *grid):
+        if key not in used:
+            raise UserError(f"none of the systems {', '.join(entries)} has a setting {key!r}.")
+    runs: dict[str, Run] = {}
+    for name, point in itertools.product(entries, points):
+        own, baseline = differing(name, point), entries[name].baseline
+        if baseline is not None:
+            # One that is not trained here has the name that it would have.
+            baseline = run_name(baseline, differing(baseline if baseline in entries else name, point))
+        try:
+            system = entries[name].system.override(**understood(name, point))
+        except UserError as error:
+            raise UserError(f"{name}: {error}") from None
+        run = Run(run_name(name, own), name, system, own, baseline)
+        runs.setdefault(run.name, run)
+    return list(runs.values())
+
+
+def run_name(name: str, point: Mapping[str, Any]) -> str:
+    """Return the name of a run's folder: the system, and in which settings the run differs from it.
+
+    Example:
+        >>> run_name("luong", {"seed": 2, "learning_rate": 5e-4})
+        'luong-learning_rate=0.0005-seed=2'
+    """
+    order = sorted(point, key=lambda key: (key == "seed", key))
+    return "-".join([name, *(f"{key}={_in_name(point[key])}" for key in order)])
+
+
+def _in_name(value):
+    """A value as part of a folder's name; if it is long or has unusual characters, a checksum tells it from others."""
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    plain = _UNUSUAL.sub("_", text).strip("_")
+    if plain == text and len(text) <= _LONGEST_VALUE:
+        return text
+    return f"{plain[:_LONGEST_VALUE]}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+
+
+def parse_grid(items: Iterable[str]) -> dict[str, list[Any]]:
+    """Parse a grid of the form NAME=VALUE,VALUE.
+
+    Raises:
+        UserError: what `parse_settings` refuses; a name given twice.
+
+    Example:
+        >>> parse_grid(["learning_rate=1e-3,5e-4", "cross_attention=bahdanau,luong_dot"])
+        {'learning_rate': [0.001, 0.0005], 'cross_attention': ['bahdanau', 'luong_dot']}
+    """
+    found: dict[str, list[Any]] = {}
+    for item in items:
+        name, equals, text = item.partition("=")
+        if not equals:
+            raise UserError(f"--grid takes NAME=VALUE,VALUE; received {shown_value(item)}.")
+        if name in found:
+            raise UserError(f"--grid has {shown_value(name)} twice: give all its values at once.")
+        values = [parse_settings([f"{name}={value}"])[name] for value in _split(text)]
+        found[name] = [value for i, value in enumerate(values) if value not in values[:i]]
+    return found
+
+
+def _split(text: str) -> Iterator[str]:
+    """Split at commas that are not inside brackets."""
+    depth, start = 0, 0
+    for place, character in enumerate(text):
+        depth += (character in _OPENING) - (character in _CLOSING)
+        if character == "," and depth == 0:
+            yield text[start:place]
+            start = place + 1
+    yield text[start:]
