@@ -147,6 +147,8 @@ def _in_name(value):
     """A value as part of a folder's name; if it is long or has unusual characters, a checksum tells it from others."""
     if value is None or isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
     plain = _UNUSUAL.sub("_", text).strip("_")
     if plain == text and len(text) <= _LONGEST_VALUE:

@@ -90,7 +90,7 @@ def test_names_of_folders_are_stable_and_tell_values_apart():
     assert run_name("a", {"seed": 2, "learning_rate": 5e-4, "joint": True, "clip_norm": None}) == (
         "a-clip_norm=none-joint=true-learning_rate=0.0005-seed=2"
     )
-    assert run_name("a", {"learning_rate": 1e-5}) == "a-learning_rate=1e-05"
+    assert run_name("a", {"learning_rate": 1e-5, "epochs": 3.0}) == "a-epochs=3-learning_rate=1e-05"
     described = [{"attention": "energy_accumulation", "window": size} for size in (3, 5)]
     names = [run_name("a", {"cross_attention": one}) for one in (*described, "x/y", "x y")]
     assert len(set(names)) == 4
