@@ -21,6 +21,10 @@ _BFLOAT16_ON_CPU = ("tensorflow", "torch")
 _BFLOAT16_FLAGS = {"amx_bf16", "avx512_bf16"}
 # glibc's names of how many arrays may come from the system one by one, and of how much may lie free (-1: anything).
 _M_MMAP_MAX, _M_TRIM_THRESHOLD = -4, -1
+# What Keras and TensorFlow import if it is installed: for pictures of data sets, and for models of JAX.
+_NEEDLESS = ("matplotlib", "jax")
+# Those that it shall not find, see `import_keras`.
+_hidden: list[str] = []
 # Modules that read Keras' configuration on import: Keras' own, and TensorFlow's copy.
 READ_CONFIGURATION = ("keras.src.backend.config", "tensorflow.python.keras.backend")
 
@@ -68,8 +72,27 @@ def choose_backend(name: str | None = None, job: str = "search", own: str | None
             f"or choose one of {', '.join(installed) or 'none'}."
         )
     os.environ["KERAS_BACKEND"] = name
+    _hidden[:] = [module for module in _NEEDLESS if module != name]
     _quieten(name)
     return name
+
+
+def import_keras() -> None:
+    """Import Keras; after `choose_backend`, without what the command line does not need of it."""
+    with _without(*_hidden):
+        import keras  # noqa: F401
+
+
+@contextlib.contextmanager
+def _without(*modules):
+    """Let imports of modules fail, as if they were not installed, unless they are imported already."""
+    hidden = [module for module in modules if module not in sys.modules]
+    sys.modules.update(dict.fromkeys(hidden))
+    try:
+        yield
+    finally:
+        for module in hidden:
+            del sys.modules[module]
 
 
 def configuration_file() -> Path:
@@ -107,16 +130,20 @@ def multiplies_bfloat16(backend: str) -> bool:
 def _quieten(backend):
     """Keep the libraries' own messages off the terminal, and avoid needless imports."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    # For notebooks alone, in Keras and in KerasHub.
+    sys.modules.setdefault("IPython", None)
     warnings.filterwarnings("ignore", module=r"(keras|keras_hub|jax|tensorflow|torch)\b.*")
     if backend == "jax":
         cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "keras-attn-zoo" / "jax"
         os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache))
+        # Not only what takes a second: a command's small programs together take as long.
+        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
     if backend == "torch":
         _keep_freed_memory()
     if backend == "tensorflow":
         # It warns of several functions traced one after the other, as if one were traced again and again.
         logging.getLogger("tensorflow").setLevel(logging.ERROR)
-        with _silent_standard_error():
+        with _silent_standard_error(), _without(*_hidden):
             import tensorflow
             import tensorflow_text  # noqa: F401
 

@@ -3,7 +3,7 @@
 import importlib.util
 import sys
 
-from keras_attn_zoo.backends import BACKENDS
+from keras_attn_zoo.backends import BACKENDS, import_keras
 from keras_attn_zoo.errors import UserError
 
 # The modules that the extra `translate` installs, and the names of their packages.
@@ -56,7 +56,7 @@ def require_backend() -> None:
         >>> require_backend()
     """
     try:
-        import keras  # noqa: F401
+        import_keras()
     except ModuleNotFoundError as error:
         backend = (error.name or "").partition(".")[0]
         if backend not in BACKENDS:

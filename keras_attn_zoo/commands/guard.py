@@ -8,7 +8,14 @@ from collections.abc import Callable, Sequence
 from keras_attn_zoo.backends import choose_backend
 from keras_attn_zoo.extras import require
 from keras_attn_zoo.messages import shown
-from keras_attn_zoo.process import Stoppable, check_arguments, drop_output, prepare_streams, reason
+from keras_attn_zoo.process import (
+    Stoppable,
+    check_arguments,
+    collect_less_garbage,
+    drop_output,
+    prepare_streams,
+    reason,
+)
 
 
 def guarded(
@@ -69,6 +76,7 @@ def _run(parser, action, arguments, farewell, stoppable):
         stoppable.farewell = f"{stoppable.farewell} {getattr(options, 'farewell', farewell)}".rstrip()
         require(user=parser.prog, backend=True)
         own = options.own_backend(options) if options.own_backend and options.backend is None else None
+        collect_less_garbage()
         choose_backend(options.backend, options.job, own)
         with shown():
             return (action or options.action)(options) or 0

@@ -73,5 +73,5 @@ def takes_argument(mechanism: Any, argument: str) -> bool:
     name = mechanism if isinstance(mechanism, str) else mechanism.get("attention")
     if name not in ATTENTIONS:
         return False
-    constructors = (base.__init__ for base in ATTENTIONS[name].layer.__mro__ if "__init__" in vars(base))
-    return any(argument in inspect.signature(one).parameters for one in constructors)
+    constructors = (vars(base).get("__init__") for base in ATTENTIONS[name].layer.__mro__)
+    return any(one is not None and argument in inspect.signature(one).parameters for one in constructors)

@@ -212,8 +212,8 @@ class System:
                 changed[key] = value
             elif key in BODIES[self.body].settings:
                 changed.setdefault("backbone", dict(self.backbone))[key] = value
-            elif _takes_arguments(key) and split_name(key)[0] in self.sizes:
-                arguments[split_name(key)] = check_argument(value, key)
+            elif _takes_arguments(key) and (parts := split_name(key)) and parts[0] in self.sizes:
+                arguments[parts] = check_argument(value, key)
             else:
                 raise _unknown(key, self.settings())
         for (place, argument), value in arguments.items():

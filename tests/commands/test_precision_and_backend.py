@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 
+import keras
 import pytest
 
 from keras_attn_zoo import backends
@@ -71,7 +72,7 @@ def installed(monkeypatch):
 )
 def test_each_command_takes_the_backend_that_is_fastest_at_its_job(installed, names, training, search):
     jobs = {command.name: command.job for command in COMMANDS}
-    assert {name for name, job in jobs.items() if job == "training"} == {"train"}
+    assert {name for name, job in jobs.items() if job == "training"} == {"compare", "train"}
     for job, fastest in (("training", training), ("search", search)):
         installed(*names)
         assert backends.choose_backend(job=job) == fastest
@@ -129,3 +130,17 @@ def test_large_arrays_that_are_freed_are_kept_under_torch():
     first, second = map(int, done.stdout.split())
     # NumPy asks for huge pages, if the system has them: 64 MB are 16,384 pages, or 32.
     assert first >= 32 and second < first / 4
+
+
+def test_keras_is_imported_without_what_notebooks_and_pictures_need():
+    """Nothing else may miss it: matplotlib can be imported afterwards."""
+    script = (
+        "import sys; from keras_attn_zoo.backends import choose_backend\n"
+        "choose_backend()\n"
+        "import keras_attn_zoo.models\n"
+        "others = {'jax', 'tensorflow'} - {sys.argv[1]}\n"
+        "print([name for name in ('IPython', 'matplotlib', *others) if sys.modules.get(name)])\n"
+        "import matplotlib"
+    )
+    command = [sys.executable, "-c", script, keras.config.backend()]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
