@@ -1,4 +1,4 @@
-"""`attn-zoo demo`: published presets translate; then Bahdanau's attention and a uniform twin learn from raw text."""
+"""`attn-zoo demo`: published presets translate, then Bahdanau's attention is trained beside a uniform baseline."""
 
 import argparse
 import logging

@@ -36,7 +36,7 @@ def add_arguments(parser: Parser) -> None:
     text.add_argument(
         "--force", metavar="FILE", help="translations of your own, one per line, empty for none: forced and aligned"
     )
-    text.add_argument("--gold", metavar="FILE", help="gold links between --text and --force, of words between spaces")
+    text.add_argument("--gold", metavar="FILE", help="gold links between the words of --text and --force")
     add_gold_arguments(text)
     page = parser.add_argument_group("page")
     page.add_argument("--output", type=Path, metavar="FILE", help="the page, one HTML file")
@@ -46,7 +46,7 @@ def add_arguments(parser: Parser) -> None:
         "--port",
         type=typed(Whole(least=0, most=65535)),
         default=8000,
-        help="port to serve on; 0 for any that is free (default: 8000)",
+        help="port to serve on; 0 for any free port (default: 8000)",
     )
     add_search_arguments(parser)
     add_length_argument(parser)

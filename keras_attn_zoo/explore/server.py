@@ -44,7 +44,7 @@ class PageServer(http.server.ThreadingHTTPServer):
         port: port to listen on; 0 for a free one.
 
     Raises:
-        UserError: the port is taken, or not to be had; no such address.
+        UserError: the port is taken or unavailable; no such address.
 
     Example:
         >>> PageServer(page, translator.explore).serve_forever()  # doctest: +SKIP
@@ -63,8 +63,8 @@ class PageServer(http.server.ThreadingHTTPServer):
             super().__init__((host, port), _Handler)
         except (OSError, OverflowError) as error:
             raise UserError(
-                f"cannot listen on port {port} of {host}: {reason_of(error)}. Choose another one with --port; 0 is any "
-                "that is free."
+                f"cannot listen on port {port} of {host}: {reason_of(error)}. Choose another one with --port; 0 picks "
+                "a free one."
             ) from None
         self.host, self.port = host, self.server_address[1]
 

@@ -86,6 +86,7 @@ class AverageAttention(SelfAttentionSteps):
 
     softmax_alone = "its weights are equal, without energies"
     attends_to = "itself"
+    by_position = True
 
     def __init__(
         self,
@@ -143,24 +144,16 @@ class AverageAttention(SelfAttentionSteps):
         **prepared: Tensor | None,
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Average up to every position: a cumulative sum, which takes no weights and, as a rule, no mask."""
-        if query.shape[1] == 0:
-            return super().run(query, value, key, masks, return_attention_scores, training, use_causal_mask, **prepared)
         query_mask, value_mask, attention_mask = padding_masks(query, value, *masks)
+        if query.shape[1] == 0 or attention_mask is not None or return_attention_scores:
+            return super().run(query, value, key, masks, return_attention_scores, training, True, **prepared)
         query = without_padding(query, query_mask)
         length = ops.shape(query)[1]
         y = ops.cast(query, self.compute_dtype)
-        weights: Tensor = None
         some: Tensor = True
-        if attention_mask is not None or return_attention_scores:
-            real = ops.ones(ops.shape(query)[:2], dtype="bool") if value_mask is None else value_mask
-            mask = combine_masks(query_mask, real, attention_mask, True, length, length)
-            weights = equal_weights(mask)
         # In float32: half precision has too few digits for a sum over many positions.
         terms = ops.cast(query, "float32")
-        if attention_mask is not None:
-            mean = ops.matmul(weights[:, 0], without_padding(terms, value_mask))
-            some = ops.any(weights[:, 0] > 0, axis=-1)[..., None]
-        elif value_mask is not None:
+        if value_mask is not None:
             real = ops.cast(value_mask, "bool")
             count = ops.cumsum(ops.cast(real, "float32"), axis=1)[..., None]
             mean = cumulative_sum(without_padding(terms, real)) / ops.maximum(count, 1.0)
@@ -171,8 +164,19 @@ class AverageAttention(SelfAttentionSteps):
             # The usual case in training: no mask leaves anything out.
             mean = cumulative_sum(terms) / ops.cast(ops.arange(1, length + 1), "float32")[:, None]
         context = self._refine(y, ops.cast(mean, self.compute_dtype), training)
-        context = ops.where(some, context, 0.0)
-        return (context, weights) if return_attention_scores else context
+        return ops.where(some, context, 0.0)
+
+    def attend(
+        self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Average under any mask, by default the causal one, in float32: a product with the weights."""
+        if mask is None:
+            length = ops.shape(query)[1]
+            mask = combine_masks(None, memory["mask"], None, True, length, length)
+        weights = equal_weights(mask)
+        mean = ops.matmul(weights[:, 0], ops.cast(memory["value"], "float32"))
+        context = self._refine(ops.cast(query, self.compute_dtype), ops.cast(mean, self.compute_dtype), training)
+        return ops.where(ops.any(weights[:, 0] > 0, axis=-1)[..., None], context, 0.0), weights
 
     def _refine(self, y, mean, training=None):
         """Network and gate."""

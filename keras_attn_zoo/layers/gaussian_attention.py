@@ -76,6 +76,8 @@ class GaussianAttention(PositionAttention):
         self.offsets = tuple(map(int, values))
         self.sigma = float(sigma)
 
+    without_looking_ahead = "use offsets of at most 0"
+
     @property
     def looks_ahead(self) -> bool:  # type: ignore[override]
         """Whether a position attends to later ones, which is impossible in steps."""
@@ -108,7 +110,7 @@ class GaussianAttention(PositionAttention):
         """Project the values; steps may not look ahead."""
         if value is None and self.looks_ahead:
             raise ValueError(
-                f"GaussianAttention: steps cannot look ahead; use offsets of at most 0. Received: {self.offsets}."
+                f"GaussianAttention: steps cannot look ahead; {self.without_looking_ahead}. Received: {self.offsets}."
             )
         return super().prepare(value, key, value_mask, max_length)
 

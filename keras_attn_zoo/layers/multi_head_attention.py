@@ -1,8 +1,11 @@
 """Multi-head attention: the scaled dot product of the Transformer, with a step for search."""
 
+from keras import ops
+
 from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.common.self_attention_steps import ProjectionsSeen
 from keras_attn_zoo.layers.registry import attention
+from keras_attn_zoo.types import Tensor, TensorTree
 
 
 @attention(
@@ -58,3 +61,9 @@ class MultiHeadAttention(ProjectionsSeen, DotProductAttention):
 
     attends_to = "either"
     beams_share = True
+
+    def products(self, query: Tensor, memory: TensorTree) -> Tensor:
+        """Products of projected queries and keys; of a step whose state beams share, the keys are columns already."""
+        if "visible" in memory:
+            return ops.matmul(query, memory["key"])
+        return super().products(query, memory)

@@ -52,6 +52,7 @@ class InitialAttention(keras.layers.Layer):
         self.supports_masking = True
         self.num_heads = check_positive(self, "num_heads", num_heads)
         self.max_length = check_positive(self, "max_length", max_length)
+        self.longest_sentence = self.max_length
         self.causal = bool(causal)
         self.initializer = keras.initializers.get(initializer)
 

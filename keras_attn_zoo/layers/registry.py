@@ -249,7 +249,7 @@ def _check_place(layer, place):
             "use it as encoder or decoder attention."
         )
     if place == "decoder" and layer.looks_ahead:
-        raise UserError(f"{type(layer).__name__} looks ahead, which a decoder cannot: use offsets of at most 0.")
+        raise UserError(f"{type(layer).__name__} looks ahead, which a decoder cannot: {layer.without_looking_ahead}.")
 
 
 def _article(place):

@@ -88,10 +88,12 @@ def _layer(description, place, dtype, sizes):
     else:
         layer = get_attention(description, place=place, **sizes)
         layer = type(layer).from_config({**layer.get_config(), "name": named["name"]})
-    if getattr(layer, "output_width", None) not in (None, sizes["width"]):
+    shape = (None, None, sizes["width"])
+    width = layer.compute_output_shape(shape, shape)[-1]
+    if width != sizes["width"]:
         raise UserError(
             f"{place} attention: the context must be as wide as the model, {sizes['width']}; received "
-            f"output_shape={layer.output_width}."
+            f"output_shape={width}."
         )
     return layer, of_side
 

@@ -1,6 +1,5 @@
 """What the bodies of all translators share: inputs, the projection onto the vocabulary, the steps of a search."""
 
-import numbers
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Self, TypeAlias
 
@@ -108,13 +107,8 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
     @property
     def longest_sentence(self) -> int | None:
         """The maximum tokens that length-dependent weights allow; None if there are no such weights."""
-        limits = (
-            getattr(layer, name, None)
-            for layer in self._flatten_layers(include_self=False)
-            for name in ("max_length", "sequence_length")
-        )
-        # In custom layers these names may mean something else.
-        return min((int(limit) for limit in limits if isinstance(limit, numbers.Integral)), default=None)
+        limits = (getattr(layer, "longest_sentence", None) for layer in self._flatten_layers(include_self=False))
+        return min((limit for limit in limits if limit is not None), default=None)
 
     @property
     def input_spec(self) -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+import keras
 import numpy as np
 from keras import ops
 
@@ -14,7 +15,6 @@ from keras_attn_zoo.evaluation.alignments import Alignment
 from keras_attn_zoo.explore.page import Page
 from keras_attn_zoo.explore.records import Mechanism, Path, Result, SearchStep, Sentence, System
 from keras_attn_zoo.layers import ATTENTIONS
-from keras_attn_zoo.layers.common.position_attention import PositionAttention
 from keras_attn_zoo.models.backbone import OPTIONAL_INPUTS, attention_config
 from keras_attn_zoo.models.search import search, search_key, searches_as_beam_search
 from keras_attn_zoo.models.text_methods import TextMethods
@@ -269,10 +269,10 @@ def _mechanisms(backbone, place, heads):
 
 
 def _mechanism(config, heads):
+    name, layer = config, None
     if isinstance(config, dict):
-        config = config.get("attention", config.get("class_name"))
-    entry = ATTENTIONS.get(config)
-    layer = (
-        entry.layer if entry else next((one.layer for one in ATTENTIONS.values() if one.layer.__name__ == config), None)
-    )
-    return Mechanism(str(config), heads, layer is not None and issubclass(layer, PositionAttention))
+        name = config.get("attention", config.get("class_name"))
+        layer = keras.saving.get_registered_object(config.get("registered_name"))
+    if name in ATTENTIONS:
+        layer = ATTENTIONS[name].layer
+    return Mechanism(str(name), heads, layer is not None and layer.by_position)

@@ -42,7 +42,7 @@ class HalvedSinePositions(keras.layers.Layer):
     def __init__(self, width: int, max_length: int, **kwargs: Any) -> None:
         super().__init__(**{"dtype": "float32", **kwargs}, autocast=False)
         self.width = check_positive(self, "width", width)
-        self.max_length = check_positive(self, "max_length", max_length)
+        self.longest_sentence = self.max_length = check_positive(self, "max_length", max_length)
         self.table = sine_table(width, max_length)
 
     def call(self, x: Tensor) -> Tensor:
@@ -74,6 +74,15 @@ def sine_table(width: int, max_length: int) -> np.ndarray:
     return np.concatenate([np.sin(angles), np.cos(angles)[:, : width // 2]], axis=1).astype("float32")
 
 
+class LearnedPositions(keras_hub.layers.PositionEmbedding):
+    """KerasHub's layer, which knows its length by another name."""
+
+    @property
+    def longest_sentence(self) -> int:
+        """The number of positions."""
+        return self.sequence_length
+
+
 def position_layer(kind: str, width: int, max_length: int, name: str) -> keras.layers.Layer | None:
     """Return a layer from `(batch, length, width)` to positions, or None.
 
@@ -88,7 +97,7 @@ def position_layer(kind: str, width: int, max_length: int, name: str) -> keras.l
     if kind == "halved_sine":
         return HalvedSinePositions(width, max_length, name=name)
     if kind == "learned":
-        return keras_hub.layers.PositionEmbedding(
+        return LearnedPositions(
             max_length, initializer=keras.initializers.RandomNormal(stddev=0.02), dtype="float32", name=name
         )
     return None

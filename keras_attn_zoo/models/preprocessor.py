@@ -204,7 +204,7 @@ def _check_characters(text, name):
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise UserError(f"{name} has half a surrogate pair, which is no character: {reprlib.repr(text)}.") from None
+        raise UserError(f"{name} contains an unpaired surrogate, not a character: {reprlib.repr(text)}.") from None
 
 
 def _pairs(x):

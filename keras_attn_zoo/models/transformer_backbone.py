@@ -27,6 +27,7 @@ from keras_attn_zoo.models.shared_beams import descend, shared_states
 from keras_attn_zoo.models.transformer_layers import (
     ACTIVATIONS,
     NORMALIZATIONS,
+    TargetMask,
     TransformerDecoderLayer,
     TransformerEncoderLayer,
 )
@@ -55,7 +56,7 @@ class TransformerBackbone(TranslationBackbone):
             cosines, up to `max_length`; "learned"; or "none".
         max_length: longest sentence, for positions and mechanisms whose weights depend on it.
         tie_embeddings: "none"; "target" shares target embedding and output matrix; "all" the source embedding too.
-        output_bias: whether a tied output matrix has a bias; one of its own always has.
+        output_bias: whether a tied output matrix has a bias; an untied one always does.
         suppressed_tokens: ids that a search never chooses, such as a padding token that begins translations.
         dropout: rate on embeddings and sublayer outputs.
         attention_dropout: rate on attention weights, for mechanisms that support it.
@@ -277,7 +278,7 @@ class TransformerBackbone(TranslationBackbone):
         self._encode = encode
         self._decoders = decoders
         self._decoder_stack = decoder_stack
-        self._decoder_position = decoder_position
+        self._positions = {"encoder": encoder_position, "decoder": decoder_position}
         self._last_norm = last_norms.get("decoder")
 
     def call(
@@ -286,22 +287,21 @@ class TransformerBackbone(TranslationBackbone):
         """Run the model on a dict of inputs."""
         if inputs.get("teacher_forcing_mask") is not None:
             raise UserError("a Transformer is trained only on given tokens: leave teacher_forcing_mask out.")
-        if {"learned", "halved_sine"} & {self.encoder_positions, self.decoder_positions}:
-            for side in ("encoder", "decoder"):
-                length = inputs[f"{side}_token_ids"].shape[1]
-                if isinstance(length, int) and length > self.max_length:
-                    raise UserError(
-                        f"a sentence of {length} tokens is longer than max_length={self.max_length}, for which the "
-                        "positions were built: build the model with a larger one, or leave the sentence out."
-                    )
+        for side, positions in self._positions.items():
+            length, longest = inputs[f"{side}_token_ids"].shape[1], getattr(positions, "longest_sentence", None)
+            if isinstance(length, int) and longest is not None and length > longest:
+                raise UserError(
+                    f"a sentence of {length} tokens is longer than max_length={longest}, for which the "
+                    "positions were built: build the model with a larger one, or leave the sentence out."
+                )
         return super().call(inputs, training=training, mask=mask)
 
     def _search_constants(self, max_length):
         """Return the positions, and what every self-attention layer needs that depends only on weights and lengths."""
         constants = {"self": self._decoder_stack.memories(max_length), "length": max_length}
-        if self._decoder_position is not None:
+        if self._positions["decoder"] is not None:
             places = ops.zeros((1, max_length, self.width), dtype="float32")
-            constants["positions"] = self._decoder_position(places)[0]
+            constants["positions"] = self._positions["decoder"](places)[0]
         return constants
 
     def _begin(self, encoder_token_ids, encoder_padding_mask, constants, beams):
@@ -383,18 +383,3 @@ class TransformerBackbone(TranslationBackbone):
             "marginalization": self.marginalization,
             "top_k": self.top_k,
         }
-
-
-@keras.saving.register_keras_serializable(package="keras_attn_zoo")
-class TargetMask(keras.layers.Layer):
-    """Set the scores `(batch, heads, target, source)` of padded target positions to 0; without a mask, keep them."""
-
-    def call(self, scores: Tensor, padding_mask: Tensor = None) -> Tensor:
-        """Mask."""
-        if padding_mask is None:
-            return scores
-        return ops.where(ops.cast(padding_mask, "bool")[:, None, :, None], scores, 0.0)
-
-    def compute_output_spec(self, scores: Tensor, padding_mask: Tensor = None) -> Any:
-        """Return the shape and type, which do not change."""
-        return keras.KerasTensor(scores.shape, scores.dtype)

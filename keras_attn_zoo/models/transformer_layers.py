@@ -250,3 +250,18 @@ class TransformerDecoderLayer(TransformerLayer):
             keras.KerasTensor((batch, self.self_attention.num_heads, target, target), "float32"),
             keras.KerasTensor((batch, self.cross_attention.num_heads, target, source), "float32"),
         )
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class TargetMask(keras.layers.Layer):
+    """Set the scores `(batch, heads, target, source)` of padded target positions to 0; without a mask, keep them."""
+
+    def call(self, scores: Tensor, padding_mask: Tensor = None) -> Tensor:
+        """Mask."""
+        if padding_mask is None:
+            return scores
+        return ops.where(ops.cast(padding_mask, "bool")[:, None, :, None], scores, 0.0)
+
+    def compute_output_spec(self, scores: Tensor, padding_mask: Tensor = None) -> Any:
+        """Return the shape and type, which do not change."""
+        return keras.KerasTensor(scores.shape, scores.dtype)

@@ -1,4 +1,4 @@
-"""Inputs, layers, small models and expected numbers for the laws: one case a mechanism and place."""
+"""Inputs, layers, small models and expected numbers for the laws: one case per mechanism and place."""
 
 import dataclasses
 import functools

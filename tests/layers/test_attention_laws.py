@@ -20,6 +20,7 @@ import pytest
 from keras import ops, tree
 
 from keras_attn_zoo.layers import ATTENTIONS, get_attention
+from keras_attn_zoo.numerics.masks import combine_masks
 from tests.layers.calls import BACKEND, assert_close, compiled, of_unknown_sizes
 from tests.layers.cases import (
     BATCH,
@@ -223,6 +224,29 @@ def test_rows_of_one_sentence_share_its_memory(case):
     assert shared[0].shape[0] == shared[1].shape[0] == 3 * BATCH
     for found, wanted, what in zip(shared, copied, ("context", "scores"), strict=True):
         assert_close(found, wanted, "float32", what)
+
+
+@pytest.mark.one_backend
+@every_base
+def test_attend_is_the_body_of_a_call(case):
+    """From a memory and one mask, what a call makes of its masks; with scores or without."""
+    layer, inputs = case.layer(), case.inputs()
+    masks = {part: case.masks[part] for part in ("query_mask", "value_mask") if part in case.masks}
+    query, value = inputs["query"] * masks["query_mask"][..., None], inputs.get("value", inputs["query"])
+    value_mask = masks.get("value_mask", masks["query_mask"])
+
+    def run():
+        mask = combine_masks(masks["query_mask"], value_mask, None, not case.cross, query.shape[1], value.shape[1])
+        return (
+            layer(**inputs, **masks, **case.causal, return_attention_scores=True),
+            layer(**inputs, **masks, **case.causal),
+            layer.attend(query, layer.prepare(value, value_mask=value_mask), mask),
+        )
+
+    wanted, alone, found = compiled(run)()
+    assert_close(alone, wanted[0], "float32", "context alone")
+    assert_close(found[0], wanted[0], "float32", "context of attend")
+    assert_close(found[1], wanted[1], "float32", "scores of attend")
 
 
 def step_through(layer, query, order, memory):

@@ -268,12 +268,12 @@ def test_weights_in_pytorch_format_are_read_without_running_anything(original, c
     for ours, theirs in zip(body.weights, opened.backbone.weights, strict=True):
         np.testing.assert_array_equal(ours, theirs)
     torch.save({"weights": Harm(tmp_path / "ran")}, copied / "pytorch_model.bin")
-    with pytest.raises(UserError, match=r"pytorch_model\.bin is cut or damaged") as error:
+    with pytest.raises(UserError, match=r"pytorch_model\.bin is truncated or damaged") as error:
         Translator.from_preset(copied)
     assert "\n" not in str(error.value) and not (tmp_path / "ran").exists()
     whole = (copied / "pytorch_model.bin").read_bytes()
     (copied / "pytorch_model.bin").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(UserError, match=r"pytorch_model\.bin is cut or damaged"):
+    with pytest.raises(UserError, match=r"pytorch_model\.bin is truncated or damaged"):
         Translator.from_preset(copied)
 
 
@@ -305,7 +305,7 @@ def cut(folder, name):
 
 FC1 = "model.encoder.layers.0.fc1.weight"
 DEFECTS = {
-    "cut": (lambda folder: cut(folder, "model.safetensors"), "model.safetensors is cut or damaged"),
+    "cut": (lambda folder: cut(folder, "model.safetensors"), "model.safetensors is truncated or damaged"),
     "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "there are no weights"),
     "weight missing": (lambda folder: change_weights(folder, **{FC1: None}), f"{FC1} is missing"),
     "weight of another shape": (lambda folder: change_weights(folder, **{FC1: np.ones((2, 3), "f4")}), "has the shape"),

@@ -319,7 +319,7 @@ def test_what_is_no_sentence_is_said(task, wrong, message):
     "call, message",
     [
         (lambda task: task.force("kalo", ["bado"]), "sources must be a list of strings; received 'kalo'"),
-        (lambda task: task.translate(["kalo", "\ud800"]), "entry 2 of sentences has half a surrogate pair"),
+        (lambda task: task.translate(["kalo", "\ud800"]), "entry 2 of sentences contains an unpaired surrogate"),
         (lambda task: task.generate([]), "nothing to translate.* received an empty list"),
         (lambda task: task.generate({"encoder_text": ["kalo"]}), "encoder_text and decoder_text; received"),
         (

@@ -1,8 +1,8 @@
 // The page: what all panels share, the keyboard, the theme, and sentences that are typed in.
 
 const KEYS = [
-  ["↑ ↓ ← →", "move over words, cells and candidates"], ["Enter", "keep a word, or follow a candidate"], ["Esc", "let it go"],
-  ["[  ]", "layer before, layer after"], [",  .", "head before, head after"], ["n  p", "next sentence, previous sentence"],
+  ["↑ ↓ ← →", "move over words, cells and candidates"], ["Enter", "keep a word, or follow a candidate"], ["Esc", "release it"],
+  ["[  ]", "previous layer, next layer"], [",  .", "previous head, next head"], ["n  p", "next sentence, previous sentence"],
   ["j  k", "search: next position, previous position"], ["v", "ribbons, matrix, all heads"], ["w", "words or subwords"],
 ];
 
@@ -207,7 +207,7 @@ class Page {
 async function start() {
   const element = document.getElementById("page");
   if (typeof DecompressionStream === "undefined") {
-    element.textContent = "This browser is too old for the page: it takes one of 2023 or later.";
+    element.textContent = "This browser is too old for this page, which needs one from 2023 or later.";
     return;
   }
   const store = new Store(await unpack(JSON.parse(document.getElementById("data").textContent)));

@@ -14,7 +14,7 @@ class Search {
     this.where = make("p", { class: "where", role: "status", "aria-live": "polite" });
     this.table = make("div", { class: "table" });
     this.element = make("section", { class: "search" }, make("h2", {}, "Search"),
-      make("p", { class: "hint" }, "Every position's candidates, the best first: what is kept goes on, what is dashed was dropped. Choose one to follow its attention."),
+      make("p", { class: "hint" }, "The candidates at each position, best first; dashed ones were dropped. Choose one to see its attention."),
       this.controls, this.scroller, this.where, this.table);
   }
 

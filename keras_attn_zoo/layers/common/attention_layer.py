@@ -70,12 +70,13 @@ class AttentionLayer(keras.layers.Layer):
 
     `attends_to` is "value" (cross-attention only), "itself" (self-attention only) or
     "either". `looks_ahead` says whether a position attends to later ones without a
-    mask, in which case there are no steps; `may_attend_nothing` says whether a row
-    may be empty even though nothing is masked.
+    mask, in which case there are no steps; `may_attend_nothing`, whether a row may be
+    empty even though nothing is masked; `by_position`, whether the weights depend on
+    positions alone; `longest_sentence`, the length they are made for, None for any.
 
-    State: a tree of tensors with the batch as first axis, passed in and returned;
-    nothing is kept on the layer. The memory of cross-attention has a batch axis too;
-    that of self-attention depends only on weights and lengths, and has none.
+    State: a tree of tensors, passed in and returned, never kept on the layer; its first
+    axis is the batch, as is that of cross-attention's memory. The memory of
+    self-attention depends only on weights and lengths.
 
     Raises:
         ValueError: a query, value or mask whose rank or sizes do not match; a width
@@ -88,7 +89,11 @@ class AttentionLayer(keras.layers.Layer):
     num_heads = 1
     attends_to = "value"
     looks_ahead = False
+    # How to use a mechanism that looks ahead where it must not.
+    without_looking_ahead = "use it as encoder attention"
     may_attend_nothing = False
+    by_position = False
+    longest_sentence: int | None = None
     # Why a mechanism supports only the softmax; None if it supports all normalisers.
     softmax_alone: str | None = None
     # A subclass of `SharedBySide`, if the self-attention layers of one side of a model share something.
@@ -158,11 +163,7 @@ class AttentionLayer(keras.layers.Layer):
         raise NotImplementedError
 
     def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
-        """Compute what needs no past, for all target positions at once: by default the energies, in float32.
-
-        Returns:
-            a tensor or a tree of tensors `(batch, heads, target, ...)`; a mechanism without heads has one.
-        """
+        """Compute what needs no past, `(batch, heads, target, ...)`: by default the energies, in float32."""
         return ops.cast(self.energies(query, memory), "float32")
 
     def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
@@ -174,8 +175,8 @@ class AttentionLayer(keras.layers.Layer):
     ) -> tuple[Tensor, TensorTree]:
         """Weights `(batch, heads, target, source)` from the result of `ahead`, and the next state.
 
-        With a state it is called for one position after the other: `at`, weights and mask then have a target axis of
-        size 1. Without one it is called once for all positions. The weights are those before dropout.
+        With a state it is called for one position after the other, with a target axis of size 1 in `at`, weights and
+        mask; without one, once for all positions. The weights are those before dropout.
         """
         return self.normalize(at, mask), state
 
@@ -192,9 +193,9 @@ class AttentionLayer(keras.layers.Layer):
     def observe(
         self, query: Tensor, memory: TensorTree, state: TensorTree
     ) -> tuple[TensorTree, Tensor | None, TensorTree]:
-        """Return what a step attends to, under which mask, and the next state: of cross-attention the memory as it is.
+        """Return what a step attends to, under which mask (None leaves nothing out), and the next state.
 
-        `query` has a target axis of size 1. A mask of None leaves nothing out but what the memory does.
+        `query` has a target axis of size 1. Cross-attention attends to the memory as it is.
         """
         return memory, memory["mask"][:, None, None], state
 

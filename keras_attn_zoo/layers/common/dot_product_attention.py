@@ -44,9 +44,6 @@ class DotProductAttention(HeadedAttention):
 
     def products(self, query: Tensor, memory: TensorTree) -> Tensor:
         """Products of projected queries and keys."""
-        if "visible" in memory:
-            # A step whose state is shared by beams has the keys as columns.
-            return ops.matmul(query, memory["key"])
         if query.shape[2] == 1:
             # One position: transposing the query is cheap, transposing all keys would not be.
             return ops.transpose(ops.matmul(memory["key"], ops.transpose(query, (0, 1, 3, 2))), (0, 1, 3, 2))

@@ -23,7 +23,13 @@ class PositionAttention(ProjectionsSeen):
     """
 
     attends_to = "itself"
+    by_position = True
     max_length: int | None = None
+
+    @property
+    def longest_sentence(self) -> int | None:  # type: ignore[override]
+        """The length that the weights are made for."""
+        return self.max_length
 
     def position_energies(self, length: int | Tensor) -> Tensor:
         """Energies `(heads, length, length)` in float32."""

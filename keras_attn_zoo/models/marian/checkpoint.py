@@ -23,7 +23,7 @@ class Checkpoint:
         preset: a folder, or an address such as `hf://Helsinki-NLP/opus-mt-de-en`.
 
     Raises:
-        UserError: there are no weights; a file is cut or damaged; it needs PyTorch, which is not installed.
+        UserError: there are no weights; a file is truncated or damaged; it needs PyTorch, which is not installed.
 
     Example:
         >>> checkpoint = Checkpoint("opus-mt-de-en")  # doctest: +SKIP
@@ -123,4 +123,4 @@ def _read_pytorch(path):
     except Exception as error:
         # A cut archive raises anything, a pickle that holds more than tensors UnpicklingError.
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:120]
-        raise UserError(f"{shown(path)} is cut or damaged ({reason}): download it again.") from None
+        raise UserError(f"{shown(path)} is truncated or damaged ({reason}): download it again.") from None

@@ -19,7 +19,7 @@ def read_safetensors(path: PathLike) -> dict[str, np.ndarray]:
     """Return the tensors of a file by name.
 
     Raises:
-        UserError: there is no such file; it is cut or damaged; a tensor is not of floating-point numbers.
+        UserError: there is no such file; it is truncated or damaged; a tensor is not of floating-point numbers.
 
     Example:
         >>> read_safetensors("model.safetensors")["lm_head.weight"].shape  # doctest: +SKIP
@@ -34,7 +34,7 @@ def read_safetensors(path: PathLike) -> dict[str, np.ndarray]:
         return {name: _tensor(data, 8 + size, name, entry) for name, entry in header.items() if name != "__metadata__"}
     except (struct.error, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         reason = error if type(error) is ValueError else "its header cannot be read"
-        raise UserError(f"{shown(path)} is cut or damaged ({reason}): download it again.") from None
+        raise UserError(f"{shown(path)} is truncated or damaged ({reason}): download it again.") from None
 
 
 def _tensor(data, first, name, entry):
