@@ -70,8 +70,10 @@ def names_preset(name: str) -> bool:
 
 
 def nearest(name: str) -> str:
-    """Return the advice for a name that no published preset has."""
-    near = difflib.get_close_matches(name, published(), n=1, cutoff=0.4)
+    """Return the advice for a name that no preset has."""
+    own = os.environ.get(VARIABLE)
+    known = {*published(), *(os.listdir(own) if own and kind_of(own) == "folder" else ())}
+    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.4)
     return f"did you mean {near[0]}?" if near else "`attn-zoo presets` lists them."
 
 

@@ -272,11 +272,16 @@ def test_a_newer_format_says_so(saved, tmp_path):
         Translator.from_preset(str(tmp_path / "preset"))
 
 
-def test_an_unknown_name_names_the_nearest(server):
+def test_an_unknown_name_names_the_nearest(server, tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"no folder or published preset tiny_de_fr: did you mean tiny_de_en\?"):
         Translator.from_preset("tiny_de_fr")
     with pytest.raises(UserError, match="no folder or published preset 0000: `attn-zoo presets` lists them"):
         load_translator("0000")
+    # Those of the user's own folder are known too.
+    (tmp_path / "my_preset_de_fr").mkdir()
+    monkeypatch.setenv(preset_registry.VARIABLE, str(tmp_path))
+    with pytest.raises(UserError, match=r"my_preset_de: did you mean my_preset_de_fr\?"):
+        load_translator("my_preset_de")
 
 
 def test_the_command(server, saved, tmp_path, capsys):
