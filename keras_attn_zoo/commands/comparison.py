@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from keras_attn_zoo.commands.options import (
+    add_budget_argument,
     add_corpus_arguments,
     add_override_argument,
     add_precision_argument,
@@ -61,6 +62,7 @@ def add_comparison_arguments(parser: Parser, names: Iterable[str], default: Sequ
         help="train every system once with each combination of these settings, for example learning_rate=1e-3,5e-4 "
         "dropout=0.1,0.3",
     )
+    add_budget_argument(parser)
     parser.add_argument(
         "--table-only", action="store_true", help="write the table of the existing runs without training"
     )
@@ -111,7 +113,8 @@ def _runs(recipe, options):
         if name not in recipe.entries:
             raise UserError(f"unknown system {shown_value(name)}: choose from {', '.join(recipe.entries)}.")
         entries[name] = recipe.entries[name]
-    settings, grid = settings_from_options(options), parse_grid(options.grid)
+    grid = parse_grid(options.grid)
+    settings = settings_from_options(options, [*grid, *(["seed"] if options.seeds else [])])
     runs = expand(entries, settings, grid, options.seeds)
     given = {**settings, **grid}
     return [dataclasses.replace(run, system=resumed(run.system, options.out / run.name, given)) for run in runs]

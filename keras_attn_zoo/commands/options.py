@@ -13,6 +13,7 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.bodies import MOST_HEADS, MOST_LAYERS
 from keras_attn_zoo.experiments.run_folder import RunFolder, check_name
 from keras_attn_zoo.experiments.setting_types import Whole
+from keras_attn_zoo.experiments.settings_file import read_settings
 from keras_attn_zoo.experiments.system import SETTINGS, System, parse_settings
 from keras_attn_zoo.files import PathLike
 
@@ -68,8 +69,21 @@ def add_corpus_arguments(parser: Parser) -> None:
     )
 
 
+def add_budget_argument(parser: Parser) -> None:
+    """Add `--budget`, for `settings_from_options`."""
+    parser.add_argument(
+        "--budget",
+        type=typed(SETTINGS["Training"]["budget"]),
+        metavar="AMOUNT",
+        help="train for so long instead of for the setting epochs: 40000steps, 20Mtokens, 30min or 2h",
+    )
+
+
 def add_override_argument(parser: Parser) -> None:
-    """Add `--set`, for `settings_from_options`, and a list of all settings."""
+    """Add `--settings` and `--set`, for `settings_from_options`, and a list of all settings."""
+    parser.add_argument(
+        "--settings", metavar="FILE", help="TOML file of settings, for example epochs = 3; the command line wins"
+    )
     parser.add_argument(
         "--set",
         nargs="+",
@@ -188,18 +202,31 @@ def layers_of(translator: Any, layer: int | str | None) -> Any:
     return [layer - 1]
 
 
-def settings_from_options(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the settings of `--set` and `--precision`.
+def settings_from_options(options: argparse.Namespace, given: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the settings of `--settings`, `--set`, `--precision` and `--budget`.
+
+    Args:
+        options: the parsed command line.
+        given: names of settings that other options give, and that the file therefore does not.
 
     Raises:
-        UserError: see `parse_settings`; a precision given twice.
+        UserError: see `read_settings` and `parse_settings`; one given twice; a budget beside epochs.
     """
+    of_file = read_settings(options.settings) if options.settings is not None else {}
     settings = parse_settings(options.set)
-    if options.precision is not None:
-        if "precision" in settings:
-            raise UserError("the precision was given twice: leave out --precision, or the setting.")
-        settings["precision"] = options.precision
-    return settings
+    for name in ("precision", "budget"):
+        value = getattr(options, name, None)
+        if value is not None:
+            if name in settings:
+                raise UserError(f"the {name} was given twice: leave out --{name}, or the setting.")
+            settings[name] = value
+    for one in (of_file, settings):
+        if one.get("budget") is not None and "epochs" in one:
+            raise UserError("training ends after a budget or after epochs: give one of them.")
+    given = {*given, *settings}
+    # A length of the training from the command line takes the place of one from the file, whichever it is.
+    given |= {"budget", "epochs"} if {"budget", "epochs"} & given else set()
+    return {**{name: value for name, value in of_file.items() if name not in given}, **settings}
 
 
 def resumed(system: System, folder: PathLike, settings: dict[str, Any]) -> System:

@@ -181,8 +181,8 @@ def build_translator(system: System, subword_paths: Iterable[Path], max_tokens: 
     return Translator(backbone, preprocessor)
 
 
-def compile_translator(translator: Translator, system: System, steps: int) -> None:
-    """Compile according to the system's training and search settings, to be trained for so many steps."""
+def compile_translator(translator: Translator, system: System, steps: int | None) -> None:
+    """Compile according to the system's training and search settings, to be trained for so many steps, if known."""
     training, search = system.training, system.search
     schedules = {
         "constant": lambda: training.learning_rate,
@@ -204,6 +204,6 @@ def _cosine(training, steps):
     if steps <= training.warmup_steps:
         raise UserError(
             f"schedule=cosine with warmup_steps={training.warmup_steps}: training has only {steps} steps; set fewer "
-            "warm-up steps, or train for more epochs."
+            "warm-up steps, or train for longer."
         )
     return CosineSchedule(training.learning_rate, training.warmup_steps, steps)

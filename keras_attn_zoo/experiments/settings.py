@@ -3,6 +3,7 @@
 import dataclasses
 
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.budget import Budget
 from keras_attn_zoo.experiments.setting_types import MOST_TOKENS, Choice, Number, Setting, Switch, Text, Whole, rate
 
 # Upper bounds that catch mistyped numbers: beyond them, no machine and nobody's patience would do.
@@ -135,6 +136,13 @@ class TrainingSettings(_Checked):
             above=True,
         )
     )
+    budget: str | None = _field(
+        Budget(
+            help="length of the training in steps, target tokens, or minutes of steps without compilation; None trains "
+            "for epochs",
+            optional=True,
+        )
+    )
     validations_per_epoch: int = _field(
         Whole(default=4, help="validations per epoch; each ends a round", least=1, most=1000)
     )
@@ -236,6 +244,11 @@ class TrainingSettings(_Checked):
     def __post_init__(self):
         """Check every setting, and that they fit together."""
         super().__post_init__()
+        if self.schedule == "cosine" and self.budget is not None and self.budget.endswith("min"):
+            raise UserError(
+                f"schedule='cosine' needs the number of steps, which budget={self.budget} does not give: set a budget "
+                "in steps or tokens, or another schedule."
+            )
         if self.teacher_forcing_end not in (None, self.teacher_forcing) and self.teacher_forcing_steps is None:
             raise UserError(
                 f"teacher forcing decays from {self.teacher_forcing:g} to {self.teacher_forcing_end:g}, but over how "

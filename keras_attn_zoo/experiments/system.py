@@ -2,7 +2,7 @@
 
 import dataclasses
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from keras_attn_zoo.errors import UserError
@@ -62,21 +62,35 @@ def parse_settings(items: Iterable[str]) -> dict[str, Any]:
         name, equals, text = item.partition("=")
         if not equals:
             raise UserError(f"--set takes NAME=VALUE; received {shown_value(item)}.")
-        if _takes_arguments(name):
-            found[name] = parse_argument(text, name)
-            continue
-        # Both bodies may have a setting of this name: a value that either takes passes, and each system checks again.
-        for setting in {id(part[name]): part[name] for part in SETTINGS.values() if name in part}.values():
-            try:
-                found[name] = setting.parse(text, f"the setting {name}")
-                break
-            except UserError as error:
-                refusal = error
-        else:
-            if not any(name in part for part in SETTINGS.values()):
-                raise _unknown(name, {name for part in SETTINGS.values() for name in part})
-            raise refusal
+        found[name] = _read(name, text)
     return found
+
+
+def check_settings(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings from plain data, by name, each converted to the type of its setting; text is parsed.
+
+    Raises:
+        UserError: an unknown name, a value of the wrong type or out of bounds.
+
+    Example:
+        >>> check_settings({"epochs": 3, "clip_norm": "none"})
+        {'epochs': 3.0, 'clip_norm': None}
+    """
+    return {name: _read(name, value) for name, value in values.items()}
+
+
+def _read(name, value):
+    """The value of a setting, or of an argument of a mechanism, in its type."""
+    if _takes_arguments(name):
+        return parse_argument(value, name) if isinstance(value, str) else check_argument(value, name)
+    refusal = _unknown(name, {name for part in SETTINGS.values() for name in part})
+    # Both bodies may have a setting of this name: a value that either takes passes, and each system checks again.
+    for setting in {id(part[name]): part[name] for part in SETTINGS.values() if name in part}.values():
+        try:
+            return (setting.parse if isinstance(value, str) else setting.check)(value, f"the setting {name}")
+        except UserError as error:
+            refusal = error
+    raise refusal
 
 
 def _takes_arguments(name):

@@ -1,6 +1,8 @@
 """Train a system into a run folder, or resume a run there."""
 
 import logging
+import math
+import sys
 
 import keras
 
@@ -9,6 +11,7 @@ from keras_attn_zoo.data.shapes import EVALUATION_ROWS
 from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.bodies import longest_translation
+from keras_attn_zoo.experiments.budget import amount, planned_steps
 from keras_attn_zoo.experiments.corpora import Corpus
 from keras_attn_zoo.experiments.memory import check_memory
 from keras_attn_zoo.experiments.outline import outline
@@ -25,6 +28,7 @@ from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.files import PathLike, kind_of, shown
 from keras_attn_zoo.messages import progress_bar
 from keras_attn_zoo.models.word_vectors import load_word_vectors
+from keras_attn_zoo.training.budget import SpentBudget
 from keras_attn_zoo.training.callbacks import BestPreset, ValidationBLEU
 from keras_attn_zoo.training.progress import Progress
 from keras_attn_zoo.training.random_state import make_deterministic
@@ -33,6 +37,8 @@ from keras_attn_zoo.training.run_log import RunLog, read_log
 from keras_attn_zoo.training.schedules import TeacherForcing
 
 _LOG = logging.getLogger(__name__)
+# Rounds of a run that ends by itself.
+_ENDLESS = sys.maxsize
 
 
 def train_system(
@@ -104,24 +110,23 @@ def _train(system, corpus, run, data, max_tokens):
     valid = evaluation_batches(
         data.valid, sentences_per_batch=EVALUATION_ROWS, bucket_count=min(3, system.data.bucket_count)
     )
-    rounds = max(1, round(training.epochs * batches.batches_per_epoch / len(batches)))
-    wanted, reached = system.sizes["encoder_layers"], _encoder_layers(system, rounds - 1)
-    if reached not in (None, wanted):
-        raise UserError(
-            f"with pretraining_rounds={training.pretraining_rounds}, the encoder has only {reached} of its {wanted} "
-            f"layers after {rounds} rounds: train for more epochs, or validate more often."
-        )
+    steps = planned_steps(training, batches)
+    rounds = None if steps is None else math.ceil(steps / len(batches))
+    if rounds is not None:
+        _check_grown(system, rounds)
     watched, stopping = _watching(training, run)
     state = ResumableState(run.state, batches, [*watched, *stopping])
     ended = state.read()
     _check_whole(run, batches.round)
-    steps = len(batches)
-    translator = _translator_of_round(system, data, batches.round, rounds * steps)
+    translator = _translator_of_round(system, data, batches.round, steps)
     state.check(translator, batches.round in _grows_at(system))
     if batches.round == 0:
         _load_vectors(translator, training)
     run.create(system, description, corpus.test.pairs)
-    if ended or batches.round >= rounds:
+    # A budget ends by itself, and one of tokens not exactly when it is expected to.
+    last = rounds if rounds is not None and training.budget is None else _ENDLESS
+    if ended or batches.round >= last:
+        _check_grown(system, batches.round)
         _LOG.info("training is already complete")
         return run
     callbacks = []
@@ -129,24 +134,27 @@ def _train(system, corpus, run, data, max_tokens):
         sources, references = zip(*list(corpus.splits.valid)[: training.bleu_sentences], strict=True)
         text = translator.encode(list(sources))
         callbacks.append(ValidationBLEU(text, list(references), system.search.batch_size))
-    with progress_bar(system.name, rounds * steps, "step", batches.round * steps) as show:
-        callbacks += [Progress(batches, rounds, system.name, show), RunLog(run.log, batches), *watched]
+    with progress_bar(system.name, steps, "step", batches.round * len(batches)) as show:
+        log = RunLog(run.log, batches)
+        callbacks += [Progress(batches, rounds, system.name, show), log, *_budget(training, log), *watched]
         while True:
-            later = range(batches.round + 1, rounds)
-            until = next((number for number in _grows_at(system) if number in later), rounds)
+            later = range(batches.round + 1, last)
+            until = next((number for number in _grows_at(system) if number in later), last)
             translator.fit(
                 **fit_arguments(batches),
                 epochs=until,
                 validation_data=as_fit_input(valid),
                 # No early stopping until the model has all its layers.
-                callbacks=[*callbacks, *(stopping if until == rounds else ()), state],
+                callbacks=[*callbacks, *(stopping if until == last else ()), state],
                 verbose=0,
             )
-            if translator.stop_training or until == rounds:
+            if translator.stop_training or until == last:
+                # Until the next growth, all rounds have equally many layers.
+                _check_grown(system, batches.round + 1)
                 return run
             # The larger model loads what was just saved, as it would if the run were resumed here.
             state.read()
-            translator = _translator_of_round(system, data, until, rounds * steps)
+            translator = _translator_of_round(system, data, until, steps)
             state.check(translator, grown=True)
 
 
@@ -173,6 +181,24 @@ def _check_whole(run, rounds):
         raise UserError(
             f"{shown(run.path)} has trained {max(rounds, logged)} rounds, but {lost.name} is missing: restore it from "
             "a backup, or remove the folder to start over."
+        )
+
+
+def _budget(training, log):
+    """The callback that ends training when its budget is spent, if it has one."""
+    if training.budget is None:
+        return []
+    number, unit = amount(training.budget)
+    return [SpentBudget(log, "seconds", 60 * number) if unit == "min" else SpentBudget(log, unit, number)]
+
+
+def _check_grown(system, rounds):
+    """Raise if the encoder does not have all its layers after so many rounds."""
+    wanted, reached = system.sizes["encoder_layers"], _encoder_layers(system, rounds - 1)
+    if reached not in (None, wanted):
+        raise UserError(
+            f"with pretraining_rounds={system.training.pretraining_rounds}, the encoder has only {reached} of its "
+            f"{wanted} layers after {rounds} rounds: train for longer, or validate more often."
         )
 
 

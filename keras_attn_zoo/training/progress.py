@@ -17,12 +17,14 @@ class Progress(keras.callbacks.Callback):
 
     Args:
         batches: the `TranslationBatches` that are trained on.
-        rounds: total number of rounds.
+        rounds: total number of rounds; None if unknown.
         name: the prefix of every message.
         show: function of the number of steps done and a text, see `progress_bar`; None shows no steps.
     """
 
-    def __init__(self, batches: Any, rounds: int, name: str = "", show: Callable[..., None] | None = None) -> None:
+    def __init__(
+        self, batches: Any, rounds: int | None, name: str = "", show: Callable[..., None] | None = None
+    ) -> None:
         super().__init__()
         self.batches, self.rounds, self.name, self.show = batches, rounds, name, show
 
@@ -41,8 +43,11 @@ class Progress(keras.callbacks.Callback):
             return
         self._tokens += float(logs["tokens"])
         speed = self._tokens / (time.perf_counter() - self._round_began)
-        text = f"round {self._round + 1}/{self.rounds}, loss {float(logs['loss']):.3f}, {speed:.0f} tokens/s"
+        text = f"{self._label()}, loss {float(logs['loss']):.3f}, {speed:.0f} tokens/s"
         self.show(self._steps, text)
+
+    def _label(self):
+        return f"round {self._round + 1}" + (f"/{self.rounds}" if self.rounds else "")
 
     def on_epoch_end(self, epoch: int, logs: Logs) -> None:
         """Report a round."""
@@ -52,7 +57,7 @@ class Progress(keras.callbacks.Callback):
             numbers.append(f"valid loss {logs['val_loss']:.3f}  perplexity {logs['val_perplexity']:.2f}")
         if "val_bleu" in logs:
             numbers.append(f"BLEU {logs['val_bleu']:.1f}")
-        label = f"{self.name}  round {epoch + 1}/{self.rounds}".strip()
+        label = f"{self.name}  {self._label()}".strip()
         _LOG.info("%s  %s  %s", label, "  ".join(numbers), clock_time(seconds))
 
 

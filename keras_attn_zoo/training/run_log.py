@@ -31,6 +31,9 @@ class RunLog(keras.callbacks.Callback):
         path: file to write.
         batches: the `TranslationBatches` that are trained on; their shapes separate compilation from running.
 
+    Attributes:
+        last: the line of the last step, as a dict.
+
     Raises:
         UserError: training has reached NaN or infinity; the file cannot be written.
 
@@ -64,7 +67,9 @@ class RunLog(keras.callbacks.Callback):
         shape = self.batches.bound(self.step - self._first)
         self.step += 1
         learning_rate = float(ops.convert_to_numpy(self.model.optimizer.learning_rate))
-        self._write({"step": self.step, **numbers, "learning_rate": learning_rate, "seconds": seconds, "shape": shape})
+        figures = {"learning_rate": learning_rate, "seconds": seconds, "shape": shape}
+        self.last = {"step": self.step, **numbers, **figures}
+        self._write(self.last)
 
     def on_epoch_end(self, epoch: int, logs: Logs) -> None:
         """Write a round."""

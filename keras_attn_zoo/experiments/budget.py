@@ -1,0 +1,79 @@
+"""The budget of a training run: so many steps, tokens or minutes, whatever the number of epochs."""
+
+import dataclasses
+import re
+from typing import TYPE_CHECKING, Any
+
+from keras_attn_zoo.experiments.setting_types import Setting
+
+if TYPE_CHECKING:
+    from keras_attn_zoo.data.batches import TranslationBatches
+
+_WRITTEN = re.compile(r"(\d{1,15}(?:\.\d{1,3})?) ?([kM]?) ?(steps?|tokens?|min|h)", re.ASCII)
+_FACTORS = {"": 1, "k": 1_000, "M": 1_000_000}
+# Bounds that catch mistyped numbers; the last is two years.
+_MOST = {"steps": 1_000_000_000, "tokens": 10**15, "min": 1_000_000}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Budget(Setting):
+    """A setting for a budget, such as `40000steps`, `20Mtokens`, `30min` or `2h`.
+
+    Its value is a string: a number and one of `steps`, `tokens` and `min`.
+
+    Example:
+        >>> Budget().parse("20Mtokens"), Budget().parse("1.5h")
+        ('20000000tokens', '90min')
+    """
+
+    def _values(self):
+        return "a number with its unit: steps, tokens, min, h"
+
+    def _fit(self, value):
+        found = _WRITTEN.fullmatch(value) if isinstance(value, str) else None
+        if not found:
+            return None
+        number, unit = float(found[1]) * _FACTORS[found[2]], found[3]
+        if unit in ("h", "min"):
+            if found[2]:
+                return None
+            number, unit = round(number * (60 if unit == "h" else 1), 3), "min"
+        else:
+            unit = unit.rstrip("s") + "s"
+        whole = number.is_integer()
+        if not 0 < number <= _MOST[unit] or not (whole or unit == "min"):
+            return None
+        return f"{int(number) if whole else number}{unit}"
+
+
+def amount(budget: str) -> tuple[float, str]:
+    """Return the number and the unit, "steps", "tokens" or "min", of a value of a `Budget`.
+
+    Example:
+        >>> amount("40000steps")
+        (40000.0, 'steps')
+    """
+    found = _WRITTEN.fullmatch(budget)
+    assert found is not None
+    return float(found[1]), found[3]
+
+
+def planned_steps(training: Any, batches: "TranslationBatches") -> int | None:
+    """Return how many steps a training will take at most; None if its budget is of time.
+
+    A budget of tokens is converted by the mean number of target tokens in a batch.
+
+    Args:
+        training: a `TrainingSettings`.
+        batches: the batches that it is trained on.
+    """
+    if training.budget is None:
+        return max(1, round(training.epochs * batches.batches_per_epoch / len(batches))) * len(batches)
+    number, unit = amount(training.budget)
+    if unit == "steps":
+        return int(number)
+    if unit == "tokens":
+        # A sentence has an end token too.
+        tokens = int(batches.corpus.target_lengths.sum()) + len(batches.corpus)
+        return max(1, round(number * batches.batches_per_epoch / tokens))
+    return None

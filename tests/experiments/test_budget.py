@@ -1,0 +1,109 @@
+"""Training ends when its budget is spent, also if it was resumed."""
+
+import types
+
+import numpy as np
+import pytest
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.budget import Budget
+from keras_attn_zoo.experiments.training import train_system
+from keras_attn_zoo.training import run_log
+from keras_attn_zoo.training.run_log import RunLog, read_log
+from tests.tiny_run import TINY
+
+
+@pytest.mark.parametrize(
+    ("typed", "value"),
+    [
+        ("40000steps", "40000steps"),
+        ("1 step", "1steps"),
+        ("20Mtokens", "20000000tokens"),
+        ("1.5 ktokens", "1500tokens"),
+        ("30min", "30min"),
+        ("0.5min", "0.5min"),
+        ("1.5h", "90min"),
+    ],
+)
+def test_budgets_as_people_type_them(typed, value):
+    assert Budget().parse(typed) == value
+    assert Budget().check(value) == value
+
+
+@pytest.mark.parametrize("typed", ["", "40000", "steps", "0steps", "-1steps", "1.5steps", "2kmin", "1e5steps", "3days"])
+def test_what_is_no_budget(typed):
+    with pytest.raises(UserError, match=r"^the budget must be a number with its unit: steps, tokens, min, h; received"):
+        Budget().parse(typed, "the budget")
+
+
+def steps_of(folder):
+    """What the log has of each step, times aside."""
+    lines = [line for line in read_log(folder / "log.jsonl") if "shape" in line]
+    return [{key: value for key, value in line.items() if key != "seconds"} for line in lines]
+
+
+def clock():
+    """A clock by which the first step takes 90 seconds, of which 80 are compilation, and each of the others ten."""
+    times = iter(x for step in range(100) for x in (200.0 * step, 200.0 * step + (10 if step else 90)))
+    return types.SimpleNamespace(perf_counter=lambda: next(times))
+
+
+@pytest.mark.every_backend
+def test_a_budget_ends_within_a_round_and_a_stopped_run_resumes_within_it(trained, corpus, tmp_path, monkeypatch):
+    """A round has three steps. Up to its end, the run is one without a budget; the last round is validated and kept."""
+    system = TINY.override(budget="7steps", epochs=0.1)
+    write, taken = RunLog.on_train_batch_end, []
+
+    def stop(self, batch, logs=None):
+        write(self, batch, logs)
+        taken.append(batch)
+        if len(taken) == 5:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunLog, "on_train_batch_end", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train_system(system, corpus, tmp_path)
+    train_system(system, corpus, tmp_path, resume=True)
+    assert steps_of(tmp_path) == steps_of(trained)[:7]
+    rounds = [line for line in read_log(tmp_path / "log.jsonl") if "round" in line]
+    assert [(line["round"], line["step"]) for line in rounds] == [(1, 3), (2, 6), (3, 7)]
+    assert all("val_loss" in line for line in rounds)
+    train_system(system, corpus, tmp_path, resume=True)
+    assert len(steps_of(tmp_path)) == 7
+    with pytest.raises(UserError, match=r"different settings \(system.training.budget\)"):
+        train_system(system.override(budget="8steps"), corpus, tmp_path, resume=True)
+
+
+def test_tokens_and_minutes_are_counted_as_the_log_has_them(trained, corpus, tmp_path, monkeypatch):
+    tokens = np.cumsum([line["tokens"] for line in steps_of(trained)])
+    run = train_system(TINY.override(budget=f"{int(tokens[3])}tokens"), corpus, tmp_path / "tokens")
+    assert len(steps_of(run.path)) == 4
+    monkeypatch.setattr(run_log, "time", clock())
+    run = train_system(TINY.override(budget="0.75min"), corpus, tmp_path / "minutes")
+    assert len(steps_of(run.path)) == 5
+
+
+@pytest.mark.long
+def test_a_schedule_knows_how_long_the_budget_lasts(corpus, tmp_path):
+    system = TINY.override(schedule="cosine", warmup_steps=2, learning_rate=1e-2, budget="5steps")
+    run = train_system(system, corpus, tmp_path / "run")
+    rates = [line["learning_rate"] for line in steps_of(run.path)]
+    # A line has the rate of the step after it.
+    expected = [1e-2 * (1 + np.cos(np.pi * (step - 2) / 3)) / 2 for step in range(2, 6)]
+    np.testing.assert_allclose(rates, [0.75e-2, *expected], rtol=1e-5, atol=1e-9)
+    with pytest.raises(UserError, match="cosine' needs the number of steps, which budget=3min does not give"):
+        system.override(budget="3min")
+
+
+@pytest.mark.long
+def test_a_budget_that_ends_before_the_encoder_has_grown(corpus, tmp_path, monkeypatch):
+    system = TINY.override(encoder_layers=2, pretraining_rounds=1)
+    with pytest.raises(UserError, match="only 1 of its 2 layers after 1 rounds: train for longer"):
+        train_system(system.override(budget="3steps"), corpus, tmp_path / "known")
+    assert not (tmp_path / "known" / "config.json").exists()
+    monkeypatch.setattr(run_log, "time", clock())
+    unknown = system.override(budget="0.3min")
+    for _ in range(2):
+        with pytest.raises(UserError, match="only 1 of its 2 layers after 1 rounds: train for longer"):
+            train_system(unknown, corpus, tmp_path / "unknown", resume=True)
