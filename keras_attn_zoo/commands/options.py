@@ -73,7 +73,7 @@ def add_budget_argument(parser: Parser) -> None:
     """Add `--budget`, for `settings_from_options`."""
     parser.add_argument(
         "--budget",
-        type=typed(SETTINGS["Training"]["budget"]),
+        type=typed(dataclasses.replace(SETTINGS["Training"]["budget"], optional=False)),
         metavar="AMOUNT",
         help="train for so long instead of for the setting epochs: 40000steps, 20Mtokens, 30min or 2h",
     )
