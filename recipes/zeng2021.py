@@ -31,14 +31,13 @@ import sys
 
 from keras_attn_zoo.commands.recipe import run_recipe
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
-from keras_attn_zoo.experiments.named_systems import TRANSFORMER_ATTENTIONS, transformer
+from keras_attn_zoo.experiments.named_systems import RAN, TRANSFORMER_ATTENTIONS, transformer
 from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings
 
 DATA = DataSettings(
     vocabulary_size=40000, joint=True, max_words=256, max_tokens=256, sentences_per_batch=None, tokens_per_batch=9600
 )
 SEARCH = SearchSettings(beams=4, length_penalty=0.6)
-RAN = {"attention": "recurrent", "dropout": 0.2}
 FIXED = {**RAN, "trainable": False}
 BARE = {**RAN, "normalize": False, "residual": False}
 

@@ -43,9 +43,7 @@ class Body:
         kept_numbers: function of the sizes and the longest sentence; returns a rough count of the numbers kept for
             the backward pass per position of a batch, output layer excluded.
         small, small_training: settings for the demonstration's size, and a training to match.
-        takes_length: whether the constructor takes the longest sentence, for weights that depend on it.
         grows: whether layers can be added to its encoder one by one during training.
-        feeds_itself: whether it can be trained on its own predictions, unless its output is latent.
     """
 
     name: str
@@ -56,14 +54,12 @@ class Body:
     kept_numbers: Callable[[dict[str, Any], int], float]
     small: dict[str, Any]
     small_training: TrainingSettings
-    takes_length: bool = False
     grows: bool = False
-    feeds_itself: bool = False
 
     @functools.cached_property
     def settings(self) -> dict[str, Setting]:
         """The settings by name, with the constructor's defaults, except `max_length`, which depends on the data."""
-        defaults = _defaults(self.module, self.class_name)
+        defaults = _defaults(self._source)
         kept = {"max_length": None}
         return {
             name: dataclasses.replace(self.arguments[name], default=kept.get(name, default))
@@ -72,21 +68,36 @@ class Body:
         }
 
     @property
+    def takes_length(self) -> bool:
+        """Whether the constructor takes the longest sentence, for weights that depend on it."""
+        return "max_length" in self.settings
+
+    @functools.cached_property
+    def feeds_itself(self) -> bool:
+        """Whether it can be trained on its own predictions, unless its output is latent; the class says so."""
+        values = [
+            node.value
+            for node in self._source.body
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "feeds_itself"
+        ]
+        return bool(values) and ast.literal_eval(values[0])
+
+    @functools.cached_property
+    def _source(self):
+        """The class as it is written: importing it would import Keras before the command line has chosen a backend."""
+        source = importlib.resources.files("keras_attn_zoo") / "models" / f"{self.module}.py"
+        tree = ast.parse(source.read_text(encoding="utf-8"))
+        return next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == self.class_name)
+
+    @property
     def body_class(self) -> type:
         """The class; this imports Keras."""
         return getattr(importlib.import_module(f"keras_attn_zoo.models.{self.module}"), self.class_name)
 
 
-def _defaults(module, class_name):
-    """Return the defaults of a constructor's arguments, by name.
-
-    They are read from the source: importing the class would import Keras before the command line has chosen a
-    backend.
-    """
-    source = importlib.resources.files("keras_attn_zoo") / "models" / f"{module}.py"
-    tree = ast.parse(source.read_text(encoding="utf-8"))
-    body = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == class_name)
-    signature = next(node.args for node in body.body if isinstance(node, ast.FunctionDef) and node.name == "__init__")
+def _defaults(source):
+    """Return the defaults of the constructor's arguments, by name, from the source of a class."""
+    signature = next(node.args for node in source.body if isinstance(node, ast.FunctionDef) and node.name == "__init__")
     first = len(signature.args) - len(signature.defaults)
     pairs = [*zip(signature.args[first:], signature.defaults, strict=True)]
     pairs += zip(signature.kwonlyargs, signature.kw_defaults, strict=True)
@@ -212,7 +223,6 @@ BODIES = {
                 epochs=4, validations_per_epoch=1, learning_rate=3e-3, schedule="plateau", plateau_factor=0.5
             ),
             grows=True,
-            feeds_itself=True,
         ),
         Body(
             "transformer",
@@ -232,7 +242,6 @@ BODIES = {
             small_training=TrainingSettings(
                 epochs=8, validations_per_epoch=1, learning_rate=3e-3, schedule="inverse_sqrt", warmup_steps=200
             ),
-            takes_length=True,
         ),
     )
 }

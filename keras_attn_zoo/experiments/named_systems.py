@@ -30,7 +30,7 @@ def _system(name, attention, backbone, source):
 
 # The base Transformer of Vaswani et al., on which four papers build.
 _TRANSFORMER = {"width": 512, "num_heads": 8, "ffn_dim": 2048, "encoder_layers": 6, "decoder_layers": 6}
-_RAN = {"attention": "recurrent", "dropout": 0.2}
+RAN = {"attention": "recurrent", "dropout": 0.2}
 
 
 def transformer(
@@ -76,9 +76,9 @@ TRANSFORMER_ATTENTIONS: dict[str, tuple[dict[str, Any], str]] = {
         {"encoder_attention": "random_synthesizer", "decoder_attention": "random_synthesizer"},
         "Zeng §3 (Syn-R)",
     ),
-    "ran-e": ({"encoder_attention": _RAN}, "Zeng §2.2"),
-    "ran-d": ({"decoder_attention": _RAN}, "Zeng §2.2"),
-    "ran-all": ({"encoder_attention": _RAN, "decoder_attention": _RAN}, "Zeng §2.2"),
+    "ran-e": ({"encoder_attention": RAN}, "Zeng §2.2"),
+    "ran-d": ({"decoder_attention": RAN}, "Zeng §2.2"),
+    "ran-all": ({"encoder_attention": RAN, "decoder_attention": RAN}, "Zeng §2.2"),
     "previous-context": ({"cross_attention": "previous_context"}, "Rosendahl 2"),
     "previous-weight": ({"cross_attention": "previous_weight"}, "Rosendahl 3"),
     "accumulated-weight": ({"cross_attention": "accumulated_weight"}, "Rosendahl 4"),

@@ -36,7 +36,7 @@ SETTINGS: dict[str, dict[str, Setting]] = {
     **{
         body.title: {name: one for name, one in body.settings.items() if name not in OUTPUT} for body in BODIES.values()
     },
-    "Output": {name: BODIES["rnn"].settings[name] for name in OUTPUT},
+    "Output": {name: one for body in BODIES.values() for name, one in body.settings.items() if name in OUTPUT},
     "System": _SYSTEM,
 }
 
@@ -106,6 +106,10 @@ def _unknown(name, names):
     return UserError(f"there is no setting {shown_value(name)}: {advice}")
 
 
+def _among(names):
+    return " or ".join(f"body={name!r}" for name in names)
+
+
 @dataclasses.dataclass(frozen=True)
 class System:
     """A named system: a model with its data, training and search settings.
@@ -155,11 +159,16 @@ class System:
         object.__setattr__(self, "backbone", checked)
         body = BODIES[self.body]
         if self.training.pretraining_rounds is not None and not body.grows:
-            raise UserError(f"pretraining_rounds needs an RNN: leave it out; received body={self.body!r}.")
+            raise UserError(
+                f"pretraining_rounds needs {_among(one.name for one in BODIES.values() if one.grows)}: leave it out; "
+                f"received body={self.body!r}."
+            )
         if self.training.samples_tokens and (self.is_latent or not body.feeds_itself):
             raise UserError(
-                "only an RNN without a latent alignment can be trained on its own predictions: leave teacher_forcing "
-                f"and teacher_forcing_end at 1; received body={self.body!r}, output={self.sizes['output']!r}."
+                f"training on the model's own predictions needs "
+                f"{_among(one.name for one in BODIES.values() if one.feeds_itself)} without a latent alignment: leave "
+                "teacher_forcing and teacher_forcing_end at 1; "
+                f"received body={self.body!r}, output={self.sizes['output']!r}."
             )
         if self.search.search_top_k is not None and not self.is_latent:
             raise UserError(

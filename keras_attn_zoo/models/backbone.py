@@ -54,12 +54,17 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
         cross_attention_heads: number of heads of each cross-attention layer.
         attention_outputs: scores of all layers by place: "cross", and for a Transformer "encoder" and "decoder".
         suppressed_tokens: ids that a search never chooses, whatever their logits.
-        can_run_free: whether the decoder can be fed its own predictions, by "teacher_forcing_mask".
+        feeds_itself: whether the class can feed the decoder its own predictions.
     """
 
     attention_layer: int | str = -1
     suppressed_tokens: Sequence[int] = ()
-    can_run_free: bool = False
+    feeds_itself: bool = False
+
+    @property
+    def can_run_free(self) -> bool:
+        """Whether the decoder can be fed its own predictions, by "teacher_forcing_mask"."""
+        return self.feeds_itself and self.latent_head is None
 
     @property
     def attention_heads(self) -> int:

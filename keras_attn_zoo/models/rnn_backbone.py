@@ -86,6 +86,8 @@ class RNNBackbone(TranslationBackbone):
     seen the context c_i, which the text keeps out of the lexicon.
     """
 
+    feeds_itself = True
+
     def __init__(
         self,
         source_vocabulary_size: int,
@@ -260,11 +262,6 @@ class RNNBackbone(TranslationBackbone):
         self.attention_outputs = {"cross": [scores]}
         self.cross_attention_heads = [decoder.attention.num_heads]
         self._encode = encode
-
-    @property
-    def can_run_free(self) -> bool:  # type: ignore[override]
-        """Whether the decoder can be fed its own predictions, by "teacher_forcing_mask"."""
-        return self.latent_head is None
 
     def call(
         self, inputs: Mapping[str, Tensor], training: bool | None = None, mask: Tensor = None

@@ -199,7 +199,21 @@ def test_a_body_has_the_arguments_and_defaults_of_its_constructor(body):
     for name, setting in body.settings.items():
         # The longest sentence is that of the data.
         assert setting.default == (None if name == "max_length" else parameters[name].default), name
-    assert body.takes_length == ("max_length" in body.settings)
+    assert body.feeds_itself == body.body_class.feeds_itself
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=lambda body: body.name)
+def test_a_body_accepts_the_choices_of_its_settings(body):
+    choices = {name: setting for name, setting in body.settings.items() if isinstance(setting, Choice)}
+    assert len(choices) > 6
+    for name, setting in choices.items():
+        with pytest.raises(UserError, match=f"{name} must be {setting.values}; received 'neither'"):
+            body.body_class(9, 9, **body.small, **{name: "neither"})
+
+
+def test_the_output_has_the_same_settings_in_every_body():
+    for name, setting in SETTINGS["Output"].items():
+        assert all(body.settings[name] == setting for body in BODIES.values()), name
 
 
 def test_help_lists_every_setting(capsys):

@@ -24,8 +24,16 @@ def test_settings_that_do_not_fit_together_are_refused():
     plain = System("plain", {"width": 8, "num_heads": 2}, body="transformer")
     for system, settings, text in (
         (TINY, {"output": "latent"}, "received body='rnn', output='latent'"),
-        (plain, {"teacher_forcing": 0.5}, "received body='transformer'"),
-        (plain, {"pretraining_rounds": 1}, "pretraining_rounds needs an RNN"),
+        (
+            plain,
+            {"teacher_forcing": 0.5},
+            "needs body='rnn' without a latent alignment: .* received body='transformer'",
+        ),
+        (
+            plain,
+            {"pretraining_rounds": 1},
+            "pretraining_rounds needs body='rnn': leave it out; received body='transformer'",
+        ),
         (TINY, {"search_top_k": 0}, "search_top_k=0"),
         (plain, {"tie_embeddings": "all"}, "received joint=False: set joint=True"),
         (plain, {"num_heads": 0}, "num_heads must be an integer from 1 to 1,024; received 0"),
