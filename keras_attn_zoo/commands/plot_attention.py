@@ -1,6 +1,7 @@
 """`attn-zoo plot attention`: draw the attention matrix of a sentence."""
 
 import argparse
+import dataclasses
 import logging
 
 from keras_attn_zoo.commands.options import (
@@ -57,15 +58,15 @@ def run(options: argparse.Namespace) -> None:
             text = translator.encode([options.sentence], None if target is None else [target])
         if options.beside and target is None:
             # All models are forced to the translation of the first.
-            target = translator.translate(text)[0][0].text
-            text = translator.encode(text, [target])
+            [[found]] = translator.translate(text)
+            target, text = found.text, dataclasses.replace(text, targets=[found.token_ids])
         layers = layers_of(translator, options.layer)
-        matrix, *found = sentence_picture(
+        matrix, *axes = sentence_picture(
             translator, options.sentence, target, options.subwords, layers, options.heads, text
         )
-        if words and words != found:
+        if words and words != axes:
             raise UserError(f"{model} and {options.model} have different subwords: leave out --subwords.")
-        words = found
+        words = axes
         panels.append((title if options.beside else None, matrix))
     source_words, target_words = words
     plot_attentions(panels, source_words, target_words, options.output)

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from keras_attn_zoo.analysis.word_attention import group_pieces, word_attention
+from keras_attn_zoo.analysis.word_attention import mean_of_heads, word_attention, word_links
 from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.words import as_sentence, split_words
 from keras_attn_zoo.errors import UserError
@@ -15,7 +15,6 @@ from keras_attn_zoo.evaluation.alignments import (
     AlignmentScores,
     alignment_scores,
 )
-from keras_attn_zoo.evaluation.attention_links import extract_alignment, merge_subwords
 from keras_attn_zoo.models import ForcedDecoding, Hypothesis, Translator
 
 # Source words and target words; links between them; the `layers` of `Translator.force`.
@@ -138,18 +137,18 @@ def _links(decoded, pairs, leave_out):
     """Links and word attention of forced decodings."""
     links, matrices = [], []
     for one, (source, target) in zip(decoded, pairs, strict=True):
-        attention = one.attention.mean(axis=0)
-        matrix = word_attention(attention, one.source_tokens, one.tokens, source, target)
-        matrices.append(matrix)
-        if "end" not in leave_out:
-            at_end = np.array([piece == "</s>" for piece in one.source_tokens])
-            to_end = merge_subwords(attention[:, at_end], [0] * at_end.sum(), group_pieces(one.tokens, target))
-            # Words without a piece of their own have no row.
-            matrix = np.c_[matrix, np.pad(to_end, ((0, len(target) - len(to_end)), (0, 0)))]
-        found = extract_alignment(
-            matrix, ignore_source=_ignored(source, leave_out), ignore_target=_ignored(target, leave_out)
+        found, matrix = word_links(
+            mean_of_heads(one.attention),
+            one.source_tokens,
+            one.tokens,
+            source,
+            target,
+            to_end="end" not in leave_out,
+            ignore_source=_ignored(source, leave_out),
+            ignore_target=_ignored(target, leave_out),
         )
-        links.append({(j, i) for j, i in found if j < len(source)})
+        links.append(found)
+        matrices.append(matrix)
     return links, matrices
 
 
@@ -184,14 +183,15 @@ def sentence_picture(
     if target is None:
         [[one]] = translator.translate(text, attention=True)
         target, rows = one.text, translator.backbone.rows_of_heads(layers, heads)
+        # What the search chose: its text may have other subwords.
+        text = dataclasses.replace(text, targets=[one.token_ids])
     if not target.strip() and not subwords:
         raise UserError(f"the translation of {sentence!r} is empty: give one, or draw subwords.")
     if one is None or layers is not None:
         # A search keeps one layer's attention; forced decoding can return any layer's.
         [one] = translator.force(text, None if text.targets is not None else [target], layers, heads=heads)
         rows = None
-    weights = np.asarray(one.attention)
-    attention = (weights if rows is None else weights[rows]).mean(axis=0)
+    attention = mean_of_heads(one.attention, rows)
     if subwords:
         return attention, one.source_tokens, one.tokens
     source_words, target_words = split_words(sentence), split_words(target)

@@ -7,7 +7,6 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attn_zoo.data.shapes import grid_batches, pad_rows
 from keras_attn_zoo.data.words import as_sentence, normalise, split_words
 from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE, BeamSearch
 from keras_attn_zoo.errors import UserError
@@ -18,6 +17,7 @@ from keras_attn_zoo.layers import ATTENTIONS
 from keras_attn_zoo.models.backbone import OPTIONAL_INPUTS, attention_config
 from keras_attn_zoo.models.search import search, search_key, searches_as_beam_search
 from keras_attn_zoo.models.text_methods import TextMethods
+from keras_attn_zoo.models.translations import until_end
 from keras_attn_zoo.training.token_loss import mixture_losses
 
 # A sentence as text, or as its words.
@@ -106,8 +106,8 @@ class Exploration(TextMethods):
 
     def _trace(self, sources):
         """Search for encoded sentences: for each the ids of the best translation, and its `SearchStep`s."""
-        preprocessor, sampler, top_k = self.preprocessor, self.sampler, self.search_top_k
-        stop = (preprocessor.tokenizer.end_token_id,)
+        sampler, top_k = self.sampler, self.search_top_k
+        stop = (self.preprocessor.tokenizer.end_token_id,)
         # A sampler with a search of its own, such as `PooledBeamSearch`, records none.
         records = searches_as_beam_search(sampler)
         key = ("trace", *search_key(sampler, top_k))
@@ -115,18 +115,15 @@ class Exploration(TextMethods):
         def make():
             return lambda inputs: search(self, inputs, sampler, stop, top_k, trace=records)
 
-        results = [None] * len(sources)
-        for batch in grid_batches([list(map(len, sources))], (preprocessor.encoder_sequence_length,), BATCH, None):
-            inputs = preprocessor.pack_search([sources[i] for i in batch.members], *batch.widths)
-            inputs = {name: pad_rows(value, batch.rows) for name, value in inputs.items()}
-            found = self._programs.run(key, make, inputs)
-            for row, i in enumerate(batch.members):
-                best = found["token_ids"][row, 0, 1:]
-                ends = np.flatnonzero(best == stop[0])
-                best = best[: ends[0] + 1] if len(ends) else best
-                trace = {name: value[row] for name, value in found.get("trace", {}).items()}
-                results[i] = best.tolist(), self._steps(trace, len(sources[i]), stop[0]) if records else []
-        return results
+        def read(source, found, row):
+            trace = {name: value[row] for name, value in found.get("trace", {}).items()}
+            steps = self._steps(trace, len(source), stop[0]) if records else []
+            return until_end(found["token_ids"][row, 0], stop[0]), steps
+
+        def pack(ids, width):
+            return (self.preprocessor.pack_search(ids, width),)
+
+        return self._in_batches((sources,), BATCH, None, key, make, pack, read)
 
     def _steps(self, trace, source_length, end):
         """The positions of one sentence's search, up to the one at which all that it keeps is finished."""

@@ -5,12 +5,15 @@ calls on the model. These functions keep nothing, so several threads may run the
 """
 
 import threading
-from collections.abc import Callable, Hashable, Sequence
+import time
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
 
 import keras
 import numpy as np
 from keras import ops, tree
 
+from keras_attn_zoo.data.shapes import GridBatch, pad_rows
 from keras_attn_zoo.types import TensorTree
 
 # More than a translator has at a time: searches with and without attention, scores, a layer's attention.
@@ -55,6 +58,43 @@ class Programs:
                 del self._compiled[next(iter(self._compiled))]
         found = program(*inputs)
         return tree.map_structure(lambda x: np.asarray(ops.convert_to_numpy(x)), found)
+
+    def run_batches(
+        self,
+        batches: Iterable[GridBatch],
+        sides: Sequence[Sequence[list[int]]],
+        key: Hashable,
+        make: Callable[[], Callable],
+        pack: Callable[..., tuple],
+        read: Callable[..., Any],
+        clock: Any = None,
+    ) -> list[Any]:
+        """Run the function of a key over encoded sentences, or over pairs of them.
+
+        Args:
+            batches: the batches of the sentences.
+            sides: ids of all sources; those of all targets too, for pairs.
+            key, make: see `run`.
+            pack: function of the ids of a batch, a list for each side, and of the lengths to pad them to; returns the
+                arguments of the function of the key.
+            read: function of the ids of a sentence, one list for each side, of the results for its batch, and of its
+                row there.
+            clock: a `CompilationClock`, which records the shape and the seconds of every batch.
+
+        Returns:
+            What `read` returns for each sentence.
+        """
+        results: list[Any] = [None] * len(sides[0])
+        for batch in batches:
+            packed = pack(*([side[i] for i in batch.members] for side in sides), *batch.widths)
+            packed = tree.map_structure(lambda value, rows=batch.rows: pad_rows(value, rows), packed)
+            began = time.perf_counter()
+            found = self.run(key, make, *packed)
+            if clock is not None:
+                clock.record(packed[0]["encoder_token_ids"].shape, time.perf_counter() - began)
+            for row, i in enumerate(batch.members):
+                results[i] = read(*(side[i] for side in sides), found, row)
+        return results
 
 
 def compiled(model: keras.Model, function: Callable, changing: Sequence[keras.Variable] = ()) -> Callable:

@@ -4,7 +4,6 @@ All take the same steps: from text to ids, batches of few shapes, a compiled fun
 """
 
 import numbers
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, overload
 
@@ -13,7 +12,7 @@ import numpy as np
 from keras import ops
 
 from keras_attn_zoo.data.encoded_text import EncodedText
-from keras_attn_zoo.data.shapes import grid_batches, pad_rows
+from keras_attn_zoo.data.shapes import grid_batches
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError, check_counts
 from keras_attn_zoo.models.backbone import TranslationBackbone
@@ -204,7 +203,6 @@ class TextMethods:
         if max_length is not None:
             self._check_weights_for(max_length)
         preprocessor = self.preprocessor
-        sources = text.sources
         stop = (preprocessor.tokenizer.end_token_id,)
         top_k = self.search_top_k if top_k is None else top_k
         key = ("search", attention, *search_key(sampler, top_k))
@@ -212,17 +210,13 @@ class TextMethods:
         def make():
             return lambda inputs: search(self, inputs, sampler, stop, top_k, attention)
 
-        results: list[Any] = [None] * len(sources)
-        limits = (preprocessor.encoder_sequence_length,)
-        for batch in grid_batches([list(map(len, sources))], limits, batch_size, progress):
-            inputs = preprocessor.pack_search([sources[i] for i in batch.members], *batch.widths, max_length)
-            inputs = {name: pad_rows(value, batch.rows) for name, value in inputs.items()}
-            began = time.perf_counter()
-            found = self._programs.run(key, make, inputs)
-            if clock is not None:
-                clock.record(inputs["encoder_token_ids"].shape, time.perf_counter() - began)
-            for row, i in enumerate(batch.members):
-                results[i] = read_hypotheses(found, row, sources[i], n_best, preprocessor)
+        def pack(ids, width):
+            return (preprocessor.pack_search(ids, width, max_length),)
+
+        def read(source, found, row):
+            return read_hypotheses(found, row, source, n_best, preprocessor)
+
+        results = self._in_batches((text.sources,), batch_size, progress, key, make, pack, read, clock)
         return results[0] if alone else results
 
     @overload
@@ -366,19 +360,21 @@ class TextMethods:
         text = self._encode([sources], [targets]) if alone else self._encode(sources, targets)
         if text.targets is None:
             raise UserError(f"targets must be a list of strings; received {targets!r}.")
-        preprocessor, sources, targets = self.preprocessor, text.sources, text.targets
-        lengths = [list(map(len, side)) for side in (sources, targets)]
-        limits = (preprocessor.encoder_sequence_length, preprocessor.decoder_sequence_length)
-        results = [None] * len(sources)
-        for batch in grid_batches(lengths, limits, batch_size, progress):
-            pairs = ([side[i] for i in batch.members] for side in (sources, targets))
-            x, labels, _ = preprocessor.pack_pairs(*pairs, *batch.widths)
-            x, labels = keras.tree.map_structure(lambda value, rows=batch.rows: pad_rows(value, rows), (x, labels))
-            found = self._programs.run(key, make, x, labels)
-            for row, i in enumerate(batch.members):
-                of_row = keras.tree.map_structure(lambda value, row=row: value[row], found)
-                results[i] = read(sources[i], targets[i], of_row)
+
+        def pack(*pairs_and_widths):
+            return self.preprocessor.pack_pairs(*pairs_and_widths)[:2]
+
+        def read_row(source, target, found, row):
+            return read(source, target, keras.tree.map_structure(lambda value: value[row], found))
+
+        results = self._in_batches((text.sources, text.targets), batch_size, progress, key, make, pack, read_row)
         return results[0] if alone else results
+
+    def _in_batches(self, sides, batch_size, progress, *arguments):
+        """Run a function over encoded sentences, or over pairs of them; see `Programs.run_batches`."""
+        limits = (self.preprocessor.encoder_sequence_length, self.preprocessor.decoder_sequence_length)
+        batches = grid_batches([list(map(len, side)) for side in sides], limits[: len(sides)], batch_size, progress)
+        return self._programs.run_batches(batches, sides, *arguments)
 
     def _pieces(self, source, target):
         return pieces(self.preprocessor.source_tokenizer, source), pieces(self.preprocessor.tokenizer, target)

@@ -19,6 +19,7 @@ class Hypothesis:
         log_prob: its log-probability, the end token included.
         source_tokens: subwords of the source, the end token included.
         tokens: subwords of the translation, the end token included.
+        token_ids: their ids.
         attention: `(heads, len(tokens), len(source_tokens))`, or None unless requested.
     """
 
@@ -27,6 +28,7 @@ class Hypothesis:
     log_prob: float
     source_tokens: list[str]
     tokens: list[str]
+    token_ids: list[int]
     attention: np.ndarray | None = None
 
 
@@ -94,9 +96,7 @@ def read_hypotheses(
     for beam in range(1 if empty else n_best):
         if found["log_probs"][row, beam] < IMPOSSIBLE / 2:
             break
-        ids = np.array([end]) if empty else found["token_ids"][row, beam][1:]
-        stops = np.flatnonzero(ids == end)
-        ids = ids[: stops[0] + 1] if len(stops) else ids
+        ids = [end] if empty else until_end(found["token_ids"][row, beam], end)
         attention = None
         if "attention" in found:
             beams = found["token_ids"].shape[1]
@@ -109,10 +109,18 @@ def read_hypotheses(
                 log_prob=0.0 if empty else float(found["log_probs"][row, beam]),
                 source_tokens=pieces(preprocessor.source_tokenizer, source),
                 tokens=pieces(preprocessor.tokenizer, ids),
+                token_ids=ids,
                 attention=attention,
             )
         )
     return hypotheses
+
+
+def until_end(token_ids: np.ndarray, end: int) -> list[int]:
+    """Return what a search found after the start token, up to the first end token."""
+    ids = token_ids[1:]
+    stops = np.flatnonzero(ids == end)
+    return ids[: stops[0] + 1 if len(stops) else None].tolist()
 
 
 def pieces(tokenizer: Any, ids: Any) -> list[str]:

@@ -59,7 +59,22 @@ def test_a_head_that_is_not_there_is_said_before_anything_is_decoded(attn_zoo, t
 def test_plots_are_pictures(attn_zoo, trained, tmp_path, encodings):
     own = ("plot", "attention", trained, "rot haus", "--subwords", "--output", tmp_path / "a.png")
     assert attn_zoo(*own)[0] == 0 and attn_zoo(*own, "--layer", "1")[0] == 0
-    assert [encodings.pop(key) for key in list(encodings) if key[1] == "rot haus"] == [2], "once for each picture"
+    assert [(sentence, encodings.pop((model, sentence))) for model, sentence in list(encodings)] == [("rot haus", 2)], (
+        "once for each picture; what is found never"
+    )
+    beside = (
+        "plot",
+        "attention",
+        trained,
+        "rot haus",
+        "--subwords",
+        "--beside",
+        trained,
+        "--output",
+        tmp_path / "e.png",
+    )
+    assert attn_zoo(*beside)[0] == 0
+    assert [(sentence, encodings.pop((model, sentence))) for model, sentence in list(encodings)] == [("rot haus", 1)]
     assert (
         attn_zoo("plot", "attention", trained, "rot haus", "--target", "house", "--output", tmp_path / "b.svg")[0] == 0
     )

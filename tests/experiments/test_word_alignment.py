@@ -63,6 +63,20 @@ def test_pictures_of_a_layer(task):
     assert np.abs(pictures[0] - pictures[2]).max() > 0.01
 
 
+def test_a_picture_of_another_layer_is_of_the_tokens_that_were_found(task):
+    """Whose text may be cut into other subwords."""
+    text = task.encode(tiny.sentences("source"))
+    found = [best for [best] in task.translate(text)]
+    encoded = task.encode(text, [best.text for best in found]).targets
+    number = next(i for i, best in enumerate(found) if best.token_ids != encoded[i])
+    sentence, best = tiny.sentences("source")[number], found[number]
+    matrix, _, tokens = sentence_picture(task, sentence, subwords=True, layers=[1])
+    assert tokens == best.tokens
+    np.testing.assert_allclose(
+        matrix, task.translate(sentence, attention=True)[0].attention.mean(axis=0), rtol=0, atol=1e-5
+    )
+
+
 def test_layers_and_heads_that_are_not_there(task):
     with pytest.raises(UserError, match="there is no cross-attention layer 2: choose from 0 to 1"):
         align_words(task, PAIRS, layers=[2])
