@@ -1,5 +1,6 @@
 """The benchmarks run, at sizes at which there is nothing to measure."""
 
+import json
 import runpy
 import sys
 from pathlib import Path
@@ -27,3 +28,34 @@ def test_a_benchmark_prints_its_table(name, monkeypatch, capsys):
     monkeypatch.syspath_prepend(BENCHMARKS)
     runpy.run_path(str(BENCHMARKS / f"{name}.py"), run_name="__main__")
     assert "|--" in capsys.readouterr().out
+
+
+@pytest.mark.one_backend
+def test_the_comparison_with_peers(monkeypatch, capsys, tmp_path):
+    """What is not installed is left out with a word; the fastest peer in float32 is the measure of the others."""
+    compare = runpy.run_path(str(BENCHMARKS / "peers" / "compare.py"))
+    monkeypatch.setitem(compare["CONTENDERS"], "absent", ("absent.py", "float32", None))
+    (tmp_path / "absent.py").write_text(
+        "from protocol import optional\noptional('a_toolkit_that_is_absent')\nraise SystemExit(1)"
+    )
+    monkeypatch.setitem(compare["run"].__globals__, "FOLDER", tmp_path)
+    (tmp_path / "protocol.py").write_text((BENCHMARKS / "peers" / "protocol.py").read_text())
+    options = compare["argparse"].Namespace(threads=1, python={}, runs=1)
+    assert "a_toolkit_that_is_absent is not installed" in compare["run"]("absent", "train-small", options)["missing"]
+
+    common = {"task": "train-small", "round": 0, "parameters": 3e6, "first": 2.0, "machine": "a machine", "threads": 2}
+    times = {"ours-jax": [0.96, 0.48, 0.48], "torch": [1.2, 0.96, 0.96], "torch-bfloat16": [0.24] * 3}
+    records = tmp_path / "records.jsonl"
+    with records.open("w") as file:
+        for name, seconds in times.items():
+            file.write(json.dumps({**common, "name": name, "version": name, "seconds": seconds}) + "\n")
+    monkeypatch.setattr(sys, "argv", ["compare", "--read", str(records)])
+    compare["main"]()
+    lines = [line for line in capsys.readouterr().out.splitlines() if "|" in line]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    # 32 sentences of 30 tokens a run.
+    assert rows[2:] == [
+        ["torch-bfloat16", "bfloat16", "4000", "4000 – 4000", "4.00", "2", "3.0 M"],
+        ["ours-jax", "float32", "2000", "1000 – 2000", "2.00", "2", "3.0 M"],
+        ["torch", "float32", "1000", "800 – 1000", "1.00", "2", "3.0 M"],
+    ]
