@@ -1,6 +1,7 @@
 """Files that are whole or absent, by writing under a temporary name and renaming; and one-line errors for files."""
 
 import contextlib
+import io
 import json
 import math
 import os
@@ -22,7 +23,30 @@ _MOST_LINKS = 40
 _LONGEST_NAME_SHOWN = 200
 # The largest JSON file that is read: ours have kilobytes, logs megabytes.
 _LARGEST_JSON = 2**28
+# Whether this process is one of several of which another one writes.
+_DISCARDING: list[bool] = []
 PathLike: TypeAlias = str | os.PathLike[str]
+
+
+@contextlib.contextmanager
+def discarding_output() -> Iterator[None]:
+    """Write neither files nor standard output: several processes run the same program, and another one writes.
+
+    Example:
+        >>> with discarding_output():
+        ...     write_text("scores.txt", "30.1")  # is not written
+    """
+    _DISCARDING.append(True)
+    try:
+        with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
+            yield
+    finally:
+        _DISCARDING.pop()
+
+
+def discards_output() -> bool:
+    """Return whether files of this process are written by another one."""
+    return bool(_DISCARDING)
 
 
 def shown(path: object) -> str:
@@ -149,6 +173,9 @@ def open_output(path: PathLike) -> Iterator[IO[bytes]]:
         >>> with open_output("news.en") as file:
         ...     _ = file.write(b"a house\\n")
     """
+    if discards_output():
+        yield io.BytesIO()
+        return
     with _stream(path) as file:
         if file is not None:
             yield file
@@ -204,6 +231,10 @@ def atomic_path(path: PathLike) -> Iterator[Path]:
         >>> with atomic_path("scores.json") as aside:
         ...     _ = aside.write_text("{}")
     """
+    if discards_output():
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder) / "output"
+        return
     with _stream(path) as stream:
         if stream is not None:
             with tempfile.TemporaryDirectory() as folder:
@@ -266,7 +297,7 @@ def remove_partials(folder: PathLike) -> None:
         folder: the folder; its subfolders are left alone.
     """
     folder = Path(folder)
-    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+    for path in sorted(folder.iterdir()) if folder.is_dir() and not discards_output() else ():
         found = _PARTIAL.fullmatch(path.name)
         if found is None:
             continue

@@ -10,7 +10,11 @@ import pytest
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("KERAS_BACKEND", "jax")
 # Most programs are run once: it takes longer to optimise them than to run them as they are.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
+# A second device, which the tests of several devices use, costs nothing.
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_force_host_platform_device_count=2",
+)
 if os.environ["KERAS_BACKEND"] != "tensorflow":
     # Proves that the package needs no TensorFlow, and saves the seconds that its import takes.
     sys.modules["tensorflow"] = None
@@ -18,6 +22,8 @@ if os.environ["KERAS_BACKEND"] != "tensorflow":
 else:
     import tensorflow as tf
 
+    (cpu,) = tf.config.list_physical_devices("CPU")
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
     # Its dependency optimiser lets the update of a weight overtake the reading of it where the gradient does not
     # depend on the value: so in a loss that is linear in a weight. No translator's loss is, those of the tests are.
     tf.config.optimizer.set_experimental_options({"dependency_optimization": False})

@@ -69,13 +69,15 @@ ARROWS = {
     "numerics": {"types"},
     "layers": {"errors", "extras", "numerics", "types"},
     "decoding": BELOW_ALL,
-    "data": BELOW_ALL,
+    "devices": BELOW_ALL,
+    "data": BELOW_ALL | {"devices"},
     "evaluation": BELOW_ALL,
     "synthetic": BELOW_ALL,
-    "training": BELOW_ALL | {"evaluation", "numerics"},
+    "training": BELOW_ALL | {"devices", "evaluation", "numerics"},
     "analysis": BELOW_ALL | {"data", "evaluation"},
     "explore": BELOW_ALL | {"analysis", "data", "evaluation"},
-    "models": BELOW_ALL | {"fetching", "layers", "numerics", "decoding", "training", "data", "evaluation", "explore"},
+    "models": BELOW_ALL
+    | {"devices", "fetching", "layers", "numerics", "decoding", "training", "data", "evaluation", "explore"},
 }
 ARROWS["experiments"] = ARROWS.keys() - {"process"}
 ARROWS["commands"] = ARROWS.keys() | {"experiments"}

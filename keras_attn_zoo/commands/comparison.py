@@ -9,6 +9,7 @@ from pathlib import Path
 from keras_attn_zoo.commands.options import (
     add_budget_argument,
     add_corpus_arguments,
+    add_devices_arguments,
     add_override_argument,
     add_precision_argument,
     backend_of_run,
@@ -67,6 +68,7 @@ def add_comparison_arguments(parser: Parser, names: Iterable[str], default: Sequ
         "--table-only", action="store_true", help="write the table of the existing runs without training"
     )
     add_corpus_arguments(parser)
+    add_devices_arguments(parser)
     add_precision_argument(parser, None)
     add_override_argument(parser)
     parser.set_defaults(job="training", own_backend=own_backend)
@@ -135,6 +137,7 @@ def _check(runs, options):
 
 def _train(runs, options):
     """Train and score; if a run fails, the others go on. Return the reasons for failures by name."""
+    from keras_attn_zoo.devices import current
     from keras_attn_zoo.experiments.drawing import draw_run
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.experiments.scoring import score_run
@@ -153,6 +156,9 @@ def _train(runs, options):
                     score_run(folder, translator, corpus.test)
                 draw_run(folder, translator, corpus.test)
         except Exception as error:
+            # The other processes would wait for this one in the middle of the run that failed.
+            if (devices := current()) is not None and devices.processes > 1:
+                raise
             failed[run.name] = reason(error)
             # Of a bug, where it is.
             bug = error if failed[run.name] is None else None

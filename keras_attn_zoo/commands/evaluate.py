@@ -5,6 +5,7 @@ import logging
 from pathlib import Path
 
 from keras_attn_zoo.commands.options import (
+    add_devices_arguments,
     add_length_argument,
     add_name_argument,
     add_precision_argument,
@@ -40,6 +41,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--references", metavar="FILE", help="references for --hypotheses, one per line")
     add_search_arguments(parser, several=True)
     add_length_argument(parser)
+    add_devices_arguments(parser)
     add_precision_argument(parser)
 
 

@@ -1,11 +1,13 @@
 """Run a command line: signals, streams, choice of backend; failures become one line and an exit status."""
 
 import argparse
+import logging
 import signal
 import sys
 from collections.abc import Callable, Sequence
 
 from keras_attn_zoo.backends import choose_backend
+from keras_attn_zoo.commands.options import on_devices
 from keras_attn_zoo.extras import require
 from keras_attn_zoo.messages import shown
 from keras_attn_zoo.process import (
@@ -78,7 +80,7 @@ def _run(parser, action, arguments, farewell, stoppable):
         own = options.own_backend(options) if options.own_backend and options.backend is None else None
         collect_less_garbage()
         choose_backend(options.backend, options.job, own)
-        with shown():
+        with on_devices(options) as leads, shown(logging.INFO if leads else logging.ERROR):
             return (action or options.action)(options) or 0
     finally:
         # While an error can still be reported.

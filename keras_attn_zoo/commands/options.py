@@ -1,9 +1,11 @@
 """Options shared by commands and recipes, and functions that read them."""
 
 import argparse
+import contextlib
 import dataclasses
+import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,8 @@ from keras_attn_zoo.files import PathLike
 if TYPE_CHECKING:
     from keras_attn_zoo.experiments.corpora import Corpus, TextFiles
 
+# Environment variables with the number of processes, of `torchrun` and of Keras.
+_PROCESSES = ("WORLD_SIZE", "KERAS_DISTRIBUTION_NUM_PROCESSES")
 MODEL = "a run folder, the name or folder of a preset, or hf://user/preset"
 
 
@@ -32,6 +36,45 @@ def add_backend_argument(parser: Parser, default: str | None = None) -> None:
         help=f"one of {', '.join(BACKENDS)} (default: that of the run to resume; else as configured, for example in "
         "KERAS_BACKEND; else the fastest for the command)",
     )
+
+
+def add_devices_arguments(parser: Parser) -> None:
+    """Add `--devices` and `--distribution`."""
+    parser.add_argument(
+        "--devices",
+        type=typed(Whole(least=1, most=4096, words=("all",))),
+        metavar="N",
+        help="number of devices that share the rows of every batch, or all (default: one, or those of all processes "
+        "that torchrun or Keras' environment variables name)",
+    )
+    parser.add_argument(
+        "--distribution",
+        choices=("data", "model"),
+        default="data",
+        help="what is divided among the devices: the rows of batches, or the largest weights too, with jax alone "
+        "(default: data)",
+    )
+
+
+@contextlib.contextmanager
+def on_devices(options: argparse.Namespace) -> Iterator[bool]:
+    """Use the devices of `add_devices_arguments`, if the command has these options.
+
+    Yields:
+        whether this process writes messages; of several, one does.
+
+    Raises:
+        UserError: see `devices_of`.
+    """
+    several = any(int(os.environ.get(name) or 1) > 1 for name in _PROCESSES)
+    count = getattr(options, "devices", 1)
+    if count == 1 or (count is None and not several and options.distribution == "data"):
+        yield True
+        return
+    from keras_attn_zoo.devices import devices_of, leads, using
+
+    with using(devices_of(count, options.distribution)):
+        yield leads()
 
 
 def add_precision_argument(parser: Parser, default: str | None = "float32") -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from keras_attn_zoo.commands.options import (
     add_budget_argument,
     add_corpus_arguments,
+    add_devices_arguments,
     add_override_argument,
     add_precision_argument,
     backend_of_run,
@@ -29,6 +30,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--small", action="store_true", help="use the small sizes of attn-zoo demo, to try things out")
     add_budget_argument(parser)
     add_corpus_arguments(parser)
+    add_devices_arguments(parser)
     add_precision_argument(parser, None)
     add_override_argument(parser)
 

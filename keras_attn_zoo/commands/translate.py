@@ -9,6 +9,7 @@ from pathlib import Path
 from keras_attn_zoo.commands.options import (
     MODEL,
     add_batch_argument,
+    add_devices_arguments,
     add_length_argument,
     add_precision_argument,
     add_search_arguments,
@@ -43,6 +44,7 @@ def add_arguments(parser: Parser) -> None:
     add_batch_argument(parser, "translated")
     add_search_arguments(parser)
     add_length_argument(parser)
+    add_devices_arguments(parser)
     add_precision_argument(parser)
 
 
@@ -60,15 +62,17 @@ def run(options: argparse.Namespace) -> None:
     else:
         windows = read_windows("-" if options.input is None else options.input, WINDOW_BATCHES * options.batch_size)
 
+    from keras_attn_zoo.devices import current
     from keras_attn_zoo.experiments.loading import load_translator
 
+    devices = current()
     translator = load_translator(
         options.model, options.beams, options.length_penalty, options.top_k, options.max_tokens, options.precision
     )
     bar = progress_bar("translating") if options.output else contextlib.nullcontext()
     done = 0
     with bar as show, _writer(options.output) as write:
-        for window in windows:
+        for window in windows if devices is None else devices.from_leader(windows):
             _translate_window(translator, window, done, options, write, show)
             done += len(window)
 

@@ -10,6 +10,7 @@ import numpy as np
 from keras_attn_zoo.data import END, PAD, START
 from keras_attn_zoo.data.cache import EncodedCorpus
 from keras_attn_zoo.data.shapes import assign_buckets, check_bounds, choose_bounds, rows_of_bucket
+from keras_attn_zoo.devices import current
 from keras_attn_zoo.errors import UserError
 
 # Inputs by name, labels, and their weights.
@@ -294,6 +295,24 @@ def evaluation_batches(
     )
 
 
+class _SharedBatches(keras.utils.PyDataset):
+    """This process's rows of batches."""
+
+    def __init__(self, batches, devices):
+        super().__init__(workers=1)
+        self.batches, self.devices, self.repeat = batches, devices, batches.repeat
+
+    def __len__(self):
+        return len(self.batches)
+
+    @property
+    def num_batches(self):
+        return self.batches.num_batches
+
+    def __getitem__(self, index):
+        return self.devices.share(self.batches[index])
+
+
 def as_fit_input(batches: TranslationBatches) -> Any:
     """Return batches in a form that `fit`, `evaluate` and `validation_data` accept.
 
@@ -305,20 +324,22 @@ def as_fit_input(batches: TranslationBatches) -> Any:
             `steps_per_epoch`, which `fit_arguments` provides.
 
     Returns:
-        `batches` themselves, or a dataset that yields them.
+        `batches` themselves, or a dataset that yields them; with several devices, in rows that these can share.
 
     Example:
         >>> model.evaluate(as_fit_input(evaluation_batches(corpus, tokens_per_batch=4096)))  # doctest: +SKIP
     """
+    devices = current()
+    shared: Any = batches if devices is None else _SharedBatches(batches, devices)
     if keras.config.backend() != "tensorflow":
-        return batches
+        return shared
     import tensorflow as tf
 
     def stream():
         indices = itertools.count() if batches.repeat else range(len(batches))
-        return (batches[index] for index in indices)
+        return (shared[index] for index in indices)
 
-    signature = keras.tree.map_structure(lambda array: tf.TensorSpec((None, None), array.dtype), batches[0])
+    signature = keras.tree.map_structure(lambda array: tf.TensorSpec((None, None), array.dtype), shared[0])
     dataset = tf.data.Dataset.from_generator(stream, output_signature=signature)
     if not batches.repeat:
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(len(batches)))

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 
 from keras_attn_zoo.data.shapes import EVALUATION_ROWS
+from keras_attn_zoo.devices import wait
 from keras_attn_zoo.evaluation.alignments import Alignment, write_alignments
 from keras_attn_zoo.evaluation.likelihood import corpus_likelihood
 from keras_attn_zoo.evaluation.text_scores import score_text
@@ -78,6 +79,7 @@ def score_run(
         for path, lines in ((run.hypotheses(name), hypotheses), (run.references(name), text.targets)):
             write_text(path, "".join(line + "\n" for line in lines))
         run.add_scores(name, scores)
+    wait()
     return scores
 
 

@@ -9,6 +9,7 @@ import keras
 from keras_attn_zoo.data.batches import TranslationBatches, as_fit_input, evaluation_batches, fit_arguments
 from keras_attn_zoo.data.shapes import EVALUATION_ROWS
 from keras_attn_zoo.data.subwords import Subwords
+from keras_attn_zoo.devices import leader_first
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.bodies import longest_translation
 from keras_attn_zoo.experiments.budget import amount, planned_steps
@@ -31,7 +32,7 @@ from keras_attn_zoo.models.word_vectors import load_word_vectors
 from keras_attn_zoo.training.budget import SpentBudget
 from keras_attn_zoo.training.callbacks import BestPreset, ValidationBLEU
 from keras_attn_zoo.training.progress import Progress
-from keras_attn_zoo.training.random_state import make_deterministic
+from keras_attn_zoo.training.random_state import SeparateNoise, make_deterministic
 from keras_attn_zoo.training.resumable_state import ResumableState
 from keras_attn_zoo.training.run_log import RunLog, read_log
 from keras_attn_zoo.training.schedules import TeacherForcing
@@ -76,13 +77,14 @@ def train_system(
     check_system(system, max_tokens)
     run = RunFolder(folder)
     with run.lock():
-        run.check_free(resume, beside=("data",))
-        run.check_links()
-        run.remove_partials()
-        if system.precision == "auto":
-            own = run.system().precision if run.holds_run else resolve("auto")
-            system = system.override(precision=own)
-        data = prepare_data(corpus, system.data, data_folder or run.path / "data")
+        with leader_first():
+            run.check_free(resume, beside=("data",))
+            run.check_links()
+            run.remove_partials()
+            if system.precision == "auto":
+                own = run.system().precision if run.holds_run else resolve("auto")
+                system = system.override(precision=own)
+            data = prepare_data(corpus, system.data, data_folder or run.path / "data")
         return _train(system, corpus, run, data, max_tokens)
 
 
@@ -145,7 +147,7 @@ def _train(system, corpus, run, data, max_tokens):
                 epochs=until,
                 validation_data=as_fit_input(valid),
                 # No early stopping until the model has all its layers.
-                callbacks=[*callbacks, *(stopping if until == last else ()), state],
+                callbacks=[*callbacks, *(stopping if until == last else ()), state, SeparateNoise(system.seed)],
                 verbose=0,
             )
             if translator.stop_training or until == last:

@@ -4,6 +4,7 @@ Keras compiles one function each for `predict`, `evaluate` and KerasHub's `gener
 calls on the model. These functions keep nothing, so several threads may run them on one model.
 """
 
+import functools
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -14,6 +15,7 @@ import numpy as np
 from keras import ops, tree
 
 from keras_attn_zoo.data.shapes import GridBatch, pad_rows
+from keras_attn_zoo.devices import Devices, current
 from keras_attn_zoo.types import TensorTree
 
 # More than a translator has at a time: searches with and without attention, scores, a layer's attention.
@@ -48,16 +50,22 @@ class Programs:
             *inputs: arguments of the function.
             changing: see `compiled`.
         """
+        # Random numbers are drawn for a batch as a whole.
+        devices = None if changing else current()
         # TensorFlow's graphs hold the variables that they were traced with, and LoRA and `quantize` replace variables.
-        key = key, tuple(map(id, self._model.variables))
+        key = key, devices, tuple(map(id, self._model.variables))
         with self._lock:
             # Put last: the first is the one that was used least recently.
-            program = self._compiled.pop(key, None) or compiled(self._model, make(), changing)
+            program = self._compiled.pop(key, None) or compiled(self._model, make(), changing, devices)
             self._compiled[key] = program
             while len(self._compiled) > MOST_PROGRAMS:
                 del self._compiled[next(iter(self._compiled))]
-        found = program(*inputs)
-        return tree.map_structure(lambda x: np.asarray(ops.convert_to_numpy(x)), found)
+        if devices is None:
+            return _arrays(program(*inputs))
+        filled = devices.fill(inputs)
+        found = devices.gather(_arrays(program(*devices.own(filled))))
+        rows, all_rows = (len(tree.flatten(one)[0]) for one in (inputs, filled))
+        return tree.map_structure(lambda x: x[: len(x) * rows // all_rows], found)
 
     def run_batches(
         self,
@@ -97,22 +105,35 @@ class Programs:
         return results
 
 
-def compiled(model: keras.Model, function: Callable, changing: Sequence[keras.Variable] = ()) -> Callable:
+def _arrays(tensors):
+    return tree.map_structure(lambda x: np.asarray(ops.convert_to_numpy(x)), tensors)
+
+
+def compiled(
+    model: keras.Model,
+    function: Callable,
+    changing: Sequence[keras.Variable] = (),
+    devices: Devices | None = None,
+) -> Callable:
     """Compile a function of tensors that reads the variables of a model, without gradients.
 
     Args:
         model: the model; if it runs eagerly, the function is not compiled.
         function: function of trees of tensors.
         changing: variables that the function changes, such as the random states of a sampler.
+        devices: `Devices` that share the rows of its arguments; without them, each computes all.
     """
     backend = keras.config.backend()
     if backend == "tensorflow" and not model.run_eagerly:
         import tensorflow as tf
 
+        if devices is not None:
+            return functools.partial(devices.over_rows(lambda _, *inputs: function(*inputs)), None)
         # No AutoGraph: rewriting the function and all that it calls takes longer than tracing it.
         return tf.function(function, jit_compile=getattr(model, "jit_compile", True), autograph=False)
     if backend == "jax" and not model.run_eagerly:
-        return _on_tensors(_compiled_by_jax(model, function, changing))
+        program = _compiled_by_jax(model, function, changing, devices)
+        return _on_tensors(program) if devices is None else program
     if backend == "torch":
         import torch
 
@@ -125,20 +146,21 @@ def _on_tensors(function):
     return lambda *inputs: function(*tree.map_structure(ops.convert_to_tensor, inputs))
 
 
-def _compiled_by_jax(model, function, changing):
+def _compiled_by_jax(model, function, changing, devices):
     import jax
 
     def variables():
         return [*changing, *model.trainable_variables, *model.non_trainable_variables]
 
-    @jax.jit
     def stateless(values, *inputs):
         with keras.StatelessScope(state_mapping=zip(variables(), values, strict=True)) as scope:
             outputs = function(*inputs)
         return outputs, [scope.get_current_value(variable) for variable in changing]
 
+    program = jax.jit(stateless) if devices is None else devices.over_rows(stateless)
+
     def call(*inputs):
-        outputs, changed = stateless([variable.value for variable in variables()], *inputs)
+        outputs, changed = program([variable.value for variable in variables()], *inputs)
         for variable, value in zip(changing, changed, strict=True):
             variable.assign(value)
         return outputs

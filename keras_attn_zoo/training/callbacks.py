@@ -11,6 +11,7 @@ from typing import Any
 
 import keras
 
+from keras_attn_zoo.devices import leads
 from keras_attn_zoo.files import PathLike, atomic_path
 from keras_attn_zoo.types import Logs
 
@@ -69,6 +70,7 @@ class BestPreset(keras.callbacks.Callback):
         if not math.isfinite(value):
             return
         if self.best is None or self.sign * value < self.sign * self.best:
-            with atomic_path(self.folder) as aside:
-                self.model.save_to_preset(str(aside))
+            if leads():
+                with atomic_path(self.folder) as aside:
+                    self.model.save_to_preset(str(aside))
             self.best = value

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_attn_zoo.devices import leads, wait
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike, check_file, kind_of, open_output, shown
 from keras_attn_zoo.training.random_state import get_random_state, set_random_state
@@ -132,7 +133,9 @@ class ResumableState(keras.callbacks.Callback):
         ]
         variables = {name: ops.convert_to_numpy(value) for name, value in _state_variables(self.model).items()}
         ended = bool(self.model.stop_training)
-        self._save(variables, get_random_state(), round=epoch + 1, ended=ended, counters=counters)
+        if leads():
+            self._save(variables, get_random_state(), round=epoch + 1, ended=ended, counters=counters)
+        wait()
 
     def _save(self, variables, random, **settings):
         settings |= {"names": list(variables), "random": list(random), "backend": keras.config.backend()}

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn_zoo.devices import wait
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import PathLike, check_file, open_output, shown
+from keras_attn_zoo.files import PathLike, check_file, discards_output, open_output, shown
 from keras_attn_zoo.types import Logs
 
 # Training cannot continue once one of these is NaN or infinite.
@@ -52,7 +54,8 @@ class RunLog(keras.callbacks.Callback):
         kept = [line for line in read_log(self.path) if line["step"] <= self.step] if self.path.exists() else []
         with open_output(self.path) as file:
             file.write("".join(json.dumps(line) + "\n" for line in kept).encode())
-        self._file = self.path.open("a", encoding="utf-8")
+        self._file = Path(os.devnull if discards_output() else self.path).open("a", encoding="utf-8")
+        wait()
 
     def on_train_batch_begin(self, batch: int, logs: Logs | None = None) -> None:
         """Start the clock of a step."""

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn_zoo.devices import current
 from keras_attn_zoo.training.token_loss import token_losses, weighted_sums
 from keras_attn_zoo.types import Tensor, TensorTree
 
@@ -99,6 +100,16 @@ class PerTokenTraining:
             del results["gradient_norm"]
         return results
 
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        """Build the optimizer before the replicas run; called under TensorFlow alone.
+
+        Keras would average a batch over them, masks too, for shapes that a functional model does not need.
+        """
+        if current() is None:
+            super()._maybe_symbolic_build(iterator, data_batch)
+        elif not self.optimizer.built:
+            self.optimizer.build(self.trainable_variables)
+
     # The mathematics, once for all backends.
 
     def _parts(self, data):
@@ -110,23 +121,35 @@ class PerTokenTraining:
         k = min(self.accumulation_steps, y.shape[0] or self.accumulation_steps)
         return [keras.tree.map_structure(lambda t, i=i: t[i::k], (x, y, sample_weight)) for i in range(k)]
 
-    def _update_metrics(self, sums, gradient_norm=None):
-        """Update the metrics with a batch; return the batch's own figures."""
-        tokens = ops.maximum(sums["tokens"], 1.0)
-        logs = {
-            "loss": sums["loss"] / tokens,
-            "perplexity": sums["nll"] / tokens,
-            "accuracy": sums["correct"] / tokens,
-        }
+    def _update_metrics(self, sums, gradient_norm=None, whole=None):
+        """Update the metrics with a batch; return the batch's own figures.
+
+        Args:
+            sums: of the batch, or of a replica's rows of it, since TensorFlow adds up the metrics of all replicas.
+            gradient_norm: norm of the gradient.
+            whole: the sums of the whole batch, if these are a replica's.
+        """
+        logs = self._means(sums)
         for name, value in logs.items():
             self._token_metrics[name].update_state(value, sample_weight=sums["tokens"])
+        if whole is not None:
+            logs = self._means(whole)
         logs["perplexity"] = ops.exp(logs["perplexity"])
         self._tokens.update_state(sums["tokens"])
         if gradient_norm is not None:
             self._gradient_norm.update_state(gradient_norm)
             logs["gradient_norm"] = gradient_norm
-        logs["tokens"] = sums["tokens"]
+        logs["tokens"] = (whole or sums)["tokens"]
         return logs
+
+    def _means(self, sums):
+        """Return the figures per token."""
+        tokens = ops.maximum(sums["tokens"], 1.0)
+        return {
+            "loss": sums["loss"] / tokens,
+            "perplexity": sums["nll"] / tokens,
+            "accuracy": sums["correct"] / tokens,
+        }
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -212,9 +235,13 @@ def _tensorflow_train_step(model, data):
         gradients = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
         total = (sums, gradients) if total is None else _add(total, (sums, gradients))
     sums, gradients = total
-    gradients, norm = _per_token(gradients, sums)
+    whole, gradients = _of_all_devices(sums, gradients)
+    gradients, norm = _per_token(gradients, whole)
+    if current() is not None:
+        # It would add up once more what every replica has whole.
+        model.optimizer._all_reduce_sum_gradients = lambda pairs: pairs
     model.optimizer.apply(gradients, model.trainable_variables)
-    return model._update_metrics(sums, norm)
+    return model._update_metrics(sums, norm, whole)
 
 
 def _torch_train_step(model, data):
@@ -229,25 +256,38 @@ def _torch_train_step(model, data):
         total = sums if total is None else _add(total, sums)
     variables = list(model.trainable_variables)
     with torch.no_grad():
-        gradients, norm = _per_token([v.value.grad for v in variables], total)
+        total, gradients = _of_all_devices(total, [v.value.grad for v in variables])
+        gradients, norm = _per_token(gradients, total)
         model.optimizer.apply(gradients, variables)
         return model._update_metrics(total, norm)
 
 
-def _eager_test_step(model, data):
+def _tensorflow_test_step(model, data):
     x, y, weights = keras.utils.unpack_x_y_sample_weight(data)
-    return model._update_metrics(model._sums(x, y, weights, training=False))
+    sums = model._sums(x, y, weights, training=False)
+    return model._update_metrics(sums, whole=_of_all_devices(sums)[0])
 
 
 def _torch_test_step(model, data):
     import torch
 
     with torch.no_grad():
-        return _eager_test_step(model, data)
+        x, y, weights = keras.utils.unpack_x_y_sample_weight(data)
+        sums, _ = _of_all_devices(model._sums(x, y, weights, training=False))
+        return model._update_metrics(sums)
+
+
+def _of_all_devices(sums, gradients=()):
+    """Add up the sums of a batch and their gradients over the devices that share it; JAX does so by itself."""
+    devices = current()
+    if devices is None:
+        return sums, gradients
+    summed = devices.sum([*sums.values(), *gradients])
+    return dict(zip(sums, summed, strict=False)), summed[len(sums) :]
 
 
 _STEPS: dict[str, tuple[Callable[..., TensorTree], Callable[..., TensorTree]]] = {
     "jax": (_jax_train_step, _jax_test_step),
-    "tensorflow": (_tensorflow_train_step, _eager_test_step),
+    "tensorflow": (_tensorflow_train_step, _tensorflow_test_step),
     "torch": (_torch_train_step, _torch_test_step),
 }

@@ -1,0 +1,60 @@
+"""Two virtual devices of JAX give the numbers of one."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attn_zoo.experiments.training import train_system
+from keras_attn_zoo.training.run_log import RunLog, read_log
+from tests import tiny
+from tests.devices.law import check, numbers
+from tests.tiny_run import TINY
+
+if keras.config.backend() != "jax":
+    pytest.skip("of JAX", allow_module_level=True)
+
+from keras_attn_zoo.devices import devices_of, using
+
+
+@pytest.mark.parametrize(
+    "parts, body", [(2, tiny.transformer), pytest.param(1, tiny.backbone, marks=pytest.mark.slow)], ids=["parts", "rnn"]
+)
+def test_two_devices_give_the_numbers_of_one(parts, body):
+    devices = devices_of(2)
+    assert devices.parts == 2
+    check(numbers(devices, parts, body=body, dropout=0.1), numbers(None, parts, body=body, dropout=0.1))
+
+
+def test_divided_weights_give_the_numbers_of_one_device():
+    """Vocabularies are divided, feed-forward networks of 11 units are not."""
+    devices = devices_of(2, "model")
+    with using(devices):
+        body = tiny.transformer(ffn_dim=12, encoder_layers=1, decoder_layers=1)
+        shapes = {v.path: v.value.addressable_shards[0].data.shape for v in body.trainable_variables}
+    assert shapes["target_embedding/embeddings"] == (tiny.PIECES // 2, 8)
+    assert shapes["encoder_0/ffn_hidden/kernel"] == (8, 6) and shapes["encoder_0/ffn_hidden/bias"] == (6,)
+    assert shapes["decoder_0/ffn_output/kernel"] == (6, 8) and shapes["decoder_0/ffn_output/bias"] == (8,)
+    check(numbers(devices, parts=2), numbers(None, parts=2))
+
+
+@pytest.mark.slow
+def test_a_run_stopped_on_two_devices_resumes_on_one_to_the_numbers_of_one(corpus, tmp_path, monkeypatch):
+    """With dropout and the decoder's own guesses: random numbers are those of the whole batch."""
+    write, taken = RunLog.on_train_batch_end, []
+
+    def stop(self, batch, logs=None):
+        write(self, batch, logs)
+        taken.append(batch)
+        if len(taken) == 7:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, using(devices_of(2)), pytest.raises(KeyboardInterrupt):
+        patch.setattr(RunLog, "on_train_batch_end", stop)
+        train_system(TINY, corpus, tmp_path / "run")
+    train_system(TINY, corpus, tmp_path / "run", resume=True)
+    train_system(TINY, corpus, tmp_path / "whole")
+    ours, wanted = (read_log(tmp_path / name / "log.jsonl") for name in ("run", "whole"))
+    assert len(ours) == len(wanted) == 16
+    for line, other in zip(ours, wanted, strict=True):
+        for name in other.keys() - {"seconds"}:
+            np.testing.assert_allclose(line[name], other[name], rtol=1e-3, atol=1e-5, err_msg=f"{other} {name}")

@@ -1,0 +1,81 @@
+"""Two processes of PyTorch give the numbers of one."""
+
+import json
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attn_zoo.experiments.training import train_system
+from keras_attn_zoo.training.run_log import read_log
+from tests.devices.law import check, numbers
+from tests.tiny_run import TINY
+
+if keras.config.backend() != "torch":
+    pytest.skip("of PyTorch", allow_module_level=True)
+
+# The command line of the processes: their numbers go to standard output.
+PROGRAM = """
+import json, sys
+from keras_attn_zoo.devices import devices_of, leads, using
+from tests.devices.law import numbers
+
+devices = devices_of(2)
+found = numbers(devices, parts=2)
+if leads():
+    print(json.dumps(found))
+"""
+
+
+def test_two_processes_give_the_numbers_of_one():
+    found = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300)
+    assert found.returncode == 0, found.stderr
+    check(json.loads(found.stdout), numbers(None, parts=2))
+
+
+# The second process is killed in the third of four rounds.
+KILLED = """
+import os, signal, sys
+from keras_attn_zoo.devices import devices_of, using
+from keras_attn_zoo.experiments.training import train_system
+from keras_attn_zoo.models import Translator
+from tests.devices.test_processes import SYSTEM
+from tests.tiny_run import make_corpus
+
+devices = devices_of(2)
+step, taken = Translator.train_step, []
+
+def die(self, *arguments):
+    taken.append(True)
+    if len(taken) == 8:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return step(self, *arguments)
+
+if not devices.leads:
+    Translator.train_step = die
+with using(devices):
+    train_system(SYSTEM, make_corpus(), sys.argv[1])
+"""
+# Without random numbers, of which each process draws its own.
+SYSTEM = TINY.override(dropout=0.0, teacher_forcing=1.0)
+
+
+@pytest.mark.slow
+def test_a_run_whose_process_was_killed_resumes_alone_to_the_numbers_of_one(corpus, tmp_path):
+    command = [sys.executable, "-c", KILLED, tmp_path / "run"]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    last = found.stderr.strip().splitlines()[-1]
+    assert found.returncode == 1
+    assert "process 1 of 2 lost another one (process 2 was ended by signal 9)" in last and "resume the run" in last
+    rounds = [line["round"] for line in read_log(tmp_path / "run" / "log.jsonl") if "round" in line]
+    assert rounds == [1, 2]
+    train_system(SYSTEM, corpus, tmp_path / "run", resume=True)
+    train_system(SYSTEM, corpus, tmp_path / "whole")
+    ours, wanted = (read_log(tmp_path / name / "log.jsonl") for name in ("run", "whole"))
+    assert len(ours) == len(wanted)
+    for line, other in zip(ours, wanted, strict=True):
+        assert line.keys() == other.keys()
+        for name in line.keys() - {"seconds"}:
+            np.testing.assert_allclose(line[name], other[name], rtol=1e-3, atol=1e-5, err_msg=f"{other} {name}")
