@@ -11,6 +11,7 @@ BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 SMALL = "--set width=16 num_heads=2 ffn_dim=8 encoder_layers=1 decoder_layers=1"
 ARGUMENTS = {
     "layers": "--layers bahdanau luong_dot/entmax15 average --lengths 3 --batch 2 --width 8 --heads 2 --seconds 0",
+    "devices": "--devices 1 --widths 16 --layers 1 --vocabulary 20 --batch 2 --length 3 --steps 1",
     "train": f"--systems transformer ran-all --batch 2 --length 3 --vocabulary 20 --steps 1 --rounds 1 {SMALL}",
     "latent": "--vocabulary 20 --source 7 --batch 2 --width 64 --seconds 0",
     "translate": f"--systems transformer --batch 2 --beams 1 2 --length 3 --vocabulary 20 --repeats 1 {SMALL}",
