@@ -54,7 +54,8 @@ class RunLog(keras.callbacks.Callback):
         kept = [line for line in read_log(self.path) if line["step"] <= self.step] if self.path.exists() else []
         with open_output(self.path) as file:
             file.write("".join(json.dumps(line) + "\n" for line in kept).encode())
-        self._file = Path(os.devnull if discards_output() else self.path).open("a", encoding="utf-8")
+        path = Path(os.devnull) if discards_output() else self.path
+        self._file = path.open("a", encoding="utf-8")
         wait()
 
     def on_train_batch_begin(self, batch: int, logs: Logs | None = None) -> None:
