@@ -332,7 +332,13 @@ def one_or_two_files(name: str, files: list[str]) -> "TextFiles":
 
 
 def ask(question: str) -> bool:
-    """Ask at the terminal; without one, the answer is no."""
+    """Ask at the terminal; without one, the answer is no. Of several processes, the leading one asks."""
+    from keras_attn_zoo.devices import agreed, leads
+
+    return agreed(leads() and _answer(question))
+
+
+def _answer(question):
     if sys.stdin is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)

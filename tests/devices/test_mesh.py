@@ -1,5 +1,11 @@
 """Two virtual devices of JAX give the numbers of one."""
 
+import json
+import os
+import socket
+import subprocess
+import sys
+
 import keras
 import numpy as np
 import pytest
@@ -58,3 +64,38 @@ def test_a_run_stopped_on_two_devices_resumes_on_one_to_the_numbers_of_one(corpu
     for line, other in zip(ours, wanted, strict=True):
         for name in other.keys() - {"seconds"}:
             np.testing.assert_allclose(line[name], other[name], rtol=1e-3, atol=1e-5, err_msg=f"{other} {name}")
+
+
+# Of each of two processes: the numbers of the first go to standard output.
+PROGRAM = """
+import json, sys
+from keras_attn_zoo.devices import devices_of, using
+from tests.devices.law import numbers
+
+devices = devices_of("all")
+assert (devices.parts, devices.processes) == (2, 2)
+with using(devices):
+    # What the leading process reads reaches all.
+    assert list(devices.from_leader(["ein", "Haus"] if devices.leads else [])) == ["ein", "Haus"]
+found = numbers(devices, parts=2)
+if devices.leads:
+    print(json.dumps(found))
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_give_the_numbers_of_one():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    found = []
+    for number in range(2):
+        names = {"JOB_ADDRESSES": address, "NUM_PROCESSES": "2", "PROCESS_ID": str(number)}
+        environment = {**os.environ, **{f"KERAS_DISTRIBUTION_{name}": value for name, value in names.items()}}
+        environment["XLA_FLAGS"] = "--xla_backend_optimization_level=0"
+        command = [sys.executable, "-c", PROGRAM]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        found.append(subprocess.Popen(command, env=environment, **pipes))
+    outputs = [process.communicate(timeout=300) for process in found]
+    assert [process.returncode for process in found] == [0, 0], outputs
+    check(json.loads(outputs[0][0]), numbers(None, parts=2))
