@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import itertools
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from keras_attn_zoo.checksums import sha256
+from keras_attn_zoo.data.encoded_text import encode_sentences
 from keras_attn_zoo.data.filters import Filter, FilterReport, filter_numbered_pairs
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike, atomic_path, read_json, write_json
@@ -132,6 +133,23 @@ class EncodedCorpus:
     def target(self, index: int) -> np.ndarray:
         """Return the target ids of a sentence pair, shape `(length,)`."""
         return self.target_ids[self.target_offsets[index] : self.target_offsets[index + 1]]
+
+    def first_sources(self, sentences: Sequence[str], subwords: "Subwords") -> list[list[int]]:
+        """Return the ids of the first source sentences of the text, those that were dropped included.
+
+        Args:
+            sentences: the sentences, from the first before filtering; encoded here only if they were dropped.
+            subwords: the `Subwords` of the source side.
+
+        Returns:
+            The ids of each sentence, the end token included.
+        """
+        kept = {int(self.lines[i]): i for i in np.flatnonzero(self.lines < len(sentences))}
+        dropped = [number for number in range(len(sentences)) if number not in kept]
+        encoded = dict(zip(dropped, encode_sentences(subwords, [sentences[i] for i in dropped]), strict=True))
+        for number, i in kept.items():
+            encoded[number] = [*self.source(i).tolist(), subwords.end]
+        return [encoded[number] for number in range(len(sentences))]
 
 
 def _hash_pairs(digest, pairs):

@@ -7,6 +7,7 @@ import sys
 import keras
 
 from keras_attn_zoo.data.batches import TranslationBatches, as_fit_input, evaluation_batches, fit_arguments
+from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.shapes import EVALUATION_ROWS
 from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.devices import leader_first
@@ -134,7 +135,8 @@ def _train(system, corpus, run, data, max_tokens):
     callbacks = []
     if training.best_by == "bleu":
         sources, references = zip(*list(corpus.splits.valid)[: training.bleu_sentences], strict=True)
-        text = translator.encode(list(sources))
+        ids = data.valid.first_sources(sources, subwords[0])
+        text = translator.encode(EncodedText(ids, None, (subwords[0].checksum, subwords[1].checksum)))
         callbacks.append(ValidationBLEU(text, list(references), system.search.batch_size))
     with progress_bar(system.name, steps, "step", batches.round * len(batches)) as show:
         log = RunLog(run.log, batches)
