@@ -24,7 +24,7 @@ def devices_of(count: int | str | None, kind: str = "data") -> Devices | None:
         >>> devices_of(1) is None
         True
     """
-    backend, wanted = keras.config.backend(), None if count == "all" else count
+    backend, wanted = keras.config.backend(), count if isinstance(count, int) else None
     if backend == "jax":
         from keras_attn_zoo.devices.mesh import mesh_of
 
