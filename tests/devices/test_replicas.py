@@ -4,7 +4,11 @@ import keras
 import numpy as np
 import pytest
 
+from keras_attn_zoo.experiments.loading import load_translator
+from keras_attn_zoo.experiments.training import train_system
+from keras_attn_zoo.training.run_log import read_log
 from tests.devices.law import check, numbers
+from tests.tiny_run import TINY
 
 if keras.config.backend() != "tensorflow":
     pytest.skip("of TensorFlow", allow_module_level=True)
@@ -31,3 +35,25 @@ def test_replicas_draw_their_own_dropout():
         devices.separate_noise(model)
         first, second = replicas(devices.strategy.run(lambda: model(ones, training=True)))
     assert 0.3 < np.mean(np.array(first) == np.array(second)) < 0.7
+
+
+@pytest.mark.slow
+def test_a_run_of_two_replicas_has_state_and_translations_of_one_device(corpus, tmp_path):
+    """Without random numbers, of which each replica draws its own."""
+    system = TINY.override(dropout=0.0, teacher_forcing=1.0, budget="6steps")
+    with using(devices_of(2)):
+        train_system(system, corpus, tmp_path / "run")
+        translator = load_translator(tmp_path / "run")
+        found = translator.translate(["rot haus", "blau hund geht"])
+    alone = load_translator(tmp_path / "run").translate(["rot haus", "blau hund geht"])
+    assert [best[0].text for best in found] == [best[0].text for best in alone]
+    train_system(system, corpus, tmp_path / "whole")
+    ours, wanted = (read_log(tmp_path / name / "log.jsonl") for name in ("run", "whole"))
+    assert len(ours) == len(wanted)
+    for line, other in zip(ours, wanted, strict=True):
+        for name in other.keys() - {"seconds"}:
+            np.testing.assert_allclose(line[name], other[name], rtol=1e-3, atol=1e-5, err_msg=f"{other} {name}")
+    with np.load(tmp_path / "run" / "state.npz") as ours, np.load(tmp_path / "whole" / "state.npz") as wanted:
+        assert ours.files == wanted.files
+        for name in set(ours.files) - {"settings"}:
+            np.testing.assert_allclose(ours[name], wanted[name], rtol=1e-2, atol=1e-4)
