@@ -13,7 +13,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from keras_attn_zoo.backends import READ_CONFIGURATION, configuration_file, is_out_of_memory
 from keras_attn_zoo.errors import UserError
@@ -45,9 +45,9 @@ class Stoppable:
         self.signal: int | None = None
         self._said = False
         self._former: dict[int, Any] = {}
-        self._standard_error = None
+        self._standard_error: int | None = None
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         """Install the signal handlers."""
         # Only the main thread may; and a process told to ignore a signal, as by `nohup`, still does.
         if threading.current_thread() is threading.main_thread():
@@ -66,11 +66,11 @@ class Stoppable:
             self._watcher.start()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         """Restore the signal handlers."""
         for number, handler in self._former.items():
             signal.signal(number, signal.SIG_DFL if self.last else handler)
-        if self._former:
+        if self._former and self._standard_error is not None:
             sys.unraisablehook = self._former_hook
             signal.set_wakeup_fd(self._former_descriptor)
             os.close(self._write)

@@ -148,7 +148,7 @@ def public_functions(parent, of_class=False):
     for node in parent.body:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             yield from public_functions(node, of_class=True)
-        elif isinstance(node, ast.FunctionDef) and (node.name[0] != "_" or node.name in ("__init__", "__call__")):
+        elif isinstance(node, ast.FunctionDef) and (node.name[0] != "_" or node.name.endswith("__")):
             static = any(isinstance(x, ast.Name) and x.id == "staticmethod" for x in node.decorator_list)
             yield node, of_class and not static
 
@@ -163,10 +163,11 @@ def not_annotated(function, has_self):
 
 def test_what_is_not_annotated_is_found():
     source = (
-        "class A:\n def f(self, x, *y, z: int = 1, **w): ...\n @staticmethod\n def g(x) -> None: ...\n def _h(x): ..."
+        "class A:\n def f(self, x, *y, z: int = 1, **w): ...\n @staticmethod\n def g(x) -> None: ...\n"
+        " def _h(x): ...\n def __exit__(self, *_): ..."
     )
     found = [not_annotated(*one) for one in public_functions(ast.parse(source))]
-    assert found == [["x", "y", "w", "return"], ["x"]]
+    assert found == [["x", "y", "w", "return"], ["x"], ["_", "return"]]
 
 
 @pytest.mark.one_backend

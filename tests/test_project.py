@@ -28,7 +28,7 @@ def test_links_lead_somewhere(page):
 WORD_LISTS = {"keras_attn_zoo/synthetic/lexicon.py", "keras_attn_zoo/synthetic/grammar.py"}
 WRITTEN = [
     path
-    for folder in ("keras_attn_zoo", "recipes", "benchmarks", "tests", "docs", ".")
+    for folder in ("keras_attn_zoo", "recipes", "benchmarks", "presets", "tests", "docs", ".")
     for pattern in ("*.py", "*.pyi", "*.md")
     for path in ((ROOT / folder).glob(pattern) if folder == "." else (ROOT / folder).rglob(pattern))
     if "_build" not in path.parts

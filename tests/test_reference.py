@@ -26,6 +26,13 @@ def test_public_subpackages_have_a_page(name):
     assert not hasattr(part, "__path__") or (DOCS / "api" / f"{name}.md").exists()
 
 
+def test_every_package_with_a_page_is_public():
+    """Except the command line, which is run."""
+    packages = {module.name for module in pkgutil.iter_modules(keras_attn_zoo.__path__) if module.ispkg}
+    pages = {page.stem for page in (DOCS / "api").glob("*.md")}
+    assert packages & pages - {"commands"} <= set(keras_attn_zoo.__all__)
+
+
 @pytest.mark.parametrize("page", ["../README.md", "builder.md", "reader.md", "researcher.md", "evaluation.md"])
 def test_what_the_guide_imports_is_in_the_reference(page):
     snippets = re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)

@@ -61,16 +61,22 @@ def run(options: argparse.Namespace) -> None:
 
 
 def translate(path: Path) -> None:
-    """Translate with the published presets, and write the page that shows how they did it; go on without them."""
+    """Translate with the published presets, and write the page that shows how; go on without those that are missing."""
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.models.exploration import explore
 
     _LOG.info("translating with published presets")
-    try:
-        translators = {name: load_translator(name) for name in PRESETS}
-    except UserError as error:
-        _LOG.info("going on without published presets: %s", error)
+    translators, refused = {}, {}
+    for name in PRESETS:
+        try:
+            translators[name] = load_translator(name)
+        except UserError as error:
+            refused[name] = str(error)
+    if not translators:
+        _LOG.info("going on without published presets: %s", refused[PRESETS[0]])
         return
+    for name, reason in refused.items():
+        _LOG.info("going on without %s: %s", name, reason)
     page = explore(translators, SENTENCES)
     for sentence, results in zip(SENTENCES, page.results, strict=True):
         found = {name: result.paths[0].text for name, result in zip(translators, results, strict=True)}

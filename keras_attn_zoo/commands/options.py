@@ -27,14 +27,14 @@ _PROCESSES = ("WORLD_SIZE", "KERAS_DISTRIBUTION_NUM_PROCESSES")
 MODEL = "a run folder, the name or folder of a preset, or hf://user/preset"
 
 
-def add_backend_argument(parser: Parser, default: str | None = None) -> None:
-    """Add `--backend`."""
+def add_backend_argument(parser: Parser, default: str | None = None, resumes: bool = False) -> None:
+    """Add `--backend`; `resumes` says whether there may be a run to resume."""
     parser.add_argument(
         "--backend",
         metavar="NAME",
         default=default,
-        help=f"one of {', '.join(BACKENDS)} (default: that of the run to resume; else as configured, for example in "
-        "KERAS_BACKEND; else the fastest for the command)",
+        help=f"one of {', '.join(BACKENDS)} (default: {'that of the run to resume; else ' * resumes}as configured, for "
+        "example in KERAS_BACKEND; else the fastest for the command)",
     )
 
 

@@ -1,15 +1,11 @@
-"""`attn-zoo presets`: list, download, verify and publish presets."""
+"""`attn-zoo presets`: list, download and verify presets."""
 
 import argparse
-import logging
-import re
-from pathlib import Path
 
+from keras_attn_zoo.commands import presets_publish
 from keras_attn_zoo.commands.parser import Command, Parser
 from keras_attn_zoo.errors import UserError
 
-_LOG = logging.getLogger(__name__)
-_ACCOUNT = re.compile(r"(?P<account>(?P<scheme>hf|kaggle)://[\w.-]+)/?", re.ASCII)
 _NONE = "no presets are published with this version"
 
 
@@ -93,44 +89,6 @@ def verify(names: list[str]) -> None:
         raise UserError(f"{wrong} of the presets {'is' if wrong == 1 else 'are'} damaged or changed: see above.")
 
 
-def add_publish_arguments(parser: Parser) -> None:
-    """Add the arguments of `publish`."""
-    parser.add_argument("presets", type=Path, metavar="DIR", help="folder with one subfolder per preset")
-    parser.add_argument("address", metavar="ADDRESS", help="an account: hf://USER or kaggle://USER")
-
-
-def publish(options: argparse.Namespace) -> None:
-    """Upload the presets in a folder, each under its name."""
-    from keras_attn_zoo.files import shown
-    from keras_attn_zoo.models.hub_presets import upload
-
-    address = _ACCOUNT.fullmatch(options.address)
-    if address is None:
-        raise UserError(f"cannot publish to {shown(options.address)}: give hf://USER or kaggle://USER.")
-    presets = _presets_in(options.presets)
-    for preset in presets:
-        target = f"{address['account']}/{preset.name}"
-        # A model on Kaggle also has a framework and a variation.
-        target += f"/keras/{preset.name}" if address["scheme"] == "kaggle" else ""
-        _LOG.info("uploading %s to %s", shown(preset), target)
-        upload(preset, target)
-        print(f"{preset.name}: {target}", flush=True)
-
-
-def _presets_in(folder):
-    """Return the folders of the presets in a folder, all checked before the first is uploaded."""
-    from keras_attn_zoo.checksums import CHECKSUMS
-    from keras_attn_zoo.files import kind_of, shown
-    from keras_attn_zoo.models.presets import check_preset
-
-    presets = sorted(path.parent for path in folder.glob(f"*/{CHECKSUMS}")) if kind_of(folder) == "folder" else []
-    if not presets:
-        raise UserError(f"there are no presets in {shown(folder)}: give a folder with one subfolder per preset.")
-    for preset in presets:
-        check_preset(str(preset))
-    return presets
-
-
 def _checked(names):
     """Return the names, by default all; raise if one is not published."""
     from keras_attn_zoo.files import shown
@@ -144,13 +102,6 @@ def _checked(names):
     return names or list(published())
 
 
-PUBLISH = Command(
-    "publish",
-    "upload all presets in a folder to a hub, each under its name",
-    ["attn-zoo presets publish presets hf://user"],
-    add_publish_arguments,
-    publish,
-)
 COMMAND = Command(
     "presets",
     "list, download, verify or publish the presets of this version",
@@ -162,5 +113,5 @@ COMMAND = Command(
     ],
     add_arguments,
     run,
-    subcommands=[PUBLISH],
+    subcommands=[presets_publish.COMMAND],
 )

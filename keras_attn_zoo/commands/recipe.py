@@ -22,7 +22,7 @@ def run_recipe(recipe: Recipe, description: str, arguments: Sequence[str] | None
     """
     parser = Parser(description=description)
     add_comparison_arguments(parser, recipe.entries, recipe.default)
-    add_backend_argument(parser)
+    add_backend_argument(parser, resumes=True)
     return guarded(
         parser,
         lambda options: run_comparison(recipe, options),

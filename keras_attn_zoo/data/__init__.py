@@ -5,6 +5,7 @@ neither Keras nor SentencePiece.
 """
 
 import importlib
+from typing import Any
 
 # The first four ids of every vocabulary.
 PAD, UNKNOWN, START, END = range(4)
@@ -30,7 +31,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = ["END", "PAD", "START", "UNKNOWN", *sorted(_HOME)]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

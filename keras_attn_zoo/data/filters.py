@@ -76,7 +76,7 @@ class Filter:
     max_length_ratio: float | None = None
     drop_duplicates: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Check the bounds."""
         if self.min_words < 1:
             raise UserError(f"min_words={self.min_words} is below 1: give at least 1.")

@@ -37,7 +37,7 @@ class Alignment:
     sure: Set[Link] = field(default_factory=frozenset)
     possible: Set[Link] = field(default_factory=frozenset)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Convert to frozensets, and add the sure links to the possible ones."""
         object.__setattr__(self, "sure", frozenset(self.sure))
         object.__setattr__(self, "possible", frozenset(self.possible) | self.sure)

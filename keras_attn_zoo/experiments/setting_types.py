@@ -34,7 +34,7 @@ def shown_value(value: Any) -> str:
 class Typed(str):
     """Text from the command line: shown without quotation marks, unless it would be invisible without them."""
 
-    def __new__(cls, text):
+    def __new__(cls, text: str) -> "Typed":
         """Quote what is empty or not printable."""
         return super().__new__(cls, text if text.strip() and text.isprintable() else repr(text))
 

@@ -20,7 +20,7 @@ def _field(setting):
 class _Checked:
     """Settings whose types and bounds are checked on creation; an integer becomes a float if the setting is one."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name, setting in settings_of(type(self)).items():
             object.__setattr__(self, name, setting.check(getattr(self, name), f"the setting {name}"))
 
@@ -95,7 +95,7 @@ class DataSettings(_Checked):
     )
     bucket_count: int = _field(Whole(default=6, help="maximum number of batch shapes", least=1, most=100))
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Check every setting, and that they fit together."""
         super().__post_init__()
         if (self.sentences_per_batch is None) == (self.tokens_per_batch is None):
@@ -241,7 +241,7 @@ class TrainingSettings(_Checked):
         )
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Check every setting, and that they fit together."""
         super().__post_init__()
         if self.schedule == "cosine" and self.budget is not None and self.budget.endswith("min"):

@@ -138,7 +138,7 @@ class System:
     source: str = ""
     body: str = "rnn"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Check every setting, and that they fit together."""
         if not isinstance(self.body, str) or self.body not in BODIES:
             raise UserError(f"the setting body must be one of {', '.join(BODIES)}; received {shown_value(self.body)}.")

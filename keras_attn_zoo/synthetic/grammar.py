@@ -199,7 +199,7 @@ class Pronoun:
     row: int
     noun = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Read the row."""
         nominative, accusative, dative, subject, obj, person, self.gender = lexicon.PRONOUNS[self.row]
         self.german = dict(n=nominative, a=accusative, d=dative)

@@ -9,7 +9,7 @@ import sys
 import keras
 import pytest
 
-from keras_attn_zoo import backends
+from keras_attn_zoo import backends, cli
 from keras_attn_zoo.cli import COMMANDS, build_parser
 from keras_attn_zoo.commands.options import resumed, settings_from_options
 from keras_attn_zoo.errors import UserError
@@ -94,6 +94,16 @@ def test_a_run_is_resumed_under_its_own_backend(installed):
 def test_instructions_for_bfloat16(monkeypatch, flags, multiplies):
     monkeypatch.setattr(backends.Path, "read_text", lambda path: f"processor\t: 0\nflags\t\t: {flags}\nbugs\t\t:\n")
     assert [backends.multiplies_bfloat16(name) for name in ("tensorflow", "torch", "jax")] == 2 * [multiplies] + [False]
+
+
+@pytest.mark.parametrize(("command", "resumes"), [("train", True), ("compare", True), ("presets", False)])
+def test_help_speaks_of_a_run_to_resume_where_there_may_be_one(capsys, command, resumes):
+    with pytest.raises(SystemExit):
+        cli.main([command, "--help"])
+    _, found, text = " ".join(capsys.readouterr().out.split()).partition("--backend NAME one of ")
+    assert found and text.partition("(default: ")[2].startswith(
+        "that of the run to resume; else as configured" if resumes else "as configured"
+    )
 
 
 def test_the_option_of_a_resumed_run_names_its_backend(trained, tmp_path):
