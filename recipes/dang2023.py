@@ -19,9 +19,9 @@ How the paper is read (it used OpenNMT-py and says little about what was left at
   wide; the toolkit divides 512 between the directions.
 - In the RNNs, dropout of 0.1 is applied to embeddings, between layers and to the readout, not to the attention; in the
   Transformers also to attention weights and hidden layers.
-- 40,000 steps of 256 sentences are 50 epochs of the paper's 204,653 training pairs. Validation takes place once per
-  epoch, in the paper every 2,000 steps. The checkpoint with the best validation loss is scored; the paper's BLEU is
-  that of the last one.
+- 40,000 steps of 256 sentences, which `--scale paper` takes of any text, are 50 epochs of the paper's 204,653 training
+  pairs. Validation takes place once per epoch, in the paper every 2,000 steps. The checkpoint with the best validation
+  loss is scored; the paper's BLEU is that of the last one.
 - The Transformers are trained at a learning rate of 0.001 after a warm-up of 4,000 steps, without which they do not
   train. They normalise after each part of a layer, like the base model; the toolkit normalises before.
 - The paper does not say how it tokenises, searches, smooths labels or clips gradients: here 8,000 BPE subwords per
@@ -98,6 +98,7 @@ RECIPE = Recipe(
         ),
         "average-with-network": Entry(of_transformer("average-with-network", "average"), baseline="multi-head"),
     },
+    published={"budget": "40000steps"},
     default=("bahdanau", "luong", "multi-head", "average"),
     note="In brackets: the paper's own figures, for Tatoeba English-German, 255,817 sentence pairs; times in seconds, "
     "perplexity and accuracy on its validation set, BLEU on its test set after 40,000 steps.",

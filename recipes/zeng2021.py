@@ -16,8 +16,8 @@ How the paper is read:
 - Optimisation is that of the base Transformer, which the paper names without details: a learning rate of 7e-4
   after 4,000 steps of warm-up, falling with the inverse square root of the step, label smoothing 0.1, batches of 9,600
   tokens, padding included. Unlike there, gradients are clipped at a norm of 1.0, and Adam's second moment decays by
-  0.999, not 0.98. The paper trains 250,000 steps; here it is at most 30 epochs, stopping after eight epochs without a
-  better validation loss.
+  0.999, not 0.98. The paper trains 250,000 steps, as does `--scale paper`; otherwise it is at most 30 epochs here,
+  stopping after eight epochs without a better validation loss.
 - All embeddings are tied; the paper says that the vocabulary is joint. Its size is 40,000.
 - Only RAN has the attention dropout of 0.2; the other mechanisms have none.
 - The learned matrices have 320 positions, 1.25 times the 256 subwords that a training sentence may have; the paper does
@@ -81,6 +81,7 @@ def entry(name, places):
 RECIPE = Recipe(
     title="Zeng: recurrent attention (RAN)",
     entries={name: entry(name, places) for name, places in SYSTEMS.items()},
+    published={"budget": "250000steps", "patience": None},
     default=("transformer", "gaussian", "synthesizer", "ran-e", "ran-d", "ran-all"),
     note="In brackets: the paper's own SacreBLEU, for WMT 2014 English-German, 4.5 million sentence pairs, "
     "newstest2014, beam 4, length penalty 0.6.",

@@ -11,7 +11,7 @@ from keras_attn_zoo.experiments.named_systems import SYSTEMS
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
-    add_comparison_arguments(parser, SYSTEMS, None)
+    add_comparison_arguments(parser, list(SYSTEMS), None)
     parser.add_argument(
         "--baseline",
         metavar="NAME",

@@ -3,7 +3,7 @@
 import argparse
 import dataclasses
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from keras_attn_zoo.commands.options import (
@@ -20,6 +20,7 @@ from keras_attn_zoo.commands.options import (
 from keras_attn_zoo.commands.parser import Parser, typed
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.comparison import Recipe, expand, parse_grid
+from keras_attn_zoo.experiments.scales import SCALES
 from keras_attn_zoo.experiments.setting_types import shown_value
 from keras_attn_zoo.experiments.system import SETTINGS
 from keras_attn_zoo.files import kind_of
@@ -28,7 +29,7 @@ from keras_attn_zoo.process import reason
 _LOG = logging.getLogger(__name__)
 
 
-def add_comparison_arguments(parser: Parser, names: Iterable[str], default: Sequence[str] | None) -> None:
+def add_comparison_arguments(parser: Parser, names: Sequence[str], default: Sequence[str] | None) -> None:
     """Add the options of a comparison.
 
     Args:
@@ -37,14 +38,19 @@ def add_comparison_arguments(parser: Parser, names: Iterable[str], default: Sequ
         default: names of those that are trained by default; None if some must be named.
     """
     parser.add_argument("--out", type=Path, required=True, help="folder for the runs; runs in it are resumed")
-    usual = "" if default is None else f", among {', '.join(names)} (default: {' '.join(default)})"
+    usual = f", among {', '.join(names)} (default: {' '.join(default)}; at the scale smoke, all)" if default else ""
     parser.add_argument(
         "--systems",
         nargs="+",
-        default=default,
         required=default is None,
         metavar="NAME",
         help=f"systems to train, separated by spaces or commas{usual}",
+    )
+    parser.add_argument(
+        "--scale",
+        choices=SCALES,
+        help="; ".join(f"{scale.name}: {scale.about}" for scale in SCALES.values())
+        + " (default: the systems as they are)",
     )
     parser.add_argument(
         "--seeds",
@@ -71,12 +77,15 @@ def add_comparison_arguments(parser: Parser, names: Iterable[str], default: Sequ
     add_devices_arguments(parser)
     add_precision_argument(parser, None)
     add_override_argument(parser)
-    parser.set_defaults(job="training", own_backend=own_backend)
+    parser.set_defaults(job="training", own_backend=own_backend, usual=default, every=list(names))
 
 
 def system_names(options: argparse.Namespace) -> list[str]:
-    """Return the names of `--systems`, each once; none if there is no such option."""
-    return list(dict.fromkeys(name for item in getattr(options, "systems", ()) for name in item.split(",")))
+    """Return the names of `--systems`, each once, or of those trained by default; none if there is no such option."""
+    if "systems" not in options:
+        return []
+    usual = options.every if options.scale == "smoke" else options.usual
+    return list(dict.fromkeys(name for item in options.systems or usual for name in item.split(",")))
 
 
 def own_backend(options: argparse.Namespace) -> str | None:
@@ -97,6 +106,7 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
         UserError: what is wrong with any run, before the first one is trained; names and reasons of the runs that
             failed, after all others.
     """
+    recipe = recipe.at(options.scale)
     runs = _runs(recipe, options)
     failed = {}
     if not options.table_only:

@@ -14,6 +14,7 @@ from keras_attn_zoo.commands.parser import Parser, checked, typed
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.bodies import MOST_HEADS, MOST_LAYERS
 from keras_attn_zoo.experiments.run_folder import RunFolder, check_name
+from keras_attn_zoo.experiments.scales import SCALES
 from keras_attn_zoo.experiments.setting_types import Whole
 from keras_attn_zoo.experiments.settings_file import read_settings
 from keras_attn_zoo.experiments.system import SETTINGS, System, parse_settings
@@ -294,10 +295,11 @@ def corpus_from_options(options: argparse.Namespace) -> "Corpus":
     """
     from keras_attn_zoo.experiments.corpora import corpus_from_files, embedded_corpus
 
-    if options.embedded:
-        why = "--embedded provides the text"
+    sizes = SCALES[options.scale].corpus if getattr(options, "scale", None) else None
+    if options.embedded or sizes:
+        why = f"--scale {options.scale} provides the text" if sizes else "--embedded provides the text"
         refuse(options, why, train=None, valid=None, test=None, reverse=False, split_seed=0)
-        return embedded_corpus()
+        return embedded_corpus(**(sizes or {}))
     if not options.train:
         raise UserError("no training text: give --train SOURCE TARGET, --train FILE.tsv, or --embedded.")
     if options.valid and options.test:

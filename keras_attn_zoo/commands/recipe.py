@@ -21,7 +21,7 @@ def run_recipe(recipe: Recipe, description: str, arguments: Sequence[str] | None
         the exit status.
     """
     parser = Parser(description=description)
-    add_comparison_arguments(parser, recipe.entries, recipe.default)
+    add_comparison_arguments(parser, list(recipe.entries), recipe.default)
     add_backend_argument(parser, resumes=True)
     return guarded(
         parser,

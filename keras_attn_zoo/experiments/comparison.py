@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.scales import SCALES, scaled
 from keras_attn_zoo.experiments.setting_types import shown_value
 from keras_attn_zoo.experiments.system import System, parse_settings
 
@@ -39,7 +40,9 @@ class Recipe:
     Attributes:
         title: short title of the paper.
         entries: its systems, by name.
-        default: names of the systems trained by default.
+        default: names of the systems trained by default, except at the scale "smoke", which has them all.
+        published: settings for every system at the scale "paper": the length of the paper's training, where the
+            systems stop earlier.
         note: text below the table.
         rank_by: function that takes a run's scores and returns the number by which the paper ranks its systems,
             lowest first; None keeps their order.
@@ -48,8 +51,20 @@ class Recipe:
     title: str
     entries: dict[str, Entry]
     default: tuple[str, ...]
+    published: dict[str, Any] = dataclasses.field(default_factory=dict)
     note: str = ""
     rank_by: Callable[[dict[str, Any]], float] | None = None
+
+    def at(self, scale: str | None) -> "Recipe":
+        """Return the comparison at one of `SCALES`; with None, as it is."""
+        if scale is None:
+            return self
+        entries = {
+            name: dataclasses.replace(entry, system=scaled(entry.system, SCALES[scale], self.published))
+            for name, entry in self.entries.items()
+        }
+        note = f"Scale {scale}: {SCALES[scale].about}."
+        return dataclasses.replace(self, entries=entries, note=f"{note}\n\n{self.note}".strip())
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,84 @@
+"""Scales of a comparison: the same systems in minutes, in hours, or as published."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from keras_attn_zoo.experiments.system import System
+
+
+@dataclasses.dataclass(frozen=True)
+class Scale:
+    """A size of systems and of their training.
+
+    Attributes:
+        name: its name on the command line.
+        about: what it changes, in one line.
+        settings: settings of every system that has them; a system that groups tokens into batches keeps doing so.
+        layers: the most layers that an encoder and a decoder have; more where attention is read from a higher one.
+        corpus: sizes of the built-in corpus, for `embedded_corpus`; None if the text is given.
+    """
+
+    name: str
+    about: str
+    settings: dict[str, Any]
+    layers: int | None = None
+    corpus: dict[str, int] | None = None
+
+
+def _widths(width, heads, ffn_dim):
+    """The widths of either body."""
+    rnn = {"embedding_dim": width, "hidden_dim": width, "readout_dim": None}
+    return {**rnn, "width": width, "num_heads": heads, "ffn_dim": ffn_dim}
+
+
+SCALES = {
+    scale.name: scale
+    for scale in (
+        Scale(
+            "smoke",
+            "tiny systems and 18 steps on a built-in corpus, to see that everything runs",
+            {
+                **_widths(16, heads=2, ffn_dim=32),
+                **{"vocabulary_size": 200, "min_words": 1, "max_words": None, "max_tokens": 40, "bucket_count": 1},
+                **{"sentences_per_batch": 16, "tokens_per_batch": None, "beams": 2, "batch_size": 32},
+                **{"budget": "18steps", "validations_per_epoch": 2, "warmup_steps": 10, "learning_rate": 3e-3},
+            },
+            layers=2,
+            corpus={"train": 200, "valid": 16, "test": 16, "max_words": 6, "words_per_kind": 4},
+        ),
+        Scale(
+            "small",
+            "at most three layers of width 256, 8,000 subwords, at most 10,000 steps: for 30,000 to "
+            "300,000 sentence pairs",
+            {
+                **_widths(256, heads=4, ffn_dim=1024),
+                **{"vocabulary_size": 8000, "max_tokens": 80},
+                **{"budget": "10000steps", "validations_per_epoch": 1, "patience": 8},
+                **{"warmup_steps": 1000, "decay_start": 4000, "decay_every": 1000},
+            },
+            layers=3,
+        ),
+        Scale("paper", "sizes, subwords and length of training as published", {}),
+    )
+}
+
+
+def scaled(system: System, scale: Scale, published: Mapping[str, Any] | None = None) -> System:
+    """Return a system at a scale; `published` are settings of the paper's own training, for the scale "paper".
+
+    Example:
+        >>> scaled(System("a", {"hidden_dim": 1024, "encoder_layers": 6}), SCALES["small"]).sizes["encoder_layers"]
+        3
+    """
+    if scale.name == "paper":
+        return system.override(**system.understood(published or {}))
+    sizes, layers = system.sizes, {}
+    if scale.layers is not None:
+        attended = sizes.get("attention_layer", -1)
+        needed = attended + 1 if isinstance(attended, int) else 0
+        layers = {
+            "encoder_layers": min(sizes["encoder_layers"], scale.layers),
+            "decoder_layers": min(sizes["decoder_layers"], max(scale.layers, needed)),
+        }
+    return system.override(**system.understood({**scale.settings, **layers}))

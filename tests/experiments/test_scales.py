@@ -1,0 +1,53 @@
+"""Every system of every recipe at every scale."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from keras_attn_zoo.experiments.outline import outline
+from keras_attn_zoo.experiments.preparation import check_system
+from keras_attn_zoo.experiments.scales import SCALES, scaled
+from keras_attn_zoo.experiments.system import System
+
+RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.py"))
+
+
+def recipe(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.RECIPE
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+@pytest.mark.long
+def test_systems_stay_what_they_are_at_every_scale(path):
+    """They differ in size and length of training: not in body, mechanisms, output, cells, or what a paper is about."""
+    known, sizes = recipe(path), {}
+    for scale in SCALES:
+        for name, entry in known.at(scale).entries.items():
+            own, system = known.entries[name], entry.system
+            check_system(system)
+            assert (entry.paper, entry.baseline) == (own.paper, own.baseline)
+            assert (system.body, system.data.joint, system.data.model_type) == (
+                own.system.body,
+                own.system.data.joint,
+                own.system.data.model_type,
+            )
+            kept = {"cell", "cross_attention", "encoder_attention", "decoder_attention", "output", "top_k", "readout"}
+            kept |= {"tie_embeddings", "attention_layer", "encoder_positions", "decoder_positions", "dropout"}
+            kept &= system.sizes.keys()
+            assert {key: system.sizes[key] for key in kept} == {key: own.system.sizes[key] for key in kept}
+            sizes[scale, name] = outline(system, 100, 100).parameters
+    for name in known.entries:
+        assert sizes["smoke", name] < sizes["small", name] < sizes["paper", name]
+        assert known.at("paper").entries[name].system.backbone == known.entries[name].system.backbone
+    assert {entry.system.training.budget for entry in known.at("small").entries.values()} == {"10000steps"}
+
+
+def test_a_decoder_has_the_layers_that_attention_is_read_from():
+    system = System("a", {"attention_layer": 4, "width": 64, "num_heads": 2, "ffn_dim": 8}, body="transformer")
+    assert [scaled(system, SCALES[name]).sizes["decoder_layers"] for name in SCALES] == [5, 5, 6]
+    lower = system.override(attention_layer=-1)
+    assert [scaled(lower, SCALES[name]).sizes["decoder_layers"] for name in SCALES] == [2, 3, 6]
