@@ -14,6 +14,7 @@ from keras_attn_zoo.commands.options import (
     add_precision_argument,
     backend_of_run,
     corpus_from_options,
+    refuse,
     resumed,
     settings_from_options,
 )
@@ -71,6 +72,12 @@ def add_comparison_arguments(parser: Parser, names: Sequence[str], default: Sequ
     )
     add_budget_argument(parser)
     parser.add_argument(
+        "--plan",
+        action="store_true",
+        help="say what is done, what is left, how long it will take and what memory it needs; prepare the text, but "
+        "train nothing",
+    )
+    parser.add_argument(
         "--table-only", action="store_true", help="write the table of the existing runs without training"
     )
     add_corpus_arguments(parser)
@@ -108,6 +115,13 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
     """
     recipe = recipe.at(options.scale)
     runs = _runs(recipe, options)
+    if options.plan:
+        from keras_attn_zoo.experiments.plan import plan_table
+
+        refuse(options, "--plan trains nothing", table_only=False)
+        _check(runs, options)
+        print(plan_table(runs, corpus_from_options(options), options.out))
+        return
     failed = {}
     if not options.table_only:
         _check(runs, options)

@@ -65,15 +65,15 @@ def check_memory(system: System, parameters: int, vocabulary_size: int, tell: bo
     model = f"{system.name}: {count} parameters"
     if on_cpu() and needed > machine_bytes():
         raise UserError(
-            f"{model} need {_amount(needed)} to train (weights, gradients, Adam), but this machine has "
-            f"{_amount(machine_bytes())}: choose smaller widths, fewer layers or a smaller vocabulary_size."
+            f"{model} need {shown_bytes(needed)} to train (weights, gradients, Adam), but this machine has "
+            f"{shown_bytes(machine_bytes())}: choose smaller widths, fewer layers or a smaller vocabulary_size."
         )
     if tell:
-        activations = _amount(activation_bytes(system, vocabulary_size))
+        activations = shown_bytes(activation_bytes(system, vocabulary_size))
         _LOG.info(
             "%s; training needs about %s for weights, gradients and Adam, and up to %s for activations",
             model,
-            _amount(needed),
+            shown_bytes(needed),
             activations,
         )
 
@@ -91,7 +91,13 @@ def on_cpu() -> bool:
     return "cpu" in str(keras.ops.zeros((1,)).device).lower()
 
 
-def _amount(count):
+def shown_bytes(count: float) -> str:
+    """Write a number of bytes as people read it.
+
+    Example:
+        >>> shown_bytes(2_500_000)
+        '2.5 MB'
+    """
     for unit, name in ((1e9, "GB"), (1e6, "MB")):
         if count >= unit / 10:
             return f"{count / unit:,.1f} {name}"

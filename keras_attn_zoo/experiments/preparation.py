@@ -9,6 +9,7 @@ from typing import Any
 import keras
 
 from keras_attn_zoo.checksums import CHECKSUMS, check_sum, read_checksums, write_checksums
+from keras_attn_zoo.data.batches import TranslationBatches
 from keras_attn_zoo.data.cache import EncodedCorpus, build_cache, fingerprint
 from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.filters import Filter, filter_pairs
@@ -27,7 +28,7 @@ from keras_attn_zoo.locks import locked
 from keras_attn_zoo.messages import progress_bar
 from keras_attn_zoo.models import TranslationPreprocessor, TranslationTokenizer, Translator
 from keras_attn_zoo.training.adam import Adam
-from keras_attn_zoo.training.schedules import CosineSchedule, HalvingSchedule, InverseSquareRoot
+from keras_attn_zoo.training.schedules import CosineSchedule, HalvingSchedule, InverseSquareRoot, TeacherForcing
 
 _LOG = logging.getLogger(__name__)
 
@@ -133,6 +134,25 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike) -> Pr
 
         train = cache("train", corpus.splits.train, pair_filter)
         return PreparedData(key, paths, train, cache("valid", corpus.splits.valid, Filter()))
+
+
+def training_batches(system: System, data: PreparedData) -> TranslationBatches:
+    """Return the batches that a system is trained on."""
+    return TranslationBatches(
+        data.train,
+        tokens_per_batch=system.data.tokens_per_batch,
+        sentences_per_batch=system.data.sentences_per_batch,
+        seed=system.seed,
+        bucket_count=system.data.bucket_count,
+        teacher_forcing=_teacher_forcing(system.training),
+        rounds_per_epoch=system.training.validations_per_epoch,
+    )
+
+
+def _teacher_forcing(training):
+    if not training.samples_tokens:
+        return None
+    return TeacherForcing(training.teacher_forcing, training.teacher_forcing_end, training.teacher_forcing_steps)
 
 
 class _Filtered:

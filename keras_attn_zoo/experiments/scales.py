@@ -72,7 +72,7 @@ def scaled(system: System, scale: Scale, published: Mapping[str, Any] | None = N
         3
     """
     if scale.name == "paper":
-        return system.override(**system.understood(published or {}))
+        return system.override(**system.understood(dict(published or {})))
     sizes, layers = system.sizes, {}
     if scale.layers is not None:
         attended = sizes.get("attention_layer", -1)

@@ -6,7 +6,7 @@ import sys
 
 import keras
 
-from keras_attn_zoo.data.batches import TranslationBatches, as_fit_input, evaluation_batches, fit_arguments
+from keras_attn_zoo.data.batches import as_fit_input, evaluation_batches, fit_arguments
 from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.shapes import EVALUATION_ROWS
 from keras_attn_zoo.data.subwords import Subwords
@@ -24,6 +24,7 @@ from keras_attn_zoo.experiments.preparation import (
     check_test_text,
     compile_translator,
     prepare_data,
+    training_batches,
 )
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.system import System
@@ -36,7 +37,6 @@ from keras_attn_zoo.training.progress import Progress
 from keras_attn_zoo.training.random_state import SeparateNoise, make_deterministic
 from keras_attn_zoo.training.resumable_state import ResumableState
 from keras_attn_zoo.training.run_log import RunLog, read_log
-from keras_attn_zoo.training.schedules import TeacherForcing
 
 _LOG = logging.getLogger(__name__)
 # Rounds of a run that ends by itself.
@@ -101,15 +101,7 @@ def _train(system, corpus, run, data, max_tokens):
         sizes = [one.vocabulary_size for one in subwords]
         check_memory(system, outline(system, *sizes).parameters, sizes[1])
     make_deterministic()
-    batches = TranslationBatches(
-        data.train,
-        tokens_per_batch=system.data.tokens_per_batch,
-        sentences_per_batch=system.data.sentences_per_batch,
-        seed=system.seed,
-        bucket_count=system.data.bucket_count,
-        teacher_forcing=_teacher_forcing(training),
-        rounds_per_epoch=training.validations_per_epoch,
-    )
+    batches = training_batches(system, data)
     valid = evaluation_batches(
         data.valid, sentences_per_batch=EVALUATION_ROWS, bucket_count=min(3, system.data.bucket_count)
     )
@@ -225,12 +217,6 @@ def _translator_of_round(system, data, number, steps):
     translator = build_translator(stage, data.subword_paths, system.data.max_tokens)
     compile_translator(translator, system, steps)
     return translator
-
-
-def _teacher_forcing(training):
-    if not training.samples_tokens:
-        return None
-    return TeacherForcing(training.teacher_forcing, training.teacher_forcing_end, training.teacher_forcing_steps)
 
 
 def _load_vectors(translator, training):

@@ -1,0 +1,204 @@
+"""What a comparison would do: the runs that are left, how long they will take and how much memory they need."""
+
+import dataclasses
+import logging
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from keras_attn_zoo.data.batches import TranslationBatches, fit_arguments
+from keras_attn_zoo.data.subwords import Subwords
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.evaluation.timing import CompilationClock
+from keras_attn_zoo.experiments.budget import amount, planned_steps
+from keras_attn_zoo.experiments.comparison import Run
+from keras_attn_zoo.experiments.corpora import Corpus
+from keras_attn_zoo.experiments.memory import activation_bytes, shown_bytes, weight_bytes
+from keras_attn_zoo.experiments.outline import outline
+from keras_attn_zoo.experiments.precision import policy
+from keras_attn_zoo.experiments.preparation import (
+    PreparedData,
+    build_translator,
+    compile_translator,
+    prepare_data,
+    training_batches,
+)
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.settings import TrainingSettings
+from keras_attn_zoo.experiments.system import System
+from keras_attn_zoo.experiments.table import markdown_table
+from keras_attn_zoo.files import PathLike, kind_of
+from keras_attn_zoo.training.progress import clock_time
+from keras_attn_zoo.training.run_log import read_log
+from keras_attn_zoo.types import Logs
+
+_LOG = logging.getLogger(__name__)
+# Steps to time: those of a shape that has been compiled, and the most of all.
+_TIMED, _MOST_STEPS = 3, 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Speed:
+    """What a step takes.
+
+    Attributes:
+        step: seconds of a step, on average.
+        compilation: seconds to compile all shapes.
+        measured: on what.
+    """
+
+    step: float
+    compilation: float
+    measured: str
+
+
+def plan_table(runs: Sequence[Run], corpus: Corpus, out: PathLike) -> str:
+    """Return a Markdown table of what is done and what is left. The text is prepared, but no system is trained.
+
+    The time of a step is that of a run in the folder with the same body, data and precision under the same backend,
+    whatever its seed and schedule; without one, a few steps are timed.
+
+    Args:
+        runs: the runs, see `expand`.
+        corpus: the text.
+        out: the folder of the runs.
+
+    Raises:
+        UserError: text or settings that cannot be trained; a run that was begun with others.
+    """
+    out, speeds, rows, whole = Path(out), {}, [], 0.0
+    logged = [folder for folder in (out / run.name for run in runs) if _is_logged(folder)]
+    known = {_same(RunFolder(folder).system()): _logged(folder) for folder in logged}
+    for run in runs:
+        data = prepare_data(corpus, run.system.data, out / "data")
+        folder, batches = RunFolder(out / run.name), training_batches(run.system, data)
+        system = run.system
+        if folder.holds_run:
+            system = system.override(precision=folder.system().precision)
+            try:
+                folder.check_settings(system, {**corpus.description, "fingerprint": data.key})
+            except UserError as error:
+                raise UserError(f"{run.name}: {error}") from None
+        state = _state(folder)
+        taken = CompilationClock()
+        for line in _lines(folder.path):
+            taken.record(tuple(line["shape"]), line["seconds"])
+        steps, done = planned_steps(system.training, batches), len(_lines(folder.path))
+        left, measured = 0.0, ""
+        if state != "done":
+            key = _same(system)
+            if key not in known and key not in speeds:
+                _LOG.info("timing a few steps of %s", run.name)
+                speeds[key] = _timed(system, data, batches)
+            speed = known.get(key) or speeds[key]
+            measured = speed.measured
+            if steps is None:
+                left = max(0.0, 60 * amount(system.training.budget or "")[0] - taken.steady) + speed.compilation
+            else:
+                left = max(0, steps - done) * speed.step + speed.compilation
+        sizes = [Subwords(path).vocabulary_size for path in data.subword_paths]
+        parameters = outline(system, *sizes).parameters
+        memory = weight_bytes(parameters) + activation_bytes(system, sizes[1])
+        of = system.training.budget if steps is None else f"{steps:,}"
+        cells = [f"{done:,} of {of}", clock_time(left), measured or "–", f"{parameters / 1e6:,.1f} M"]
+        rows.append([run.name, state, *cells, shown_bytes(memory)])
+        whole += left
+    table = markdown_table(["run", "state", "steps", "time left", "measured on", "parameters", "memory"], rows)
+    return (
+        f"{table}\n\n"
+        f"- time left: {clock_time(whole)} in all under {keras.config.backend()}, for steps and their compilation, at "
+        "most; validation, translation and scoring come on top\n"
+        "- memory: weights, gradients and Adam, and the activations of the largest batch, at most"
+    )
+
+
+def _state(folder):
+    if "test" in folder.read_scores():
+        return "done"
+    return "begun" if folder.holds_run else "to do"
+
+
+def _same(system: System) -> tuple[str, str]:
+    """What systems have in common whose steps take equally long."""
+    kept = TrainingSettings(
+        accumulation_steps=system.training.accumulation_steps,
+        teacher_forcing=0.5 if system.training.samples_tokens else 1.0,
+        pretraining_rounds=system.training.pretraining_rounds,
+    )
+    same = System("any", system.backbone, system.data, kept, body=system.body)
+    return repr(same), policy(system.precision)
+
+
+def _lines(folder: Path) -> list[dict[str, Any]]:
+    """The steps in the log of a run; none if there is no log."""
+    log = RunFolder(folder).log
+    return [line for line in read_log(log) if "shape" in line] if kind_of(log) is not None else []
+
+
+def _is_logged(folder: Path) -> bool:
+    """Whether the log of a run under this backend has steps beyond those that compile."""
+    lines, run = _lines(folder), RunFolder(folder)
+    shapes = {tuple(line["shape"]) for line in lines}
+    return len(lines) > len(shapes) and run.holds_run and run.backend() == keras.config.backend()
+
+
+def _logged(folder: Path) -> Speed:
+    """The speed of a run, from its log."""
+    clock, lines = CompilationClock(), _lines(folder)
+    for line in lines:
+        clock.record(tuple(line["shape"]), line["seconds"])
+    return Speed(clock.steady / len(lines), clock.compilation, f"the log of {folder.name}")
+
+
+class _Times(keras.callbacks.Callback):
+    """Record the shapes and seconds of the first steps, then stop."""
+
+    def __init__(self, batches: TranslationBatches) -> None:
+        super().__init__()
+        self.batches = batches
+        self.calls: list[tuple[tuple[int, int], float]] = []
+
+    def on_train_batch_begin(self, batch: int, logs: Logs | None = None) -> None:
+        """Start the clock."""
+        self._began = time.perf_counter()
+
+    def on_train_batch_end(self, batch: int, logs: Logs) -> None:
+        """Record a step."""
+        float(logs["loss"])
+        seconds = time.perf_counter() - self._began
+        self.calls.append((self.batches.bound(len(self.calls)), seconds))
+        again = len(self.calls) - len({shape for shape, _ in self.calls})
+        self.model.stop_training = again >= _TIMED or len(self.calls) >= _MOST_STEPS
+
+
+def _timed(system: System, data: PreparedData, batches: TranslationBatches) -> Speed:
+    """The speed of a system, from its first steps; nothing is kept of them."""
+    translator = build_translator(system, data.subword_paths, system.data.max_tokens)
+    # The learning rate does not matter.
+    constant = system.override(schedule="constant")
+    compile_translator(translator, constant, None)
+    times = _Times(batches)
+    # A round may have fewer steps than are timed.
+    arguments = {**fit_arguments(batches), "steps_per_epoch": _MOST_STEPS}
+    translator.fit(**arguments, epochs=1, callbacks=[times], verbose=0)
+    rows = dict(zip(batches.bounds, batches.rows, strict=True))
+
+    def positions(shape):
+        return rows[shape] * sum(shape)
+
+    seen: set[tuple[int, int]] = set()
+    firsts: list[tuple[int, float]] = []
+    repeated: list[tuple[int, float]] = []
+    for shape, seconds in times.calls:
+        (repeated if shape in seen else firsts).append((positions(shape), seconds))
+        seen.add(shape)
+    # In an epoch of as many batches as shapes, all of them compile.
+    rate = sum(s for _, s in repeated or firsts) / sum(count for count, _ in repeated or firsts)
+    compilations = [max(0.0, seconds - rate * count) for count, seconds in firsts]
+    some = range(min(batches.batches_per_epoch, 500))
+    step = rate * sum(positions(batches.bound(i)) for i in some) / len(some)
+    compilation = sum(compilations) / len(compilations) * len(batches.bounds)
+    return Speed(step, compilation, f"{len(repeated or firsts)} timed steps")
