@@ -43,19 +43,8 @@ COMMANDS = {
 RECIPE = ["--out", "new", *CORPUS, "--set", "vocabulary_size=40", "max_tokens=20"]
 
 # How options are told apart, by the name of what they set. An option that is not listed is known by its type.
-READS = {
-    "settings",
-    "train",
-    "valid",
-    "test",
-    "input",
-    "hypotheses",
-    "references",
-    "source",
-    "target",
-    "bitext",
-    "gold",
-}
+TEXTS = {"train", "valid", "test", "input", "hypotheses", "references", "source", "target", "bitext", "gold"}
+READS = TEXTS | {"settings"}
 MODELS = {"model", "runs", "baseline", "beside"}
 WRITES_FILE = {"output"}
 WRITES_FOLDER = {"run", "out", "folder"}
