@@ -144,7 +144,7 @@ class EncodedCorpus:
         Returns:
             The ids of each sentence, the end token included.
         """
-        kept = {int(self.lines[i]): i for i in np.flatnonzero(self.lines < len(sentences))}
+        kept = {int(self.lines[i]): int(i) for i in np.flatnonzero(self.lines < len(sentences))}
         dropped = [number for number in range(len(sentences)) if number not in kept]
         encoded = dict(zip(dropped, encode_sentences(subwords, [sentences[i] for i in dropped]), strict=True))
         for number, i in kept.items():

@@ -5,6 +5,7 @@ from typing import Any
 
 import keras
 import keras_hub
+import numpy as np
 from keras import ops, tree
 
 from keras_attn_zoo.types import Config, Tensor, TensorTree
@@ -35,7 +36,9 @@ class BeamSearch(keras_hub.samplers.Sampler):
     where n includes the end token, which belongs to y unless y is cut at the
     maximum length. A finished hypothesis keeps its score and its place until
     `num_beams` others beat it. With as many beams as there are hypotheses, the
-    search is exhaustive. It ends when all hypotheses kept are finished.
+    search is exhaustive. It ends when all hypotheses kept are finished, or when no
+    other can still beat those asked for: an unfinished one's log-probability only
+    falls, so its score will never be above that with the longest length.
 
     Args:
         num_beams: number of hypotheses kept; 1 is greedy search.
@@ -76,7 +79,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
         **kwargs: Any,
     ) -> Tensor:
         """Return the best token ids `(batch, length)`; the call of every KerasHub sampler."""
-        return self.search(next, prompt, cache, index, mask, stop_token_ids, model)["token_ids"][:, 0]
+        return self.search(next, prompt, cache, index, mask, stop_token_ids, model, n_best=1)["token_ids"][:, 0]
 
     def search(
         self,
@@ -88,6 +91,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
         stop_token_ids: Sequence[int] | None = None,
         model: keras.Model | None = None,
         trace: bool = False,
+        n_best: int | None = None,
     ) -> dict[str, TensorTree]:
         """Search, and return all hypotheses, the best first.
 
@@ -105,6 +109,8 @@ class BeamSearch(keras_hub.samplers.Sampler):
             trace: whether to record the candidates of every position, twice as many as beams. What `next` leaves in
                 the cache as "record", a tree of tensors `(batch * beams, ...)`, is recorded too; the cache begins
                 with one like it, `(batch, ...)`.
+            n_best: how many hypotheses are asked for: the search ends as soon as these are certain, and what comes
+                after them may be unfinished. None for all.
 
         Returns:
             a dict: "token_ids" `(batch, beams, length)`, "scores" and "log_probs" `(batch, beams)`, and
@@ -148,7 +154,15 @@ class BeamSearch(keras_hub.samplers.Sampler):
             return log_probs / length_penalty(lengths, self.length_penalty)
 
         def unfinished(tokens, state, by_sentence, index, log_probs, finished, lengths, traced):
-            return ops.any(ops.logical_and(ops.logical_not(finished), log_probs > IMPOSSIBLE / 2))
+            running = ops.logical_and(ops.logical_not(finished), log_probs > IMPOSSIBLE / 2)
+            if n_best is None or n_best >= beams:
+                return ops.any(running)
+            # Hypotheses are in the order of their scores.
+            certain = ops.where(
+                ops.all(finished[:, :n_best], axis=1), scored(log_probs, lengths)[:, n_best - 1], -np.inf
+            )
+            longest = ops.cast(length - start, "float32")
+            return ops.any(ops.logical_and(running, scored(log_probs, longest) > certain[:, None]))
 
         def body(tokens, state, by_sentence, index, log_probs, finished, lengths, traced):
             cache = {"memory": memory, "state": state, "by_sentence": by_sentence}

@@ -52,8 +52,11 @@ class PooledBeamSearch(BeamSearch):
         stop_token_ids: Sequence[int] | None = None,
         model: keras.Model | None = None,
         trace: bool = False,
+        n_best: int | None = None,
     ) -> dict[str, TensorTree]:
-        """Search, and return all hypotheses, the best first; see `BeamSearch.search`. It records no trace."""
+        """Search, and return all hypotheses, the best first; see `BeamSearch.search`. It records no trace, and takes
+        no notice of `n_best`.
+        """
         if trace:
             raise ValueError("PooledBeamSearch records no trace: search with a BeamSearch.")
         beams = self.num_beams

@@ -50,6 +50,10 @@ class Programs:
             *inputs: arguments of the function.
             changing: see `compiled`.
         """
+        return self._prepared(key, make, changing)(*inputs)
+
+    def _prepared(self, key, make, changing=()):
+        """The function of a key, from arrays to arrays."""
         # Random numbers are drawn for a batch as a whole.
         devices = None if changing else current()
         # TensorFlow's graphs hold the variables that they were traced with, and LoRA and `quantize` replace variables.
@@ -60,12 +64,16 @@ class Programs:
             self._compiled[key] = program
             while len(self._compiled) > MOST_PROGRAMS:
                 del self._compiled[next(iter(self._compiled))]
-        if devices is None:
-            return _arrays(program(*inputs))
-        filled = devices.fill(inputs)
-        found = devices.gather(_arrays(program(*devices.own(filled))))
-        rows, all_rows = (len(tree.flatten(one)[0]) for one in (inputs, filled))
-        return tree.map_structure(lambda x: x[: len(x) * rows // all_rows], found)
+
+        def run(*inputs):
+            if devices is None:
+                return _arrays(program(*inputs))
+            filled = devices.fill(inputs)
+            found = devices.gather(_arrays(program(*devices.own(filled))))
+            rows, all_rows = (len(tree.flatten(one)[0]) for one in (inputs, filled))
+            return tree.map_structure(lambda x: x[: len(x) * rows // all_rows], found)
+
+        return run
 
     def run_batches(
         self,
@@ -93,11 +101,13 @@ class Programs:
             What `read` returns for each sentence.
         """
         results: list[Any] = [None] * len(sides[0])
+        # Once: going through all layers for their variables takes as long as a step of a small model.
+        run = self._prepared(key, make)
         for batch in batches:
             packed = pack(*([side[i] for i in batch.members] for side in sides), *batch.widths)
             packed = tree.map_structure(lambda value, rows=batch.rows: pad_rows(value, rows), packed)
             began = time.perf_counter()
-            found = self.run(key, make, *packed)
+            found = run(*packed)
             if clock is not None:
                 clock.record(packed[0]["encoder_token_ids"].shape, time.perf_counter() - began)
             for row, i in enumerate(batch.members):
@@ -149,18 +159,17 @@ def _on_tensors(function):
 def _compiled_by_jax(model, function, changing, devices):
     import jax
 
-    def variables():
-        return [*changing, *model.trainable_variables, *model.non_trainable_variables]
+    variables = [*changing, *model.trainable_variables, *model.non_trainable_variables]
 
     def stateless(values, *inputs):
-        with keras.StatelessScope(state_mapping=zip(variables(), values, strict=True)) as scope:
+        with keras.StatelessScope(state_mapping=zip(variables, values, strict=True)) as scope:
             outputs = function(*inputs)
         return outputs, [scope.get_current_value(variable) for variable in changing]
 
     program = jax.jit(stateless) if devices is None else devices.over_rows(stateless)
 
     def call(*inputs):
-        outputs, changed = program([variable.value for variable in variables()], *inputs)
+        outputs, changed = program([variable.value for variable in variables], *inputs)
         for variable, value in zip(changing, changed, strict=True):
             variable.assign(value)
         return outputs

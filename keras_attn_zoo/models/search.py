@@ -19,6 +19,7 @@ def search(
     top_k: int | None = None,
     attention: bool = False,
     trace: bool = False,
+    n_best: int | None = None,
 ) -> dict[str, Tensor]:
     """Translate a batch.
 
@@ -32,6 +33,7 @@ def search(
         attention: whether to keep the scores of every step with the hypotheses; only with a `BeamSearch`.
         trace: whether to record every position's candidates, with the scores of the beams that they continue; only with
             a `BeamSearch`.
+        n_best: how many hypotheses are asked for, see `BeamSearch.search`; None for all.
 
     Returns:
         What `BeamSearch.search` returns, except its state, and if requested "attention"
@@ -76,9 +78,11 @@ def search(
     }
     if not isinstance(sampler, BeamSearch):
         return {"token_ids": sampler(**arguments)[:, None]}
+    # Samplers with a search of their own need not know of these.
     if trace:
-        # Samplers with a search of their own need not know of traces.
         arguments["trace"] = True
+    if n_best is not None and searches_as_beam_search(sampler):
+        arguments["n_best"] = n_best
     found = sampler.search(**arguments)
     state = found.pop("state")
     return {**found, "attention": state["attention"]} if attention else found

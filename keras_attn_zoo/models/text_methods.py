@@ -205,10 +205,10 @@ class TextMethods:
         preprocessor = self.preprocessor
         stop = (preprocessor.tokenizer.end_token_id,)
         top_k = self.search_top_k if top_k is None else top_k
-        key = ("search", attention, *search_key(sampler, top_k))
+        key = ("search", attention, n_best, *search_key(sampler, top_k))
 
         def make():
-            return lambda inputs: search(self, inputs, sampler, stop, top_k, attention)
+            return lambda inputs: search(self, inputs, sampler, stop, top_k, attention, n_best=n_best)
 
         def pack(ids, width):
             return (preprocessor.pack_search(ids, width, max_length),)

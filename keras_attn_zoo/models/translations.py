@@ -125,4 +125,4 @@ def until_end(token_ids: np.ndarray, end: int) -> list[int]:
 
 def pieces(tokenizer: Any, ids: Any) -> list[str]:
     """Return the subwords of ids."""
-    return [tokenizer.id_to_token(int(i)) for i in ids]
+    return tokenizer.subwords.pieces(ids)

@@ -222,7 +222,8 @@ class Translator(Exploration, PresetLoading, PerTokenTraining, keras_hub.models.
         self, inputs: dict[str, Tensor], stop_token_ids: Sequence[int] | None = None
     ) -> dict[str, Tensor]:
         """Search on ids; return the best ones with their mask."""
-        token_ids = search(self, inputs, self.sampler, stop_token_ids, self.search_top_k)["token_ids"][:, 0]
+        found = search(self, inputs, self.sampler, stop_token_ids, self.search_top_k, n_best=1)
+        token_ids = found["token_ids"][:, 0]
         return {
             "decoder_token_ids": token_ids,
             "decoder_padding_mask": until_stop(token_ids, inputs["decoder_padding_mask"], stop_token_ids),

@@ -26,7 +26,7 @@ def table(seed=0, rows=ROWS, vocabulary=VOCABULARY):
     return 1.5 * np.random.default_rng(seed).standard_normal((rows, PERIOD, *[vocabulary] * 3))
 
 
-def search(logits, prompt, sampler, index=1, mask=None, stop=(STOP,)):
+def search(logits, prompt, sampler, index=1, mask=None, stop=(STOP,), **options):
     """Run the search; the state remembers the history of every hypothesis, and the steps taken."""
     rows, length = prompt.shape
 
@@ -54,6 +54,7 @@ def search(logits, prompt, sampler, index=1, mask=None, stop=(STOP,)):
         index,
         mask=mask,
         stop_token_ids=None if stop is None else list(stop),
+        **options,
     )
     return keras.tree.map_structure(ops.convert_to_numpy, found)
 
@@ -142,6 +143,21 @@ def test_few_beams_equal_a_literal_beam_search(beams, alpha):
         expected = literally(logits, row, prompt[row], np.zeros(length, bool), beams, alpha)
         assert_same(found, row, expected, beams)
     assert_history(found)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
+def test_a_search_for_some_hypotheses_ends_early_with_the_same(alpha):
+    logits, length, beams = table(seed=3), 12, 5
+    # An end that is likely, so that there is something to end early.
+    logits[..., STOP] += 2.0
+    every = search(logits, prompts(length), BeamSearch(beams, alpha))
+    reached = []
+    for n_best in range(1, beams + 1):
+        found = search(logits, prompts(length), BeamSearch(beams, alpha), n_best=n_best)
+        for name in ("token_ids", "scores", "log_probs"):
+            np.testing.assert_array_equal(found[name][:, :n_best], every[name][:, :n_best])
+        reached.append(int(found["state"]["steps"].max()))
+    assert reached == sorted(reached) and reached[0] < reached[-1]
 
 
 def traced(logits, prompt, sampler):
