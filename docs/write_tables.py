@@ -1,4 +1,4 @@
-"""Write what is derived from the registry of mechanisms: tables and lists of README and docs, the stub of `layers`.
+"""Write what is derived from mechanisms and CITATION.cff: tables and lists of README and docs, the stub of `layers`.
 
 python docs/write_tables.py
 """
@@ -11,11 +11,12 @@ from pathlib import Path
 
 from keras_attn_zoo import layers
 from keras_attn_zoo.files import write_text
-from keras_attn_zoo.layers import ATTENTIONS, AttentionLayer
+from keras_attn_zoo.layers import ATTENTIONS, AttentionLayer, get_attention
 from keras_attn_zoo.layers.common.headed_attention import HeadedAttention
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "docs" / "layers.md", ROOT / "docs" / "builder.md"]
+CITATION = ROOT / "CITATION.cff"
 STUB = ROOT / "keras_attn_zoo" / "layers" / "__init__.pyi"
 
 
@@ -79,6 +80,51 @@ def choice():
         yield f"- `{layer.__name__}`: {' '.join(use[1].split())}"
 
 
+def cited():
+    """The papers of CITATION.cff by the first author: title, year, whether there are more authors."""
+    found = {}
+    for reference in CITATION.read_text(encoding="utf-8").partition("\nreferences:\n")[2].split("  - type: ")[1:]:
+        title = re.search(r'^    title: "?(.+?)"?$', reference, re.MULTILINE)[1]
+        year = re.search(r"^    year: (\d{4})$", reference, re.MULTILINE)[1]
+        authors = re.findall(r"^      - (?:family-names|name): (\S+)", reference, re.MULTILINE)
+        found[authors[0]] = title, year, len(authors) > 1
+    return found
+
+
+def named_papers():
+    """The papers that the sources of mechanisms name, by family name."""
+    sources = [source for entry in ATTENTIONS.values() for source in entry.source.split(", ")]
+    return {source.split(" ")[0] for source in sources if source[0].isalpha()}
+
+
+def references():
+    """The list at the top of layers.md."""
+    for name, (title, year, several) in cited().items():
+        if name in named_papers():
+            yield f"- **{name}**{' and others' * several}: {title} ({year})"
+
+
+def softmax_alone():
+    """The list in layers.md of the layers that refuse a `normalizer`."""
+    for layer, _ in mechanisms():
+        if layer.softmax_alone:
+            yield f"- `{layer.__name__}`: {layer.softmax_alone}"
+
+
+def by_position():
+    """The list in layers.md of the mechanisms that look at positions alone."""
+    for layer, entries in mechanisms():
+        if layer.by_position:
+            yield f"- {', '.join(f'`{name}`' for name in entries)}"
+
+
+def may_attend_nothing():
+    """The list in layers.md of the cross-attentions that a latent alignment does not accept."""
+    for name, entry in ATTENTIONS.items():
+        if "cross" in entry.places and get_attention(name, width=8, num_heads=2).may_attend_nothing:
+            yield f"- `{name}`"
+
+
 def parameters(layer):
     """What the constructor of a class itself takes by name, apart from what it passes on."""
     found = inspect.signature(vars(layer)["__init__"]).parameters if "__init__" in vars(layer) else {}
@@ -86,7 +132,7 @@ def parameters(layer):
 
 
 TABLES = {"papers": papers, "cost": cost, "arguments": arguments}
-LISTS = {"choice": choice}
+LISTS = {one.__name__: one for one in (choice, references, softmax_alone, by_position, may_attend_nothing)}
 
 
 def with_tables(text):

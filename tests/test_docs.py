@@ -135,6 +135,12 @@ def test_what_is_derived_from_the_registry_is_up_to_date():
     assert tables["STUB"].read_text(encoding="utf-8") == tables["stub"](), f"{tables['STUB'].name} is {again}"
 
 
+def test_every_paper_that_a_source_names_can_be_cited():
+    tables = runpy.run_path(str(ROOT / "docs" / "write_tables.py"))
+    assert len(tables["named_papers"]()) > 6
+    assert tables["named_papers"]() <= tables["cited"]().keys(), "add the paper to CITATION.cff"
+
+
 def commands(text):
     """The command lines of `attn-zoo` and of the recipes in a text, each as a list of words."""
     joined = re.sub(r"\s*\\+\n\s*", " ", text)
