@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from keras_attn_zoo.commands.recipe import run_recipe
 from keras_attn_zoo.experiments.outline import outline
 from keras_attn_zoo.experiments.preparation import check_system
 from keras_attn_zoo.experiments.scales import SCALES, scaled
@@ -51,3 +52,13 @@ def test_a_decoder_has_the_layers_that_attention_is_read_from():
     assert [scaled(system, SCALES[name]).sizes["decoder_layers"] for name in SCALES] == [5, 5, 6]
     lower = system.override(attention_layer=-1)
     assert [scaled(lower, SCALES[name]).sizes["decoder_layers"] for name in SCALES] == [2, 3, 6]
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+@pytest.mark.slow
+def test_every_system_of_every_paper_runs_at_the_scale_smoke(path, tmp_path, capsys):
+    known = recipe(path)
+    assert run_recipe(known, "A recipe.", ["--scale", "smoke", "--out", str(tmp_path)]) == 0
+    table = capsys.readouterr().out
+    assert all(f"\n| {name} " in table for name in known.entries)
+    assert "Scale smoke: tiny systems" in table
