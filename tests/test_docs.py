@@ -69,7 +69,7 @@ ARROWS = {
     "numerics": {"types"},
     "layers": {"errors", "extras", "numerics", "types"},
     "decoding": BELOW_ALL,
-    "devices": BELOW_ALL,
+    "devices": BELOW_ALL | {"backends"},
     "data": BELOW_ALL | {"devices"},
     "evaluation": BELOW_ALL,
     "synthetic": BELOW_ALL,

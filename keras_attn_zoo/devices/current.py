@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import discarding_output
 from keras_attn_zoo.types import TensorTree
 
@@ -33,6 +34,13 @@ class Devices:
     parts = 1
     processes = 1
     process = 0
+
+    def lost_another(self, why: str) -> UserError:
+        """Return the error for a process that no longer answers."""
+        return UserError(
+            f"process {self.process + 1} of {self.processes} lost another one ({why}): what was saved after the last "
+            "round is kept; resume the run when the processes can run again."
+        )
 
     @property
     def leads(self) -> bool:

@@ -11,6 +11,7 @@ import keras
 import numpy as np
 from jax.experimental import multihost_utils
 
+from keras_attn_zoo.backends import is_out_of_memory
 from keras_attn_zoo.devices.current import Devices
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.types import TensorTree
@@ -38,7 +39,12 @@ class Mesh(Devices):
     def scope(self) -> Iterator[None]:
         """Make the distribution Keras' own."""
         with self.distribution.scope():
-            yield
+            try:
+                yield
+            except jax.errors.JaxRuntimeError as error:
+                if self.processes == 1 or is_out_of_memory(error):
+                    raise
+                raise self.lost_another(str(error).splitlines()[0]) from None
 
     def over_rows(self, function: Callable[..., TensorTree]) -> Callable[..., TensorTree]:
         """Return a function that runs on every device with its rows.

@@ -119,10 +119,7 @@ class Processes(Devices):
             yield
         except RuntimeError as error:
             why = self._dead_worker() or f"{type(error).__name__}: {error}".splitlines()[0]
-            raise UserError(
-                f"process {self.process + 1} of {self.processes} lost another one ({why}): what was saved after the "
-                "last round is kept; resume the run when the processes can run again."
-            ) from None
+            raise self.lost_another(why) from None
 
     def _dead_worker(self):
         # What it wrote before it ended is more telling than a closed connection.
