@@ -1,7 +1,10 @@
 """What the files beside the package say of it."""
 
 import re
+import runpy
 import tomllib
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -23,6 +26,28 @@ def test_the_version_is_the_same_everywhere():
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\((?!http)([^)#\s]+)", (ROOT / page).read_text(encoding="utf-8")):
         assert (ROOT / target).exists(), target
+
+
+def test_external_links_are_found_where_sphinx_does_not_look(monkeypatch, capsys):
+    """They are opened every night; here none is."""
+    checker = runpy.run_path(str(ROOT / "docs" / "check_links.py"))
+    found = {path.relative_to(ROOT).as_posix(): checker["links"](path) for path in checker["FILES"]}
+    assert found["docs/quickstart.ipynb"] == ["https://colab.research.google.com/assets/colab-badge.svg"]
+    assert set(re.findall(r"^    url: (\S+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE)) <= set(
+        found["CITATION.cff"]
+    )
+    cards = [name for name in found if re.fullmatch(r"presets/\w+/README.md", name)]
+    assert cards and all("https://tatoeba.org" in found[name] for name in cards)
+    assert not any("OWNER" in link for links in found.values() for link in links)
+    broken = found["CITATION.cff"][0]
+
+    def open_url(request, timeout):
+        if request.full_url == broken:
+            raise urllib.error.HTTPError(broken, 404, "Not Found", None, None)
+
+    monkeypatch.setattr(urllib.request, "urlopen", open_url)
+    assert checker["main"]() == 1
+    assert capsys.readouterr().out == f"CITATION.cff: {broken}: status 404\n"
 
 
 WORD_LISTS = {"keras_attn_zoo/synthetic/lexicon.py", "keras_attn_zoo/synthetic/grammar.py"}
