@@ -19,7 +19,9 @@ def rest_of(package):
     """Modules of a package that no page names, and whose names it does not export."""
     package, known = importlib.import_module(package), named()
     exported = {getattr(getattr(package, name), "__module__", "") for name in getattr(package, "__all__", ())}
-    modules = [module.name for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")]
+    found = pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
+    # Subpackages have pages of their own. Modules are not imported: some need a backend that is not installed.
+    modules = [module.name for module in found if not module.ispkg]
     return [name for name in modules if not name.endswith("__main__") and name not in known | exported]
 
 
@@ -29,9 +31,6 @@ def with_modules(text):
     def lines(found):
         if not found[1].endswith(".*"):
             return found[0]
-        modules = rest_of(found[1].removesuffix(".*"))
-        # Subpackages have pages of their own.
-        modules = [name for name in modules if not hasattr(importlib.import_module(name), "__path__")]
-        return "\n".join(f".. automodule:: {name}" for name in modules)
+        return "\n".join(f".. automodule:: {name}" for name in rest_of(found[1].removesuffix(".*")))
 
     return NAMED.sub(lines, text)
