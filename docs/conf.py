@@ -3,6 +3,7 @@
 sphinx-build -W docs docs/_build
 """
 
+import importlib.util
 import os
 import re
 import sys
@@ -40,6 +41,8 @@ autodoc_default_options = {
     "exclude-members": "build, compute_mask, compute_output_shape, compute_output_spec, get_config, quantize",
 }
 autodoc_member_order = "bysource"
+# Imported by the modules of `devices` that are for one backend.
+autodoc_mock_imports = [name for name in ("jax", "tensorflow", "torch") if importlib.util.find_spec(name) is None]
 # The docstrings say what arguments are, in words.
 autodoc_typehints = "none"
 # The methods that Keras and KerasHub define are documented in their own reference.

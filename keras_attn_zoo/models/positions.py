@@ -74,6 +74,7 @@ def sine_table(width: int, max_length: int) -> np.ndarray:
     return np.concatenate([np.sin(angles), np.cos(angles)[:, : width // 2]], axis=1).astype("float32")
 
 
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class LearnedPositions(keras_hub.layers.PositionEmbedding):
     """KerasHub's layer, which knows its length by another name."""
 

@@ -31,6 +31,7 @@ def test_two_devices_give_the_numbers_of_one(parts, body):
     check(numbers(devices, parts, body=body, dropout=0.1), numbers(None, parts, body=body, dropout=0.1))
 
 
+@pytest.mark.slow
 def test_divided_weights_give_the_numbers_of_one_device():
     """Vocabularies are divided, feed-forward networks of 11 units are not."""
     devices = devices_of(2, "model")

@@ -21,7 +21,14 @@ def recipe(path):
     return module.RECIPE
 
 
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+# Those with the fewest systems before every commit, all at night.
+OFTEN = ("dang2023", "hiemsch2023")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, id=path.stem, marks=() if path.stem in OFTEN else pytest.mark.slow) for path in RECIPES],
+)
 @pytest.mark.long
 def test_systems_stay_what_they_are_at_every_scale(path):
     """They differ in size and length of training: not in body, mechanisms, output, cells, or what a paper is about."""
