@@ -12,7 +12,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 from keras_attn_zoo.backends import is_out_of_memory
-from keras_attn_zoo.devices.current import Devices
+from keras_attn_zoo.devices.context import Devices
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.types import TensorTree
 

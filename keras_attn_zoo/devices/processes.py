@@ -16,7 +16,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from keras_attn_zoo.devices.current import SEEDS_APART, Devices
+from keras_attn_zoo.devices.context import SEEDS_APART, Devices
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.types import Tensor, TensorTree
 

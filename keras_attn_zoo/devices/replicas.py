@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_attn_zoo.devices.current import SEEDS_APART, Devices
+from keras_attn_zoo.devices.context import SEEDS_APART, Devices
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.types import Tensor, TensorTree
 

@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_attn_zoo.devices.current import Devices
+from keras_attn_zoo.devices.context import Devices
 from keras_attn_zoo.errors import UserError
 
 KINDS = ("data", "model")
