@@ -24,7 +24,7 @@ MODELS = {
 }
 # What the page calls them, where that is something else.
 NAMES = {"gold": "bahdanau", "latent": "transformer-latent", "recurrent": "ran-all"}
-SENTENCE = "Ruf mich bitte an, wenn du zu Hause bist."
+SENTENCE = "Ich rufe dich morgen an, wenn ich Zeit habe."
 SHORT = "Er ruft den alten Freund an."
 # Colours of a palette, which takes a third of the bytes.
 COLOURS = 256
