@@ -1,12 +1,16 @@
 """A tiny corpus and a tiny system, which the fixtures `corpus` and `trained` stand on."""
 
+import contextlib
 import gzip
+
+import pytest
 
 from keras_attn_zoo.data.splits import Splits
 from keras_attn_zoo.evaluation.alignments import Alignment
 from keras_attn_zoo.experiments.corpora import Corpus
 from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, TrainingSettings
 from keras_attn_zoo.experiments.system import System
+from keras_attn_zoo.training.run_log import RunLog
 
 WORDS = {"rot": "red", "blau": "blue", "haus": "house", "hund": "dog", "katze": "cat", "geht": "goes", "läuft": "runs"}
 
@@ -66,3 +70,19 @@ TINY = System(
     search=SearchSettings(beams=2, batch_size=8),
     seed=3,
 )
+
+
+@contextlib.contextmanager
+def interrupted_after(steps):
+    """Training is interrupted when a step has been logged for the `steps`th time."""
+    write, taken = RunLog.on_train_batch_end, []
+
+    def interrupt(self, batch, logs=None):
+        write(self, batch, logs)
+        taken.append(batch)
+        if len(taken) == steps:
+            raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(RunLog, "on_train_batch_end", interrupt)
+        yield

@@ -162,9 +162,7 @@ def _check(runs, options):
 def _train(runs, options):
     """Train and score; if a run fails, the others go on. Return the reasons for failures by name."""
     from keras_attn_zoo.devices import current
-    from keras_attn_zoo.experiments.drawing import draw_run
-    from keras_attn_zoo.experiments.loading import load_translator
-    from keras_attn_zoo.experiments.scoring import score_run
+    from keras_attn_zoo.experiments.finished_run import score_and_draw
     from keras_attn_zoo.experiments.training import train_system
 
     corpus, failed, room = corpus_from_options(options), {}, {"max_tokens": options.max_tokens}
@@ -172,13 +170,8 @@ def _train(runs, options):
         folder = options.out / run.name
         _LOG.info("run %d of %d: %s", number, len(runs), run.name)
         try:
-            done = train_system(run.system, corpus, folder, options.out / "data", resume=True, **room)
-            scored, drawn = "test" in done.read_scores(), done.picture("curves").exists()
-            if not (scored and drawn):
-                translator = load_translator(folder, **room)
-                if not scored:
-                    score_run(folder, translator, corpus.test)
-                draw_run(folder, translator, corpus.test)
+            train_system(run.system, corpus, folder, options.out / "data", resume=True, **room)
+            score_and_draw(folder, corpus.test, keep_scores=True, **room)
         except Exception as error:
             # The other processes would wait for this one in the middle of the run that failed.
             if (devices := current()) is not None and devices.processes > 1:

@@ -37,10 +37,8 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Train, score and draw, and print the table."""
-    from keras_attn_zoo.experiments.drawing import draw_run
-    from keras_attn_zoo.experiments.loading import load_translator
+    from keras_attn_zoo.experiments.finished_run import score_and_draw
     from keras_attn_zoo.experiments.named_systems import SYSTEMS, small
-    from keras_attn_zoo.experiments.scoring import score_run
     from keras_attn_zoo.experiments.table import results_table
     from keras_attn_zoo.experiments.training import train_system
 
@@ -52,9 +50,7 @@ def run(options: argparse.Namespace) -> None:
     corpus = corpus_from_options(options)
     system = resumed(system, options.run, settings)
     run = train_system(system, corpus, options.run, resume=options.resume, max_tokens=options.max_tokens)
-    translator = load_translator(run.path, max_tokens=options.max_tokens)
-    score_run(run.path, translator, corpus.test)
-    draw_run(run.path, translator, corpus.test)
+    score_and_draw(run.path, corpus.test, options.max_tokens)
     print(results_table([run.path]))
 
 

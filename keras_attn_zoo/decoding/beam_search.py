@@ -5,7 +5,6 @@ from typing import Any
 
 import keras
 import keras_hub
-import numpy as np
 from keras import ops, tree
 
 from keras_attn_zoo.types import Config, Tensor, TensorTree
@@ -159,7 +158,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
                 return ops.any(running)
             # Hypotheses are in the order of their scores.
             certain = ops.where(
-                ops.all(finished[:, :n_best], axis=1), scored(log_probs, lengths)[:, n_best - 1], -np.inf
+                ops.all(finished[:, :n_best], axis=1), scored(log_probs, lengths)[:, n_best - 1], float("-inf")
             )
             longest = ops.cast(length - start, "float32")
             return ops.any(ops.logical_and(running, scored(log_probs, longest) > certain[:, None]))

@@ -54,9 +54,7 @@ class PooledBeamSearch(BeamSearch):
         trace: bool = False,
         n_best: int | None = None,
     ) -> dict[str, TensorTree]:
-        """Search, and return all hypotheses, the best first; see `BeamSearch.search`. It records no trace, and takes
-        no notice of `n_best`.
-        """
+        """Return all hypotheses, the best first; see `BeamSearch.search`. It records no trace and ignores `n_best`."""
         if trace:
             raise ValueError("PooledBeamSearch records no trace: search with a BeamSearch.")
         beams = self.num_beams

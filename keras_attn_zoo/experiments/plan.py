@@ -12,7 +12,6 @@ import keras
 from keras_attn_zoo.data.batches import TranslationBatches, fit_arguments
 from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.evaluation.timing import CompilationClock
 from keras_attn_zoo.experiments.budget import amount, planned_steps
 from keras_attn_zoo.experiments.comparison import Run
 from keras_attn_zoo.experiments.corpora import Corpus
@@ -32,7 +31,7 @@ from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.experiments.table import markdown_table
 from keras_attn_zoo.files import PathLike, kind_of
 from keras_attn_zoo.training.progress import clock_time
-from keras_attn_zoo.training.run_log import read_log
+from keras_attn_zoo.training.run_log import clock_of, read_steps
 from keras_attn_zoo.types import Logs
 
 _LOG = logging.getLogger(__name__)
@@ -69,41 +68,40 @@ def plan_table(runs: Sequence[Run], corpus: Corpus, out: PathLike) -> str:
     Raises:
         UserError: text or settings that cannot be trained; a run that was begun with others.
     """
-    out, speeds, rows, whole = Path(out), {}, [], 0.0
-    logged = [folder for folder in (out / run.name for run in runs) if _is_logged(folder)]
-    known = {_same(RunFolder(folder).system()): _logged(folder) for folder in logged}
+    out, rows, whole = Path(out), [], 0.0
+    logs = {run.name: _steps(RunFolder(out / run.name)) for run in runs}
+    speeds: dict[tuple[str, str], Speed] = {}
+    for name, log in logs.items():
+        if (speed := _logged(RunFolder(out / name), log)) is not None:
+            speeds[_same(RunFolder(out / name).system())] = speed
     for run in runs:
         data = prepare_data(corpus, run.system.data, out / "data")
         folder, batches = RunFolder(out / run.name), training_batches(run.system, data)
-        system = run.system
+        system, log = run.system, logs[run.name]
         if folder.holds_run:
             system = system.override(precision=folder.system().precision)
             try:
                 folder.check_settings(system, {**corpus.description, "fingerprint": data.key})
             except UserError as error:
                 raise UserError(f"{run.name}: {error}") from None
-        state = _state(folder)
-        taken = CompilationClock()
-        for line in _lines(folder.path):
-            taken.record(tuple(line["shape"]), line["seconds"])
-        steps, done = planned_steps(system.training, batches), len(_lines(folder.path))
+        state, steps = _state(folder), planned_steps(system.training, batches)
         left, measured = 0.0, ""
         if state != "done":
             key = _same(system)
-            if key not in known and key not in speeds:
+            if key not in speeds:
                 _LOG.info("timing a few steps of %s", run.name)
                 speeds[key] = _timed(system, data, batches)
-            speed = known.get(key) or speeds[key]
+            speed = speeds[key]
             measured = speed.measured
             if steps is None:
-                left = max(0.0, 60 * amount(system.training.budget or "")[0] - taken.steady) + speed.compilation
+                left = max(0.0, 60 * amount(system.training.budget or "")[0] - clock_of(log).steady) + speed.compilation
             else:
-                left = max(0, steps - done) * speed.step + speed.compilation
+                left = max(0, steps - len(log)) * speed.step + speed.compilation
         sizes = [Subwords(path).vocabulary_size for path in data.subword_paths]
         parameters = outline(system, *sizes).parameters
         memory = weight_bytes(parameters) + activation_bytes(system, sizes[1])
         of = system.training.budget if steps is None else f"{steps:,}"
-        cells = [f"{done:,} of {of}", clock_time(left), measured or "–", f"{parameters / 1e6:,.1f} M"]
+        cells = [f"{len(log):,} of {of}", clock_time(left), measured or "–", f"{parameters / 1e6:,.1f} M"]
         rows.append([run.name, state, *cells, shown_bytes(memory)])
         whole += left
     table = markdown_table(["run", "state", "steps", "time left", "measured on", "parameters", "memory"], rows)
@@ -132,25 +130,18 @@ def _same(system: System) -> tuple[str, str]:
     return repr(same), policy(system.precision)
 
 
-def _lines(folder: Path) -> list[dict[str, Any]]:
+def _steps(folder: RunFolder) -> list[dict[str, Any]]:
     """The steps in the log of a run; none if there is no log."""
-    log = RunFolder(folder).log
-    return [line for line in read_log(log) if "shape" in line] if kind_of(log) is not None else []
+    return read_steps(folder.log) if kind_of(folder.log) is not None else []
 
 
-def _is_logged(folder: Path) -> bool:
-    """Whether the log of a run under this backend has steps beyond those that compile."""
-    lines, run = _lines(folder), RunFolder(folder)
-    shapes = {tuple(line["shape"]) for line in lines}
-    return len(lines) > len(shapes) and run.holds_run and run.backend() == keras.config.backend()
-
-
-def _logged(folder: Path) -> Speed:
-    """The speed of a run, from its log."""
-    clock, lines = CompilationClock(), _lines(folder)
-    for line in lines:
-        clock.record(tuple(line["shape"]), line["seconds"])
-    return Speed(clock.steady / len(lines), clock.compilation, f"the log of {folder.name}")
+def _logged(folder: RunFolder, steps: list[dict[str, Any]]) -> Speed | None:
+    """The speed of a run under this backend by its log, if that has steps beyond those that compile."""
+    shapes = {tuple(step["shape"]) for step in steps}
+    if len(steps) == len(shapes) or not folder.holds_run or folder.backend() != keras.config.backend():
+        return None
+    clock = clock_of(steps)
+    return Speed(clock.steady / len(steps), clock.compilation, f"the log of {folder.path.name}")
 
 
 class _Times(keras.callbacks.Callback):

@@ -3,8 +3,7 @@
 import keras
 
 from keras_attn_zoo.devices import agreed
-from keras_attn_zoo.evaluation.timing import CompilationClock
-from keras_attn_zoo.training.run_log import RunLog, read_log
+from keras_attn_zoo.training.run_log import RunLog, clock_of, read_steps
 from keras_attn_zoo.types import Logs
 
 
@@ -30,12 +29,12 @@ class SpentBudget(keras.callbacks.Callback):
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
         """Count what has been spent."""
-        lines = [line for line in read_log(self.log.path) if "shape" in line]
-        self._spent: dict[str, float] = {"steps": len(lines), "tokens": sum(line["tokens"] for line in lines)}
-        clock = CompilationClock()
-        for line in lines:
-            clock.record(tuple(line["shape"]), line["seconds"])
-        self._spent["seconds"] = clock.steady
+        steps = read_steps(self.log.path)
+        self._spent: dict[str, float] = {
+            "steps": len(steps),
+            "tokens": sum(step["tokens"] for step in steps),
+            "seconds": clock_of(steps).steady,
+        }
         # Of each shape: the first call, which compiles, and the sum and number of the later ones.
         self._calls: dict[tuple[int, ...], tuple[float, float, int]] = {}
 

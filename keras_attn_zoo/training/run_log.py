@@ -4,6 +4,7 @@ import json
 import math
 import os
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from keras import ops
 
 from keras_attn_zoo.devices import wait
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.evaluation.timing import CompilationClock
 from keras_attn_zoo.files import PathLike, check_file, discards_output, open_output, shown
 from keras_attn_zoo.types import Logs
 
@@ -134,6 +136,24 @@ def read_log(path: PathLike) -> list[dict[str, Any]]:
             raise UserError(f"{shown(path)} line {number} is neither a step nor a round: the log is damaged.")
         records.append({k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in record.items()})
     return records
+
+
+def read_steps(path: PathLike) -> list[dict[str, Any]]:
+    """Read the lines of the steps alone; see `read_log`."""
+    return [line for line in read_log(path) if "shape" in line]
+
+
+def clock_of(steps: Iterable[dict[str, Any]]) -> CompilationClock:
+    """Return a clock of the steps in a log, by their shapes.
+
+    Example:
+        >>> clock_of([{"shape": [8, 8], "seconds": 5.0}, {"shape": [8, 8], "seconds": 1.0}]).steady
+        2.0
+    """
+    clock = CompilationClock()
+    for step in steps:
+        clock.record(tuple(step["shape"]), step["seconds"])
+    return clock
 
 
 def _is_record(record):

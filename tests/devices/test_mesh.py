@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.experiments.training import train_system
-from keras_attn_zoo.training.run_log import RunLog, read_log
+from keras_attn_zoo.training.run_log import read_log
 from tests import tiny
 from tests.devices.law import check, numbers
-from tests.tiny_run import TINY
+from tests.tiny_run import TINY, interrupted_after
 
 if keras.config.backend() != "jax":
     pytest.skip("of JAX", allow_module_level=True)
@@ -45,18 +45,9 @@ def test_divided_weights_give_the_numbers_of_one_device():
 
 
 @pytest.mark.slow
-def test_a_run_stopped_on_two_devices_resumes_on_one_to_the_numbers_of_one(corpus, tmp_path, monkeypatch):
+def test_a_run_stopped_on_two_devices_resumes_on_one_to_the_numbers_of_one(corpus, tmp_path):
     """With dropout and the decoder's own guesses: random numbers are those of the whole batch."""
-    write, taken = RunLog.on_train_batch_end, []
-
-    def stop(self, batch, logs=None):
-        write(self, batch, logs)
-        taken.append(batch)
-        if len(taken) == 7:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch, using(devices_of(2)), pytest.raises(KeyboardInterrupt):
-        patch.setattr(RunLog, "on_train_batch_end", stop)
+    with using(devices_of(2)), interrupted_after(7):
         train_system(TINY, corpus, tmp_path / "run")
     train_system(TINY, corpus, tmp_path / "run", resume=True)
     train_system(TINY, corpus, tmp_path / "whole")

@@ -9,8 +9,8 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.budget import Budget
 from keras_attn_zoo.experiments.training import train_system
 from keras_attn_zoo.training import run_log
-from keras_attn_zoo.training.run_log import RunLog, read_log
-from tests.tiny_run import TINY
+from keras_attn_zoo.training.run_log import read_log, read_steps
+from tests.tiny_run import TINY, interrupted_after
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,8 @@ def test_what_is_no_budget(typed):
 
 def steps_of(folder):
     """What the log has of each step, times aside."""
-    lines = [line for line in read_log(folder / "log.jsonl") if "shape" in line]
-    return [{key: value for key, value in line.items() if key != "seconds"} for line in lines]
+    steps = read_steps(folder / "log.jsonl")
+    return [{key: value for key, value in step.items() if key != "seconds"} for step in steps]
 
 
 def clock():
@@ -49,21 +49,11 @@ def clock():
 
 
 @pytest.mark.every_backend
-def test_a_budget_ends_within_a_round_and_a_stopped_run_resumes_within_it(trained, corpus, tmp_path, monkeypatch):
+def test_a_budget_ends_within_a_round_and_a_stopped_run_resumes_within_it(trained, corpus, tmp_path):
     """A round has three steps. Up to its end, the run is one without a budget; the last round is validated and kept."""
     system = TINY.override(budget="7steps", epochs=0.1)
-    write, taken = RunLog.on_train_batch_end, []
-
-    def stop(self, batch, logs=None):
-        write(self, batch, logs)
-        taken.append(batch)
-        if len(taken) == 5:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(RunLog, "on_train_batch_end", stop)
-        with pytest.raises(KeyboardInterrupt):
-            train_system(system, corpus, tmp_path)
+    with interrupted_after(5):
+        train_system(system, corpus, tmp_path)
     train_system(system, corpus, tmp_path, resume=True)
     assert steps_of(tmp_path) == steps_of(trained)[:7]
     rounds = [line for line in read_log(tmp_path / "log.jsonl") if "round" in line]

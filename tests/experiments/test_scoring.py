@@ -16,7 +16,7 @@ from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.scoring import score_run, training_summary
 from keras_attn_zoo.experiments.table import markdown_table, results_table
-from keras_attn_zoo.training.run_log import read_log
+from keras_attn_zoo.training.run_log import read_log, read_steps
 
 
 @pytest.mark.every_backend
@@ -100,7 +100,7 @@ def test_table_and_curves_come_from_the_folder(trained):
 
 
 def test_training_summary_is_that_of_the_log(trained):
-    steps = [line for line in read_log(trained / "log.jsonl") if "shape" in line]
+    steps = read_steps(trained / "log.jsonl")
     summary = training_summary(RunFolder(trained))
     assert summary["steps"] == 12 and summary["rounds"] == 4
     assert np.isclose(summary["seconds"], sum(line["seconds"] for line in steps))

@@ -21,8 +21,8 @@ from keras_attn_zoo.experiments.scoring import score_run
 from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.experiments.training import train_system
 from keras_attn_zoo.training.resumable_state import ResumableState
-from keras_attn_zoo.training.run_log import RunLog, read_log
-from tests.tiny_run import TINY
+from keras_attn_zoo.training.run_log import RunLog, read_log, read_steps
+from tests.tiny_run import TINY, interrupted_after
 
 NUMBERS = ("loss", "perplexity", "accuracy", "gradient_norm", "tokens", "learning_rate")
 
@@ -37,9 +37,8 @@ def test_run_folder_holds_everything(trained, corpus):
     run = RunFolder(trained)
     assert run.system() == TINY
     assert run.corpus().items() >= corpus.description.items()
-    lines = read_log(run.log)
-    steps = [line for line in lines if "shape" in line]
-    rounds = [line for line in lines if "round" in line]
+    steps = read_steps(run.log)
+    rounds = [line for line in read_log(run.log) if "round" in line]
     assert [line["step"] for line in steps] == list(range(1, 13))
     assert [line["round"] for line in rounds] == [1, 2, 3, 4]
     assert all(set(NUMBERS) <= line.keys() for line in steps)
@@ -48,31 +47,20 @@ def test_run_folder_holds_everything(trained, corpus):
 
 
 def test_a_round_reports_the_mean_over_its_tokens(trained):
-    lines = read_log(trained / "log.jsonl")
-    steps = [line for line in lines if "shape" in line][:3]
-    first_round = next(line for line in lines if "round" in line)
-    tokens = sum(line["tokens"] for line in steps)
+    log = trained / "log.jsonl"
+    steps = read_steps(log)[:3]
+    first_round = next(line for line in read_log(log) if "round" in line)
+    tokens = sum(step["tokens"] for step in steps)
     assert first_round["tokens"] == tokens
-    assert np.isclose(first_round["loss"], sum(line["loss"] * line["tokens"] for line in steps) / tokens, rtol=1e-5)
+    assert np.isclose(first_round["loss"], sum(step["loss"] * step["tokens"] for step in steps) / tokens, rtol=1e-5)
 
 
 @pytest.mark.parametrize("stop_at", [1, pytest.param(7, marks=pytest.mark.every_backend)])
 @pytest.mark.long
-def test_a_stopped_run_resumes_to_the_numbers_of_an_uninterrupted_one(trained, corpus, tmp_path, monkeypatch, stop_at):
+def test_a_stopped_run_resumes_to_the_numbers_of_an_uninterrupted_one(trained, corpus, tmp_path, stop_at):
     folder = tmp_path / "run"
-    taken = []
-    write = RunLog.on_train_batch_end
-
-    def stop(self, batch, logs=None):
-        write(self, batch, logs)
-        taken.append(batch)
-        if len(taken) == stop_at:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(RunLog, "on_train_batch_end", stop)
-        with pytest.raises(KeyboardInterrupt):
-            train_system(TINY, corpus, folder)
+    with interrupted_after(stop_at):
+        train_system(TINY, corpus, folder)
     train_system(TINY, corpus, folder, resume=True)
     assert numbers(folder) == numbers(trained)
     with np.load(folder / "state.npz") as ours, np.load(trained / "state.npz") as theirs:
@@ -267,7 +255,7 @@ def test_the_cosine_schedule_ends_at_zero_where_training_ends(corpus, tmp_path):
     """Against its formula, in the rates that the run logs."""
     system = TINY.override(schedule="cosine", warmup_steps=2, learning_rate=1e-2)
     run = train_system(system, corpus, tmp_path / "run")
-    rates = [line["learning_rate"] for line in read_log(run.log) if "shape" in line]
+    rates = [step["learning_rate"] for step in read_steps(run.log)]
     total, wanted = len(rates), []
     # A line of the log has the rate that the next step takes.
     for step in range(1, total + 1):
