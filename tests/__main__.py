@@ -28,6 +28,8 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1"}
 STYLE = (("ruff", "check", "."), ("ruff", "format", "--check", "."))
 # Skipped if not installed.
 TYPES = ("mypy",)
+# Names the folder of what tests make once for all.
+SHARED_FILES = "ATTN_ZOO_TESTS_SHARED"
 AT_NIGHT = {
     "hostile input": ("tests.hostile", "--cases", "3000", "--jobs", "2"),
     "kills": ("tests.hostile.kills", "--kills", "12"),
@@ -100,11 +102,12 @@ def main(arguments):
             continue
         status, _ = run([sys.executable, "-m", *command], os.environ)
         rows.append((" ".join(command), "passed" if status == 0 else "FAILED", status))
-    with tempfile.TemporaryDirectory() as cache:
+    with tempfile.TemporaryDirectory() as shared:
+        folders = {"JAX_COMPILATION_CACHE_DIR": str(Path(shared) / "programs"), SHARED_FILES: shared}
         for backend in options.backend:
             print(f"\n=== {backend} ===", flush=True)
-            # Compiled programs are shared between the processes that the tests start, and thrown away.
-            environment = {**os.environ, **ONE_THREAD, "KERAS_BACKEND": backend, "JAX_COMPILATION_CACHE_DIR": cache}
+            # Compiled programs and other files are shared between processes and backends, and thrown away.
+            environment = {**os.environ, **ONE_THREAD, "KERAS_BACKEND": backend, **folders}
             command = [sys.executable, "-m", "pytest", *WORKERS, f"--durations={SLOWEST}"]
             started = time.monotonic()
             status, lines = run([*command, *selection(backend, options), *arguments], environment)
@@ -118,7 +121,7 @@ def main(arguments):
             slowest += [(seconds, backend, test) for seconds, test in durations(lines)]
         for name, command in AT_NIGHT.items() if options.all else ():
             print(f"\n=== {name} ===", flush=True)
-            environment = {**os.environ, **ONE_THREAD, "KERAS_BACKEND": "jax", "JAX_COMPILATION_CACHE_DIR": cache}
+            environment = {**os.environ, **ONE_THREAD, "KERAS_BACKEND": "jax", **folders}
             status, lines = run([sys.executable, "-m", *command], environment)
             rows.append((name, lines[-1].strip() if lines else "no output", status))
     print("\n=== slowest tests ===")

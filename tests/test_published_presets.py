@@ -86,6 +86,7 @@ def facts(built):
     return json.loads((built / "presets.json").read_text("utf-8"))["presets"][NAME]
 
 
+@pytest.mark.long
 def test_a_preset_is_made_from_a_run(built, facts, run, monkeypatch):
     monkeypatch.setattr(preset_registry, "published", lambda: {NAME: facts})
     folder = built / "presets" / NAME

@@ -3,7 +3,6 @@
 import collections
 import functools
 import json
-import sys
 import tempfile
 from pathlib import Path
 
@@ -211,10 +210,6 @@ def save_with_translations(folder):
         task.save_to_preset(Path(folder) / name)
         found = hypotheses(task, sentences("source")[:3])
         (Path(folder) / f"{name}.json").write_text(json.dumps(found), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    save_with_translations(sys.argv[1])
 
 
 def plain(translations):

@@ -56,6 +56,7 @@ def test_presets_translate_and_their_page_is_named(attn_zoo, small, presets, mon
     assert [sentence["text"] for sentence in data["sentences"]] == list(SENTENCES)
 
 
+@pytest.mark.long
 def test_without_presets_it_trains_scores_and_draws_and_is_resumed(attn_zoo, small):
     status, output, error = attn_zoo("demo")
     assert status == 0, error

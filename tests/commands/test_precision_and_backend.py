@@ -142,6 +142,7 @@ def test_large_arrays_that_are_freed_are_kept_under_torch():
     assert first >= 32 and second < first / 4
 
 
+@pytest.mark.long
 def test_keras_is_imported_without_what_notebooks_and_pictures_need():
     """Nothing else may miss it: matplotlib can be imported afterwards."""
     script = (

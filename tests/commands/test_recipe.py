@@ -134,6 +134,7 @@ def test_what_was_scored_and_not_drawn_is_drawn(recipe, tmp_path):
     assert (tmp_path / "out" / "rnn" / "pictures" / "curves.png").is_file()
 
 
+@pytest.mark.long
 def test_seeds_and_grid_have_a_folder_and_a_row_for_each_run(recipe, tmp_path):
     status, output, _, seen = recipe("--seeds", 1, 2, "--grid", "num_heads=1,2", "--systems", "plain,rnn")
     names = ["plain-num_heads=1", "plain-num_heads=1-seed=2", "plain-num_heads=2", "plain-num_heads=2-seed=2"]

@@ -42,8 +42,11 @@ class Steps(keras.callbacks.Callback):
         self.logs.append({name: float(value) for name, value in logs.items()})
 
 
-def numbers(devices, parts=1, body=tiny.transformer, dropout=0.0):
-    """Logs of steps and rounds with validation, the weights then, scores, attention and translations, as lists."""
+def numbers(devices, parts=1, body=tiny.transformer, dropout=0.0, given=False):
+    """Logs of steps and rounds with validation, the weights then and translations, as lists.
+
+    With `given`, also what a translator finds of given translations: scores and attention.
+    """
     corpus = Corpus(PAIRS)
     # While files are written.
     tiny.preprocessor()
@@ -59,8 +62,10 @@ def numbers(devices, parts=1, body=tiny.transformer, dropout=0.0):
         found = {f"log {i}": log for i, log in enumerate(steps.logs)}
         found["weights"] = {v.path: keras.ops.convert_to_numpy(v) for v in task.backbone.trainable_variables}
         sources, targets = tiny.sentences("source", SENTENCES), tiny.sentences("target", SENTENCES)
-        found["scores"] = {i: one.log_probs for i, one in enumerate(task.score(sources, targets, batch_size=SENTENCES))}
-        found["attention"] = {i: one.attention for i, one in enumerate(task.force(sources[:3], targets[:3]))}
+        if given:
+            scored = task.score(sources, targets, batch_size=SENTENCES)
+            found["scores"] = {i: one.log_probs for i, one in enumerate(scored)}
+            found["attention"] = {i: one.attention for i, one in enumerate(task.force(sources[:3], targets[:3]))}
         best = task.translate(sources, n_best=2, batch_size=SENTENCES, attention=True)
         found["hypotheses"] = {i: [one.log_prob for one in ones] for i, ones in enumerate(best)}
         found["search"] = {i: ones[0].attention for i, ones in enumerate(best)}

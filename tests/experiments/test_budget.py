@@ -48,7 +48,6 @@ def clock():
     return types.SimpleNamespace(perf_counter=lambda: next(times))
 
 
-@pytest.mark.every_backend
 def test_a_budget_ends_within_a_round_and_a_stopped_run_resumes_within_it(trained, corpus, tmp_path):
     """A round has three steps. Up to its end, the run is one without a budget; the last round is validated and kept."""
     system = TINY.override(budget="7steps", epochs=0.1)

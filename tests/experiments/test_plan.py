@@ -77,7 +77,6 @@ def test_times_are_those_of_runs_whose_steps_take_equally_long(out, corpus, monk
     assert {path.name for path in out.iterdir()} == {"tiny", "tiny-seed=2", "data"}
 
 
-@pytest.mark.every_backend
 def test_steps_are_timed_where_there_is_no_log(corpus, tmp_path, monkeypatch):
     times = np.cumsum([0.0, 30.0, 0.0, 3.0, 0.0, 3.0, 0.0, 3.0, 0.0])
     clock = iter(times)

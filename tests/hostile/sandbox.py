@@ -20,7 +20,7 @@ from tests.hostile.tree import Tree
 from tests.tiny_run import TINY, make_pairs, make_text
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.py"))
-SECONDS = 20
+SECONDS = 60
 # Of whoever owns nothing: what root would read in spite of its rights, such a user does not.
 NOBODY = 65534
 _PARTIAL = re.compile(r"\.partial($|/)")

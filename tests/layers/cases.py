@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import inspect
+import pickle
 import zlib
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import numpy as np
 from keras_attn_zoo.layers import ATTENTIONS, AttentionLayer, get_attention
 from tests.layers.equations import normalizing_by
 from tests.layers.references import REFERENCES
+from tests.shared_files import made_once
 from tests.weights import fill_weights
 
 BATCH = 2
@@ -212,10 +214,22 @@ def weights_of(layer):
 
 
 @functools.cache
-def expected_loss_and_gradients(case, difference=1e-5):
+def expected_loss_and_gradients(case):
     """The loss by the reference, and its central differences, element by element: by weight and by input."""
-    of_context, of_scores = case.coefficients
     weights = weights_of(case.layer(with_key=True))
+
+    def make(folder):
+        found = _loss_and_gradients(case, {name: x.copy() for name, x in weights.items()})
+        (folder / "found.pickle").write_bytes(pickle.dumps((weights, found)))
+
+    # The weights are equal under all backends, and so are the gradients, which take the longest of all.
+    theirs, found = pickle.loads((made_once(f"gradients-{case}", make) / "found.pickle").read_bytes())
+    assert theirs.keys() == weights.keys() and all(np.array_equal(theirs[name], weights[name]) for name in weights)
+    return found
+
+
+def _loss_and_gradients(case, weights, difference=1e-5):
+    of_context, of_scores = case.coefficients
     inputs = {part: x.astype("float64") for part, x in case.inputs(with_key=True).items()}
     masks = case.masks
 

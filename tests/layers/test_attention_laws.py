@@ -6,13 +6,8 @@ what the base classes do for all is looked at once for each base class, and mixe
 has casts of its own.
 """
 
-import importlib.util
 import itertools
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import keras
 import numpy as np
@@ -31,11 +26,11 @@ from tests.layers.cases import (
     weights_of,
 )
 from tests.layers.references import REFERENCES
+from tests.shared_files import of_another_backend
 from tests.weights import fill_weights
 
 OTHER_LENGTHS = ((1, 2), (2, 1), (5, 3), (3, 7))
 COMPUTE_TYPE = {"float32": "float32", "mixed_bfloat16": "bfloat16"}
-OTHER_BACKEND = "jax" if BACKEND == "torch" else "torch"
 # PyTorch has no XLA, and its own compiler takes minutes. TensorFlow runs once without and once with XLA.
 JIT_COMPILE = {"float32": BACKEND == "jax", "mixed_bfloat16": BACKEND != "torch"}
 COMPILED = BACKEND != "torch"
@@ -292,20 +287,12 @@ def test_config_round_trip(case):
 
 
 @pytest.mark.long
-def test_weights_of_another_backend(tmp_path):
+def test_weights_of_another_backend():
     """Law 8: weights saved under another backend arrive whole; by law 1 they give the same outputs there."""
-    if importlib.util.find_spec(OTHER_BACKEND) is None:
-        pytest.skip(f"needs {OTHER_BACKEND}")
-    script = f"import tests.conftest; from tests.layers.cases import save_weights; save_weights({str(tmp_path)!r})"
-    subprocess.run(
-        [sys.executable, "-c", script],
-        env={**os.environ, "KERAS_BACKEND": OTHER_BACKEND},
-        cwd=Path(__file__).parents[2],
-        check=True,
-    )
+    folder = of_another_backend("tests.layers.cases", "save_weights")
     for case in CASES:
         model = case.model()
         wanted = weights_of(model)
         fill_weights(model, seed=1)
-        model.load_weights(tmp_path / f"{case}.weights.h5")
+        model.load_weights(folder / f"{case}.weights.h5")
         tree.map_structure(np.testing.assert_array_equal, weights_of(model), wanted)

@@ -18,7 +18,11 @@ KINDS = {
 }
 
 
-@pytest.fixture(scope="module", params=KINDS)
+# The last has every kind of attention.
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(kind, marks=pytest.mark.one_backend if kind != "latent" else ()) for kind in KINDS],
+)
 def explored(request):
     task = KINDS[request.param]()
     return task, task.examine(SOURCES, TARGETS)

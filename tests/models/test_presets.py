@@ -1,9 +1,6 @@
 """Saving and loading: presets, `.keras` files, and presets of another backend."""
 
 import json
-import os
-import subprocess
-import sys
 
 import keras
 import keras_hub
@@ -14,10 +11,9 @@ from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.layers import LuongAttention
 from keras_attn_zoo.models import RNNBackbone, TranslationPreprocessor, TranslationTokenizer, Translator
 from tests import tiny
+from tests.shared_files import of_another_backend
 
 TEXTS = tiny.sentences("source")[:3]
-# Each backend's tests read a preset that another one has written.
-OTHER_BACKEND = {"jax": "torch", "tensorflow": "jax", "torch": "jax"}
 
 
 def assert_same_weights(first, second):
@@ -110,20 +106,12 @@ def test_tensorflow_is_out_of_reach():
         import tensorflow  # noqa: F401
 
 
-@pytest.fixture(scope="module")
-def of_another_backend(tmp_path_factory):
-    """A folder of presets, and of what they translate there."""
-    folder = tmp_path_factory.mktemp("presets")
-    environment = {**os.environ, "KERAS_BACKEND": OTHER_BACKEND[keras.config.backend()]}
-    subprocess.run([sys.executable, "-m", "tests.tiny", str(folder)], check=True, env=environment)
-    return folder
-
-
 @pytest.mark.parametrize("name", tiny.SHARED)
 @pytest.mark.long
-def test_another_backends_preset_translates_alike(of_another_backend, name):
-    expected = json.loads((of_another_backend / f"{name}.json").read_text(encoding="utf-8"))
-    task = Translator.from_preset(str(of_another_backend / name))
+def test_another_backends_preset_translates_alike(name):
+    folder = of_another_backend("tests.tiny", "save_with_translations")
+    expected = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    task = Translator.from_preset(str(folder / name))
     task.compile(sampler=BeamSearch(3, length_penalty=0.6))
     found = tiny.hypotheses(task, TEXTS)
     for here, there in zip(found, expected, strict=True):

@@ -13,7 +13,11 @@ ON_TENSORFLOW = keras.config.backend() == "tensorflow"
 
 
 @pytest.mark.skipif(not ON_TENSORFLOW, reason="TensorFlow writes it")
-@pytest.mark.parametrize("body", [tiny.backbone, tiny.transformer], ids=["rnn", "transformer"])
+@pytest.mark.parametrize(
+    "body",
+    [pytest.param(tiny.backbone, marks=pytest.mark.slow), tiny.transformer],
+    ids=["rnn", "transformer"],
+)
 def test_a_saved_model_translates_alike(tmp_path, body):
     import tensorflow as tf
 

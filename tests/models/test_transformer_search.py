@@ -18,6 +18,7 @@ BEAMS = 12
 TEXTS = sorted(tiny.sentences("source")[:12], key=len)[::5]
 
 EVERY_STATE = tiny.EVERY_STATE
+GREEDY_AND_WIDE = ((1, 0.0), (12, 0.6))
 
 
 def one_backend(cases):
@@ -67,7 +68,12 @@ def test_every_mechanism_of_a_decoder_is_here():
     [
         *((name, 4, 0.6) for name in EVERY_STATE),
         *one_backend((name, 4, 0.6) for name in tiny.EVERY_MECHANISM if name not in EVERY_STATE),
-        *one_backend((name, beams, alpha) for name in EVERY_STATE for beams, alpha in ((1, 0.0), (12, 0.6))),
+        *one_backend((EVERY_STATE[0], beams, alpha) for beams, alpha in GREEDY_AND_WIDE),
+        *(
+            pytest.param(name, beams, alpha, marks=pytest.mark.slow)
+            for name in EVERY_STATE[1:]
+            for beams, alpha in GREEDY_AND_WIDE
+        ),
     ],
 )
 @pytest.mark.long

@@ -346,8 +346,12 @@ def test_translator_learns(arguments):
 @pytest.mark.parametrize(
     "arguments",
     [
-        {},
-        pytest.param({"body": tiny.transformer, "dropout": 0.0}, marks=pytest.mark.long),
+        # One each where programs are compiled.
+        pytest.param({}, marks=pytest.mark.slow if BACKEND == "tensorflow" else ()),
+        pytest.param(
+            {"body": tiny.transformer, "dropout": 0.0},
+            marks=[pytest.mark.long, *([pytest.mark.slow] if BACKEND == "jax" else [])],
+        ),
         pytest.param(LATENT, marks=[pytest.mark.one_backend, pytest.mark.long]),
     ],
     ids=["rnn", "transformer", "latent"],
