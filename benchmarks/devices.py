@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from keras_attn_zoo.devices import devices_of, leads, using
-from keras_attn_zoo.experiments.table import markdown_table
+from keras_attn_zoo.experiments.tabular import markdown_table
 from keras_attn_zoo.models import TransformerBackbone, Translator
 from keras_attn_zoo.training.adam import Adam
 

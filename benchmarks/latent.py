@@ -22,7 +22,7 @@ import numpy as np
 from keras import ops
 from measure import BACKEND, Call, side_by_side
 
-from keras_attn_zoo.experiments.table import markdown_table
+from keras_attn_zoo.experiments.tabular import markdown_table
 from keras_attn_zoo.layers import LatentAlignmentHead
 from keras_attn_zoo.models import TransformerBackbone
 from keras_attn_zoo.models.backbone import lexicon_inputs

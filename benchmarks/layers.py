@@ -18,7 +18,7 @@ import keras
 import numpy as np
 from measure import BACKEND, Call, side_by_side
 
-from keras_attn_zoo.experiments.table import markdown_table
+from keras_attn_zoo.experiments.tabular import markdown_table
 from keras_attn_zoo.layers import ATTENTIONS, get_attention
 from keras_attn_zoo.layers.common.normalizers import NORMALIZERS
 

@@ -20,7 +20,7 @@ from keras_attn_zoo.commands.options import add_override_argument, add_precision
 from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.named_systems import SYSTEMS
 from keras_attn_zoo.experiments.precision import policy, resolve
-from keras_attn_zoo.experiments.table import markdown_table
+from keras_attn_zoo.experiments.tabular import markdown_table
 from keras_attn_zoo.models import Translator
 from keras_attn_zoo.training.adam import Adam
 

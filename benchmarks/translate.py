@@ -20,7 +20,7 @@ from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.named_systems import SYSTEMS
 from keras_attn_zoo.experiments.system import parse_settings
-from keras_attn_zoo.experiments.table import markdown_table
+from keras_attn_zoo.experiments.tabular import markdown_table
 from keras_attn_zoo.models import Translator
 
 

@@ -23,7 +23,7 @@ FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
 sys.path.insert(0, str(ROOT))
 
-from keras_attn_zoo.experiments.table import markdown_table  # noqa: E402
+from keras_attn_zoo.experiments.tabular import markdown_table  # noqa: E402
 
 _BASE = {"width": 512, "num_heads": 8, "ffn_dim": 2048, "encoder_layers": 6, "decoder_layers": 6}
 _SMALL = {"width": 128, "num_heads": 4, "ffn_dim": 512, "encoder_layers": 4, "decoder_layers": 4}

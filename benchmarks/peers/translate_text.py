@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
 sys.path.insert(0, str(ROOT))
 
-from keras_attn_zoo.experiments.table import markdown_table  # noqa: E402
+from keras_attn_zoo.experiments.tabular import markdown_table  # noqa: E402
 
 BACKENDS = ("jax", "tensorflow", "torch")
 

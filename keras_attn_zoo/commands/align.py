@@ -118,7 +118,7 @@ def _own_gold(model):
 
 def _best_layer(translator, pairs, gold, arguments):
     """Return the links of the layer that aligns best, and the table of all layers."""
-    from keras_attn_zoo.experiments.table import markdown_table
+    from keras_attn_zoo.experiments.tabular import markdown_table
     from keras_attn_zoo.experiments.word_alignment import align_by_layer
 
     found = align_by_layer(translator, pairs, gold, **arguments)

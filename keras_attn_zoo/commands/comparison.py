@@ -12,6 +12,7 @@ from keras_attn_zoo.commands.options import (
     add_devices_arguments,
     add_override_argument,
     add_precision_argument,
+    add_significance_argument,
     backend_of_run,
     corpus_from_options,
     refuse,
@@ -80,6 +81,7 @@ def add_comparison_arguments(parser: Parser, names: Sequence[str], default: Sequ
     parser.add_argument(
         "--table-only", action="store_true", help="write the table of the existing runs without training"
     )
+    add_significance_argument(parser)
     add_corpus_arguments(parser)
     add_devices_arguments(parser)
     add_precision_argument(parser, None)
@@ -126,7 +128,7 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
     if not options.table_only:
         _check(runs, options)
         failed = _train(runs, options)
-    _write_table(recipe, runs, options.out, anyway=not failed)
+    _write_table(recipe, runs, options.out, options.significance, anyway=not failed)
     if failed:
         reasons = "; ".join(f"{name} ({why.rstrip('.')})" for name, why in failed.items())
         raise UserError(f"{len(failed)} of {len(runs)} runs failed: {reasons}.")
@@ -185,18 +187,15 @@ def _train(runs, options):
     return failed
 
 
-def _write_table(recipe, runs, out, anyway):
-    """Write and print the table of the runs that were scored; if there are none, raise or do nothing."""
+def _write_table(recipe, runs, out, test, anyway):
+    """Write the results, and print the table of the runs that were scored; if there are none, raise or do nothing."""
+    from keras_attn_zoo.experiments.result_files import write_results
     from keras_attn_zoo.experiments.run_folder import RunFolder
-    from keras_attn_zoo.experiments.table import results_table
-    from keras_attn_zoo.files import write_text
+    from keras_attn_zoo.experiments.table import read_results
 
     folders = [out / run.name for run in runs]
     if not (anyway or any(RunFolder(folder).read_scores() for folder in folders)):
         return
-    paper = {run.name: recipe.entries[run.entry].paper for run in runs}
     baselines = {out / run.name: out / run.baseline for run in runs if run.baseline}
-    table = results_table(folders, paper=paper, baseline=baselines, rank_by=recipe.rank_by)
-    text = "\n\n".join(part for part in (f"# {recipe.title}", table, recipe.note) if part) + "\n"
-    write_text(out / "results.md", text)
-    print(text)
+    results = read_results(folders, baselines=baselines, test=test)
+    print(write_results(out, recipe, runs, results, test))

@@ -96,6 +96,7 @@ def train(out: Path, precision: str) -> None:
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.experiments.named_systems import SYSTEMS, small
     from keras_attn_zoo.experiments.scoring import score_run
+    from keras_attn_zoo.experiments.tabular import markdown_table
     from keras_attn_zoo.experiments.training import train_system
     from keras_attn_zoo.files import write_text
 
@@ -110,12 +111,14 @@ def train(out: Path, precision: str) -> None:
             score_run(folder.path, translators[folder.path], test)
         scores[name] = folder.read_scores()["test"]
         found[name] = list(read_lines(folder.hypotheses("test")))
-    rows = [[name, *(table.COLUMNS[column](one) for column in COLUMNS)] for name, one in scores.items()]
-    print("\n" + table.markdown_table(["system", *COLUMNS], rows))
+    rows = [
+        [name, *(table.shown(column, table.number(column, one)) for column in COLUMNS)] for name, one in scores.items()
+    ]
+    print("\n" + markdown_table(["system", *COLUMNS], rows))
     for (source, reference), *lines in zip(test.pairs[:SAMPLES], *found.values(), strict=False):
         _print_sample({"source": source, "reference": reference, **dict(zip(found, lines, strict=True))})
 
-    write_text(out / "results.md", table.results_table(translators) + "\n")
+    write_text(out / "results.md", table.results_table(table.read_results(translators)).markdown() + "\n")
     pictures = [out / "curves.png"]
     plot_curves(curves(translators), pictures[0], ylabel="validation loss", title="Validation loss")
     for path, translator in translators.items():

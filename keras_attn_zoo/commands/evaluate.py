@@ -5,11 +5,13 @@ import logging
 from pathlib import Path
 
 from keras_attn_zoo.commands.options import (
+    SIGNIFICANCE_TESTS,
     add_devices_arguments,
     add_length_argument,
     add_name_argument,
     add_precision_argument,
     add_search_arguments,
+    add_significance_argument,
     ask,
     one_or_two_files,
     refuse,
@@ -18,7 +20,8 @@ from keras_attn_zoo.commands.parser import Command, Parser
 from keras_attn_zoo.errors import UserError
 
 _LOG = logging.getLogger(__name__)
-# Search options, with their defaults.
+# Options with their defaults: of the test, of the search.
+_COMPARED = {"significance": SIGNIFICANCE_TESTS[0]}
 _SEARCH = {"beams": None, "length_penalty": None, "max_tokens": None, "precision": "float32"}
 
 
@@ -37,6 +40,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="RUN",
         help="one of the runs; mark scores that differ significantly from this one",
     )
+    add_significance_argument(parser)
     parser.add_argument("--hypotheses", metavar="FILE", help="score these translations, one per line, instead of runs")
     parser.add_argument("--references", metavar="FILE", help="references for --hypotheses, one per line")
     add_search_arguments(parser, several=True)
@@ -60,6 +64,7 @@ def _score_files(options):
     if None in (options.hypotheses, options.references) or options.runs:
         raise UserError("to score a file of translations, give --hypotheses and --references and no run.")
     of_runs = {"test": None, "reverse": False, "name": "test", "stored": False, "baseline": None, "top_k": [None]}
+    of_runs |= _COMPARED
     refuse(options, "with --hypotheses, nothing is translated", **_SEARCH, **of_runs)
     hypotheses, references = list(read_lines(options.hypotheses)), list(read_lines(options.references))
     scores = score_text(hypotheses, references)
@@ -74,7 +79,7 @@ def _score_runs(options):
     from keras_attn_zoo.experiments.parallel_text import ParallelText
     from keras_attn_zoo.experiments.run_folder import RunFolder
     from keras_attn_zoo.experiments.scoring import score_run
-    from keras_attn_zoo.experiments.table import results_table
+    from keras_attn_zoo.experiments.table import read_results, results_table
 
     if not options.runs:
         raise UserError("give a run folder, or --hypotheses and --references.")
@@ -82,7 +87,9 @@ def _score_runs(options):
         refuse(options, "--stored translates nothing", **_SEARCH, test=None, reverse=False)
     elif not options.test:
         refuse(options, "without --test, the text is the run's own", reverse=False)
-    if options.baseline not in (None, *options.runs):
+    if options.baseline is None:
+        refuse(options, "without --baseline, no scores are compared", **_COMPARED)
+    elif options.baseline not in options.runs:
         raise UserError(f"the baseline {options.baseline} is not among the runs: choose one of them.")
     counts = list(dict.fromkeys(options.top_k))
     names = [f"{options.name}-k{k}" if len(counts) > 1 else options.name for k in counts]
@@ -105,7 +112,14 @@ def _score_runs(options):
         known = None
         for name, k in zip(names, counts, strict=True):
             known = score_run(folder, translator, text, name, known, k)
-    print(results_table(options.runs, names, baseline=options.baseline))
+    baselines = {} if options.baseline is None else dict.fromkeys(options.runs, options.baseline)
+    results = read_results(options.runs, names, baselines, options.significance)
+    for name in names if baselines else ():
+        if (options.baseline, name) not in [(one.folder, one.name) for one in results]:
+            raise UserError(
+                f"the baseline {options.baseline} is not among the runs scored on {name!r}: choose one of them."
+            )
+    print(results_table(results, test=options.significance).markdown())
 
 
 COMMAND = Command(

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # Environment variables with the number of processes, of `torchrun` and of Keras.
 _PROCESSES = ("WORLD_SIZE", "KERAS_DISTRIBUTION_NUM_PROCESSES")
+# Of `compare_systems`; the first is the default.
+SIGNIFICANCE_TESTS = ("bootstrap", "randomization")
 MODEL = "a run folder, the name or folder of a preset, or hf://user/preset"
 
 
@@ -120,6 +122,17 @@ def add_budget_argument(parser: Parser) -> None:
         type=typed(dataclasses.replace(SETTINGS["Training"]["budget"], optional=False)),
         metavar="AMOUNT",
         help="train for so long instead of for the setting epochs: 40000steps, 20Mtokens, 30min or 2h",
+    )
+
+
+def add_significance_argument(parser: Parser) -> None:
+    """Add `--significance`, the test of `compare_systems`."""
+    parser.add_argument(
+        "--significance",
+        choices=SIGNIFICANCE_TESTS,
+        default=SIGNIFICANCE_TESTS[0],
+        help="how scores are compared with those of the baseline: paired bootstrap (1,000 samples) or approximate "
+        "randomization (10,000 trials); default: %(default)s",
     )
 
 

@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> None:
 
 def table() -> str:
     """Return the table of all published presets."""
-    from keras_attn_zoo.experiments.table import markdown_table
+    from keras_attn_zoo.experiments.tabular import markdown_table
     from keras_attn_zoo.models.preset_registry import cache_folder, local_path, published
 
     if not published():

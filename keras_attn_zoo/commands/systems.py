@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.experiments.bodies import BODIES
     from keras_attn_zoo.experiments.named_systems import SYSTEMS
     from keras_attn_zoo.experiments.outline import outline
-    from keras_attn_zoo.experiments.table import markdown_table
+    from keras_attn_zoo.experiments.tabular import markdown_table
 
     size, rows = options.vocabulary_size, []
     for name, system in SYSTEMS.items():

@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> None:
     """Train, score and draw, and print the table."""
     from keras_attn_zoo.experiments.finished_run import score_and_draw
     from keras_attn_zoo.experiments.named_systems import SYSTEMS, small
-    from keras_attn_zoo.experiments.table import results_table
+    from keras_attn_zoo.experiments.table import read_results, results_table
     from keras_attn_zoo.experiments.training import train_system
 
     if options.system not in SYSTEMS:
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> None:
     system = resumed(system, options.run, settings)
     run = train_system(system, corpus, options.run, resume=options.resume, max_tokens=options.max_tokens)
     score_and_draw(run.path, corpus.test, options.max_tokens)
-    print(results_table([run.path]))
+    print(results_table(read_results([run.path])).markdown())
 
 
 COMMAND = Command(

@@ -17,6 +17,9 @@ from sacrebleu.significance import PairedTest
 
 METRICS = ("bleu", "chrf", "ter")
 
+# Of each test, sacrebleu's name and how many samples it takes by default.
+TESTS = {"bootstrap": ("bs", 1_000), "randomization": ("ar", 10_000)}
+
 # The environment variable from which sacrebleu reads its seed.
 _SEED_VARIABLE = "SACREBLEU_SEED"
 
@@ -70,30 +73,30 @@ class TextScores:
 
 @dataclass(frozen=True)
 class SystemScore:
-    """One system's score in a paired bootstrap test.
+    """One system's score in a paired test.
 
     Attributes:
         score: the score on the whole corpus.
-        mean: mean score over the resampled corpora.
-        ci: half the width of the 95 % confidence interval around `mean`.
+        mean: mean score over the resampled corpora; None without a bootstrap.
+        ci: half the width of the 95 % confidence interval around `mean`; None without a bootstrap.
         p_value: probability of a difference from the baseline at least this large
             by chance; 1 if there is no difference, None for the baseline.
     """
 
     score: float
-    mean: float
-    ci: float
+    mean: float | None
+    ci: float | None
     p_value: float | None
 
 
 @dataclass(frozen=True)
 class SystemComparison:
-    """A paired bootstrap test of several systems: `comparison["system"]["bleu"].p_value`.
+    """A paired test of several systems: `comparison["system"]["bleu"].p_value`.
 
     Attributes:
         baseline: name of the system that the others are compared with.
         systems: `{system: {metric: SystemScore}}`, the baseline first.
-        signatures: `{metric: signature}`, with resamples and seed.
+        signatures: `{metric: signature}`, with the test, its samples and its seed.
     """
 
     baseline: str
@@ -220,23 +223,26 @@ def compare_systems(
     metrics: str | Iterable[str] = METRICS,
     lowercase: bool = False,
     tokenize: str = "13a",
-    samples: int = 1000,
+    samples: int | None = None,
     seed: int = 12345,
+    test: str = "bootstrap",
 ) -> SystemComparison:
-    """Test by paired bootstrap whether systems differ from a baseline.
+    """Test whether systems differ from a baseline, by paired bootstrap or by approximate randomization.
 
-    Sentences are drawn with replacement into `samples` corpora as large as the
-    original, the same for all systems, and every system is scored on each of
-    them. The difference between a system and the baseline is significant at
-    level α if its `p_value` is below α.
+    Bootstrap: sentences are drawn with replacement into `samples` corpora as large
+    as the original, the same for all systems, and every system is scored on each
+    of them. Randomization: in each of `samples` trials, system and baseline
+    exchange every translation with a probability of 1/2. The difference between a
+    system and the baseline is significant at level α if its `p_value` is below α.
 
     Args:
         baseline: name of one of `systems`.
         systems: `{name: hypotheses}`, including the baseline.
         references: list of strings, one per sentence.
         metrics, lowercase, tokenize: as for `score_text`.
-        samples: number of resampled corpora.
+        samples: number of resampled corpora or trials; by default 1,000 of the former or 10,000 of the latter.
         seed: positive integer; the same seed gives the same numbers.
+        test: "bootstrap" or "randomization".
 
     Returns:
         `SystemComparison`.
@@ -257,8 +263,12 @@ def compare_systems(
         raise UserError(f"the baseline {baseline!r} is not a system: choose one of {', '.join(systems)}.")
     if len(systems) < 2:
         raise UserError(f"{baseline!r} is the only system: give at least one other to compare it with.")
+    if test not in TESTS:
+        raise UserError(f"there is no test {test!r}: choose from {', '.join(TESTS)}.")
+    test_type, usual = TESTS[test]
+    samples = usual if samples is None else samples
     if samples < 1:
-        raise UserError(f"samples is {samples}: give a positive number of resampled corpora.")
+        raise UserError(f"samples is {samples}: give a positive number.")
     if seed < 1:  # to sacrebleu, 0 means "no seed"
         raise UserError(f"seed is {seed}: give a positive integer.")
     wanted = _checked_lines(references, "the references")
@@ -268,7 +278,7 @@ def compare_systems(
         _check_counts(hypotheses, wanted, f"hypotheses of {name!r}")
         named_systems.append((name, hypotheses))
     with _sacrebleu_seed(seed):
-        signatures, results = PairedTest(named_systems, computed, [wanted], test_type="bs", n_samples=samples)()
+        signatures, results = PairedTest(named_systems, computed, [wanted], test_type=test_type, n_samples=samples)()
     # sacrebleu keeps the order of the metrics but has its own names for them.
     names = dict(zip(computed, signatures, strict=True))
     return SystemComparison(
@@ -288,4 +298,5 @@ def _system_score(result, baseline):
         p_value = 1.0  # for equal outputs, sacrebleu returns the smallest possible value
     else:
         p_value = float(result.p_value)
-    return SystemScore(float(result.score), float(result.mean), float(result.ci), p_value)
+    mean, ci = (None if number is None else float(number) for number in (result.mean, result.ci))
+    return SystemScore(float(result.score), mean, ci, p_value)

@@ -28,7 +28,7 @@ from keras_attn_zoo.experiments.preparation import (
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.settings import TrainingSettings
 from keras_attn_zoo.experiments.system import System
-from keras_attn_zoo.experiments.table import markdown_table
+from keras_attn_zoo.experiments.tabular import markdown_table
 from keras_attn_zoo.files import PathLike, kind_of
 from keras_attn_zoo.training.progress import clock_time
 from keras_attn_zoo.training.run_log import clock_of, read_steps

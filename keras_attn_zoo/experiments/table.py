@@ -1,22 +1,26 @@
 """Tables of results, made from run folders: one row per system."""
 
+import dataclasses
 import math
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from keras_attn_zoo.data.text_files import read_lines
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.evaluation.text_scores import compare_systems
+from keras_attn_zoo.evaluation.text_scores import SystemScore, compare_systems
 from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.tabular import Table
 from keras_attn_zoo.files import PathLike, check_file
 from keras_attn_zoo.training.progress import clock_time
 
 METRICS = {"BLEU": "bleu", "chrF": "chrf", "TER": "ter"}
-
-
-def _metric(metric):
-    return lambda s: f"{s['text']['metrics'][metric]['score']:.1f}"
+EMPTY = "–"
+_TESTS = {
+    "bootstrap": "paired bootstrap, 1000 samples",
+    "randomization": "paired approximate randomization, 10000 trials",
+}
 
 
 def steady_translation_seconds(scores: dict[str, Any]) -> float:
@@ -24,93 +28,171 @@ def steady_translation_seconds(scores: dict[str, Any]) -> float:
     return scores["translation_seconds"] - scores["translation_compilation_seconds"]
 
 
-# Each heading, and the function from scores to a cell; a missing score becomes a dash.
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """A column of a table of results.
+
+    Attributes:
+        value: function from the scores of a run to a number. A missing score (KeyError, TypeError) becomes a dash.
+        show: function from the number to a cell.
+    """
+
+    value: Callable[[dict[str, Any]], float]
+    show: Callable[[float], str]
+
+
+def _digits(count, unit=""):
+    return lambda value: f"{value:.{count}f}{unit}"
+
+
+def _metric(metric):
+    return Column(lambda s: s["text"]["metrics"][metric]["score"], _digits(1))
+
+
+# By heading.
 COLUMNS = {
-    "K": lambda s: f"{s['search_top_k'] or 'all'}" if s["search_top_k"] is not None else "–",
+    # 0 stands for all.
+    "K": Column(lambda s: int(s["search_top_k"]), lambda k: f"{k:.0f}" if k else "all"),
     **{heading: _metric(metric) for heading, metric in METRICS.items()},
-    "perplexity": lambda s: f"{s['perplexity']:.2f}",
-    "perplexity, free-running": lambda s: f"{s['free_running']['perplexity']:.2f}",
-    "accuracy": lambda s: f"{100 * s['accuracy']:.1f} %",
-    "AER": lambda s: f"{100 * s['alignment']['aer']:.1f}",
-    "AER, posterior": lambda s: f"{100 * s['alignment']['posterior_aer']:.1f}",
-    "training": lambda s: clock_time(s["training"]["seconds"] - s["training"]["compilation_seconds"]),
-    "steps": lambda s: f"{s['training']['steps']}",
-    "tokens/s": lambda s: f"{s['training']['tokens_per_second']:.0f}",
-    "translation": lambda s: clock_time(steady_translation_seconds(s)),
-    "compilation": lambda s: clock_time(s["training"]["compilation_seconds"] + s["translation_compilation_seconds"]),
-    "parameters": lambda s: f"{s['parameters'] / 1e6:.1f} M",
+    "perplexity": Column(lambda s: s["perplexity"], _digits(2)),
+    "perplexity, free-running": Column(lambda s: s["free_running"]["perplexity"], _digits(2)),
+    "accuracy": Column(lambda s: 100 * s["accuracy"], _digits(1, " %")),
+    "AER": Column(lambda s: 100 * s["alignment"]["aer"], _digits(1)),
+    "AER, posterior": Column(lambda s: 100 * s["alignment"]["posterior_aer"], _digits(1)),
+    "training": Column(lambda s: s["training"]["seconds"] - s["training"]["compilation_seconds"], clock_time),
+    "steps": Column(lambda s: s["training"]["steps"], _digits(0)),
+    "tokens/s": Column(lambda s: s["training"]["tokens_per_second"], _digits(0)),
+    "translation": Column(steady_translation_seconds, clock_time),
+    "compilation": Column(
+        lambda s: s["training"]["compilation_seconds"] + s["translation_compilation_seconds"], clock_time
+    ),
+    "parameters": Column(lambda s: s["parameters"] / 1e6, _digits(1, " M")),
 }
 
 
-def results_table(
-    folders: Iterable[PathLike],
-    name: str | Sequence[str] = "test",
-    paper: Mapping[str, Mapping[str, str]] | None = None,
-    baseline: PathLike | Mapping[Path, PathLike] | None = None,
-    rank_by: Callable[[dict[str, Any]], float] | None = None,
-) -> str:
-    """Return a Markdown table of scored runs.
+def shown(column: str, value: float | None) -> str:
+    """Return a cell of one of `COLUMNS`."""
+    return EMPTY if value is None else COLUMNS[column].show(value)
 
-    Times are wall time without compilation, which has its own column. K is the
-    number of source positions that a latent alignment summed over in search, if
-    it differs from the run's own.
+
+def number(column: str, scores: dict[str, Any]) -> float | None:
+    """Return what a run's scores have for one of `COLUMNS`, or None."""
+    try:
+        return COLUMNS[column].value(scores)
+    except (KeyError, TypeError):
+        return None
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """The scores of a run on a test set.
+
+    Attributes:
+        folder: of the run.
+        name: name of the test set.
+        scores: what `score_run` found.
+        baseline: folder of the run that it is compared with, or None.
+        against: the paired test against the baseline, by metric; empty if that was not scored.
+    """
+
+    folder: Path
+    name: str
+    scores: dict[str, Any]
+    baseline: Path | None = None
+    against: dict[str, SystemScore] = dataclasses.field(default_factory=dict)
+
+
+def read_results(
+    folders: Iterable[PathLike],
+    names: Sequence[str] = ("test",),
+    baselines: Mapping[Path, PathLike] | None = None,
+    test: str = "bootstrap",
+) -> list[Result]:
+    """Read the scores of runs, and compare them with those of their baselines.
 
     Args:
-        folders: run folders; those not scored on the test set are left out.
-        name: name of the test set, or a list of names with a row for each.
-        paper: the paper's figures, `{system: {column: figure}}`, shown beside ours in brackets.
-        baseline: one of the folders, or `{folder: its baseline}`; scores that differ from the baseline's in a paired
-            bootstrap get one star if p < 0.05, two if p < 0.01. In a dict, a folder whose baseline was not scored
-            gets no stars, and a line below the table says so.
-        rank_by: function that takes a run's scores and returns a number: rows are sorted by it, lowest first, runs
-            without it last. By default, in the order of the folders.
+        folders: run folders; those that were not scored are left out.
+        names: names of the test sets.
+        baselines: `{folder: its baseline}`.
+        test: "bootstrap" or "randomization", see `compare_systems`.
 
     Raises:
-        UserError: no run was scored; the only baseline was not scored; runs to compare were scored on different
-            texts.
+        UserError: no run was scored; runs to compare were scored on different texts.
+    """
+    paths = [Path(folder) for folder in folders]
+    own = {path: Path(baseline) for path, baseline in (baselines or {}).items() if Path(baseline) != path}
+    every = {path: RunFolder(path).read_scores() for path in paths}
+    tests = {name: _significance([path for path in paths if name in every[path]], name, own, test) for name in names}
+    results = [
+        Result(path, name, every[path][name], own.get(path), tests[name].get(path, {}))
+        for path in paths
+        for name in names
+        if name in every[path]
+    ]
+    if not results:
+        raise UserError(f"no run has been scored on {' or '.join(map(repr, names))} yet: evaluate one first.")
+    return results
+
+
+def results_table(
+    results: Sequence[Result],
+    paper: Mapping[str, Mapping[str, str]] | None = None,
+    rank_by: Callable[[dict[str, Any]], float] | None = None,
+    test: str = "bootstrap",
+) -> Table:
+    """Return a table of results: a row for each.
+
+    Scores that differ from the baseline's get one star if p < 0.05, two if p < 0.01. Times are wall time without
+    compilation, which has its own column. K is the number of source positions that a latent alignment summed over in
+    search, if it differs from the run's own.
+
+    Args:
+        results: see `read_results`.
+        paper: the paper's figures, `{system: {column: figure}}`, shown beside ours in brackets.
+        rank_by: function that takes a run's scores and returns a number: rows are sorted by it, lowest first, runs
+            without it last. By default, in the order of the results.
+        test: the paired test of the results.
 
     Example:
-        >>> print(results_table(["runs/bahdanau", "runs/uniform"]))  # doctest: +SKIP
+        >>> print(results_table(read_results(["runs/bahdanau", "runs/uniform"])).markdown())  # doctest: +SKIP
     """
-    paper = paper or {}
-    rows: list[list[str]] = []
-    signatures: set[str] = set()
-    paths, names = [Path(folder) for folder in folders], [name] if isinstance(name, str) else name
-    every = {path: RunFolder(path).read_scores() for path in paths}
-    scored = [(path, name) for path in paths for name in names if name in every[path]]
+    paper, rows = paper or {}, []
+    notes: set[str] = set()
     if rank_by is not None:
-        scored.sort(key=lambda one: _rank(rank_by, every[one[0]][one[1]]))
-    if not scored:
-        raise UserError(f"no run has been scored on {' or '.join(map(repr, names))} yet: evaluate one first.")
-    if baseline is None or isinstance(baseline, Mapping):
-        baselines = {Path(path): Path(own) for path, own in (baseline or {}).items()}
-    else:
-        for name in names:
-            if (Path(baseline), name) not in scored:
-                raise UserError(
-                    f"the baseline {baseline} is not among the runs scored on {name!r}: choose one of them."
-                )
-        baselines = dict.fromkeys(paths, Path(baseline))
-    stars = {name: _stars(scored, name, baselines) for name in names}
-    for path, name in scored:
-        scores = every[path][name]
-        figures = paper.get(path.name, {})
-        marks = stars.get(name, {}).get(path, {})
-        cells = [_cell(get, scores, marks.get(column, ""), figures.get(column)) for column, get in COLUMNS.items()]
-        rows.append([path.name, *cells])
-        signatures.update(f"{key}: {one['signature']}" for key, one in scores["text"]["metrics"].items())
-        signatures.add(
+        results = sorted(results, key=lambda one: _rank(rank_by, one.scores))
+    for one in results:
+        scores, figures = one.scores, paper.get(one.folder.name, {})
+        rows.append([one.folder.name, *(_cell(column, one, figures.get(column)) for column in COLUMNS)])
+        notes.update(f"{key}: {metric['signature']}" for key, metric in scores["text"]["metrics"].items())
+        notes.add(
             f"search: beams {scores['beams']}, length penalty {scores['length_penalty']}{_precision(scores)}; "
             f"{scores['sentences']} sentences; trained under {scores['training']['environment']}"
             f"{_precision(scores['training'])}"
         )
-    signatures.update(_about_baselines([path for path, _ in scored], baselines))
-    if any(every[path][name]["search_top_k"] is not None for path, name in scored):
-        signatures.add("K applies to the search; perplexity, accuracy and AER are those of the mixture in training")
-    columns = ["system", *COLUMNS]
-    used = [i for i in range(len(columns)) if any(row[i] != "–" for row in rows)]
-    headings, *body = [[line[i] for i in used] for line in (columns, *rows)]
-    return markdown_table(headings, body) + "\n\n" + "\n".join(f"- {line}" for line in sorted(signatures))
+    notes.update(_about_baselines(results, test))
+    if any(one.scores["search_top_k"] is not None for one in results):
+        notes.add("K applies to the search; perplexity, accuracy and AER are those of the mixture in training")
+    return _without_empty_columns(["system", *COLUMNS], rows, sorted(notes))
+
+
+def spread_table(groups: Mapping[str, Sequence[Result]]) -> Table | None:
+    """Return a table of the mean and the standard deviation over the seeds of each system; None without two seeds.
+
+    The standard deviation is that of a sample (n - 1). What does not differ is shown alone.
+
+    Args:
+        groups: `{row: results of runs that differ in their seed}`.
+    """
+    if not any(len(group) > 1 for group in groups.values()):
+        return None
+    rows = [[row, str(len(group)), *(_spread(column, group) for column in COLUMNS)] for row, group in groups.items()]
+    return _without_empty_columns(["system", "seeds", *COLUMNS], rows, ["mean ± standard deviation over seeds"])
+
+
+def _without_empty_columns(headings, rows, notes):
+    used = [i for i in range(len(headings)) if any(row[i] != EMPTY for row in rows)]
+    headings, *rows = [[line[i] for i in used] for line in (headings, *rows)]
+    return Table(headings, rows, notes)
 
 
 def _precision(scores):
@@ -118,32 +200,31 @@ def _precision(scores):
     return ", in bfloat16" if scores.get("precision") == "bfloat16" else ""
 
 
-def _about_baselines(folders, baselines):
+def _about_baselines(results, test):
     """Lines below the table: the meaning of stars, and systems without a baseline among the runs."""
-    compared = {}
-    for folder in folders:
-        own = baselines.get(folder, folder)
-        if own != folder:
-            compared.setdefault(own, []).append(folder.name)
-    there = [own for own in compared if own in folders]
+    compared, there = {}, []
+    for one in results:
+        if one.baseline is not None:
+            compared.setdefault(one.baseline, []).append(one.folder.name)
+            if one.against and one.baseline not in there:
+                there.append(one.baseline)
     if there:
         which = "; ".join(f"{own.name} for {', '.join(dict.fromkeys(compared[own]))}" for own in there)
         which = there[0].name if len(there) == 1 else f"its baseline ({which})"
-        yield f"*, **: differs from {which}, p < 0.05, p < 0.01; paired bootstrap, 1000 samples"
+        yield f"*, **: differs from {which}, p < 0.05, p < 0.01; {_TESTS[test]}"
     for own in compared:
         if own not in there:
             yield f"no stars for {', '.join(dict.fromkeys(compared[own]))}: the baseline {own.name} was not scored"
 
 
-def _stars(scored, name, baselines):
-    """Marks for the scores that differ from the baseline's: `{folder: {column: mark}}`."""
-    here = [folder for folder, one in scored if one == name]
+def _significance(folders, name, baselines, test):
+    """Compare each run with its baseline, if that is there: `{folder: {metric: SystemScore}}`."""
     groups = {}
-    for folder in here:
-        own = baselines.get(folder, folder)
-        if own != folder and own in here:
+    for folder in folders:
+        own = baselines.get(folder)
+        if own in folders:
             groups.setdefault(own, [own]).append(folder)
-    marks = {}
+    compared = {}
     for baseline, group in groups.items():
         texts, references = {}, {}
         for folder in group:
@@ -153,22 +234,21 @@ def _stars(scored, name, baselines):
             for path in (run.hypotheses(name), run.references(name)):
                 # Pipes are for users to name, not for a run folder that may be untrusted.
                 check_file(path)
-            texts[folder] = list(read_lines(run.hypotheses(name)))
+            texts[str(folder)] = list(read_lines(run.hypotheses(name)))
             references[folder] = list(read_lines(run.references(name)))
             if references[folder] != references[baseline]:
                 raise UserError(
                     f"{folder} and {baseline} were scored on different texts: evaluate both on the same one."
                 )
-        found = compare_systems(baseline, texts, references[baseline])
-        for folder in group[1:]:
-            marks[folder] = {column: _star(found[folder][metric]) for column, metric in METRICS.items()}
-    return marks
+        found = compare_systems(str(baseline), texts, references[baseline], test=test)
+        compared.update({folder: found[str(folder)] for folder in group[1:]})
+    return compared
 
 
-def _star(score):
-    if score.p_value is None or score.p_value >= 0.05:
+def _star(against):
+    if against is None or against.p_value is None or against.p_value >= 0.05:
         return ""
-    return "**" if score.p_value < 0.01 else "*"
+    return "**" if against.p_value < 0.01 else "*"
 
 
 def _rank(rank_by, scores):
@@ -178,29 +258,16 @@ def _rank(rank_by, scores):
         return math.inf
 
 
-def _cell(get, scores, mark, figure):
-    try:
-        cell = get(scores) + mark
-    except (KeyError, TypeError):
-        cell = "–"
+def _cell(column, one, figure):
+    value = number(column, one.scores)
+    star = "" if value is None else _star(one.against.get(METRICS.get(column)))
+    cell = shown(column, value) + star
     return cell if figure is None else f"{cell} (paper: {figure})"
 
 
-def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table whose columns also align in plain text.
-
-    Example:
-        >>> print(markdown_table(["a", "b"], [["x", "1"]]))
-        | a | b |
-        |---|--:|
-        | x | 1 |
-    """
-    widths = [max(len(str(line[i])) for line in (headings, *rows)) for i in range(len(headings))]
-
-    def line(cells):
-        first = str(cells[0]).ljust(widths[0])
-        rest = [str(cell).rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
-        return "| " + " | ".join([first, *rest]) + " |"
-
-    rule = "|" + "|".join(["-" * (widths[0] + 2), *["-" * (width + 1) + ":" for width in widths[1:]]]) + "|"
-    return "\n".join([line(headings), rule, *map(line, rows)])
+def _spread(column, group):
+    """The cell of a column over seeds; a score that not all runs have is a dash."""
+    numbers = [number(column, one.scores) for one in group]
+    if None in numbers or len(set(numbers)) == 1:
+        return shown(column, numbers[0] if numbers[0] == numbers[-1] else None)
+    return f"{shown(column, statistics.fmean(numbers))} ± {shown(column, statistics.stdev(numbers))}"

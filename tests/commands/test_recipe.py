@@ -14,7 +14,7 @@ from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.named_systems import SYSTEMS
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.system import System
-from keras_attn_zoo.experiments.table import results_table
+from keras_attn_zoo.experiments.table import read_results, results_table
 from tests.tiny_run import TINY
 
 PLAIN = System("plain", {"width": 8, "num_heads": 2, "ffn_dim": 8}, TINY.data, body="transformer")
@@ -109,24 +109,32 @@ def scored(trained, folder, lines, references):
     return folder
 
 
-def test_each_system_is_compared_with_its_own_baseline(trained, tmp_path):
+@pytest.mark.parametrize(
+    "test, name",
+    [
+        ("bootstrap", "paired bootstrap, 1000 samples"),
+        ("randomization", "paired approximate randomization, 10000 trials"),
+    ],
+)
+def test_each_system_is_compared_with_its_own_baseline(trained, tmp_path, test, name):
     """Two groups: what is far better than its own baseline has stars, also where it equals the other group's."""
     good = [f"the {colour} house {number} is here today" for colour in ("red", "blue") for number in range(20)]
     bad = [line.replace("house", "dog") for line in good]
     texts = {"a": bad, "of-a": good, "b": good, "of-b": good, "alone": bad}
     folders = {name: scored(trained, tmp_path / name, lines, good) for name, lines in texts.items()}
     baselines = {folders["of-a"]: folders["a"], folders["of-b"]: folders["b"], folders["alone"]: tmp_path / "other"}
-    table = results_table(folders.values(), baseline=baselines)
-    rows = {line.split("|")[1].strip(): line.split("|")[2] for line in table.splitlines() if line.startswith("| ")}
-    assert {name: row.count("*") for name, row in rows.items() if name in texts} == {
+    table = results_table(read_results(folders.values(), baselines=baselines, test=test), test=test)
+    bleu = table.headings.index("BLEU")
+    assert {name: cells[bleu - 1].count("*") for name, *cells in table.rows} == {
         "a": 0,
         "of-a": 2,
         "b": 0,
         "of-b": 0,
         "alone": 0,
     }
-    assert "differs from its baseline (a for of-a; b for of-b), p < 0.05, p < 0.01" in table
-    assert "no stars for alone: the baseline other was not scored" in table
+    notes = "\n".join(table.notes)
+    assert f"differs from its baseline (a for of-a; b for of-b), p < 0.05, p < 0.01; {name}" in notes
+    assert "no stars for alone: the baseline other was not scored" in notes
 
 
 def test_what_was_scored_and_not_drawn_is_drawn(recipe, tmp_path):

@@ -42,11 +42,8 @@ class Steps(keras.callbacks.Callback):
         self.logs.append({name: float(value) for name, value in logs.items()})
 
 
-def numbers(devices, parts=1, body=tiny.transformer, dropout=0.0, given=False):
-    """Logs of steps and rounds with validation, the weights then and translations, as lists.
-
-    With `given`, also what a translator finds of given translations: scores and attention.
-    """
+def numbers(devices, parts=1, body=tiny.transformer, dropout=0.0, translates=True):
+    """Logs of steps and rounds with validation, the weights then, scores, attention and translations, as lists."""
     corpus = Corpus(PAIRS)
     # While files are written.
     tiny.preprocessor()
@@ -61,18 +58,22 @@ def numbers(devices, parts=1, body=tiny.transformer, dropout=0.0, given=False):
         task.fit(**fit_arguments(batches), epochs=1, validation_data=as_fit_input(valid), callbacks=[steps], verbose=0)
         found = {f"log {i}": log for i, log in enumerate(steps.logs)}
         found["weights"] = {v.path: keras.ops.convert_to_numpy(v) for v in task.backbone.trainable_variables}
-        sources, targets = tiny.sentences("source", SENTENCES), tiny.sentences("target", SENTENCES)
-        if given:
-            scored = task.score(sources, targets, batch_size=SENTENCES)
-            found["scores"] = {i: one.log_probs for i, one in enumerate(scored)}
-            found["attention"] = {i: one.attention for i, one in enumerate(task.force(sources[:3], targets[:3]))}
-        best = task.translate(sources, n_best=2, batch_size=SENTENCES, attention=True)
-        found["hypotheses"] = {i: [one.log_prob for one in ones] for i, ones in enumerate(best)}
-        found["search"] = {i: ones[0].attention for i, ones in enumerate(best)}
+        tokens = _translations(task, found) if translates else []
     found = {
         part: {str(name): np.asarray(value).tolist() for name, value in one.items()} for part, one in found.items()
     }
-    return [found, [[one.tokens for one in ones] for ones in best]]
+    return [found, tokens]
+
+
+def _translations(task, found):
+    """The tokens of translations; adds their scores and attention, and those of given ones."""
+    sources, targets = tiny.sentences("source", SENTENCES), tiny.sentences("target", SENTENCES)
+    found["scores"] = {i: one.log_probs for i, one in enumerate(task.score(sources, targets, batch_size=SENTENCES))}
+    found["attention"] = {i: one.attention for i, one in enumerate(task.force(sources[:3], targets[:3]))}
+    best = task.translate(sources, n_best=2, batch_size=SENTENCES, attention=True)
+    found["hypotheses"] = {i: [one.log_prob for one in ones] for i, ones in enumerate(best)}
+    found["search"] = {i: ones[0].attention for i, ones in enumerate(best)}
+    return [[one.tokens for one in ones] for ones in best]
 
 
 def check(ours, wanted):

@@ -23,18 +23,12 @@ from keras_attn_zoo.devices import devices_of, using
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        {"parts": 2},
-        pytest.param({"parts": 2, "given": True}, marks=pytest.mark.slow),
-        pytest.param({"body": tiny.backbone, "given": True}, marks=pytest.mark.slow),
-    ],
-    ids=["search", "all", "rnn"],
+    "parts, body", [(2, tiny.transformer), pytest.param(1, tiny.backbone, marks=pytest.mark.slow)], ids=["parts", "rnn"]
 )
-def test_two_devices_give_the_numbers_of_one(options):
+def test_two_devices_give_the_numbers_of_one(parts, body):
     devices = devices_of(2)
     assert devices.parts == 2
-    check(numbers(devices, dropout=0.1, **options), numbers(None, dropout=0.1, **options))
+    check(numbers(devices, parts, body=body, dropout=0.1), numbers(None, parts, body=body, dropout=0.1))
 
 
 @pytest.mark.slow
@@ -47,7 +41,7 @@ def test_divided_weights_give_the_numbers_of_one_device():
     assert shapes["target_embedding/embeddings"] == (tiny.PIECES // 2, 8)
     assert shapes["encoder_0/ffn_hidden/kernel"] == (8, 6) and shapes["encoder_0/ffn_hidden/bias"] == (6,)
     assert shapes["decoder_0/ffn_output/kernel"] == (6, 8) and shapes["decoder_0/ffn_output/bias"] == (8,)
-    check(numbers(devices, parts=2, given=True), numbers(None, parts=2, given=True))
+    check(numbers(devices, parts=2), numbers(None, parts=2))
 
 
 @pytest.mark.slow
@@ -75,7 +69,7 @@ assert (devices.parts, devices.processes) == (2, 2)
 with using(devices):
     # What the leading process reads reaches all.
     assert list(devices.from_leader(["ein", "Haus"] if devices.leads else [])) == ["ein", "Haus"]
-found = numbers(devices, parts=2, given=True)
+found = numbers(devices, parts=2)
 if devices.leads:
     print(json.dumps(found))
 """
@@ -97,4 +91,4 @@ def test_two_processes_give_the_numbers_of_one():
     outputs = [process.communicate(timeout=300) for process in found]
     assert [process.returncode for process in found] == [0, 0], outputs
     # The line before it is gloo's own.
-    check(json.loads(outputs[0][0].splitlines()[-1]), numbers(None, parts=2, given=True))
+    check(json.loads(outputs[0][0].splitlines()[-1]), numbers(None, parts=2))

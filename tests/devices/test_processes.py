@@ -23,19 +23,19 @@ from keras_attn_zoo.devices import devices_of, leads, using
 from tests.devices.law import numbers
 
 devices = devices_of(2)
-found = numbers(devices, parts=2, given="given" in sys.argv)
+found = numbers(devices, parts=2, translates="translates" in sys.argv)
 if leads():
     print(json.dumps(found))
 """
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("given", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["search", "all"])
-def test_two_processes_give_the_numbers_of_one(given):
-    command = [sys.executable, "-c", PROGRAM, *(["given"] if given else [])]
+@pytest.mark.parametrize("translates", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_two_processes_give_the_numbers_of_one(translates):
+    command = [sys.executable, "-c", PROGRAM, *(["translates"] if translates else [])]
     found = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert found.returncode == 0, found.stderr
-    check(json.loads(found.stdout), numbers(None, parts=2, given=given))
+    check(json.loads(found.stdout), numbers(None, parts=2, translates=translates))
 
 
 # The second process is killed in the third of four rounds.

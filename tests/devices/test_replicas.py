@@ -17,11 +17,11 @@ from keras_attn_zoo.devices import devices_of, using
 from keras_attn_zoo.layers.common.dropout import Dropout
 
 
-@pytest.mark.parametrize("given", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["search", "all"])
-def test_two_replicas_give_the_numbers_of_one(given):
+@pytest.mark.parametrize("translates", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_two_replicas_give_the_numbers_of_one(translates):
     devices = devices_of(2)
     assert devices.parts == 2
-    check(numbers(devices, parts=2, given=given), numbers(None, parts=2, given=given))
+    check(numbers(devices, parts=2, translates=translates), numbers(None, parts=2, translates=translates))
 
 
 def test_replicas_draw_their_own_dropout():

@@ -7,7 +7,7 @@ import pytest
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.table import results_table
+from keras_attn_zoo.experiments.table import read_results
 
 
 def test_a_preset_stands_for_itself(trained, tmp_path):
@@ -51,7 +51,7 @@ def test_what_is_no_run_is_said(tmp_path):
     with pytest.raises(UserError, match="is not a run folder"):
         RunFolder(tmp_path).system()
     with pytest.raises(UserError, match="no run has been scored on 'test'"):
-        results_table([tmp_path])
+        read_results([tmp_path])
 
 
 def test_settings_of_a_search_are_checked(trained):

@@ -14,7 +14,7 @@ from keras_attn_zoo.experiments.precision import policy, resolve
 from keras_attn_zoo.experiments.preparation import build_translator
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.scoring import score_run
-from keras_attn_zoo.experiments.table import results_table
+from keras_attn_zoo.experiments.table import read_results, results_table
 from keras_attn_zoo.experiments.training import train_system
 from tests.tiny_run import TINY
 
@@ -97,10 +97,10 @@ def test_scores_say_what_they_were_computed_in(in_bfloat16, corpus, tmp_path):
     folder = shutil.copytree(in_bfloat16, tmp_path / "run")
     scores = score_run(folder, load_translator(folder), corpus.test)
     assert (scores["precision"], scores["training"]["precision"]) == ("float32", "bfloat16")
-    *_, line = (line for line in results_table([folder]).splitlines() if line.startswith("- search"))
+    *_, line = (line for line in results_table(read_results([folder])).notes if line.startswith("search"))
     assert line.endswith(", in bfloat16") and line.count("bfloat16") == 1
     score_run(folder, load_translator(folder, precision="bfloat16"), corpus.test)
-    *_, line = (line for line in results_table([folder]).splitlines() if line.startswith("- search"))
+    *_, line = (line for line in results_table(read_results([folder])).notes if line.startswith("search"))
     assert line.count("bfloat16") == 2
 
 

@@ -19,7 +19,7 @@ from keras_attn_zoo.experiments.corpora import corpus_from_description, own_test
 from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.experiments.preparation import build_translator, prepare_data
 from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.table import results_table
+from keras_attn_zoo.experiments.table import read_results
 from keras_attn_zoo.experiments.training import train_system
 from keras_attn_zoo.files import read_json, write_json
 from keras_attn_zoo.locks import locked
@@ -323,7 +323,7 @@ def test_a_pipe_in_a_run_folder_is_not_waited_for(run, tmp_path, name):
     path.unlink()
     os.mkfifo(path)
     with pytest.raises(UserError, match=f"{name}/test.txt is a pipe"):
-        results_table([run.path, folder], baseline=run.path)
+        read_results([run.path, folder], baselines={folder: run.path})
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.scoring import score_run, training_summary
-from keras_attn_zoo.experiments.table import markdown_table, results_table
+from keras_attn_zoo.experiments.table import read_results, results_table
 from keras_attn_zoo.training.run_log import read_log, read_steps
 
 
@@ -42,7 +42,7 @@ def test_a_table_ranked_by_a_score(trained, tmp_path):
         RunFolder(folder).add_scores("test", {**scores, **own})
 
     def rows(**arguments):
-        return [line.split("|")[1].strip() for line in results_table(folders, **arguments).splitlines()[2:5]]
+        return [name for name, *_ in results_table(read_results(folders), **arguments).rows]
 
     assert rows() == ["a", "b", "c"]
     assert rows(rank_by=lambda scores: scores["free_running"]["perplexity"]) == ["c", "a", "b"]
@@ -88,7 +88,7 @@ def test_a_run_folder_that_is_damaged_is_scored_wholly_or_not_at_all(trained, co
 
 
 def test_table_and_curves_come_from_the_folder(trained):
-    table = results_table([trained], paper={"tiny": {"BLEU": "17.75"}})
+    table = results_table(read_results([trained]), paper={"tiny": {"BLEU": "17.75"}}).markdown()
     scores = RunFolder(trained).read_scores()["test"]
     assert f" {scores['free_running']['perplexity']:.2f} |" in table
     row = next(line for line in table.splitlines() if line.startswith("| tiny"))
@@ -106,9 +106,3 @@ def test_training_summary_is_that_of_the_log(trained):
     assert np.isclose(summary["seconds"], sum(line["seconds"] for line in steps))
     first, *rest = (line["seconds"] for line in steps)
     assert np.isclose(summary["compilation_seconds"], max(0, first - np.median(rest)))
-
-
-def test_markdown_table_has_one_width_a_column():
-    table = markdown_table(["system", "BLEU"], [["a", "1.0"], ["longer name", "10.0"]])
-    assert len({len(line) for line in table.splitlines()}) == 1
-    assert table.splitlines()[1].endswith(":|")

@@ -5,6 +5,7 @@ import json
 import logging
 import shutil
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -24,6 +25,7 @@ from keras_attn_zoo.training.resumable_state import ResumableState
 from keras_attn_zoo.training.run_log import RunLog, read_log, read_steps
 from tests.tiny_run import TINY, interrupted_after
 
+BACKEND = keras.config.backend()
 NUMBERS = ("loss", "perplexity", "accuracy", "gradient_norm", "tokens", "learning_rate")
 
 
@@ -55,7 +57,13 @@ def test_a_round_reports_the_mean_over_its_tokens(trained):
     assert np.isclose(first_round["loss"], sum(step["loss"] * step["tokens"] for step in steps) / tokens, rtol=1e-5)
 
 
-@pytest.mark.parametrize("stop_at", [1, pytest.param(7, marks=pytest.mark.every_backend)])
+@pytest.mark.parametrize(
+    "stop_at",
+    [
+        1,
+        pytest.param(7, marks=[pytest.mark.every_backend, *([pytest.mark.slow] if BACKEND == "tensorflow" else [])]),
+    ],
+)
 @pytest.mark.long
 def test_a_stopped_run_resumes_to_the_numbers_of_an_uninterrupted_one(trained, corpus, tmp_path, stop_at):
     folder = tmp_path / "run"

@@ -346,11 +346,10 @@ def test_translator_learns(arguments):
 @pytest.mark.parametrize(
     "arguments",
     [
-        # One each where programs are compiled.
-        pytest.param({}, marks=pytest.mark.slow if BACKEND == "tensorflow" else ()),
+        {},
         pytest.param(
             {"body": tiny.transformer, "dropout": 0.0},
-            marks=[pytest.mark.long, *([pytest.mark.slow] if BACKEND == "jax" else [])],
+            marks=[pytest.mark.long, *([] if BACKEND == "torch" else [pytest.mark.slow])],
         ),
         pytest.param(LATENT, marks=[pytest.mark.one_backend, pytest.mark.long]),
     ],

@@ -1,0 +1,86 @@
+"""The results of a comparison as files: Markdown to read, LaTeX to print, CSV and JSON to go on with."""
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from keras_attn_zoo.experiments.comparison import Recipe, Run, run_name
+from keras_attn_zoo.experiments.table import COLUMNS, METRICS, Result, number, results_table, spread_table
+from keras_attn_zoo.files import write_text
+
+
+def write_results(out: Path, recipe: Recipe, runs: Sequence[Run], results: Sequence[Result], test: str) -> str:
+    """Write `results.md`, `results.tex`, `results.csv` and `results.json` to a folder; return the first.
+
+    Args:
+        out: the folder.
+        recipe: the comparison.
+        runs: its runs, in the order of the tables.
+        results: those that were scored; each folder has the name of its run.
+        test: the paired test of the results.
+    """
+    paper = {run.name: recipe.entries[run.entry].paper for run in runs}
+    of_run = {run.name: run for run in runs}
+    tables = [(recipe.title, results_table(results, paper, recipe.rank_by, test))]
+    spread = spread_table(_over_seeds(of_run, results))
+    if spread is not None:
+        tables.append((f"{recipe.title}: mean over seeds", spread))
+    parts = [f"# {recipe.title}", *(table.markdown() for _, table in tables), recipe.note]
+    markdown = "\n\n".join(part for part in parts if part) + "\n"
+    write_text(out / "results.md", markdown)
+    write_text(out / "results.tex", "\n\n".join(table.latex(title) for title, table in tables) + "\n")
+    records = [_record(of_run[one.folder.name], paper[one.folder.name], one) for one in results]
+    write_text(out / "results.csv", _csv(records))
+    content = {"title": recipe.title, "note": recipe.note, "significance": test, "runs": records}
+    write_text(out / "results.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    return markdown
+
+
+def _over_seeds(runs: Mapping[str, Run], results: Sequence[Result]) -> dict[str, list[Result]]:
+    """The results of runs that differ in their seed alone, by the name that they share."""
+    groups: dict[str, list[Result]] = {}
+    for one in results:
+        run = runs[one.folder.name]
+        point = {key: value for key, value in run.point.items() if key != "seed"}
+        groups.setdefault(run_name(run.entry, point), []).append(one)
+    return groups
+
+
+def _record(run: Run, paper: Mapping[str, str], one: Result) -> dict[str, Any]:
+    return {
+        "run": run.name,
+        "system": run.entry,
+        "settings": {**run.point, "seed": run.system.seed},
+        "baseline": run.baseline,
+        "numbers": {column: value for column in COLUMNS if (value := number(column, one.scores)) is not None},
+        "paper": dict(paper),
+        "p_values": {
+            column: one.against[metric].p_value for column, metric in METRICS.items() if metric in one.against
+        },
+        "scores": one.scores,
+    }
+
+
+def _csv(records: Sequence[dict[str, Any]]) -> str:
+    """One line for each run, with a column for whatever any run has."""
+    lines = [
+        {
+            "run": record["run"],
+            "system": record["system"],
+            **record["settings"],
+            "baseline": record["baseline"],
+            **record["numbers"],
+            **{f"{column} (paper)": figure for column, figure in record["paper"].items()},
+            **{f"{column} (p)": value for column, value in record["p_values"].items()},
+        }
+        for record in records
+    ]
+    headings = list(dict.fromkeys(key for line in lines for key in line))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, headings, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    return text.getvalue()

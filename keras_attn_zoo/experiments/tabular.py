@@ -1,0 +1,83 @@
+"""A table of text, as Markdown and as LaTeX."""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+# What LaTeX does not take as it is, and Unicode that its standard fonts lack.
+_LATEX = str.maketrans(
+    {
+        **{character: rf"\{character}" for character in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": "$<$",
+        ">": "$>$",
+        "*": r"$^\ast$",
+        "±": r"$\pm$",
+        "–": "--",
+    }
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """Rows of cells below headings, and lines about them.
+
+    Attributes:
+        headings: of the columns.
+        rows: as many cells each.
+        notes: what has to be known to read it.
+    """
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    notes: Sequence[str] = ()
+
+    def markdown(self) -> str:
+        """Return the table, and its notes as a list."""
+        parts = [markdown_table(self.headings, self.rows), "\n".join(f"- {line}" for line in self.notes)]
+        return "\n\n".join(part for part in parts if part)
+
+    def latex(self, caption: str) -> str:
+        """Return a floating table for LaTeX, which needs the package booktabs; the notes are a part of the caption."""
+        lines = [" & ".join(map(_in_latex, row)) + r" \\" for row in (self.headings, *self.rows)]
+        about = ". ".join(line.rstrip(".") for line in (caption, *self.notes))
+        return "\n".join(
+            [
+                r"\begin{table}",
+                r"  \centering",
+                r"  \begin{tabular}{l" + "r" * (len(self.headings) - 1) + "}",
+                r"    \toprule",
+                f"    {lines[0]}",
+                r"    \midrule",
+                *(f"    {line}" for line in lines[1:]),
+                r"    \bottomrule",
+                r"  \end{tabular}",
+                rf"  \caption{{{_in_latex(about)}.}}",
+                r"\end{table}",
+            ]
+        )
+
+
+def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table whose columns also align in plain text.
+
+    Example:
+        >>> print(markdown_table(["a", "b"], [["x", "1"]]))
+        | a | b |
+        |---|--:|
+        | x | 1 |
+    """
+    widths = [max(len(str(line[i])) for line in (headings, *rows)) for i in range(len(headings))]
+
+    def line(cells):
+        first = str(cells[0]).ljust(widths[0])
+        rest = [str(cell).rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
+        return "| " + " | ".join([first, *rest]) + " |"
+
+    rule = "|" + "|".join(["-" * (widths[0] + 2), *["-" * (width + 1) + ":" for width in widths[1:]]]) + "|"
+    return "\n".join([line(headings), rule, *map(line, rows)])
+
+
+def _in_latex(text: str) -> str:
+    return text.translate(_LATEX)
