@@ -14,8 +14,15 @@ from keras_attn_zoo.commands import (
     explore,
     export,
     plot_attention,
+    plot_by_length,
     plot_curves,
+    plot_divergence,
+    plot_entropy,
+    plot_lengths,
+    plot_matrices,
+    plot_speed,
     plot_top_k,
+    plot_weights,
     presets,
     systems,
     train,
@@ -28,7 +35,21 @@ from keras_attn_zoo.commands.parser import Command, Parser
 COMMANDS = [
     module.COMMAND for module in (demo, presets, systems, train, compare, translate, explore, evaluate, align, export)
 ]
-PICTURES = [module.COMMAND for module in (plot_attention, plot_curves, plot_top_k)]
+PICTURES = [
+    module.COMMAND
+    for module in (
+        plot_attention,
+        plot_curves,
+        plot_entropy,
+        plot_weights,
+        plot_divergence,
+        plot_matrices,
+        plot_lengths,
+        plot_by_length,
+        plot_speed,
+        plot_top_k,
+    )
+]
 
 
 def build_parser() -> Parser:
@@ -46,7 +67,7 @@ def build_parser() -> Parser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:
         _add(commands, command)
-    plots = commands.add_parser("plot", help="draw the attention of a sentence, or curves of runs")
+    plots = commands.add_parser("plot", help="draw attention, curves of runs, scores and speed")
     pictures = plots.add_subparsers(title="pictures", metavar="PICTURE", required=True)
     for command in PICTURES:
         _add(pictures, command)

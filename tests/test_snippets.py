@@ -41,7 +41,7 @@ def given():
     "page",
     [
         "README.md",
-        *(f"docs/{page}.md" for page in ("presets", "builder", "reader", "researcher", "evaluation")),
+        *(f"docs/{page}.md" for page in ("presets", "builder", "reader", "researcher", "evaluation", "pictures")),
     ],
 )
 @pytest.mark.long

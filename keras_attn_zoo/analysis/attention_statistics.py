@@ -1,5 +1,7 @@
 """Statistics of attention weights."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -43,3 +45,112 @@ def attention_entropy(weights: ArrayLike, mask: ArrayLike | None = None) -> NDAr
         raise UserError("the attention weights have negative or NaN values: give weights after the softmax.")
     logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
     return 0.0 - np.sum(weights * logs, axis=-1)
+
+
+def jensen_shannon_divergence(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
+    """How far apart two distributions over the source are, in nats: 0 if they are equal, log 2 if they share nothing.
+
+        JS(p, q) = H((p + q) / 2) - (H(p) + H(q)) / 2
+
+    Args:
+        first, second: `(..., source)`, each row a distribution.
+
+    Returns:
+        float64 array `(...)`.
+
+    Raises:
+        UserError: a weight is negative or NaN, or the shapes differ.
+
+    Example:
+        >>> jensen_shannon_divergence([[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]).round(4).tolist()
+        [0.6931, 0.0]
+    """
+    first, second = np.asarray(first, "float64"), np.asarray(second, "float64")
+    if first.shape != second.shape:
+        raise UserError(f"weights of shapes {first.shape} and {second.shape} cannot be compared: give equal shapes.")
+    apart = attention_entropy((first + second) / 2) - (attention_entropy(first) + attention_entropy(second)) / 2
+    # Of equal distributions, rounding may leave less than nothing.
+    return np.maximum(apart, 0.0)
+
+
+class LayerStatistics:
+    """Statistics of the attention weights of several layers, over any number of sentences.
+
+    Use it to see how concentrated the layers of a model are, and how similar to one another.
+
+    Args:
+        count: the number of layers.
+        causal: whether a position attends only to those up to itself, as in a decoder. The others are not counted
+            among the weights.
+        bins: number of equal intervals from 0 to 1 for the histograms.
+
+    Attributes:
+        edges: where the intervals begin and end, `(bins + 1,)`.
+
+    Source: Zeng and others, §4.1 (entropy, equation 5; histograms) and §4.3 (divergence).
+
+    Differences from the paper: it does not say how the heads of two layers are compared. Here, the means of their heads
+    are, which do not depend on the order of the heads.
+
+    Example:
+        >>> statistics = LayerStatistics(2)
+        >>> even, peaked = [[[0.5, 0.5]]], [[[1.0, 0.0]]]
+        >>> statistics.add([even, peaked])
+        >>> statistics.entropy.round(4).tolist()
+        [0.6931, 0.0]
+        >>> statistics.divergence.round(4).tolist()
+        [[0.0, 0.2158], [0.2158, 0.0]]
+    """
+
+    def __init__(self, count: int, causal: bool = False, bins: int = 20) -> None:
+        self.causal = causal
+        self.edges = np.linspace(0.0, 1.0, bins + 1)
+        self._entropy = np.zeros(count)
+        self._counts = np.zeros((count, bins))
+        self._divergence = np.zeros((count, count))
+        self._rows = self._positions = 0
+
+    def add(self, layers: Sequence[ArrayLike]) -> None:
+        """Count a sentence.
+
+        Args:
+            layers: the weights of each layer, `(heads, target, source)`.
+
+        Raises:
+            UserError: weights that are negative or NaN; another number of layers.
+        """
+        weights = [np.asarray(one, "float64") for one in layers]
+        if len(weights) != len(self._entropy):
+            raise UserError(f"received the weights of {len(weights)} layers: give those of {len(self._entropy)}.")
+        target, source = weights[0].shape[1:]
+        seen = np.tri(target, source, dtype=bool) if self.causal else np.ones((target, source), dtype=bool)
+        means = [one.mean(axis=0) for one in weights]
+        for i, one in enumerate(weights):
+            self._entropy[i] += attention_entropy(one).mean(axis=0).sum()
+            self._counts[i] += np.histogram(np.clip(one[:, seen], 0.0, 1.0), self.edges)[0] / len(one)
+            for j in range(i):
+                self._divergence[i, j] += jensen_shannon_divergence(means[i], means[j]).sum()
+        self._rows += target
+        self._positions += int(seen.sum())
+
+    @property
+    def entropy(self) -> NDArray[np.float64]:
+        """The mean entropy of the rows of each layer, in nats, `(layers,)`."""
+        self._check()
+        return self._entropy / self._rows
+
+    @property
+    def histogram(self) -> NDArray[np.float64]:
+        """The share of the weights of each layer that is in each interval, `(layers, bins)`."""
+        self._check()
+        return self._counts / self._positions
+
+    @property
+    def divergence(self) -> NDArray[np.float64]:
+        """The mean Jensen-Shannon divergence of each pair of layers, in nats, `(layers, layers)`."""
+        self._check()
+        return (self._divergence + self._divergence.T) / self._rows
+
+    def _check(self) -> None:
+        if not self._rows:
+            raise UserError("there are no statistics of no sentences: add one first.")

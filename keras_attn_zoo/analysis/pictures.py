@@ -4,11 +4,8 @@ Everything is drawn on `matplotlib.figure.Figure` objects; pyplot's state,
 including its backend, is neither read nor changed.
 """
 
-import contextlib
 import textwrap
-import warnings
 from collections.abc import Iterable, Mapping, Sequence, Set
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -19,27 +16,23 @@ from keras_attn_zoo.extras import require
 require("matplotlib", user=__name__)
 
 import matplotlib
-from matplotlib import font_manager
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogFormatter
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import PathLike, atomic_path
-
-SUFFIXES = (".png", ".pdf", ".svg")
-
-# Fonts for scripts that DejaVu Sans does not cover; the installed ones are used.
-_FALLBACK_FONTS = (
-    "Noto Sans CJK SC",
-    "Noto Sans CJK JP",
-    "WenQuanYi Zen Hei",
-    "Source Han Sans SC",
-    "Microsoft YaHei",
-    "PingFang SC",
-    "Arial Unicode MS",
+from keras_attn_zoo.analysis.canvas import (
+    DPI,
+    FONT_SIZE,
+    LINE_STYLES,
+    MARKERS,
+    TITLE_SIZE,
+    checked_suffix,
+    save,
+    style,
 )
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.files import PathLike
 
 # All lengths are in inches.
 _CELL = 0.24, 0.4  # of a long and of a short sentence
@@ -47,43 +40,9 @@ _MAX_SIDE = 40.0  # of one matrix; beyond it the cells shrink
 _MAX_ROW = 24.0  # of the matrices side by side; beyond it a new row begins
 _GAP = 0.3
 _COLOUR_BAR = 0.15
-_FONT_SIZE = 9
-_TITLE_SIZE = 11
-_DPI = 150
 _TITLE_CHARACTERS = 11  # that fit into an inch
 
 _GOLD_COLOUR = "#d95f02"
-_LINE_STYLES = ("-", "--", "-.", ":")
-
-
-@contextlib.contextmanager
-def _style():
-    """Settings that the user's matplotlibrc must not change, so that words are shown unchanged."""
-    installed = {font.name for font in font_manager.fontManager.ttflist}
-    families = ["DejaVu Sans", *(name for name in _FALLBACK_FONTS if name in installed)]
-    settings = {
-        "font.family": families,
-        "font.size": _FONT_SIZE,
-        "text.usetex": False,
-        "axes.formatter.use_mathtext": False,
-        "svg.fonttype": "path",
-    }
-    with matplotlib.rc_context(settings), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        yield
-
-
-def _checked_suffix(path):
-    suffix = Path(path).suffix.lower()
-    if suffix not in SUFFIXES:
-        raise UserError(f"{path} has the suffix {suffix!r}: choose one of {', '.join(SUFFIXES)}.")
-    return suffix[1:]
-
-
-def _save(figure, path, file_type):
-    with atomic_path(path) as aside:
-        # With a tight bounding box, the page grows as the labels need.
-        figure.savefig(aside, format=file_type, dpi=_DPI, bbox_inches="tight", pad_inches=0.1)
 
 
 def _checked_weights(weights, source_tokens, target_tokens):
@@ -153,7 +112,7 @@ def _draw_matrix(axes, weights, title, source_tokens, target_tokens, gold, font_
     axes.set_yticks(np.arange(1, targets) - 0.5, minor=True)
     axes.grid(which="minor", color="0.88", linewidth=0.5)
     if title:
-        axes.set_title(title, fontsize=_TITLE_SIZE, parse_math=False)
+        axes.set_title(title, fontsize=TITLE_SIZE, parse_math=False)
     for j, i in sorted(gold.possible):
         style = "solid" if (j, i) in gold.sure else (0, (2, 1.5))
         axes.add_patch(
@@ -189,12 +148,12 @@ def _attention_figure(matrices, source_tokens, target_tokens, gold=None):
     gold = _checked_gold(gold, (targets, sources))
 
     cell = _cell_side(sources, targets)
-    font_size = min(_FONT_SIZE, 72 * cell * 0.8)
+    font_size = min(FONT_SIZE, 72 * cell * 0.8)
     width, height = cell * sources, cell * targets
     columns = min(len(panels), max(1, int((_MAX_ROW + _GAP) // (width + _GAP))))
     rows = -(-len(panels) // columns)
 
-    figure = Figure(dpi=_DPI)
+    figure = Figure(dpi=DPI)
     every_axes = []
     for k, (name, weights) in enumerate(panels):
         axes = figure.add_axes((0, 0, 1, 1), label=str(k))
@@ -255,9 +214,9 @@ def plot_attentions(
         >>> heads = [("head 1", [[0.9, 0.1], [0.2, 0.8]]), ("head 2", [[0.5, 0.5], [0.5, 0.5]])]
         >>> plot_attentions(heads, ["Guten", "Tag"], ["good", "day"], "heads.png")
     """
-    file_type = _checked_suffix(path)
-    with _style():
-        _save(_attention_figure(matrices, source_tokens, target_tokens, gold), path, file_type)
+    file_type = checked_suffix(path)
+    with style():
+        save(_attention_figure(matrices, source_tokens, target_tokens, gold), path, file_type)
 
 
 def plot_attention(
@@ -306,7 +265,7 @@ def _curves_figure(curves, ylabel, title=None, xlabel="step", log_scale=False, t
         raise UserError("there are no curves to draw: give at least one run.")
     checked = {name: _checked_curve(name, *curve, log_scale) for name, curve in curves.items()}
     # The axes fill the figure: the page grows for labels and legend when it is saved.
-    figure = Figure(figsize=(7, 4.2), dpi=_DPI)
+    figure = Figure(figsize=(7, 4.2), dpi=DPI)
     axes = figure.add_axes((0, 0, 1, 1))
     colours = matplotlib.colormaps["tab10"].colors
     lines = [
@@ -314,9 +273,9 @@ def _curves_figure(curves, ylabel, title=None, xlabel="step", log_scale=False, t
             steps,
             values,
             color=colours[k % len(colours)],
-            linestyle=_LINE_STYLES[k // 5 % len(_LINE_STYLES)],
+            linestyle=LINE_STYLES[k % len(LINE_STYLES)],
             linewidth=1.5,
-            marker="o" if len(steps) == 1 or ticks else None,
+            marker=MARKERS[k % len(MARKERS)] if len(steps) == 1 or ticks else None,
         )[0]
         for k, (steps, values) in enumerate(checked.values())
     ]
@@ -329,7 +288,7 @@ def _curves_figure(curves, ylabel, title=None, xlabel="step", log_scale=False, t
     axes.set_xlabel(xlabel, parse_math=False)
     axes.set_ylabel(ylabel, parse_math=False)
     if title:
-        axes.set_title(title, fontsize=_TITLE_SIZE, parse_math=False)
+        axes.set_title(title, fontsize=TITLE_SIZE, parse_math=False)
     axes.grid(which="both", color="0.9", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     legend = axes.legend(
@@ -368,6 +327,6 @@ def plot_curves(
     Example:
         >>> plot_curves({"Luong": ([1, 2, 3], [5.1, 4.0, 3.2])}, "loss.png", ylabel="loss")
     """
-    file_type = _checked_suffix(path)
-    with _style():
-        _save(_curves_figure(curves, ylabel, title, xlabel, log_scale, ticks), path, file_type)
+    file_type = checked_suffix(path)
+    with style():
+        save(_curves_figure(curves, ylabel, title, xlabel, log_scale, ticks), path, file_type)

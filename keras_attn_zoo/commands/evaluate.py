@@ -12,11 +12,10 @@ from keras_attn_zoo.commands.options import (
     add_precision_argument,
     add_search_arguments,
     add_significance_argument,
-    ask,
-    one_or_two_files,
     refuse,
 )
 from keras_attn_zoo.commands.parser import Command, Parser
+from keras_attn_zoo.commands.test_text import add_test_arguments, given_text, own_text
 from keras_attn_zoo.errors import UserError
 
 _LOG = logging.getLogger(__name__)
@@ -28,10 +27,7 @@ _SEARCH = {"beams": None, "length_penalty": None, "max_tokens": None, "precision
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="run folders")
-    parser.add_argument(
-        "--test", nargs="+", metavar="FILE", help="test text: SOURCE TARGET, or one TSV file (default: the run's own)"
-    )
-    parser.add_argument("--reverse", action="store_true", help="use the second file or column as the source")
+    add_test_arguments(parser)
     add_name_argument(parser)
     parser.add_argument("--stored", action="store_true", help="print the table of stored scores without translating")
     parser.add_argument(
@@ -74,9 +70,7 @@ def _score_files(options):
 
 
 def _score_runs(options):
-    from keras_attn_zoo.experiments.corpora import own_test_text, read_pairs
     from keras_attn_zoo.experiments.loading import load_translator
-    from keras_attn_zoo.experiments.parallel_text import ParallelText
     from keras_attn_zoo.experiments.run_folder import RunFolder
     from keras_attn_zoo.experiments.scoring import score_run
     from keras_attn_zoo.experiments.table import read_results, results_table
@@ -97,11 +91,9 @@ def _score_runs(options):
         for folder in options.runs:
             if not RunFolder(folder).system().is_latent:
                 raise UserError(f"{folder} has no latent alignment: leave out the run, or --top-k.")
-    given = None
-    if options.test:
-        given = ParallelText(read_pairs(one_or_two_files("test", options.test), options.reverse))
+    given = given_text(options)
     for folder in [] if options.stored else options.runs:
-        text = given or own_test_text(RunFolder(folder), ask)
+        text = given or own_text(folder)
         translator = load_translator(
             folder,
             options.beams,

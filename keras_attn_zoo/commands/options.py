@@ -233,9 +233,14 @@ def add_attention_arguments(parser: Parser, more: tuple[str, ...] = (), text: st
         "--layer",
         type=typed(Whole(least=1, most=MOST_LAYERS, words=("all", "posterior", *more))),
         metavar="N",
-        help="decoder layer to read attention from, counted from 1; all for the mean of all layers; posterior for a "
+        help="layer to read attention from, counted from 1; all for the mean of all layers; posterior for a "
         f"latent alignment given the target token{text} (default: the model's alignment layer)",
     )
+    add_heads_argument(parser)
+
+
+def add_heads_argument(parser: Parser) -> None:
+    """Add `--heads`."""
     parser.add_argument(
         "--heads",
         type=typed(Whole(least=0, most=MOST_HEADS - 1)),

@@ -29,6 +29,13 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--beside", nargs="+", default=[], metavar="MODEL", help="further models to draw beside the first one"
     )
+    parser.add_argument(
+        "--place",
+        choices=("cross", "encoder", "decoder"),
+        default="cross",
+        help="cross-attention, or the self-attention of the encoder or the decoder, which is drawn over subwords "
+        "(default: cross)",
+    )
     parser.add_argument("--subwords", action="store_true", help="draw subwords instead of words")
     add_attention_arguments(parser)
     add_picture_argument(parser)
@@ -40,6 +47,7 @@ def add_arguments(parser: Parser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Draw the attention of one or more models in one picture."""
     from keras_attn_zoo.analysis.pictures import plot_attentions
+    from keras_attn_zoo.experiments.attention_by_layer import self_attention
     from keras_attn_zoo.experiments.curves import titles
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.experiments.word_alignment import sentence_picture
@@ -60,10 +68,16 @@ def run(options: argparse.Namespace) -> None:
             # All models are forced to the translation of the first.
             [[found]] = translator.translate(text)
             target, text = found.text, dataclasses.replace(text, targets=[found.token_ids])
-        layers = layers_of(translator, options.layer)
-        matrix, *axes = sentence_picture(
-            translator, options.sentence, target, options.subwords, layers, options.heads, text
-        )
+        if options.place == "cross":
+            layers = layers_of(translator, options.layer)
+            matrix, *axes = sentence_picture(
+                translator, options.sentence, target, options.subwords, layers, options.heads, text
+            )
+        else:
+            if text.targets is None:
+                [[found]] = translator.translate(text)
+                text = dataclasses.replace(text, targets=[found.token_ids])
+            matrix, *axes = self_attention(translator, text, options.place, _layer(options), options.heads)
         if words and words != axes:
             raise UserError(f"{model} and {options.model} have different subwords: leave out --subwords.")
         words = axes
@@ -73,12 +87,20 @@ def run(options: argparse.Namespace) -> None:
     _LOG.info("wrote %s", options.output)
 
 
+def _layer(options):
+    """The layer of self-attention, counted from 0; None for the mean of all."""
+    if options.layer == "posterior":
+        raise UserError("--layer posterior is cross-attention: leave out --place.")
+    return options.layer - 1 if isinstance(options.layer, int) else None
+
+
 COMMAND = Command(
     "attention",
     "draw the attention matrix of a sentence, with words on both axes",
     [
         'attn-zoo plot attention runs/bahdanau "Er ruft den Freund an." --output attention.png',
         'attn-zoo plot attention runs/bahdanau "Guten Tag." --target "Hello." --output forced.pdf',
+        'attn-zoo plot attention runs/transformer "Er kam an." --place encoder --layer 2 --output encoder.png',
         'attn-zoo plot attention runs/plain "Er kam an." --beside runs/latent --output beside.png',
     ],
     add_arguments,

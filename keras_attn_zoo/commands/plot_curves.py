@@ -13,7 +13,12 @@ _LOG = logging.getLogger(__name__)
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run folders")
-    parser.add_argument("--key", default="val_loss", help="figure to draw, a key of the log (default: val_loss)")
+    parser.add_argument(
+        "--key",
+        nargs="+",
+        default=["val_loss"],
+        help="figures to draw, keys of the log (default: val_loss)",
+    )
     add_picture_argument(parser)
 
 
@@ -22,7 +27,13 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.analysis.pictures import plot_curves
     from keras_attn_zoo.experiments.curves import curves
 
-    plot_curves(curves(options.runs, options.key), options.output, ylabel=options.key.replace("val_", "validation "))
+    labels = {key: key.replace("val_", "validation ") for key in options.key}
+    found = {
+        f"{name}, {label}" if len(labels) > 1 else name: curve
+        for key, label in labels.items()
+        for name, curve in curves(options.runs, key).items()
+    }
+    plot_curves(found, options.output, ylabel=" and ".join(labels.values()))
     _LOG.info("wrote %s", options.output)
 
 

@@ -1,12 +1,14 @@
 """A translator's attention and search, for the page that shows them."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
+from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.words import as_sentence, normalise, split_words
 from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE, BeamSearch
 from keras_attn_zoo.errors import UserError
@@ -16,7 +18,7 @@ from keras_attn_zoo.explore.records import Mechanism, Path, Result, SearchStep, 
 from keras_attn_zoo.layers import ATTENTIONS
 from keras_attn_zoo.models.backbone import OPTIONAL_INPUTS, attention_config
 from keras_attn_zoo.models.search import search, search_key, searches_as_beam_search
-from keras_attn_zoo.models.text_methods import TextMethods
+from keras_attn_zoo.models.text_methods import Progress, TextMethods
 from keras_attn_zoo.models.translations import until_end
 from keras_attn_zoo.training.token_loss import mixture_losses
 
@@ -89,6 +91,40 @@ class Exploration(TextMethods):
             results.append(Result(source_tokens, followed[i][1].get("encoder", []), paths, steps))
         return results
 
+    def attention_along(
+        self,
+        sources: str | Sequence[str] | EncodedText,
+        targets: str | Sequence[str] | None = None,
+        read: Callable[[dict[str, list[np.ndarray]]], Any] | None = None,
+        batch_size: int = BATCH,
+        progress: Progress = None,
+    ) -> Any:
+        """Return the attention of all layers of all places along given translations.
+
+        Args:
+            sources, targets, batch_size, progress: see `force`.
+            read: function of the attention of one pair, whose result is returned in place of it: use it for statistics
+                of a long text, whose attention would not fit in memory.
+
+        Returns:
+            For each pair, or for the only one, `{place: weights of each layer}`, with arrays `(heads, query, key)`. The
+            places are those of `backbone.attention_outputs` ("cross", and for a Transformer "encoder" and "decoder");
+            with a latent alignment also "prior" and "posterior".
+
+        Raises:
+            UserError: see `force`.
+
+        Example:
+            >>> weights = translator.attention_along("Guten Morgen.", "Good morning.")
+            >>> weights["cross"][0].shape  # doctest: +SKIP
+            (8, 4, 4)
+        """
+
+        def read_weights(found):
+            return found[1] if read is None else read(found[1])
+
+        return self._follow(sources, targets, batch_size, progress, read_weights)
+
     def description(self, name: str) -> System:
         """Return what a page says of this translator."""
         backbone, sampler = self.backbone, self.sampler
@@ -149,17 +185,17 @@ class Exploration(TextMethods):
             ended = frozen | (ids == end)
         return steps
 
-    def _follow(self, text):
-        """Log-probabilities of encoded translations, and attention of all places along them."""
+    def _follow(self, sources, targets=None, batch_size=BATCH, progress=None, read=lambda found: found):
+        """What `read` makes of the log-probabilities of given translations and the attention of all places."""
 
-        def read(source, target, found):
+        def cut_and_read(source, target, found):
             log_probs, weights = found
             shapes = {"encoder": (len(source), len(source)), "decoder": (len(target), len(target))}
             both = len(target), len(source)
             cut = {place: [_cut(one, *shapes.get(place, both)) for one in weights[place]] for place in weights}
-            return log_probs[: len(target)], cut
+            return read((log_probs[: len(target)], cut))
 
-        return self._along(text, None, BATCH, None, ("examine",), self._make_examination, read)
+        return self._along(sources, targets, batch_size, progress, ("examine",), self._make_examination, cut_and_read)
 
     def _make_examination(self):
         """Return the function that `_follow` compiles."""

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from keras_attn_zoo.analysis.attention_statistics import attention_entropy
+from keras_attn_zoo.analysis.attention_statistics import LayerStatistics, attention_entropy, jensen_shannon_divergence
 from keras_attn_zoo.errors import UserError
 
 
@@ -40,3 +40,55 @@ def test_nan_under_padding_does_no_harm():
 def test_bad_input(weights, mask, message):
     with pytest.raises(UserError, match=message):
         attention_entropy(weights, mask)
+
+
+def test_divergence_by_hand():
+    even, first, second = [0.5, 0.5], [1.0, 0.0], [0.0, 1.0]
+    found = jensen_shannon_divergence([first, even, even, first], [second, even, first, even])
+    # H(3/4, 1/4) - H(1/2, 1/2) / 2
+    half = 2 * math.log(2) - 0.75 * math.log(3) - 0.5 * math.log(2)
+    np.testing.assert_allclose(found, [math.log(2), 0.0, half, half], atol=1e-12)
+    with pytest.raises(UserError, match=r"shapes \(2,\) and \(3,\)"):
+        jensen_shannon_divergence([0.5, 0.5], [0.2, 0.3, 0.5])
+
+
+def relative_entropy(p, q):
+    return sum(a * math.log(a / b) for a, b in zip(p, q, strict=True) if a)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_statistics_of_layers(causal):
+    """Row by row, over two sentences; layers have different numbers of heads."""
+    rng = np.random.default_rng(1)
+    sentences = []
+    for length in (3, 4):
+        seen = np.tri(length) if causal else np.ones((length, length))
+        layers = [rng.random((heads, length, length)) * seen for heads in (2, 3)]
+        sentences.append([one / one.sum(axis=-1, keepdims=True) for one in layers])
+    statistics = LayerStatistics(2, causal=causal, bins=4)
+    for layers in sentences:
+        statistics.add(layers)
+    for number in range(2):
+        rows = [row for layers in sentences for head in layers[number] for row in head]
+        entropy = np.mean([-sum(p * math.log(p) for p in row if p) for row in rows])
+        assert statistics.entropy[number] == pytest.approx(entropy)
+        weights = [
+            float(head[i, j])
+            for layers in sentences
+            for head in layers[number]
+            for i, j in np.ndindex(*head.shape)
+            if j <= i or not causal
+        ]
+        shares = [np.mean([int(min(x * 4, 3)) == k for x in weights]) for k in range(4)]
+        np.testing.assert_allclose(statistics.histogram[number], shares, atol=1e-12)
+    pairs = [pair for one, other in sentences for pair in zip(one.mean(axis=0), other.mean(axis=0), strict=True)]
+    apart = np.mean([sum(relative_entropy(p, (x + y) / 2) for p in (x, y)) / 2 for x, y in pairs])
+    np.testing.assert_allclose(statistics.divergence, [[0.0, apart], [apart, 0.0]], atol=1e-12)
+
+
+def test_statistics_of_nothing_or_of_other_layers():
+    statistics = LayerStatistics(2)
+    with pytest.raises(UserError, match="no sentences"):
+        statistics.entropy  # noqa: B018
+    with pytest.raises(UserError, match="received the weights of 1 layers: give those of 2"):
+        statistics.add([[[[1.0]]]])

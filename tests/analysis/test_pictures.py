@@ -185,7 +185,7 @@ def test_curves_show_their_points_and_names():
     axes = pictures._curves_figure(curves, "loss", title="t", xlabel="update").axes[0]
     line, point = axes.lines
     np.testing.assert_array_equal(line.get_xydata(), [[1, 3], [2, 2], [3, np.nan]])
-    assert line.get_marker() == "None" and point.get_marker() == "o"
+    assert line.get_marker() == "None" and point.get_marker() == "s"
     names = axes.get_legend().get_texts()
     assert [name.get_text() for name in names] == list(curves)
     assert not any(name.get_parse_math() for name in names)
@@ -198,6 +198,8 @@ def test_every_run_looks_different(count):
     curves = {f"run {k}": ([1, 2], [k, k + 1]) for k in range(count)}
     lines = pictures._curves_figure(curves, "loss").axes[0].lines
     assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == count
+    # The first few in grey as well.
+    assert len({line.get_linestyle() for line in lines}) == min(count, 4)
 
 
 def test_long_names_leave_the_axes_their_width(tmp_path):

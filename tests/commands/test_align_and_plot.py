@@ -2,10 +2,13 @@
 
 import shutil
 
+import pytest
+
 from keras_attn_zoo.evaluation.alignments import format_alignment
 from keras_attn_zoo.experiments.corpora import embedded_corpus
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.files import read_json, write_json, write_text
+from tests import tiny
 
 
 def test_align_scores_against_gold_of_either_index_base(attn_zoo, trained, tmp_path):
@@ -97,3 +100,99 @@ def test_plots_are_pictures(attn_zoo, trained, tmp_path, encodings):
     assert [(tmp_path / n).read_bytes()[:4] for n in ("a.png", "c.pdf")] == [b"\x89PNG", b"%PDF"]
     status, _, error = attn_zoo("plot", "curves", trained, "--output", tmp_path / "c.doc")
     assert status == 2 and ".png" in error
+
+
+@pytest.fixture(scope="module")
+def transformers(tmp_path_factory):
+    """Presets of two Transformers, one with attention by position."""
+    folder = tmp_path_factory.mktemp("presets")
+    for name, place in {"plain": {}, "gaussian": {"encoder_attention": "gaussian"}}.items():
+        tiny.translator(body=tiny.transformer, **place).save_to_preset(folder / name)
+    return [folder / "plain", folder / "gaussian"]
+
+
+@pytest.fixture
+def text_files(tmp_path):
+    files = [tmp_path / "text.de", tmp_path / "text.en"]
+    for file, side in zip(files, ("source", "target"), strict=True):
+        file.write_text("\n".join(tiny.sentences(side)[:4]) + "\n", encoding="utf-8")
+    return files
+
+
+@pytest.mark.parametrize("name", ["entropy", "weights", "divergence"])
+def test_pictures_of_layers(attn_zoo, transformers, text_files, trained, tmp_path, name):
+    output = tmp_path / f"{name}.png"
+    assert attn_zoo("plot", name, *transformers, "--test", *text_files, "--output", output)[0] == 0
+    assert output.read_bytes().startswith(b"\x89PNG")
+    # A run has a text of its own.
+    assert attn_zoo("plot", name, trained, "--places", "cross", "--output", output)[0] == 0
+    for arguments, message in (
+        ((trained,), "has no attention in its encoder or decoder: choose other --places"),
+        ((transformers[0],), "is no run folder, and so has no test text: give --test"),
+    ):
+        status, _, error = attn_zoo("plot", name, *arguments, "--output", tmp_path / "none.png")
+        assert status == 2 and message in error and not (tmp_path / "none.png").exists()
+
+
+def test_weights_of_layers_that_no_model_has(attn_zoo, transformers, text_files, tmp_path):
+    arguments = ("--layers", 7, 8, "--test", *text_files, "--output", tmp_path / "w.png")
+    assert "no model has a layer 7 or 8" in attn_zoo("plot", "weights", transformers[0], *arguments)[2]
+
+
+def test_matrices_and_self_attention(attn_zoo, transformers, tmp_path):
+    plain, gaussian = transformers
+    sentence = tiny.sentences("source")[0]
+    for number, arguments in enumerate(
+        [
+            ("matrices", gaussian),
+            ("matrices", gaussian, "--size", 5, "--heads", 0),
+            ("attention", plain, sentence, "--place", "encoder", "--layer", 2),
+            ("attention", plain, sentence, "--place", "decoder", "--beside", gaussian),
+            ("attention", plain, sentence, "--place", "decoder", "--target", "the house"),
+        ]
+    ):
+        output = tmp_path / f"{number}.png"
+        assert attn_zoo("plot", *arguments, "--output", output)[0] == 0
+        assert output.read_bytes().startswith(b"\x89PNG")
+    for arguments, message in (
+        (("matrices", plain), "every attention of this model depends on the tokens"),
+        (("attention", plain, sentence, "--place", "encoder", "--layer", "posterior"), "leave out --place"),
+        (("attention", plain, sentence, "--place", "encoder", "--layer", 9), "there is no layer 9"),
+    ):
+        status, _, error = attn_zoo("plot", *arguments, "--output", tmp_path / "none.png")
+        assert status == 2 and message in error
+
+
+def test_pictures_of_runs_and_text(attn_zoo, trained, text_files, tmp_path):
+    for number, arguments in enumerate(
+        [
+            ("lengths", *text_files),
+            ("by-length", trained, "--bounds", 2, 3),
+            ("by-length", trained, "--side", "target", "--bounds", 2, "--key", "chrF"),
+            ("curves", trained, "--key", "loss", "val_loss"),
+        ]
+    ):
+        output = tmp_path / f"{number}.png"
+        assert attn_zoo("plot", *arguments, "--output", output)[0] == 0
+        assert output.read_bytes().startswith(b"\x89PNG")
+    (tmp_path / "empty.txt").touch()
+    for arguments, message in (
+        (("lengths", tmp_path / "empty.txt"), "empty.txt is empty: give a file"),
+        (("by-length", trained, "--name", "news"), "has not been scored on 'news'"),
+        (("by-length", trained, "--test", *text_files), "6 translations named 'test' of a text of 4 sentences"),
+        (("by-length", trained, "--bounds", 3, 2), "bounds must be positive and rise"),
+    ):
+        status, _, error = attn_zoo("plot", *arguments, "--output", tmp_path / "none.png")
+        assert status == 2 and message in error and not (tmp_path / "none.png").exists()
+
+
+def test_speed_is_measured_and_drawn(attn_zoo, trained, tmp_path):
+    line = ("plot", "speed", trained, "--runs", 1, "--output", tmp_path / "s.png")
+    status, output, _ = attn_zoo(*line, "--batch-sizes", 2, 4, "--beams", 1)
+    assert status == 0 and (tmp_path / "s.png").read_bytes().startswith(b"\x89PNG")
+    heading, _, row = output.splitlines()
+    assert [cell.strip() for cell in heading.strip("|").split("|")] == ["tokens/s by sentences per batch", "2", "4"]
+    assert all(int(cell) > 0 for cell in row.strip("|").split("|")[1:])
+    status, output, _ = attn_zoo(*line, "--by", "beam", "--beams", 1, 2, "--batch-sizes", 4)
+    assert status == 0 and "tokens/s by beams" in output
+    assert "--by beam takes one value of --batch-sizes" in attn_zoo(*line, "--by", "beam", "--batch-sizes", 4, 8)[2]

@@ -3,8 +3,9 @@
 import random
 
 from tests.hostile.folders import run_folder
+from tests.hostile.good_lines import good_lines
 from tests.hostile.judging import Case
-from tests.hostile.options import good_lines, options, settings
+from tests.hostile.options import options, settings
 from tests.hostile.presets import preset, strangers_preset
 from tests.hostile.streams import streams
 from tests.hostile.texts import text

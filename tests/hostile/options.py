@@ -4,48 +4,14 @@ import argparse
 import inspect
 from pathlib import Path
 
+from tests.hostile.good_lines import COMMANDS, CORPUS, RECIPE, SMALL
 from tests.hostile.judging import Case
 from tests.hostile.sandbox import RECIPES, recipe
 
-# Base command lines: what is good, before one thing in it is not. A command that is missing here is a failing test.
-SMALL = ["vocabulary_size=None", "model_type=word", "max_tokens=12"]
-CORPUS = [
-    *("--train", "text/train.de", "text/train.en", "--valid", "text/valid.de", "text/valid.en"),
-    *("--test", "text/test.de", "text/test.en"),
-]
-TRAIN = ["train", "--system", "bahdanau", "--small", *CORPUS, "--run", "new", "--set", *SMALL]
-COMMANDS = {
-    ("demo",): [["demo", "--out", "new"]],
-    ("presets",): [["presets"]],
-    ("presets", "publish"): [["presets", "publish", "run", "hf://user"]],
-    ("systems",): [["systems", "--vocabulary-size", "100"]],
-    ("train",): [TRAIN],
-    ("compare",): [["compare", "--systems", "bahdanau", *CORPUS, "--out", "new", "--set", "hidden_dim=8", *SMALL]],
-    ("translate",): [
-        ["translate", "run", "rot haus"],
-        ["translate", "run/best", "--input", "text/test.de", "--output", "out.txt"],
-    ],
-    ("evaluate",): [
-        ["evaluate", "run", "--test", "text/test.de", "text/test.en", "--name", "other"],
-        ["evaluate", "run", "latent", "--stored", "--baseline", "run"],
-        ["evaluate", "--hypotheses", "text/test.de", "--references", "text/test.en"],
-    ],
-    ("align",): [
-        ["align", "run", "--source", "text/test.de", "--target", "text/test.en", "--output", "links.align"],
-        ["align", "run/best", "--bitext", "text/test.bitext", "--gold", "text/test.gold"],
-    ],
-    ("explore",): [["explore", "run", "rot haus", "--output", "p.html"]],
-    ("export",): [["export", "standard", "--to", "transformers", "new"]],
-    ("plot", "attention"): [["plot", "attention", "run", "rot haus", "--target", "house", "--output", "p.png"]],
-    ("plot", "curves"): [["plot", "curves", "run", "latent", "--output", "p.png"]],
-    ("plot", "top-k"): [["plot", "top-k", "run", "latent", "--trained", "--output", "p.png"]],
-}
-RECIPE = ["--out", "new", *CORPUS, "--set", "vocabulary_size=40", "max_tokens=20"]
-
 # How options are told apart, by the name of what they set. An option that is not listed is known by its type.
-TEXTS = {"train", "valid", "test", "input", "hypotheses", "references", "source", "target", "bitext", "gold"}
+TEXTS = {"train", "valid", "test", "input", "hypotheses", "references", "source", "target", "bitext", "gold", "files"}
 READS = TEXTS | {"settings"}
-MODELS = {"model", "runs", "baseline", "beside"}
+MODELS = {"model", "models", "runs", "baseline", "beside"}
 WRITES_FILE = {"output"}
 WRITES_FOLDER = {"run", "out", "folder"}
 FREE_TEXT = {"sentence", "sentences", "target"}
@@ -133,12 +99,6 @@ def base_of(path, rng):
         return list(rng.choice(COMMANDS[path[1:]]))
     name = rng.choice(list(recipe(path[0]).RECIPE.entries))
     return ["--systems", name, *RECIPE]
-
-
-def good_lines():
-    """Every good command line: `(program, arguments)`."""
-    lines = [("attn-zoo", line) for lines in COMMANDS.values() for line in lines]
-    return lines + [(path.stem, RECIPE) for path in RECIPES]
 
 
 def may_change(arguments):

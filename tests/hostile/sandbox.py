@@ -51,7 +51,7 @@ class Sandbox:
         (self.root / "tmp").mkdir(mode=0o777)
         sys.addaudithook(self._audit)
 
-    # The text, a run and its preset, a run with a latent alignment, a preset of a standard Transformer.
+    # The text, a run and its preset, a run with a latent alignment, presets of two Transformers.
 
     def _make(self):
         from keras_attn_zoo.experiments.corpora import corpus_from_files
@@ -78,6 +78,7 @@ class Sandbox:
             tiny.translator(joint=True, body=tiny.transformer, tie_embeddings="all").save_to_preset(
                 self.work / "standard"
             )
+            tiny.translator(body=tiny.transformer, encoder_attention="gaussian").save_to_preset(self.work / "gaussian")
         self._check_known()
         self._tree = Tree(self.root, self.work, self.root / "pristine")
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.hostile.cases import make_case
+from tests.hostile.good_lines import COMMANDS, RECIPE, good_lines
 from tests.hostile.judging import Case, Hang, judge
-from tests.hostile.options import COMMANDS, RECIPE, good_lines, known_parsers
+from tests.hostile.options import known_parsers
 
 CASES = 60
 

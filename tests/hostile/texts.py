@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from tests.hostile import damage
+from tests.hostile.good_lines import SMALL, TRAIN
 from tests.hostile.judging import Case
-from tests.hostile.options import SMALL, TRAIN, may_change
+from tests.hostile.options import may_change
 
 
 def text(rng):

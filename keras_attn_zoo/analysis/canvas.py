@@ -1,0 +1,74 @@
+"""What all pictures share: fonts, sizes, and how they are written. pyplot's state is neither read nor changed."""
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from keras_attn_zoo.extras import require
+
+require("matplotlib", user=__name__)
+
+import matplotlib
+from matplotlib import font_manager
+from matplotlib.figure import Figure
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.files import PathLike, atomic_path
+
+SUFFIXES = (".png", ".pdf", ".svg")
+
+# Fonts for scripts that DejaVu Sans does not cover; the installed ones are used.
+_FALLBACK_FONTS = (
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "WenQuanYi Zen Hei",
+    "Source Han Sans SC",
+    "Microsoft YaHei",
+    "PingFang SC",
+    "Arial Unicode MS",
+)
+
+FONT_SIZE = 9
+TITLE_SIZE = 11
+DPI = 150
+# Curves differ in these as well as in colour, so that they can be told apart in grey.
+LINE_STYLES = ("-", "--", "-.", ":")
+MARKERS = "osv^Dx"
+
+
+@contextlib.contextmanager
+def style() -> Iterator[None]:
+    """Settings that the user's matplotlibrc must not change, so that words are shown unchanged."""
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    families = ["DejaVu Sans", *(name for name in _FALLBACK_FONTS if name in installed)]
+    settings: Any = {
+        "font.family": families,
+        "font.size": FONT_SIZE,
+        "text.usetex": False,
+        "axes.formatter.use_mathtext": False,
+        "svg.fonttype": "path",
+    }
+    with matplotlib.rc_context(settings), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        yield
+
+
+def checked_suffix(path: PathLike) -> str:
+    """Return the file type of a picture by its suffix.
+
+    Raises:
+        UserError: it is none of `SUFFIXES`.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise UserError(f"{path} has the suffix {suffix!r}: choose one of {', '.join(SUFFIXES)}.")
+    return suffix[1:]
+
+
+def save(figure: Figure, path: PathLike, file_type: str) -> None:
+    """Write a figure, whole or not at all."""
+    with atomic_path(path) as aside:
+        # With a tight bounding box, the page grows as the labels need.
+        figure.savefig(aside, format=file_type, dpi=DPI, bbox_inches="tight", pad_inches=0.1)

@@ -1,0 +1,179 @@
+"""Histograms and grids of numbers as pictures: PNG, PDF or SVG, readable in grey."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from keras_attn_zoo.extras import require
+
+require("matplotlib", user=__name__)
+
+import matplotlib
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from keras_attn_zoo.analysis.canvas import DPI, LINE_STYLES, TITLE_SIZE, checked_suffix, save, style
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.files import PathLike
+
+# In inches: one panel, and the space for the labels between two.
+_PANEL, _BETWEEN, _WIDEST = 2.6, 0.75, 18.0
+# Up to which size the numbers of a grid are written into its cells.
+_MOST_NUMBERS = 12
+# From which range on only whole numbers are labelled.
+_WHOLE_NUMBERS = 5
+
+
+def plot_histograms(
+    histograms: Mapping[str, ArrayLike],
+    edges: ArrayLike,
+    path: PathLike,
+    xlabel: str,
+    ylabel: str,
+    title: str | None = None,
+    log_scale: bool = False,
+) -> None:
+    """Draw several histograms over the same intervals, as outlines.
+
+    Args:
+        histograms: `{name: a number for each interval}`, in the order of the legend.
+        edges: where the intervals begin and end: one number more than there are intervals.
+        path: file for the picture; its suffix, .png, .pdf or .svg, sets the file type.
+        xlabel, ylabel: labels of the axes.
+        title: text above the picture.
+        log_scale: whether the vertical axis is logarithmic.
+
+    Raises:
+        UserError: no histograms, not as many numbers as intervals, an unknown suffix, or an unwritable path.
+
+    Example:
+        >>> plot_histograms({"German": [3, 5], "English": [4, 4]}, [0, 10, 20], "lengths.png", "words", "sentences")
+    """
+    file_type = checked_suffix(path)
+    edges = np.asarray(edges, "float64")
+    if not histograms:
+        raise UserError("there are no histograms to draw: give at least one.")
+    for name, counts in histograms.items():
+        if np.shape(counts) != (len(edges) - 1,):
+            raise UserError(
+                f"histogram {name!r} has numbers of shape {np.shape(counts)} for {len(edges) - 1} intervals: give one "
+                "for each."
+            )
+    with style():
+        figure = Figure(figsize=(7, 4.2), dpi=DPI)
+        axes = figure.add_axes((0, 0, 1, 1))
+        colours: Any = matplotlib.colormaps["tab10"]
+        drawn = [
+            axes.stairs(
+                np.asarray(counts, "float64"),
+                edges,
+                color=colours(k % colours.N),
+                linestyle=LINE_STYLES[k % len(LINE_STYLES)],
+                linewidth=1.5,
+            )
+            for k, counts in enumerate(histograms.values())
+        ]
+        if log_scale:
+            axes.set_yscale("log")
+        _label(axes, xlabel, ylabel, title)
+        axes.set_xlim(edges[0], edges[-1])
+        if edges[-1] - edges[0] >= _WHOLE_NUMBERS:
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set_axisbelow(True)
+        axes.grid(color="0.9", linewidth=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+        legend = axes.legend(
+            drawn, list(histograms), loc="upper left", bbox_to_anchor=(1.02, 1.0), borderaxespad=0, frameon=False
+        )
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+        save(figure, path, file_type)
+
+
+def plot_grids(
+    rows: Sequence[Sequence[tuple[str, ArrayLike]]],
+    path: PathLike,
+    xlabel: str,
+    ylabel: str,
+    label: str,
+    limits: tuple[float, float] | None = None,
+    first: int = 1,
+    dark: str = "high",
+) -> None:
+    """Draw square matrices of numbers in shades of grey, with one scale for all.
+
+    Numbers are written into the cells of small matrices.
+
+    Args:
+        rows: rows of panels, each a title and a matrix.
+        path: file for the picture; its suffix, .png, .pdf or .svg, sets the file type.
+        xlabel, ylabel: labels of the axes.
+        label: what the numbers are.
+        limits: the numbers that are white and black, or black and white; by default the least and the greatest.
+        first: number of the first row and column.
+        dark: "high" or "low": which numbers are dark.
+
+    Raises:
+        UserError: nothing to draw, a matrix that is not square or has values that are not finite, an unknown suffix,
+            or an unwritable path.
+
+    Example:
+        >>> panel = ("encoder", [[0.0, 0.2], [0.2, 0.0]])
+        >>> plot_grids([[panel]], "grid.png", "layer", "layer", "divergence", dark="low")
+    """
+    file_type = checked_suffix(path)
+    panels = [[(title, np.asarray(matrix, "float64")) for title, matrix in row] for row in rows]
+    every = [matrix for row in panels for _, matrix in row]
+    if not every:
+        raise UserError("there are no matrices to draw: give at least one.")
+    for matrix in every:
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size or not np.isfinite(matrix).all():
+            raise UserError(f"a matrix of shape {matrix.shape} cannot be drawn: give square ones of finite numbers.")
+    low, high = limits or (min(map(np.min, every)), max(map(np.max, every)))
+    columns = max(map(len, panels))
+    side = min(_PANEL, _WIDEST / columns - _BETWEEN)
+    colours = "Greys" if dark == "high" else "Greys_r"
+    with style():
+        width, height = columns * (side + _BETWEEN), len(panels) * (side + _BETWEEN)
+        figure = Figure(figsize=(width, height), dpi=DPI)
+        for i, row in enumerate(panels):
+            for j, (title, matrix) in enumerate(row):
+                left, bottom = j * (side + _BETWEEN), height - i * (side + _BETWEEN) - side
+                axes = figure.add_axes((left / width, bottom / height, side / width, side / height))
+                end = first + len(matrix) - 0.5
+                image = axes.imshow(
+                    matrix,
+                    colours,
+                    vmin=low,
+                    vmax=high,
+                    extent=(first - 0.5, end, end, first - 0.5),
+                    interpolation="nearest",
+                )
+                _label(axes, xlabel, ylabel if j == 0 else None, title)
+                axes.locator_params(integer=True, nbins=min(len(matrix), 8))
+                if len(matrix) <= _MOST_NUMBERS:
+                    _write_numbers(axes, matrix, low, high, first, dark, side)
+        place = ((width - _BETWEEN + 0.25) / width, (height - side) / height, 0.15 / width, side / height)
+        bar = figure.add_axes(place)
+        figure.colorbar(image, cax=bar).set_label(label)
+        save(figure, path, file_type)
+
+
+def _label(axes, xlabel, ylabel, title):
+    axes.set_xlabel(xlabel, parse_math=False)
+    if ylabel:
+        axes.set_ylabel(ylabel, parse_math=False)
+    if title:
+        axes.set_title(title, fontsize=TITLE_SIZE, parse_math=False)
+
+
+def _write_numbers(axes, matrix, low, high, first, dark, side):
+    """Write each number into its cell, white on dark."""
+    size = min(8.0, 72 * side / len(matrix) / 2.6)
+    for (i, j), value in np.ndenumerate(matrix):
+        share = (value - low) / (high - low) if high > low else 0.0
+        is_dark = (share > 0.55) if dark == "high" else (share < 0.45)
+        colour = "white" if is_dark else "black"
+        axes.text(first + j, first + i, f"{value:.2f}", ha="center", va="center", fontsize=size, color=colour)

@@ -1,0 +1,55 @@
+"""What the pictures of attention by layer share: their options, and the statistics that they draw."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from keras_attn_zoo.commands.options import MODEL, add_length_argument, add_picture_argument, add_precision_argument
+from keras_attn_zoo.commands.parser import Parser
+from keras_attn_zoo.commands.test_text import add_test_arguments, given_text, own_text
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.messages import progress_bar
+
+if TYPE_CHECKING:
+    from keras_attn_zoo.analysis.attention_statistics import LayerStatistics
+
+# Those of `PLACES`, which a parser must not import.
+_PLACES = ("encoder", "decoder", "cross")
+
+
+def add_layer_picture_arguments(parser: Parser) -> None:
+    """Add the options."""
+    parser.add_argument("models", nargs="+", metavar="MODEL", help=MODEL)
+    parser.add_argument(
+        "--places",
+        nargs="+",
+        choices=_PLACES,
+        default=["encoder", "decoder"],
+        help="self-attention of the encoder and of the decoder, or cross-attention (default: encoder decoder)",
+    )
+    add_test_arguments(parser)
+    add_picture_argument(parser)
+    add_length_argument(parser)
+    add_precision_argument(parser)
+
+
+def statistics_of_models(options: argparse.Namespace) -> "dict[tuple[str, str], LayerStatistics]":
+    """Return the statistics of each model and place, along the references of the text: `{(title, place): ...}`.
+
+    Raises:
+        UserError: a model has none of the places; see `statistics_by_layer`.
+    """
+    from keras_attn_zoo.experiments.attention_by_layer import PLACES, statistics_by_layer
+    from keras_attn_zoo.experiments.curves import titles
+    from keras_attn_zoo.experiments.loading import load_translator
+
+    text, found = given_text(options), {}
+    for model, title in zip(options.models, titles(options.models), strict=True):
+        translator = load_translator(model, max_tokens=options.max_tokens, precision=options.precision)
+        text = text or own_text(model)
+        with progress_bar(title, len(text.pairs)) as progress:
+            of_model = statistics_by_layer(translator, text, options.places, progress)
+        if not of_model:
+            places = " or ".join(options.places)
+            raise UserError(f"{model} has no attention in its {places}: choose other --places.")
+        found.update({(title, PLACES[place]): statistics for place, statistics in of_model.items()})
+    return found

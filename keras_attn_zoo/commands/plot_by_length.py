@@ -1,0 +1,76 @@
+"""`attn-zoo plot by-length`: draw a score of several runs by the length of the sentences."""
+
+import argparse
+import logging
+from pathlib import Path
+
+from keras_attn_zoo.commands.options import add_name_argument, add_picture_argument
+from keras_attn_zoo.commands.parser import Command, Parser, typed
+from keras_attn_zoo.commands.test_text import add_test_arguments, given_text, own_text
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.setting_types import Whole
+
+_LOG = logging.getLogger(__name__)
+# Seven classes, as in Zeng, §4.6.
+_BOUNDS = [10, 20, 30, 40, 50, 60]
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run folders, scored on the text")
+    parser.add_argument(
+        "--side", choices=("source", "target"), default="source", help="whose words are counted (default: source)"
+    )
+    parser.add_argument(
+        "--bounds",
+        nargs="+",
+        type=typed(Whole(least=1, most=10_000)),
+        default=_BOUNDS,
+        metavar="N",
+        help=f"longest length of each class but the last, in words (default: {' '.join(map(str, _BOUNDS))})",
+    )
+    parser.add_argument("--key", choices=("BLEU", "chrF", "TER"), default="BLEU", help="score (default: BLEU)")
+    add_name_argument(parser)
+    add_test_arguments(parser)
+    add_picture_argument(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Draw a curve for each run."""
+    from keras_attn_zoo.analysis.pictures import plot_curves
+    from keras_attn_zoo.data.text_files import read_lines
+    from keras_attn_zoo.experiments.curves import titles
+    from keras_attn_zoo.experiments.run_folder import RunFolder
+    from keras_attn_zoo.experiments.scores_by_length import length_classes, scores_by_length
+    from keras_attn_zoo.experiments.table import METRICS
+
+    classes, curves, given = length_classes(options.bounds), {}, given_text(options)
+    for folder, title in zip(options.runs, titles(options.runs), strict=True):
+        run = RunFolder(folder)
+        if options.name not in run.read_scores():
+            raise UserError(f"{folder} has not been scored on {options.name!r}: evaluate it first.")
+        hypotheses, references = (list(read_lines(file(options.name))) for file in (run.hypotheses, run.references))
+        text = given or own_text(folder)
+        if len(text.pairs) != len(hypotheses):
+            raise UserError(
+                f"{folder} has {len(hypotheses)} translations named {options.name!r} of a text of {len(text.pairs)} "
+                "sentences: give the text that was translated with --test."
+            )
+        lengths = [len(line.split()) for line in (text.sources if options.side == "source" else references)]
+        scores = scores_by_length(hypotheses, references, lengths, options.bounds, METRICS[options.key])
+        curves[title] = (list(range(len(scores))), scores)
+    ticks = {float(step): name for step, name in enumerate(classes)}
+    plot_curves(curves, options.output, options.key, xlabel=f"{options.side} words", ticks=ticks)
+    _LOG.info("wrote %s", options.output)
+
+
+COMMAND = Command(
+    "by-length",
+    "draw a score of several runs by the length of source or target sentences",
+    [
+        "attn-zoo plot by-length runs/transformer runs/ran-all --output by-length.png",
+        "attn-zoo plot by-length runs/transformer --side target --bounds 5 10 15 20 --key chrF --output chrf.pdf",
+    ],
+    add_arguments,
+    run,
+)

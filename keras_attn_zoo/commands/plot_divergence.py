@@ -1,0 +1,29 @@
+"""`attn-zoo plot divergence`: draw how different the attention of each pair of layers is."""
+
+import argparse
+import logging
+
+from keras_attn_zoo.commands.layer_pictures import add_layer_picture_arguments, statistics_of_models
+from keras_attn_zoo.commands.parser import Command
+
+_LOG = logging.getLogger(__name__)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Draw a grid for each model and place."""
+    from keras_attn_zoo.analysis.figures import plot_grids
+
+    rows: dict[str, list] = {}
+    for (title, place), statistics in statistics_of_models(options).items():
+        rows.setdefault(title, []).append((f"{title}, {place}", statistics.divergence))
+    plot_grids(list(rows.values()), options.output, "layer", "layer", "Jensen-Shannon divergence in nats", dark="low")
+    _LOG.info("wrote %s", options.output)
+
+
+COMMAND = Command(
+    "divergence",
+    "draw how different the attention of each pair of layers is: its Jensen-Shannon divergence along a text",
+    ["attn-zoo plot divergence runs/transformer runs/ran-all --output divergence.png"],
+    add_layer_picture_arguments,
+    run,
+)

@@ -1,0 +1,59 @@
+"""`attn-zoo plot matrices`: draw the weights of attention that does not depend on tokens."""
+
+import argparse
+import logging
+
+from keras_attn_zoo.commands.options import (
+    MODEL,
+    add_heads_argument,
+    add_length_argument,
+    add_picture_argument,
+    add_precision_argument,
+)
+from keras_attn_zoo.commands.parser import Command, Parser, typed
+from keras_attn_zoo.experiments.setting_types import Whole
+
+_LOG = logging.getLogger(__name__)
+# Most sentences are not longer (Zeng, §4.2).
+_SIZE = 80
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
+    parser.add_argument("model", help=MODEL)
+    parser.add_argument(
+        "--size",
+        type=typed(Whole(least=1, most=1024)),
+        metavar="N",
+        help=f"number of positions (default: {_SIZE}, or as many as the model has)",
+    )
+    add_heads_argument(parser)
+    add_picture_argument(parser)
+    add_length_argument(parser)
+    add_precision_argument(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Draw one panel for each layer, and a row for each side."""
+    from keras_attn_zoo.analysis.figures import plot_grids
+    from keras_attn_zoo.experiments.attention_by_layer import PLACES, matrices_by_position
+    from keras_attn_zoo.experiments.loading import load_translator
+
+    translator = load_translator(options.model, max_tokens=options.max_tokens, precision=options.precision)
+    limit = min(translator.preprocessor.encoder_sequence_length, translator.preprocessor.decoder_sequence_length)
+    found = matrices_by_position(translator, options.size or min(_SIZE, limit), options.heads)
+    rows = [
+        [(f"{PLACES[place]}, layer {number + 1}", matrix) for number, matrix in layers.items()]
+        for place, layers in found.items()
+    ]
+    plot_grids(rows, options.output, "attended position", "position", "weight")
+    _LOG.info("wrote %s", options.output)
+
+
+COMMAND = Command(
+    "matrices",
+    "draw the weights of attention that does not depend on tokens: RAN, the Random Synthesizer, Gaussian attention",
+    ["attn-zoo plot matrices runs/ran-all --output matrices.png", "... --size 40 --heads 0"],
+    add_arguments,
+    run,
+)

@@ -1,0 +1,96 @@
+"""`attn-zoo plot speed`: measure and draw how fast models translate, by batch or by beam."""
+
+import argparse
+import logging
+
+from keras_attn_zoo.commands.options import (
+    MODEL,
+    add_length_argument,
+    add_picture_argument,
+    add_precision_argument,
+)
+from keras_attn_zoo.commands.parser import Command, Parser, typed
+from keras_attn_zoo.commands.test_text import add_test_arguments, given_text, own_text
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.setting_types import Whole
+from keras_attn_zoo.messages import progress_bar
+
+_LOG = logging.getLogger(__name__)
+# As in Zeng, §3.3: four beams for all batches, batches of 100 for all beams.
+_BATCHES, _BEAMS = [1, 10, 50, 100], [1, 2, 4, 8]
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
+    parser.add_argument("models", nargs="+", metavar="MODEL", help=MODEL)
+    parser.add_argument("--by", choices=("batch", "beam"), default="batch", help="what varies (default: batch)")
+    of_both = (("batch-sizes", _BATCHES, "100 with --by beam"), ("beams", _BEAMS, "4 with --by batch"))
+    for name, values, fixed in of_both:
+        parser.add_argument(
+            f"--{name}",
+            nargs="+",
+            type=typed(Whole(least=1, most=4096)),
+            metavar="N",
+            help=f"what is measured (default: {' '.join(map(str, values))}; {fixed})",
+        )
+    parser.add_argument(
+        "--runs",
+        type=typed(Whole(least=1, most=1000)),
+        default=3,
+        metavar="N",
+        help="how often the text is translated, after a first time that compiles (default: 3)",
+    )
+    add_test_arguments(parser)
+    add_picture_argument(parser)
+    add_length_argument(parser)
+    add_precision_argument(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Measure, draw a curve for each model, and print the numbers."""
+    from keras_attn_zoo.analysis.pictures import plot_curves
+    from keras_attn_zoo.experiments.curves import titles
+    from keras_attn_zoo.experiments.loading import load_translator
+    from keras_attn_zoo.experiments.tabular import markdown_table
+    from keras_attn_zoo.experiments.translation_speed import translation_speed
+
+    by_batch = options.by == "batch"
+    batches = options.batch_sizes or (_BATCHES if by_batch else [100])
+    beams = options.beams or ([4] if by_batch else _BEAMS)
+    if len(beams if by_batch else batches) > 1:
+        other = "beams" if by_batch else "batch-sizes"
+        raise UserError(f"--by {options.by} takes one value of --{other}; received several.")
+    settings = [(batch, beam) for batch in batches for beam in beams]
+    text = given_text(options)
+    found: dict[str, list[float]] = {}
+    for model, title in zip(options.models, titles(options.models), strict=True):
+        text = text or own_text(model)
+        found[title] = []
+        with progress_bar(title, len(settings), unit="setting") as progress:
+            for number, (batch, beam) in enumerate(settings, start=1):
+                translator = load_translator(model, beam, max_tokens=options.max_tokens, precision=options.precision)
+                encoded = text.encoded(*translator.preprocessor.subwords)
+                found[title].append(translation_speed(translator, encoded, batch, options.runs))
+                if progress:
+                    progress(number)
+    varied = batches if by_batch else beams
+    what = "sentences per batch" if by_batch else "beams"
+    steps = list(range(len(varied)))
+    curves = {title: (steps, speeds) for title, speeds in found.items()}
+    ticks = {float(step): count for step, count in enumerate(varied)}
+    plot_curves(curves, options.output, "target tokens per second", xlabel=what, ticks=ticks)
+    rows = [[title, *(f"{speed:.0f}" for speed in speeds)] for title, speeds in found.items()]
+    print(markdown_table([f"tokens/s by {what}", *map(str, varied)], rows))
+    _LOG.info("wrote %s", options.output)
+
+
+COMMAND = Command(
+    "speed",
+    "measure and draw how fast models translate a text, by the size of the batches or the number of beams",
+    [
+        "attn-zoo plot speed runs/transformer runs/ran-all --output by-batch.png",
+        "attn-zoo plot speed runs/transformer runs/ran-all --by beam --batch-sizes 32 --output by-beam.png",
+    ],
+    add_arguments,
+    run,
+)

@@ -1,0 +1,50 @@
+"""`attn-zoo plot weights`: draw histograms of the attention weights of each layer."""
+
+import argparse
+import logging
+
+from keras_attn_zoo.commands.layer_pictures import add_layer_picture_arguments, statistics_of_models
+from keras_attn_zoo.commands.options import MOST_LAYERS
+from keras_attn_zoo.commands.parser import Command, Parser, typed
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.setting_types import Whole
+
+_LOG = logging.getLogger(__name__)
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
+    parser.add_argument(
+        "--layers",
+        nargs="+",
+        type=typed(Whole(least=1, most=MOST_LAYERS)),
+        metavar="N",
+        help="layers to draw, counted from 1 (default: all)",
+    )
+    add_layer_picture_arguments(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Draw the histograms."""
+    from keras_attn_zoo.analysis.figures import plot_histograms
+
+    found = statistics_of_models(options)
+    histograms = {}
+    for (title, place), statistics in found.items():
+        for number, shares in enumerate(statistics.histogram, start=1):
+            if options.layers is None or number in options.layers:
+                histograms[f"{title}, {place}, layer {number}"] = shares
+    if not histograms:
+        raise UserError(f"no model has a layer {' or '.join(map(str, options.layers))}: choose other --layers.")
+    edges = next(iter(found.values())).edges
+    plot_histograms(histograms, edges, options.output, "attention weight", "share of the weights", log_scale=True)
+    _LOG.info("wrote %s", options.output)
+
+
+COMMAND = Command(
+    "weights",
+    "draw histograms of the attention weights of each layer, along the references of a text",
+    ["attn-zoo plot weights runs/transformer runs/ran-all --layers 1 3 6 --places encoder --output weights.png"],
+    add_arguments,
+    run,
+)

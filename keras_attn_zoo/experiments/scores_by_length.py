@@ -1,0 +1,59 @@
+"""A score of translations by the length of their sentences."""
+
+import math
+from collections.abc import Sequence
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.evaluation.text_scores import score_text
+
+
+def length_classes(bounds: Sequence[int]) -> list[str]:
+    """Return the names of the classes of length between bounds.
+
+    Raises:
+        UserError: the bounds do not rise.
+
+    Example:
+        >>> length_classes([10, 20])
+        ['1-10', '11-20', '>20']
+    """
+    if not bounds or any(b <= a for a, b in zip([0, *bounds], bounds, strict=False)):
+        raise UserError(f"bounds must be positive and rise; received {' '.join(map(str, bounds))}.")
+    return [f"{low + 1}-{high}" for low, high in zip([0, *bounds], bounds, strict=False)] + [f">{bounds[-1]}"]
+
+
+def class_of(length: int, bounds: Sequence[int]) -> int:
+    """Return the number of the class of a length.
+
+    Example:
+        >>> [class_of(length, [10, 20]) for length in (1, 10, 11, 20, 21)]
+        [0, 0, 1, 1, 2]
+    """
+    return sum(length > bound for bound in bounds)
+
+
+def scores_by_length(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    lengths: Sequence[int],
+    bounds: Sequence[int],
+    metric: str = "bleu",
+) -> list[float]:
+    """Return the score of the sentences of each class of length; NaN for a class without sentences.
+
+    Args:
+        hypotheses, references: one for each sentence.
+        lengths: of the sentences, in words.
+        bounds: the longest length of each class but the last.
+        metric: "bleu", "chrf" or "ter".
+    """
+    classes = [class_of(length, bounds) for length in lengths]
+    scores = []
+    for number in range(len(bounds) + 1):
+        chosen = [i for i, one in enumerate(classes) if one == number]
+        if not chosen:
+            scores.append(math.nan)
+            continue
+        of_class = score_text([hypotheses[i] for i in chosen], [references[i] for i in chosen], metrics=metric)
+        scores.append(of_class[metric].score)
+    return scores

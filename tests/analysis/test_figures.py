@@ -1,0 +1,68 @@
+"""Histograms and grids: what is drawn, and what is refused."""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from keras_attn_zoo.analysis.figures import plot_grids, plot_histograms
+from keras_attn_zoo.errors import UserError
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures that are written."""
+    figures, write = [], Figure.savefig
+
+    def keep(self, *arguments, **options):
+        figures.append(self)
+        write(self, *arguments, **options)
+
+    monkeypatch.setattr(Figure, "savefig", keep)
+    return figures
+
+
+def test_histograms_share_their_intervals(drawn, tmp_path):
+    counts = {"$German_$": [3, 5, 0], "English": [4, 4, 1]}
+    plot_histograms(counts, [0, 10, 20, 30], tmp_path / "a.png", "words", "sentences", title="Länge")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    [axes] = drawn[0].axes
+    outlines = [patch.get_data() for patch in axes.patches]
+    assert [(list(values), list(edges)) for values, edges, _ in outlines] == [
+        ([3, 5, 0], [0, 10, 20, 30]),
+        ([4, 4, 1], [0, 10, 20, 30]),
+    ]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == list(counts)
+    # Told apart in grey.
+    assert len({patch.get_linestyle() for patch in axes.patches}) == 2
+
+
+@pytest.mark.parametrize(("dark", "darkest"), [("high", 0.9), ("low", 0.1)])
+def test_grids_have_one_scale(drawn, tmp_path, dark, darkest):
+    one, two = [[0.1, 0.5], [0.3, 0.2]], np.full((20, 20), 0.9)
+    plot_grids([[("a", one), ("b", two)], [("c", one)]], tmp_path / "g.svg", "x", "y", "number", dark=dark)
+    panels = [axes for axes in drawn[0].axes if axes.images]
+    assert [axes.get_title() for axes in panels] == ["a", "b", "c"]
+    for axes, matrix in zip(panels, (one, two, one), strict=True):
+        np.testing.assert_array_equal(axes.images[0].get_array(), matrix)
+        assert axes.images[0].get_clim() == (0.1, 0.9)
+    assert np.allclose(panels[0].images[0].cmap(panels[0].images[0].norm(darkest))[:3], 0.0)
+    # Numbers stand in small matrices alone.
+    assert [text.get_text() for text in panels[0].texts] == ["0.10", "0.50", "0.30", "0.20"]
+    assert not panels[1].texts
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda path: plot_histograms({}, [0, 1], path, "x", "y"), "no histograms"),
+        (lambda path: plot_histograms({"a": [1, 2]}, [0, 1], path, "x", "y"), r"'a' has numbers of shape \(2,\) for 1"),
+        (lambda path: plot_grids([[]], path, "x", "y", "z"), "no matrices"),
+        (lambda path: plot_grids([[("a", [[1.0, 2.0]])]], path, "x", "y", "z"), r"shape \(1, 2\) cannot be drawn"),
+        (lambda path: plot_grids([[("a", [[np.nan]])]], path, "x", "y", "z"), "finite numbers"),
+        (lambda path: plot_grids([[("a", [[1.0]])]], path.with_suffix(".doc"), "x", "y", "z"), "choose one of .png"),
+    ],
+)
+def test_bad_input(tmp_path, draw, message):
+    with pytest.raises(UserError, match=message):
+        draw(tmp_path / "a.png")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,44 @@
+"""Scores by length, and the speed of translation."""
+
+import math
+import types
+
+import pytest
+import sacrebleu
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments import translation_speed as module
+from keras_attn_zoo.experiments.scores_by_length import class_of, length_classes, scores_by_length
+from keras_attn_zoo.experiments.translation_speed import translation_speed
+from tests import tiny
+
+
+def test_each_class_has_the_score_of_its_sentences():
+    references = ["a b c d", "a b c d e f", "g h i j k l", "m n o p"]
+    hypotheses = ["a b c d", "a b c d x f", "g h i j k l", "m n o q"]
+    lengths = [len(line.split()) for line in references]
+    found = scores_by_length(hypotheses, references, lengths, [2, 4])
+    assert math.isnan(found[0])
+    for score, chosen in zip(found[1:], ([0, 3], [1, 2]), strict=True):
+        alone = sacrebleu.corpus_bleu([hypotheses[i] for i in chosen], [[references[i] for i in chosen]])
+        assert score == pytest.approx(alone.score)
+
+
+def test_classes_of_length():
+    assert length_classes([10, 20]) == ["1-10", "11-20", ">20"]
+    assert [class_of(length, [10, 20]) for length in (0, 10, 11, 20, 21)] == [0, 0, 1, 1, 2]
+    for bounds in ([], [0], [5, 5], [7, 3]):
+        with pytest.raises(UserError, match="bounds must be positive and rise"):
+            length_classes(bounds)
+
+
+def test_speed_counts_the_tokens_of_all_runs(monkeypatch):
+    """By a clock of which a run takes two seconds."""
+    translator = tiny.translator()
+    text, clock = translator.encode(tiny.sentences("source")[:3]), iter([0.0, 6.0])
+    tokens = sum(len(best.token_ids) for [best] in translator.translate(text))
+    calls, translate = [], translator.translate
+    monkeypatch.setattr(translator, "translate", lambda *a, **k: (calls.append(k), translate(*a, **k))[1])
+    monkeypatch.setattr(module, "time", types.SimpleNamespace(perf_counter=lambda: next(clock)))
+    assert translation_speed(translator, text, batch_size=2, runs=3) == pytest.approx(tokens / 2)
+    assert calls == 4 * [{"batch_size": 2}]
