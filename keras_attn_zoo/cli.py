@@ -13,16 +13,6 @@ from keras_attn_zoo.commands import (
     evaluate,
     explore,
     export,
-    plot_attention,
-    plot_by_length,
-    plot_curves,
-    plot_divergence,
-    plot_entropy,
-    plot_lengths,
-    plot_matrices,
-    plot_speed,
-    plot_top_k,
-    plot_weights,
     presets,
     systems,
     train,
@@ -31,24 +21,10 @@ from keras_attn_zoo.commands import (
 from keras_attn_zoo.commands.guard import guarded
 from keras_attn_zoo.commands.options import add_backend_argument
 from keras_attn_zoo.commands.parser import Command, Parser
+from keras_attn_zoo.commands.pictures import PICTURES
 
 COMMANDS = [
     module.COMMAND for module in (demo, presets, systems, train, compare, translate, explore, evaluate, align, export)
-]
-PICTURES = [
-    module.COMMAND
-    for module in (
-        plot_attention,
-        plot_curves,
-        plot_entropy,
-        plot_weights,
-        plot_divergence,
-        plot_matrices,
-        plot_lengths,
-        plot_by_length,
-        plot_speed,
-        plot_top_k,
-    )
 ]
 
 

@@ -65,6 +65,7 @@ RNNS = {
     "rnn-latent": (LATENT_RNN, {}),
 }
 SOURCE = "Bahar, sections 5 and 6"
+COUNTS = (*(f"transformer-latent-top-{k}" for k in (1, 2, 3, 6, 10)), "transformer-latent")
 
 
 def transformer_entry(name, places, paper):
@@ -93,6 +94,11 @@ RECIPE = Recipe(
         "rnn-latent-top-6",
         "rnn-latent",
     ),
+    pictures={
+        "attention.png": "attention transformer '{sentence}' --target '{translation}' --beside transformer-latent",
+        "trained-top-k.png": f"top-k transformer {' '.join(COUNTS)} --trained",
+        "trained-top-k-speed.png": f"top-k transformer {' '.join(COUNTS)} --trained --key tokens/s",
+    },
     note="In brackets: the paper's own figures, for WMT 2018 German-English, 5.9 million sentence pairs, newstest2017, "
     "beam 12; its latent systems sum over the six most likely positions.",
 )

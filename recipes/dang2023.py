@@ -100,6 +100,7 @@ RECIPE = Recipe(
     },
     published={"budget": "40000steps"},
     default=("bahdanau", "luong", "multi-head", "average"),
+    pictures={"curves.png": "curves bahdanau luong multi-head average"},
     note="In brackets: the paper's own figures, for Tatoeba English-German, 255,817 sentence pairs; times in seconds, "
     "perplexity and accuracy on its validation set, BLEU on its test set after 40,000 steps.",
 )

@@ -111,6 +111,10 @@ RECIPE = Recipe(
     title="Hiemsch: Bahdanau's attention against uniform attention",
     entries=ENTRIES,
     default=("experiment-1", "experiment-2", "experiment-3", "experiment-4", "uniform"),
+    pictures={
+        "curves.png": "curves experiment-1 experiment-2 experiment-3 experiment-4",
+        "curves-uniform.png": "curves experiment-4 uniform",
+    },
     note="In brackets: the paper's own figures, for Europarl German-English, sentences of 4 to 30 words, greedy "
     "search. Its perplexities are the exponentials of its test losses, 4.48 and 4.61, which are free-running: the "
     "decoder is fed its own predictions. The paper ranks its experiments by that loss on the validation text, this "

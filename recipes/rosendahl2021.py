@@ -60,6 +60,7 @@ RECIPE = Recipe(
     title="Rosendahl: recurrent cross-attention",
     entries={name: entry(name, paper) for name, paper in PAPER.items()},
     default=tuple(name for name, paper in PAPER.items() if "training" in paper),
+    pictures={"curves.png": f"curves {' '.join(PAPER)}"},
     note="In brackets: the paper's own figures, for WMT 2016 Romanian-English, 612,000 sentence pairs, newstest2016 "
     "(those marked dev: the development set); training time relative to its baseline.",
 )

@@ -83,6 +83,17 @@ RECIPE = Recipe(
     entries={name: entry(name, places) for name, places in SYSTEMS.items()},
     published={"budget": "250000steps", "patience": None},
     default=("transformer", "gaussian", "synthesizer", "ran-e", "ran-d", "ran-all"),
+    pictures={
+        "speed-by-batch.png": "speed transformer ran-all --by batch --sentences 200",
+        "speed-by-beam.png": "speed transformer ran-all --by beam --sentences 200",
+        "entropy.png": "entropy transformer synthesizer ran-all",
+        "weights-encoder.png": "weights transformer synthesizer ran-all --layers 1 3 6 --places encoder",
+        "weights-decoder.png": "weights transformer synthesizer ran-all --layers 1 3 6 --places decoder",
+        "matrices.png": "matrices ran-all",
+        "divergence.png": "divergence transformer synthesizer ran-all",
+        "by-source-length.png": "by-length transformer ran-e ran-d ran-all --side source",
+        "by-target-length.png": "by-length transformer ran-e ran-d ran-all --side target",
+    },
     note="In brackets: the paper's own SacreBLEU, for WMT 2014 English-German, 4.5 million sentence pairs, "
     "newstest2014, beam 4, length penalty 0.6.",
 )

@@ -3,10 +3,13 @@
 import functools
 import importlib.util
 import json
+import shlex
 from pathlib import Path
 
 import pytest
 
+from keras_attn_zoo.commands.parser import Parser
+from keras_attn_zoo.commands.pictures import PICTURES
 from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.named_systems import SYSTEMS
 from keras_attn_zoo.experiments.table import COLUMNS
@@ -42,6 +45,14 @@ def test_entries_of_a_recipe(path):
         assert entry.baseline is None or entry.baseline in module.RECIPE.entries
         assert entry.system.from_dict(entry.system.to_dict()) == entry.system
         build(entry.system)
+    commands = {command.name: command for command in PICTURES}
+    for file, line in module.RECIPE.pictures.items():
+        name, *words = shlex.split(line)
+        parser = Parser()
+        commands[name].add_arguments(parser)
+        options = parser.parse_args([*words, "--output", file])
+        for word in getattr(options, "models", getattr(options, "runs", [])):
+            assert str(word) in module.RECIPE.entries
 
 
 @pytest.mark.long

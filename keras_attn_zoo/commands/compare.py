@@ -28,7 +28,8 @@ def run(options: argparse.Namespace) -> None:
         name: Entry(system, baseline=None if name == options.baseline else options.baseline)
         for name, system in SYSTEMS.items()
     }
-    run_comparison(Recipe(f"Comparison of {', '.join(names)}", entries, tuple(names)), options)
+    pictures = {"curves.png": f"curves {' '.join(names)}"}
+    run_comparison(Recipe(f"Comparison of {', '.join(names)}", entries, tuple(names), pictures=pictures), options)
 
 
 COMMAND = Command(

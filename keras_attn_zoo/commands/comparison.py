@@ -20,6 +20,7 @@ from keras_attn_zoo.commands.options import (
     settings_from_options,
 )
 from keras_attn_zoo.commands.parser import Parser, typed
+from keras_attn_zoo.commands.pictures import draw_pictures
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.comparison import Recipe, expand, parse_grid
 from keras_attn_zoo.experiments.scales import SCALES
@@ -129,6 +130,7 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
         _check(runs, options)
         failed = _train(runs, options)
     _write_table(recipe, runs, options.out, options.significance, anyway=not failed)
+    draw_pictures(recipe, runs, options.out, options.max_tokens)
     if failed:
         reasons = "; ".join(f"{name} ({why.rstrip('.')})" for name, why in failed.items())
         raise UserError(f"{len(failed)} of {len(runs)} runs failed: {reasons}.")

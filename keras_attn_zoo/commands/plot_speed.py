@@ -34,6 +34,12 @@ def add_arguments(parser: Parser) -> None:
             help=f"what is measured (default: {' '.join(map(str, values))}; {fixed})",
         )
     parser.add_argument(
+        "--sentences",
+        type=typed(Whole(least=1, most=10**9)),
+        metavar="N",
+        help="translate the first N sentences of the text (default: all)",
+    )
+    parser.add_argument(
         "--runs",
         type=typed(Whole(least=1, most=1000)),
         default=3,
@@ -70,6 +76,7 @@ def run(options: argparse.Namespace) -> None:
             for number, (batch, beam) in enumerate(settings, start=1):
                 translator = load_translator(model, beam, max_tokens=options.max_tokens, precision=options.precision)
                 encoded = text.encoded(*translator.preprocessor.subwords)
+                encoded = encoded.select(range(len(encoded))[: options.sentences])
                 found[title].append(translation_speed(translator, encoded, batch, options.runs))
                 if progress:
                     progress(number)

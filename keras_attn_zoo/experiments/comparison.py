@@ -44,6 +44,9 @@ class Recipe:
         published: settings for every system at the scale "paper": the length of the paper's training, where the
             systems stop earlier.
         note: text below the table.
+        pictures: command lines of `attn-zoo plot` by the name of the file that they draw, without `--output`. A word
+            that is the name of a system stands for its run, and is left out if there is none; "{sentence}" and
+            "{translation}" are a pair of the test text.
         rank_by: function that takes a run's scores and returns the number by which the paper ranks its systems,
             lowest first; None keeps their order.
     """
@@ -53,6 +56,7 @@ class Recipe:
     default: tuple[str, ...]
     published: dict[str, Any] = dataclasses.field(default_factory=dict)
     note: str = ""
+    pictures: dict[str, str] = dataclasses.field(default_factory=dict)
     rank_by: Callable[[dict[str, Any]], float] | None = None
 
     def at(self, scale: str | None) -> "Recipe":
@@ -64,7 +68,11 @@ class Recipe:
             for name, entry in self.entries.items()
         }
         note = f"Scale {scale}: {SCALES[scale].about}."
-        return dataclasses.replace(self, entries=entries, note=f"{note}\n\n{self.note}".strip())
+        # How fast tiny systems are says nothing, and takes longer than training them.
+        pictures = {
+            file: line for file, line in self.pictures.items() if scale != "smoke" or not line.startswith("speed ")
+        }
+        return dataclasses.replace(self, entries=entries, pictures=pictures, note=f"{note}\n\n{self.note}".strip())
 
 
 @dataclasses.dataclass(frozen=True)

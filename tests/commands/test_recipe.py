@@ -22,6 +22,12 @@ RECIPE = Recipe(
     "Two bodies",
     {"rnn": Entry(dataclasses.replace(TINY, name="rnn"), {"BLEU": "9.9"}), "plain": Entry(PLAIN, baseline="rnn")},
     default=("rnn", "plain"),
+    pictures={
+        "curves.png": "curves rnn plain",
+        "entropy.png": "entropy rnn --places cross",
+        "attention.png": "attention rnn '{sentence}' --target '{translation}' --beside plain",
+        "matrices.png": "matrices rnn",
+    },
 )
 
 
@@ -172,3 +178,14 @@ def test_compare_is_a_recipe_from_the_command_line(attn_zoo, tmp_path, monkeypat
         status, output, error = attn_zoo("compare", *more, "--embedded", "--out", tmp_path / "o")
         assert (status, output) == (2, "") and text in error and error.count("\n") == 1
     assert not (tmp_path / "o").exists()
+
+
+def test_a_recipe_draws_what_there_is(recipe, tmp_path):
+    """Of one system: no picture beside the other. What cannot be drawn is said. Of both: all."""
+    out = tmp_path / "out"
+    status, _, error, _ = recipe("--systems", "rnn")
+    assert status == 0
+    assert {path.name for path in out.glob("*.png")} == {"curves.png", "entropy.png"}
+    assert "matrices.png was not drawn: every attention of this model depends on the tokens" in error
+    recipe()
+    assert (out / "attention.png").is_file()

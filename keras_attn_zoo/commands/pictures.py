@@ -1,0 +1,102 @@
+"""The commands of `attn-zoo plot`, and the pictures that a recipe draws with them."""
+
+import logging
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from keras_attn_zoo.commands import (
+    plot_attention,
+    plot_by_length,
+    plot_curves,
+    plot_divergence,
+    plot_entropy,
+    plot_lengths,
+    plot_matrices,
+    plot_speed,
+    plot_top_k,
+    plot_weights,
+)
+from keras_attn_zoo.commands.parser import Parser
+from keras_attn_zoo.commands.test_text import own_text
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.comparison import Recipe, Run
+
+_LOG = logging.getLogger(__name__)
+
+PICTURES = [
+    module.COMMAND
+    for module in (
+        plot_attention,
+        plot_curves,
+        plot_entropy,
+        plot_weights,
+        plot_divergence,
+        plot_matrices,
+        plot_lengths,
+        plot_by_length,
+        plot_speed,
+        plot_top_k,
+    )
+]
+
+
+# In the pictures of a recipe, a sentence of the test text and its translation.
+PAIR = ("{sentence}", "{translation}")
+# How many words the sentence has.
+_FEWEST, _MOST = 6, 14
+
+
+def draw_pictures(recipe: Recipe, runs: Sequence[Run], out: Path, max_tokens: int | None = None) -> None:
+    """Draw the pictures of a recipe, of the first run of each system that was scored.
+
+    A picture of systems none of which was scored is left out, and one of a sentence's attention if any was not. So is
+    one that cannot be drawn: a message says why. What was drawn after its runs were scored stays.
+
+    Args:
+        recipe: a `Recipe`.
+        runs: its runs.
+        out: the folder of the runs, to which the pictures are written.
+        max_tokens: see `load_translator`.
+    """
+    from keras_attn_zoo.experiments.run_folder import RunFolder
+
+    folders: dict[str, Path] = {}
+    for run in runs:
+        if run.entry not in folders and "test" in RunFolder(out / run.name).read_scores():
+            folders[run.entry] = out / run.name
+    commands = {command.name: command for command in PICTURES}
+    for file, line in recipe.pictures.items():
+        name, *words = shlex.split(line)
+        if not any(word in folders for word in words):
+            continue
+        if name == "attention" and not all(word in folders for word in words if word in recipe.entries):
+            continue
+        drawn = [RunFolder(folders[word]) for word in words if word in folders]
+        if _is_newer(out / file, [run.scores for run in drawn]):
+            continue
+        words = [str(folders.get(word, word)) for word in words if word in folders or word not in recipe.entries]
+        parser = Parser(prog=f"attn-zoo plot {name}")
+        commands[name].add_arguments(parser)
+        try:
+            if PAIR[0] in words:
+                pair = dict(zip(PAIR, _pair(next(iter(folders.values()))), strict=True))
+                words = [pair.get(word, word) for word in words]
+            options = parser.parse_args([*words, "--output", str(out / file)])
+            if "max_tokens" in options:
+                options.max_tokens = max_tokens
+            commands[name].run(options)
+        except UserError as error:
+            _LOG.warning("%s was not drawn: %s", file, error)
+
+
+def _is_newer(file, others):
+    return file.exists() and all(file.stat().st_mtime_ns >= other.stat().st_mtime_ns for other in others)
+
+
+def _pair(folder):
+    """The first pair of a run's test text whose source fits on a picture; if there is none, the first."""
+    pairs = [pair for pair in own_text(folder).pairs if all(side.strip() for side in pair)]
+    if not pairs:
+        raise UserError("every pair of the test text has an empty side.")
+    return next((pair for pair in pairs if _FEWEST <= len(pair[0].split()) <= _MOST), pairs[0])
