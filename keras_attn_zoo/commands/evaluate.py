@@ -20,6 +20,7 @@ from keras_attn_zoo.errors import UserError
 
 _LOG = logging.getLogger(__name__)
 # Options with their defaults: of the test, of the search.
+_TOKENIZE = "13a"
 _COMPARED = {"significance": SIGNIFICANCE_TESTS[0]}
 _SEARCH = {"beams": None, "length_penalty": None, "max_tokens": None, "precision": "float32"}
 
@@ -38,7 +39,20 @@ def add_arguments(parser: Parser) -> None:
     )
     add_significance_argument(parser)
     parser.add_argument("--hypotheses", metavar="FILE", help="score these translations, one per line, instead of runs")
-    parser.add_argument("--references", metavar="FILE", help="references for --hypotheses, one per line")
+    parser.add_argument(
+        "--references",
+        nargs="+",
+        metavar="FILE",
+        help="references for --hypotheses, one per line; of several files, each has one for every sentence",
+    )
+    parser.add_argument(
+        "--tokenize",
+        default=_TOKENIZE,
+        metavar="NAME",
+        help="tokeniser of sacrebleu for the BLEU of --hypotheses: 13a, intl, zh, ja-mecab, char and so on "
+        "(default: %(default)s)",
+    )
+    parser.add_argument("--lowercase", action="store_true", help="ignore case in the scores of --hypotheses")
     add_search_arguments(parser, several=True)
     add_length_argument(parser)
     add_devices_arguments(parser)
@@ -62,8 +76,11 @@ def _score_files(options):
     of_runs = {"test": None, "reverse": False, "name": "test", "stored": False, "baseline": None, "top_k": [None]}
     of_runs |= _COMPARED
     refuse(options, "with --hypotheses, nothing is translated", **_SEARCH, **of_runs)
-    hypotheses, references = list(read_lines(options.hypotheses)), list(read_lines(options.references))
-    scores = score_text(hypotheses, references)
+    hypotheses = list(read_lines(options.hypotheses))
+    references, *more = (list(read_lines(file)) for file in options.references)
+    scores = score_text(
+        hypotheses, references, lowercase=options.lowercase, tokenize=options.tokenize, more_references=more
+    )
     if not any(line.strip() for line in hypotheses):
         _LOG.warning("%s has only empty lines: is it the right file?", options.hypotheses)
     print(scores)
@@ -77,6 +94,7 @@ def _score_runs(options):
 
     if not options.runs:
         raise UserError("give a run folder, or --hypotheses and --references.")
+    refuse(options, "runs are scored with the usual tokeniser and with case", tokenize=_TOKENIZE, lowercase=False)
     if options.stored:
         refuse(options, "--stored translates nothing", **_SEARCH, test=None, reverse=False)
     elif not options.test:
@@ -123,6 +141,7 @@ COMMAND = Command(
         "attn-zoo evaluate runs/* --stored --baseline runs/bahdanau > table.md",
         "attn-zoo evaluate runs/latent --top-k 1 2 3 6 10 0",
         "attn-zoo evaluate --hypotheses ours.en --references news.en",
+        "attn-zoo evaluate --hypotheses ours.zh --references news.a.zh news.b.zh --tokenize zh",
     ],
     add_arguments,
     run,

@@ -162,8 +162,9 @@ def score_text(
     metrics: str | Iterable[str] = METRICS,
     lowercase: bool = False,
     tokenize: str = "13a",
+    more_references: Iterable[Iterable[str]] = (),
 ) -> TextScores:
-    """Score translations against one reference each with BLEU, chrF and TER.
+    """Score translations against one or several references each with BLEU, chrF and TER.
 
     Give plain detokenised text: sacrebleu tokenises it. All metrics follow
     `lowercase`. sacrebleu's command line ignores case in TER by default; with
@@ -175,6 +176,8 @@ def score_text(
         metrics: any of "bleu", "chrf" and "ter".
         lowercase: whether to ignore case.
         tokenize: sacrebleu's tokeniser for BLEU: "13a", "zh", "char", "intl", "none", ...
+        more_references: further lists of references, each with one string per sentence; an empty one is a sentence
+            that has no more.
 
     Returns:
         `TextScores`.
@@ -193,9 +196,17 @@ def score_text(
     _check_counts(translations, wanted)
     if not any(line.strip() for line in wanted):
         raise UserError("all references are empty: give translations to compare with.")
+    every = [wanted]
+    for lines in more_references:
+        every.append(_checked_lines(lines, "the references"))
+        _check_counts(translations, every[-1])
+        if len(every) == 2 and not all(line.strip() for line in wanted):
+            raise UserError("a first reference is empty: with several references, each sentence needs one.")
+    # sacrebleu leaves out None.
+    every = [wanted, *([line if line.strip() else None for line in lines] for lines in every[1:])]
     scores = {}
     for name, metric in computed.items():
-        result = metric.corpus_score(translations, [wanted])
+        result = metric.corpus_score(translations, every)
         signature = str(metric.get_signature())
         verbose = json.loads(result.format(signature=signature, is_json=True)).get("verbose_score", "")
         scores[name] = MetricScore(result.name, float(result.score), signature, verbose.strip())

@@ -17,7 +17,7 @@ from keras_attn_zoo.experiments.word_alignment import align_words, score_links
 from keras_attn_zoo.files import PathLike, write_text
 from keras_attn_zoo.messages import progress_bar
 from keras_attn_zoo.models import Translator
-from keras_attn_zoo.training.run_log import read_log
+from keras_attn_zoo.training.run_log import clock_of, read_log
 
 _OF_REFERENCES = ("loss", "perplexity", "accuracy", "tokens")
 
@@ -137,11 +137,9 @@ def _scores_of_references(translator, system, encoded, text, path):
 def training_summary(run: RunFolder) -> dict[str, Any]:
     """Return steps, rounds and wall time of a run's training, from its log; compilation is counted separately."""
     lines = read_log(run.log)
-    steps = [line for line in lines if "seconds" in line]
+    steps = [line for line in lines if "shape" in line]
     rounds = [line for line in lines if "round" in line]
-    clock = CompilationClock()
-    for line in steps:
-        clock.record(tuple(line["shape"]), line["seconds"])
+    clock = clock_of(steps)
     tokens = sum(line["tokens"] for line in steps)
     return {
         "steps": len(steps),

@@ -5,8 +5,9 @@ import os
 import pytest
 import sacrebleu
 
+from keras_attn_zoo.commands.options import SIGNIFICANCE_TESTS
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.evaluation.text_scores import compare_systems, score_text
+from keras_attn_zoo.evaluation.text_scores import TESTS, compare_systems, score_text
 
 HYPOTHESES = ["the cat sat on the mat .", "A dog runs quickly home .", "nothing in common", ""]
 REFERENCES = ["the cat sat on a mat .", "a dog runs home quickly .", "a reference of its own", "one more"]
@@ -136,3 +137,34 @@ def test_comparison_is_fixed_by_its_seed_alone(monkeypatch):
 def test_bad_input_of_compare_systems(baseline, systems, options, message):
     with pytest.raises(UserError, match=message):
         compare_systems(baseline, systems, ["x"], **options)
+
+
+def test_several_references_are_those_of_sacrebleu():
+    """The second file has no reference for the last sentence."""
+    hypotheses = ["the cat sat on the mat", "a dog ran home today", "it is late now"]
+    first = ["a cat sat on the mat", "the dog ran home today", "it is late now my friend"]
+    second = ["the cat sat on a mat", "a dog went home today", " "]
+    found = score_text(hypotheses, first, metrics=("bleu", "chrf"), more_references=[second])
+    wanted = sacrebleu.corpus_bleu(hypotheses, [first, [*second[:2], None]])
+    assert found["bleu"].score == pytest.approx(wanted.score) and "nrefs:" in found["bleu"].signature
+    assert found["bleu"].score > score_text(hypotheses, first, metrics="bleu")["bleu"].score
+    with pytest.raises(UserError, match="3 hypotheses but 2 references"):
+        score_text(hypotheses, first, more_references=[second[:2]])
+    with pytest.raises(UserError, match="a first reference is empty"):
+        score_text(hypotheses, [*first[:2], ""], more_references=[second])
+
+
+def test_randomization_finds_a_large_difference_and_none_in_a_copy():
+    references, good = _corpus(20)
+    _, bad = _corpus(2)
+    systems = {"good": good, "bad": bad, "copy": list(bad)}
+    comparison = compare_systems("bad", systems, references, metrics="bleu", test="randomization", samples=500)
+    assert comparison["good"]["bleu"].p_value < 0.05 and comparison["copy"]["bleu"].p_value == 1.0
+    assert comparison["good"]["bleu"].mean is None and "ar:500" in comparison.signatures["bleu"]
+    assert "ar:10000" in compare_systems("bad", systems, references, "bleu", test="randomization").signatures["bleu"]
+    with pytest.raises(UserError, match="there is no test 't': choose from bootstrap, randomization"):
+        compare_systems("bad", systems, references, test="t")
+
+
+def test_the_tests_are_those_of_the_command_line():
+    assert tuple(TESTS) == SIGNIFICANCE_TESTS
