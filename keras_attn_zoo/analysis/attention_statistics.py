@@ -117,16 +117,21 @@ class LayerStatistics:
             layers: the weights of each layer, `(heads, target, source)`.
 
         Raises:
-            UserError: weights that are negative or NaN; another number of layers.
+            UserError: weights that are negative or NaN, or of other shapes; another number of layers.
         """
         weights = [np.asarray(one, "float64") for one in layers]
         if len(weights) != len(self._entropy):
-            raise UserError(f"received the weights of {len(weights)} layers: give those of {len(self._entropy)}.")
-        target, source = weights[0].shape[1:]
+            raise UserError(f"received weights of {len(weights)} layers, expected {len(self._entropy)}.")
+        shapes = [one.shape for one in weights]
+        if any(len(shape) != 3 or shape[1:] != shapes[0][1:] for shape in shapes):
+            raise UserError(f"weights of shapes {shapes} are not those of one sentence: give (heads, target, source).")
+        # All are checked before any is counted.
+        entropies = [attention_entropy(one).mean(axis=0).sum() for one in weights]
+        target, source = shapes[0][1:]
         seen = np.tri(target, source, dtype=bool) if self.causal else np.ones((target, source), dtype=bool)
         means = [one.mean(axis=0) for one in weights]
         for i, one in enumerate(weights):
-            self._entropy[i] += attention_entropy(one).mean(axis=0).sum()
+            self._entropy[i] += entropies[i]
             self._counts[i] += np.histogram(np.clip(one[:, seen], 0.0, 1.0), self.edges)[0] / len(one)
             for j in range(i):
                 self._divergence[i, j] += jensen_shannon_divergence(means[i], means[j]).sum()
@@ -153,4 +158,4 @@ class LayerStatistics:
 
     def _check(self) -> None:
         if not self._rows:
-            raise UserError("there are no statistics of no sentences: add one first.")
+            raise UserError("no sentence has been added yet: call add first.")

@@ -1,9 +1,9 @@
 """What all pictures share: fonts, sizes, and how they are written. pyplot's state is neither read nor changed."""
 
 import contextlib
+import textwrap
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from keras_attn_zoo.extras import require
@@ -14,10 +14,7 @@ import matplotlib
 from matplotlib import font_manager
 from matplotlib.figure import Figure
 
-from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike, atomic_path
-
-SUFFIXES = (".png", ".pdf", ".svg")
 
 # Fonts for scripts that DejaVu Sans does not cover; the installed ones are used.
 _FALLBACK_FONTS = (
@@ -33,6 +30,7 @@ _FALLBACK_FONTS = (
 FONT_SIZE = 9
 TITLE_SIZE = 11
 DPI = 150
+_TITLE_CHARACTERS = 11  # that fit into an inch
 # Curves differ in these as well as in colour, so that they can be told apart in grey.
 LINE_STYLES = ("-", "--", "-.", ":")
 MARKERS = "osv^Dx"
@@ -55,16 +53,9 @@ def style() -> Iterator[None]:
         yield
 
 
-def checked_suffix(path: PathLike) -> str:
-    """Return the file type of a picture by its suffix.
-
-    Raises:
-        UserError: it is none of `SUFFIXES`.
-    """
-    suffix = Path(path).suffix.lower()
-    if suffix not in SUFFIXES:
-        raise UserError(f"{path} has the suffix {suffix!r}: choose one of {', '.join(SUFFIXES)}.")
-    return suffix[1:]
+def wrapped(title: str, width: float) -> str:
+    """Return a title in lines that fit into a width in inches."""
+    return "\n".join(textwrap.wrap(title, max(12, int(width * _TITLE_CHARACTERS))))
 
 
 def save(figure: Figure, path: PathLike, file_type: str) -> None:

@@ -14,12 +14,15 @@ import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from keras_attn_zoo.analysis.canvas import DPI, LINE_STYLES, TITLE_SIZE, checked_suffix, save, style
+from keras_attn_zoo.analysis.canvas import DPI, LINE_STYLES, TITLE_SIZE, save, style, wrapped
+from keras_attn_zoo.analysis.suffixes import checked_suffix
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike
 
 # In inches: one panel, and the space for the labels between two.
-_PANEL, _BETWEEN, _WIDEST = 2.6, 0.75, 18.0
+_PANEL, _BETWEEN = 2.6, 0.75
+# In a line.
+_MOST_PANELS = 6
 # Up to which size the numbers of a grid are written into its cells.
 _MOST_NUMBERS = 12
 # From which range on only whole numbers are labelled.
@@ -46,7 +49,8 @@ def plot_histograms(
         log_scale: whether the vertical axis is logarithmic.
 
     Raises:
-        UserError: no histograms, not as many numbers as intervals, an unknown suffix, or an unwritable path.
+        UserError: no histograms, not as many numbers as intervals, numbers that are not finite, an unknown
+            suffix, or an unwritable path.
 
     Example:
         >>> plot_histograms({"German": [3, 5], "English": [4, 4]}, [0, 10, 20], "lengths.png", "words", "sentences")
@@ -61,6 +65,9 @@ def plot_histograms(
                 f"histogram {name!r} has numbers of shape {np.shape(counts)} for {len(edges) - 1} intervals: give one "
                 "for each."
             )
+        if not np.isfinite(counts).all() or (log_scale and not np.any(np.asarray(counts) > 0)):
+            positive = ", some above 0, as the axis is logarithmic" if log_scale else ""
+            raise UserError(f"histogram {name!r} cannot be drawn: give finite numbers{positive}.")
     with style():
         figure = Figure(figsize=(7, 4.2), dpi=DPI)
         axes = figure.add_axes((0, 0, 1, 1))
@@ -100,20 +107,20 @@ def plot_grids(
     label: str,
     limits: tuple[float, float] | None = None,
     first: int = 1,
-    dark: str = "high",
+    low_is_dark: bool = False,
 ) -> None:
     """Draw square matrices of numbers in shades of grey, with one scale for all.
 
     Numbers are written into the cells of small matrices.
 
     Args:
-        rows: rows of panels, each a title and a matrix.
+        rows: rows of panels, each a title and a matrix; a long row is continued in the next line.
         path: file for the picture; its suffix, .png, .pdf or .svg, sets the file type.
         xlabel, ylabel: labels of the axes.
         label: what the numbers are.
         limits: the numbers that are white and black, or black and white; by default the least and the greatest.
         first: number of the first row and column.
-        dark: "high" or "low": which numbers are dark.
+        low_is_dark: whether low numbers are dark; by default, high ones are.
 
     Raises:
         UserError: nothing to draw, a matrix that is not square or has values that are not finite, an unknown suffix,
@@ -121,10 +128,17 @@ def plot_grids(
 
     Example:
         >>> panel = ("encoder", [[0.0, 0.2], [0.2, 0.0]])
-        >>> plot_grids([[panel]], "grid.png", "layer", "layer", "divergence", dark="low")
+        >>> plot_grids([[panel]], "grid.png", "layer", "layer", "divergence", low_is_dark=True)
     """
     file_type = checked_suffix(path)
-    panels = [[(title, np.asarray(matrix, "float64")) for title, matrix in row] for row in rows]
+    panels = [
+        [
+            (wrapped(title, _PANEL + 0.5), np.asarray(matrix, "float64"))
+            for title, matrix in row[start : start + _MOST_PANELS]
+        ]
+        for row in rows
+        for start in range(0, len(row), _MOST_PANELS)
+    ]
     every = [matrix for row in panels for _, matrix in row]
     if not every:
         raise UserError("there are no matrices to draw: give at least one.")
@@ -132,15 +146,16 @@ def plot_grids(
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size or not np.isfinite(matrix).all():
             raise UserError(f"a matrix of shape {matrix.shape} cannot be drawn: give square ones of finite numbers.")
     low, high = limits or (min(map(np.min, every)), max(map(np.max, every)))
-    columns = max(map(len, panels))
-    side = min(_PANEL, _WIDEST / columns - _BETWEEN)
-    colours = "Greys" if dark == "high" else "Greys_r"
+    side, columns = _PANEL, max(map(len, panels))
+    lines = max(title.count("\n") for row in panels for title, _ in row)
+    pitch = side + _BETWEEN + lines * 1.2 * TITLE_SIZE / 72
+    colours = "Greys_r" if low_is_dark else "Greys"
     with style():
-        width, height = columns * (side + _BETWEEN), len(panels) * (side + _BETWEEN)
+        width, height = columns * (side + _BETWEEN), len(panels) * pitch
         figure = Figure(figsize=(width, height), dpi=DPI)
         for i, row in enumerate(panels):
             for j, (title, matrix) in enumerate(row):
-                left, bottom = j * (side + _BETWEEN), height - i * (side + _BETWEEN) - side
+                left, bottom = j * (side + _BETWEEN), height - i * pitch - side
                 axes = figure.add_axes((left / width, bottom / height, side / width, side / height))
                 end = first + len(matrix) - 0.5
                 image = axes.imshow(
@@ -154,10 +169,10 @@ def plot_grids(
                 _label(axes, xlabel, ylabel if j == 0 else None, title)
                 axes.locator_params(integer=True, nbins=min(len(matrix), 8))
                 if len(matrix) <= _MOST_NUMBERS:
-                    _write_numbers(axes, matrix, low, high, first, dark, side)
+                    _write_numbers(axes, matrix, low, high, first, low_is_dark, side)
         place = ((width - _BETWEEN + 0.25) / width, (height - side) / height, 0.15 / width, side / height)
         bar = figure.add_axes(place)
-        figure.colorbar(image, cax=bar).set_label(label)
+        figure.colorbar(image, cax=bar).set_label(label, parse_math=False)
         save(figure, path, file_type)
 
 
@@ -169,11 +184,11 @@ def _label(axes, xlabel, ylabel, title):
         axes.set_title(title, fontsize=TITLE_SIZE, parse_math=False)
 
 
-def _write_numbers(axes, matrix, low, high, first, dark, side):
+def _write_numbers(axes, matrix, low, high, first, low_is_dark, side):
     """Write each number into its cell, white on dark."""
     size = min(8.0, 72 * side / len(matrix) / 2.6)
     for (i, j), value in np.ndenumerate(matrix):
         share = (value - low) / (high - low) if high > low else 0.0
-        is_dark = (share > 0.55) if dark == "high" else (share < 0.45)
+        is_dark = (share < 0.45) if low_is_dark else (share > 0.55)
         colour = "white" if is_dark else "black"
         axes.text(first + j, first + i, f"{value:.2f}", ha="center", va="center", fontsize=size, color=colour)

@@ -4,7 +4,6 @@ Everything is drawn on `matplotlib.figure.Figure` objects; pyplot's state,
 including its backend, is neither read nor changed.
 """
 
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple, Protocol
 
@@ -27,10 +26,11 @@ from keras_attn_zoo.analysis.canvas import (
     LINE_STYLES,
     MARKERS,
     TITLE_SIZE,
-    checked_suffix,
     save,
     style,
+    wrapped,
 )
+from keras_attn_zoo.analysis.suffixes import checked_suffix
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike
 
@@ -40,7 +40,6 @@ _MAX_SIDE = 40.0  # of one matrix; beyond it the cells shrink
 _MAX_ROW = 24.0  # of the matrices side by side; beyond it a new row begins
 _GAP = 0.3
 _COLOUR_BAR = 0.15
-_TITLE_CHARACTERS = 11  # that fit into an inch
 
 _GOLD_COLOUR = "#d95f02"
 
@@ -129,10 +128,6 @@ def _draw_matrix(axes, weights, title, source_tokens, target_tokens, gold, font_
     return image
 
 
-def _wrap_title(title, width):
-    return "\n".join(textwrap.wrap(title, max(12, int(width * _TITLE_CHARACTERS))))
-
-
 def _height_above(axes, renderer):
     """Return the height in inches of tick labels and title above a panel."""
     return (axes.get_tightbbox(renderer).y1 - axes.get_window_extent(renderer).y1) / axes.figure.dpi
@@ -158,7 +153,7 @@ def _attention_figure(matrices, source_tokens, target_tokens, gold=None):
     for k, (name, weights) in enumerate(panels):
         axes = figure.add_axes((0, 0, 1, 1), label=str(k))
         words = target_tokens if k % columns == 0 else [""] * targets
-        image = _draw_matrix(axes, weights, _wrap_title(name or "", width), source_tokens, words, gold, font_size)
+        image = _draw_matrix(axes, weights, wrapped(name or "", width), source_tokens, words, gold, font_size)
         every_axes.append(axes)
 
     # Labels and titles do not depend on the positions of the panels, so they are measured first.

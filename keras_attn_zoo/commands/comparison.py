@@ -200,4 +200,4 @@ def _write_table(recipe, runs, out, test, anyway):
         return
     baselines = {out / run.name: out / run.baseline for run in runs if run.baseline}
     results = read_results(folders, baselines=baselines, test=test)
-    print(write_results(out, recipe, runs, results, test))
+    print(write_results(out, recipe, runs, results))

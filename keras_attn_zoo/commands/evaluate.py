@@ -129,7 +129,7 @@ def _score_runs(options):
             raise UserError(
                 f"the baseline {options.baseline} is not among the runs scored on {name!r}: choose one of them."
             )
-    print(results_table(results, test=options.significance).markdown())
+    print(results_table(results).markdown())
 
 
 COMMAND = Command(

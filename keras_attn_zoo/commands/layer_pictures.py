@@ -42,14 +42,19 @@ def statistics_of_models(options: argparse.Namespace) -> "dict[tuple[str, str], 
     from keras_attn_zoo.experiments.curves import titles
     from keras_attn_zoo.experiments.loading import load_translator
 
-    text, found = given_text(options), {}
-    for model, title in zip(options.models, titles(options.models), strict=True):
-        translator = load_translator(model, max_tokens=options.max_tokens, precision=options.precision)
-        text = text or own_text(model)
+    given, found = given_text(options), {}
+    translators = [
+        load_translator(model, max_tokens=options.max_tokens, precision=options.precision) for model in options.models
+    ]
+    # Nothing is followed before it is known that there is something to draw of each.
+    for model, translator in zip(options.models, translators, strict=True):
+        there = [place for place in PLACES if translator.backbone.attention_outputs.get(place)]
+        if not set(there) & set(options.places):
+            places = " or ".join(PLACES[place] for place in options.places)
+            raise UserError(f"{model} has no {places} attention: add --places {' '.join(there)}.")
+    for model, title, translator in zip(options.models, titles(options.models), translators, strict=True):
+        text = given or own_text(model)
         with progress_bar(title, len(text.pairs)) as progress:
             of_model = statistics_by_layer(translator, text, options.places, progress)
-        if not of_model:
-            places = " or ".join(options.places)
-            raise UserError(f"{model} has no attention in its {places}: choose other --places.")
         found.update({(title, PLACES[place]): statistics for place, statistics in of_model.items()})
     return found

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from keras_attn_zoo.analysis.suffixes import SUFFIXES, checked_suffix
 from keras_attn_zoo.backends import BACKENDS
 from keras_attn_zoo.commands.parser import Parser, checked, typed
 from keras_attn_zoo.errors import UserError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from keras_attn_zoo.experiments.corpora import Corpus, TextFiles
 
 # Environment variables with the number of processes, of `torchrun` and of Keras.
+_SUFFIXES = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
 _PROCESSES = ("WORLD_SIZE", "KERAS_DISTRIBUTION_NUM_PROCESSES")
 # Of `compare_systems`; the first is the default.
 SIGNIFICANCE_TESTS = ("bootstrap", "randomization")
@@ -223,8 +225,13 @@ def add_name_argument(parser: Parser) -> None:
 def add_picture_argument(parser: Parser) -> None:
     """Add `--output`, of a picture."""
     parser.add_argument(
-        "--output", type=Path, required=True, metavar="FILE", help="file for the picture: .png, .pdf or .svg"
+        "--output", type=checked(_picture), required=True, metavar="FILE", help=f"file for the picture: {_SUFFIXES}"
     )
+
+
+def _picture(text):
+    checked_suffix(text)
+    return Path(text)
 
 
 def add_attention_arguments(parser: Parser, more: tuple[str, ...] = (), text: str = "") -> None:
@@ -234,7 +241,8 @@ def add_attention_arguments(parser: Parser, more: tuple[str, ...] = (), text: st
         type=typed(Whole(least=1, most=MOST_LAYERS, words=("all", "posterior", *more))),
         metavar="N",
         help="layer to read attention from, counted from 1; all for the mean of all layers; posterior for a "
-        f"latent alignment given the target token{text} (default: the model's alignment layer)",
+        f"latent alignment given the target token{text} (default: the model's alignment layer, or the mean of all "
+        "layers of self-attention)",
     )
     add_heads_argument(parser)
 

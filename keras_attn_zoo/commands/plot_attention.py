@@ -57,6 +57,8 @@ def run(options: argparse.Namespace) -> None:
     search = (options.beams, options.length_penalty, options.top_k)
     if target is not None and any(x is not None for x in search):
         raise UserError("with --target there is no search: leave out --beams, --length-penalty and --top-k.")
+    if options.place != "cross" and options.layer == "posterior":
+        raise UserError("--layer posterior is cross-attention: leave out --place, or choose another layer.")
     models = [options.model, *options.beside]
     for model, title in zip(models, titles(models), strict=True):
         # Only the first model searches, and only if no translation is given.
@@ -77,21 +79,19 @@ def run(options: argparse.Namespace) -> None:
             if text.targets is None:
                 [[found]] = translator.translate(text)
                 text = dataclasses.replace(text, targets=[found.token_ids])
-            matrix, *axes = self_attention(translator, text, options.place, _layer(options), options.heads)
+            layer = options.layer - 1 if isinstance(options.layer, int) else None
+            try:
+                matrix, *axes = self_attention(translator, text, options.place, layer, options.heads)
+            except UserError as error:
+                raise UserError(f"{model}: {error}") from None
         if words and words != axes:
-            raise UserError(f"{model} and {options.model} have different subwords: leave out --subwords.")
+            advice = "leave out --subwords" if options.place == "cross" else "draw each alone"
+            raise UserError(f"{model} and {options.model} have different subwords: {advice}.")
         words = axes
         panels.append((title if options.beside else None, matrix))
     source_words, target_words = words
     plot_attentions(panels, source_words, target_words, options.output)
     _LOG.info("wrote %s", options.output)
-
-
-def _layer(options):
-    """The layer of self-attention, counted from 0; None for the mean of all."""
-    if options.layer == "posterior":
-        raise UserError("--layer posterior is cross-attention: leave out --place.")
-    return options.layer - 1 if isinstance(options.layer, int) else None
 
 
 COMMAND = Command(

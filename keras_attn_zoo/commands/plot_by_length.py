@@ -4,7 +4,7 @@ import argparse
 import logging
 from pathlib import Path
 
-from keras_attn_zoo.commands.options import add_name_argument, add_picture_argument
+from keras_attn_zoo.commands.options import add_name_argument, add_picture_argument, refuse
 from keras_attn_zoo.commands.parser import Command, Parser, typed
 from keras_attn_zoo.commands.test_text import add_test_arguments, given_text, own_text
 from keras_attn_zoo.errors import UserError
@@ -38,25 +38,25 @@ def add_arguments(parser: Parser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Draw a curve for each run."""
     from keras_attn_zoo.analysis.pictures import plot_curves
-    from keras_attn_zoo.data.text_files import read_lines
+    from keras_attn_zoo.data.words import normalise
     from keras_attn_zoo.experiments.curves import titles
     from keras_attn_zoo.experiments.run_folder import RunFolder
     from keras_attn_zoo.experiments.scores_by_length import length_classes, scores_by_length
     from keras_attn_zoo.experiments.table import METRICS
 
-    classes, curves, given = length_classes(options.bounds), {}, given_text(options)
+    if options.side == "target":
+        refuse(options, "the lengths are those of the run's references", test=None, reverse=False)
+    curves, given = {}, given_text(options)
+    classes = length_classes(options.bounds)
     for folder, title in zip(options.runs, titles(options.runs), strict=True):
-        run = RunFolder(folder)
-        if options.name not in run.read_scores():
-            raise UserError(f"{folder} has not been scored on {options.name!r}: evaluate it first.")
-        hypotheses, references = (list(read_lines(file(options.name))) for file in (run.hypotheses, run.references))
-        text = given or own_text(folder)
-        if len(text.pairs) != len(hypotheses):
-            raise UserError(
-                f"{folder} has {len(hypotheses)} translations named {options.name!r} of a text of {len(text.pairs)} "
-                "sentences: give the text that was translated with --test."
-            )
-        lengths = [len(line.split()) for line in (text.sources if options.side == "source" else references)]
+        hypotheses, references = RunFolder(folder).read_translations(options.name)
+        lines = references
+        if options.side == "source":
+            text = given or own_text(folder)
+            if [normalise(line) for line in text.targets] != [normalise(line) for line in references]:
+                raise UserError(f"{folder} was scored on another text: give the one that was translated with --test.")
+            lines = text.sources
+        lengths = [len(line.split()) for line in lines]
         scores = scores_by_length(hypotheses, references, lengths, options.bounds, METRICS[options.key])
         curves[title] = (list(range(len(scores))), scores)
     ticks = {float(step): name for step, name in enumerate(classes)}

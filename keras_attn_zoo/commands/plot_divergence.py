@@ -16,7 +16,9 @@ def run(options: argparse.Namespace) -> None:
     rows: dict[str, list] = {}
     for (title, place), statistics in statistics_of_models(options).items():
         rows.setdefault(title, []).append((f"{title}, {place}", statistics.divergence))
-    plot_grids(list(rows.values()), options.output, "layer", "layer", "Jensen-Shannon divergence in nats", dark="low")
+    plot_grids(
+        list(rows.values()), options.output, "layer", "layer", "Jensen-Shannon divergence in nats", low_is_dark=True
+    )
     _LOG.info("wrote %s", options.output)
 
 

@@ -31,7 +31,7 @@ def add_arguments(parser: Parser) -> None:
             nargs="+",
             type=typed(Whole(least=1, most=4096)),
             metavar="N",
-            help=f"what is measured (default: {' '.join(map(str, values))}; {fixed})",
+            help=f"{name.replace('-', ' ')} to measure (default: {' '.join(map(str, values))}; {fixed})",
         )
     parser.add_argument(
         "--sentences",
@@ -66,28 +66,28 @@ def run(options: argparse.Namespace) -> None:
     if len(beams if by_batch else batches) > 1:
         other = "beams" if by_batch else "batch-sizes"
         raise UserError(f"--by {options.by} takes one value of --{other}; received several.")
-    settings = [(batch, beam) for batch in batches for beam in beams]
-    text = given_text(options)
+    given = given_text(options)
     found: dict[str, list[float]] = {}
     for model, title in zip(options.models, titles(options.models), strict=True):
-        text = text or own_text(model)
+        text = given or own_text(model)
         found[title] = []
-        with progress_bar(title, len(settings), unit="setting") as progress:
-            for number, (batch, beam) in enumerate(settings, start=1):
+        with progress_bar(title, len(batches) * len(beams), unit="setting") as progress:
+            for beam in beams:
                 translator = load_translator(model, beam, max_tokens=options.max_tokens, precision=options.precision)
                 encoded = text.encoded(*translator.preprocessor.subwords)
                 encoded = encoded.select(range(len(encoded))[: options.sentences])
-                found[title].append(translation_speed(translator, encoded, batch, options.runs))
-                if progress:
-                    progress(number)
+                for batch in batches:
+                    found[title].append(translation_speed(translator, encoded, batch, options.runs))
+                    if progress:
+                        progress(len(found[title]))
     varied = batches if by_batch else beams
     what = "sentences per batch" if by_batch else "beams"
     steps = list(range(len(varied)))
     curves = {title: (steps, speeds) for title, speeds in found.items()}
     ticks = {float(step): count for step, count in enumerate(varied)}
-    plot_curves(curves, options.output, "target tokens per second", xlabel=what, ticks=ticks)
     rows = [[title, *(f"{speed:.0f}" for speed in speeds)] for title, speeds in found.items()]
     print(markdown_table([f"tokens/s by {what}", *map(str, varied)], rows))
+    plot_curves(curves, options.output, "target tokens per second", xlabel=what, ticks=ticks)
     _LOG.info("wrote %s", options.output)
 
 

@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> None:
             if options.layers is None or number in options.layers:
                 histograms[f"{title}, {place}, layer {number}"] = shares
     if not histograms:
-        raise UserError(f"no model has a layer {' or '.join(map(str, options.layers))}: choose other --layers.")
+        raise UserError(f"no model has layer {' or '.join(map(str, options.layers))}: choose other --layers.")
     edges = next(iter(found.values())).edges
     plot_histograms(histograms, edges, options.output, "attention weight", "share of the weights", log_scale=True)
     _LOG.info("wrote %s", options.output)

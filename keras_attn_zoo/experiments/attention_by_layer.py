@@ -74,7 +74,7 @@ def self_attention(
     """
     weights = translator.attention_along(text)[0].get(place)
     if not weights:
-        raise UserError(f"the {place} of this model has no self-attention: choose another place.")
+        raise UserError(f"its {place} has no self-attention: choose another place.")
     if layer is not None and layer >= len(weights):
         raise UserError(f"there is no layer {layer + 1}: the {place} has {len(weights)}.")
     chosen = weights if layer is None else [weights[layer]]
@@ -109,8 +109,16 @@ def matrices_by_position(
         heads: heads to average, counted from 0; by default all.
 
     Raises:
-        UserError: there is no such layer; the length is beyond the translator's limit; a head that does not exist.
+        UserError: the attention of every layer depends on tokens; the length is beyond the translator's limit; a head
+            that does not exist.
     """
+    preprocessor = translator.preprocessor
+    most = min(preprocessor.encoder_sequence_length, preprocessor.decoder_sequence_length)
+    if length > most:
+        raise UserError(
+            f"{length} positions are more than the {most} that the model accepts: ask for fewer, or raise the limit "
+            "(--max-tokens, Translator.make_room)."
+        )
     description = translator.description("")
     layers = {
         place: [number for number, mechanism in enumerate(mechanisms) if mechanism.by_position]

@@ -12,7 +12,7 @@ from keras_attn_zoo.experiments.table import COLUMNS, METRICS, Result, number, r
 from keras_attn_zoo.files import write_text
 
 
-def write_results(out: Path, recipe: Recipe, runs: Sequence[Run], results: Sequence[Result], test: str) -> str:
+def write_results(out: Path, recipe: Recipe, runs: Sequence[Run], results: Sequence[Result]) -> str:
     """Write `results.md`, `results.tex`, `results.csv` and `results.json` to a folder; return the first.
 
     Args:
@@ -20,11 +20,10 @@ def write_results(out: Path, recipe: Recipe, runs: Sequence[Run], results: Seque
         recipe: the comparison.
         runs: its runs, in the order of the tables.
         results: those that were scored; each folder has the name of its run.
-        test: the paired test of the results.
     """
     paper = {run.name: recipe.entries[run.entry].paper for run in runs}
     of_run = {run.name: run for run in runs}
-    tables = [(recipe.title, results_table(results, paper, recipe.rank_by, test))]
+    tables = [(recipe.title, results_table(results, paper, recipe.rank_by))]
     spread = spread_table(_over_seeds(of_run, results))
     if spread is not None:
         tables.append((f"{recipe.title}: mean over seeds", spread))
@@ -34,7 +33,7 @@ def write_results(out: Path, recipe: Recipe, runs: Sequence[Run], results: Seque
     write_text(out / "results.tex", "\n\n".join(table.latex(title) for title, table in tables) + "\n")
     records = [_record(of_run[one.folder.name], paper[one.folder.name], one) for one in results]
     write_text(out / "results.csv", _csv(records))
-    content = {"title": recipe.title, "note": recipe.note, "significance": test, "runs": records}
+    content = {"title": recipe.title, "note": recipe.note, "significance": results[0].test, "runs": records}
     write_text(out / "results.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n")
     return markdown
 

@@ -10,11 +10,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from keras_attn_zoo.data.text_files import read_lines
 from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.files import (
     PathLike,
+    check_file,
     is_partial,
     kind_of,
     read_json,
@@ -129,6 +131,21 @@ class RunFolder:
     def references(self, name: str) -> Path:
         """File of the given translations of a test set."""
         return self._file("references", name, ".txt")
+
+    def read_translations(self, name: str) -> tuple[list[str], list[str]]:
+        """Return the translations of a test set, and those that it came with.
+
+        Raises:
+            UserError: there are none.
+        """
+        lines = []
+        for path, what in ((self.hypotheses(name), "translations"), (self.references(name), "references")):
+            if kind_of(path) is None:
+                raise UserError(f"{self.path} has no {what} for {name!r}: evaluate it again to compare it.")
+            # Pipes are for users to name, not for a run folder that may be untrusted.
+            check_file(path)
+            lines.append(list(read_lines(path)))
+        return lines[0], lines[1]
 
     def alignment(self, name: str) -> Path:
         """File of the word alignments of a test set."""

@@ -1,5 +1,6 @@
 """A score of translations by the length of their sentences."""
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -11,15 +12,16 @@ def length_classes(bounds: Sequence[int]) -> list[str]:
     """Return the names of the classes of length between bounds.
 
     Raises:
-        UserError: the bounds do not rise.
+        UserError: the bounds are not positive and strictly increasing.
 
     Example:
         >>> length_classes([10, 20])
-        ['1-10', '11-20', '>20']
+        ['≤10', '11-20', '>20']
     """
     if not bounds or any(b <= a for a, b in zip([0, *bounds], bounds, strict=False)):
-        raise UserError(f"bounds must be positive and rise; received {' '.join(map(str, bounds))}.")
-    return [f"{low + 1}-{high}" for low, high in zip([0, *bounds], bounds, strict=False)] + [f">{bounds[-1]}"]
+        raise UserError(f"bounds must be positive and strictly increasing; received {' '.join(map(str, bounds))}.")
+    between = [f"{low + 1}-{high}" for low, high in itertools.pairwise(bounds)]
+    return [f"≤{bounds[0]}", *between, f">{bounds[-1]}"]
 
 
 def class_of(length: int, bounds: Sequence[int]) -> int:

@@ -7,20 +7,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from keras_attn_zoo.data.text_files import read_lines
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.evaluation.text_scores import SystemScore, compare_systems
+from keras_attn_zoo.evaluation.text_scores import TESTS, SystemScore, compare_systems
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.tabular import Table
-from keras_attn_zoo.files import PathLike, check_file
+from keras_attn_zoo.files import PathLike
 from keras_attn_zoo.training.progress import clock_time
 
 METRICS = {"BLEU": "bleu", "chrF": "chrf", "TER": "ter"}
 EMPTY = "–"
-_TESTS = {
-    "bootstrap": "paired bootstrap, 1000 samples",
-    "randomization": "paired approximate randomization, 10000 trials",
-}
 
 
 def steady_translation_seconds(scores: dict[str, Any]) -> float:
@@ -93,6 +88,7 @@ class Result:
         scores: what `score_run` found.
         baseline: folder of the run that it is compared with, or None.
         against: the paired test against the baseline, by metric; empty if that was not scored.
+        test: which test: "bootstrap" or "randomization".
     """
 
     folder: Path
@@ -100,6 +96,7 @@ class Result:
     scores: dict[str, Any]
     baseline: Path | None = None
     against: dict[str, SystemScore] = dataclasses.field(default_factory=dict)
+    test: str = "bootstrap"
 
 
 def read_results(
@@ -124,7 +121,7 @@ def read_results(
     every = {path: RunFolder(path).read_scores() for path in paths}
     tests = {name: _significance([path for path in paths if name in every[path]], name, own, test) for name in names}
     results = [
-        Result(path, name, every[path][name], own.get(path), tests[name].get(path, {}))
+        Result(path, name, every[path][name], own.get(path), tests[name].get(path, {}), test)
         for path in paths
         for name in names
         if name in every[path]
@@ -138,7 +135,6 @@ def results_table(
     results: Sequence[Result],
     paper: Mapping[str, Mapping[str, str]] | None = None,
     rank_by: Callable[[dict[str, Any]], float] | None = None,
-    test: str = "bootstrap",
 ) -> Table:
     """Return a table of results: a row for each.
 
@@ -151,7 +147,6 @@ def results_table(
         paper: the paper's figures, `{system: {column: figure}}`, shown beside ours in brackets.
         rank_by: function that takes a run's scores and returns a number: rows are sorted by it, lowest first, runs
             without it last. By default, in the order of the results.
-        test: the paired test of the results.
 
     Example:
         >>> print(results_table(read_results(["runs/bahdanau", "runs/uniform"])).markdown())  # doctest: +SKIP
@@ -169,7 +164,7 @@ def results_table(
             f"{scores['sentences']} sentences; trained under {scores['training']['environment']}"
             f"{_precision(scores['training'])}"
         )
-    notes.update(_about_baselines(results, test))
+    notes.update(_about_baselines(results))
     if any(one.scores["search_top_k"] is not None for one in results):
         notes.add("K applies to the search; perplexity, accuracy and AER are those of the mixture in training")
     return _without_empty_columns(["system", *COLUMNS], rows, sorted(notes))
@@ -200,7 +195,7 @@ def _precision(scores):
     return ", in bfloat16" if scores.get("precision") == "bfloat16" else ""
 
 
-def _about_baselines(results, test):
+def _about_baselines(results):
     """Lines below the table: the meaning of stars, and systems without a baseline among the runs."""
     compared, there = {}, []
     for one in results:
@@ -211,10 +206,16 @@ def _about_baselines(results, test):
     if there:
         which = "; ".join(f"{own.name} for {', '.join(dict.fromkeys(compared[own]))}" for own in there)
         which = there[0].name if len(there) == 1 else f"its baseline ({which})"
-        yield f"*, **: differs from {which}, p < 0.05, p < 0.01; {_TESTS[test]}"
+        yield f"*, **: differs from {which}, p < 0.05, p < 0.01; {_about_test(results[0].test)}"
     for own in compared:
         if own not in there:
             yield f"no stars for {', '.join(dict.fromkeys(compared[own]))}: the baseline {own.name} was not scored"
+
+
+def _about_test(test):
+    names = {"bootstrap": "paired bootstrap, {} samples", "randomization": "approximate randomization, {} trials"}
+    _, samples = TESTS[test]
+    return names[test].format(samples)
 
 
 def _significance(folders, name, baselines, test):
@@ -228,14 +229,7 @@ def _significance(folders, name, baselines, test):
     for baseline, group in groups.items():
         texts, references = {}, {}
         for folder in group:
-            run = RunFolder(folder)
-            if not run.references(name).exists():
-                raise UserError(f"{folder} has no references for {name!r}: evaluate it again to compare it.")
-            for path in (run.hypotheses(name), run.references(name)):
-                # Pipes are for users to name, not for a run folder that may be untrusted.
-                check_file(path)
-            texts[str(folder)] = list(read_lines(run.hypotheses(name)))
-            references[folder] = list(read_lines(run.references(name)))
+            texts[str(folder)], references[folder] = RunFolder(folder).read_translations(name)
             if references[folder] != references[baseline]:
                 raise UserError(
                     f"{folder} and {baseline} were scored on different texts: evaluate both on the same one."
@@ -268,6 +262,8 @@ def _cell(column, one, figure):
 def _spread(column, group):
     """The cell of a column over seeds; a score that not all runs have is a dash."""
     numbers = [number(column, one.scores) for one in group]
-    if None in numbers or len(set(numbers)) == 1:
-        return shown(column, numbers[0] if numbers[0] == numbers[-1] else None)
+    if None in numbers:
+        return EMPTY
+    if len(set(numbers)) == 1:
+        return shown(column, numbers[0])
     return f"{shown(column, statistics.fmean(numbers))} ± {shown(column, statistics.stdev(numbers))}"

@@ -1,7 +1,7 @@
 """A table of text, as Markdown and as LaTeX."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 # What LaTeX does not take as it is, and Unicode that its standard fonts lack.
 _LATEX = str.maketrans(
@@ -10,8 +10,11 @@ _LATEX = str.maketrans(
         "\\": r"\textbackslash{}",
         "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}",
-        "<": "$<$",
-        ">": "$>$",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        # A signature has no other place to break; a bracket that begins a row would be an argument.
+        "|": r"\textbar{}\allowbreak{}",
+        "[": "{[}",
         "*": r"$^\ast$",
         "±": r"$\pm$",
         "–": "--",
@@ -39,27 +42,31 @@ class Table:
         return "\n\n".join(part for part in parts if part)
 
     def latex(self, caption: str) -> str:
-        """Return a floating table for LaTeX, which needs the package booktabs; the notes are a part of the caption."""
+        """Return a floating table for LaTeX, no wider than the text; the notes are a part of the caption.
+
+        It needs the packages booktabs and graphicx.
+        """
         lines = [" & ".join(map(_in_latex, row)) + r" \\" for row in (self.headings, *self.rows)]
         about = ". ".join(line.rstrip(".") for line in (caption, *self.notes))
         return "\n".join(
             [
                 r"\begin{table}",
                 r"  \centering",
+                r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{",
                 r"  \begin{tabular}{l" + "r" * (len(self.headings) - 1) + "}",
                 r"    \toprule",
                 f"    {lines[0]}",
                 r"    \midrule",
                 *(f"    {line}" for line in lines[1:]),
                 r"    \bottomrule",
-                r"  \end{tabular}",
+                r"  \end{tabular}}",
                 rf"  \caption{{{_in_latex(about)}.}}",
                 r"\end{table}",
             ]
         )
 
 
-def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table whose columns also align in plain text.
 
     Example:

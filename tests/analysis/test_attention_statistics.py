@@ -88,7 +88,13 @@ def test_statistics_of_layers(causal):
 
 def test_statistics_of_nothing_or_of_other_layers():
     statistics = LayerStatistics(2)
-    with pytest.raises(UserError, match="no sentences"):
+    with pytest.raises(UserError, match="no sentence has been added"):
         statistics.entropy  # noqa: B018
-    with pytest.raises(UserError, match="received the weights of 1 layers: give those of 2"):
+    with pytest.raises(UserError, match="received weights of 1 layers, expected 2"):
         statistics.add([[[[1.0]]]])
+    for second in ([[1.0]], [[[0.5, 0.5]]], [[[np.nan]]]):
+        with pytest.raises(UserError, match=r"not those of one sentence|negative or NaN"):
+            statistics.add([[[[1.0]]], second])
+    # Nothing of those was counted.
+    statistics.add([[[[1.0]]], [[[1.0]]]])
+    np.testing.assert_array_equal(statistics.histogram.sum(axis=1), 1.0)

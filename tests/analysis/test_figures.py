@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from keras_attn_zoo.analysis.figures import plot_grids, plot_histograms
@@ -36,10 +37,12 @@ def test_histograms_share_their_intervals(drawn, tmp_path):
     assert len({patch.get_linestyle() for patch in axes.patches}) == 2
 
 
-@pytest.mark.parametrize(("dark", "darkest"), [("high", 0.9), ("low", 0.1)])
-def test_grids_have_one_scale(drawn, tmp_path, dark, darkest):
+@pytest.mark.parametrize(("low_is_dark", "darkest"), [(False, 0.9), (True, 0.1)])
+def test_grids_have_one_scale(drawn, tmp_path, low_is_dark, darkest):
     one, two = [[0.1, 0.5], [0.3, 0.2]], np.full((20, 20), 0.9)
-    plot_grids([[("a", one), ("b", two)], [("c", one)]], tmp_path / "g.svg", "x", "y", "number", dark=dark)
+    plot_grids(
+        [[("a", one), ("b", two)], [("c", one)]], tmp_path / "g.svg", "x", "y", "number", low_is_dark=low_is_dark
+    )
     panels = [axes for axes in drawn[0].axes if axes.images]
     assert [axes.get_title() for axes in panels] == ["a", "b", "c"]
     for axes, matrix in zip(panels, (one, two, one), strict=True):
@@ -51,11 +54,26 @@ def test_grids_have_one_scale(drawn, tmp_path, dark, darkest):
     assert not panels[1].texts
 
 
+def test_long_rows_and_titles_have_room(drawn, tmp_path):
+    """Panels of one size, none outside, and no title on another one or on a panel above."""
+    row = [(f"transformer_latent_tatoeba_de_en, encoder-decoder, layer {number}", np.eye(3)) for number in range(30)]
+    plot_grids([row, row[:2]], tmp_path / "g.png", "layer", "layer", "number")
+    figure = drawn[0]
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    panels = [axes for axes in figure.axes if axes.images]
+    assert len(panels) == 32 and len({axes.get_window_extent().width.round(3) for axes in panels}) == 1
+    boxes = [axes.get_window_extent() for axes in panels] + [axes.title.get_window_extent(renderer) for axes in panels]
+    for i, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[:i])
+
+
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
         (lambda path: plot_histograms({}, [0, 1], path, "x", "y"), "no histograms"),
         (lambda path: plot_histograms({"a": [1, 2]}, [0, 1], path, "x", "y"), r"'a' has numbers of shape \(2,\) for 1"),
+        (lambda path: plot_histograms({"a": [np.nan]}, [0, 1], path, "x", "y"), "'a' cannot be drawn: give finite"),
+        (lambda path: plot_histograms({"a": [0]}, [0, 1], path, "x", "y", log_scale=True), "some above 0"),
         (lambda path: plot_grids([[]], path, "x", "y", "z"), "no matrices"),
         (lambda path: plot_grids([[("a", [[1.0, 2.0]])]], path, "x", "y", "z"), r"shape \(1, 2\) cannot be drawn"),
         (lambda path: plot_grids([[("a", [[np.nan]])]], path, "x", "y", "z"), "finite numbers"),

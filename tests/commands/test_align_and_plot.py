@@ -59,7 +59,7 @@ def test_a_head_that_is_not_there_is_said_before_anything_is_decoded(attn_zoo, t
     assert (status, output) == (2, "") and "there is no head 1" in error and "aligned" not in error
 
 
-def test_plots_are_pictures(attn_zoo, trained, tmp_path, encodings):
+def test_plots_are_pictures(attn_zoo, trained, tmp_path, encodings, capsys):
     own = ("plot", "attention", trained, "rot haus", "--subwords", "--output", tmp_path / "a.png")
     assert attn_zoo(*own)[0] == 0 and attn_zoo(*own, "--layer", "1")[0] == 0
     assert [(sentence, encodings.pop((model, sentence))) for model, sentence in list(encodings)] == [("rot haus", 2)], (
@@ -98,8 +98,9 @@ def test_plots_are_pictures(attn_zoo, trained, tmp_path, encodings):
     )
     assert attn_zoo("plot", "curves", trained, "--output", tmp_path / "c.pdf")[0] == 0
     assert [(tmp_path / n).read_bytes()[:4] for n in ("a.png", "c.pdf")] == [b"\x89PNG", b"%PDF"]
-    status, _, error = attn_zoo("plot", "curves", trained, "--output", tmp_path / "c.doc")
-    assert status == 2 and ".png" in error
+    with pytest.raises(SystemExit, match="2"):
+        attn_zoo("plot", "curves", trained, "--output", tmp_path / "c.doc")
+    assert "has the suffix '.doc': choose one of .png, .pdf, .svg" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +128,7 @@ def test_pictures_of_layers(attn_zoo, transformers, text_files, trained, tmp_pat
     # A run has a text of its own.
     assert attn_zoo("plot", name, trained, "--places", "cross", "--output", output)[0] == 0
     for arguments, message in (
-        ((trained,), "has no attention in its encoder or decoder: choose other --places"),
+        ((trained,), "has no encoder or decoder attention: add --places cross"),
         ((transformers[0],), "is no run folder, and so has no test text: give --test"),
     ):
         status, _, error = attn_zoo("plot", name, *arguments, "--output", tmp_path / "none.png")
@@ -136,7 +137,7 @@ def test_pictures_of_layers(attn_zoo, transformers, text_files, trained, tmp_pat
 
 def test_weights_of_layers_that_no_model_has(attn_zoo, transformers, text_files, tmp_path):
     arguments = ("--layers", 7, 8, "--test", *text_files, "--output", tmp_path / "w.png")
-    assert "no model has a layer 7 or 8" in attn_zoo("plot", "weights", transformers[0], *arguments)[2]
+    assert "no model has layer 7 or 8" in attn_zoo("plot", "weights", transformers[0], *arguments)[2]
 
 
 def test_matrices_and_self_attention(attn_zoo, transformers, tmp_path):
@@ -176,11 +177,16 @@ def test_pictures_of_runs_and_text(attn_zoo, trained, text_files, tmp_path):
         assert attn_zoo("plot", *arguments, "--output", output)[0] == 0
         assert output.read_bytes().startswith(b"\x89PNG")
     (tmp_path / "empty.txt").touch()
+    # Of as many sentences.
+    other = [tmp_path / "other.de", tmp_path / "other.en"]
+    for file in other:
+        file.write_text("a b\n" * 6)
     for arguments, message in (
         (("lengths", tmp_path / "empty.txt"), "empty.txt is empty: give a file"),
-        (("by-length", trained, "--name", "news"), "has not been scored on 'news'"),
-        (("by-length", trained, "--test", *text_files), "6 translations named 'test' of a text of 4 sentences"),
-        (("by-length", trained, "--bounds", 3, 2), "bounds must be positive and rise"),
+        (("by-length", trained, "--name", "news"), "has no translations for 'news': evaluate it again"),
+        (("by-length", trained, "--test", *other), "was scored on another text: give the one that was translated"),
+        (("by-length", trained, "--side", "target", "--test", *other), "references: leave out --test"),
+        (("by-length", trained, "--bounds", 3, 2), "bounds must be positive and strictly increasing"),
     ):
         status, _, error = attn_zoo("plot", *arguments, "--output", tmp_path / "none.png")
         assert status == 2 and message in error and not (tmp_path / "none.png").exists()

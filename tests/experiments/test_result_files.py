@@ -17,8 +17,14 @@ from tests.tiny_run import TINY
 BLEU = {"tiny": 10.0, "tiny-seed=1": 12.0, "tiny-seed=2": 14.0, "other": 20.0}
 
 
+@pytest.fixture(params=["tiny", "tiny-seed=1", "tiny-seed=2"])
+def missing(request):
+    """A run without perplexity."""
+    return request.param
+
+
 @pytest.fixture
-def written(trained, tmp_path):
+def written(trained, tmp_path, missing):
     """The folder of three runs with one seed each and of another one, and what `write_results` returns."""
     entries = {
         "tiny": Entry(TINY, {"BLEU": "17.75"}, "other"),
@@ -30,13 +36,13 @@ def written(trained, tmp_path):
         folder = RunFolder(shutil.copytree(trained, tmp_path / name))
         scores = folder.read_scores()["test"]
         scores["text"]["metrics"]["bleu"]["score"] = bleu
-        if name == "tiny":
+        if name == missing:
             del scores["perplexity"]
         folder.add_scores("test", scores)
     recipe = Recipe("Two % systems", entries, ("tiny", "other"), note="A note.")
     baselines = {tmp_path / run.name: tmp_path / "other" for run in runs if run.entry == "tiny"}
     results = read_results([tmp_path / run.name for run in runs], baselines=baselines)
-    return tmp_path, write_results(tmp_path, recipe, runs, results, "bootstrap")
+    return tmp_path, write_results(tmp_path, recipe, runs, results)
 
 
 def rows(table):
@@ -57,7 +63,7 @@ def test_mean_and_spread_over_seeds(written):
     assert "±" not in found["tiny"]["chrF"] and found["tiny"]["perplexity"] == "–"
 
 
-def test_csv_and_json_have_the_numbers(written):
+def test_csv_and_json_have_the_numbers(written, missing):
     folder, _ = written
     with (folder / "results.csv").open(encoding="utf-8", newline="") as file:
         lines = {line["run"]: line for line in csv.DictReader(file)}
@@ -74,7 +80,7 @@ def test_csv_and_json_have_the_numbers(written):
     assert (lines["tiny"]["baseline"], lines["tiny"]["BLEU (paper)"]) == ("other", "17.75")
     # The translations are the same.
     assert (float(lines["tiny"]["BLEU (p)"]), lines["other"]["BLEU (p)"]) == (1.0, "")
-    assert lines["tiny"]["perplexity"] == "" and lines["other"]["perplexity"]
+    assert lines[missing]["perplexity"] == "" and lines["other"]["perplexity"]
 
 
 def test_latex_has_both_tables(written):

@@ -25,10 +25,10 @@ def test_each_class_has_the_score_of_its_sentences():
 
 
 def test_classes_of_length():
-    assert length_classes([10, 20]) == ["1-10", "11-20", ">20"]
+    assert length_classes([10, 20]) == ["≤10", "11-20", ">20"]
     assert [class_of(length, [10, 20]) for length in (0, 10, 11, 20, 21)] == [0, 0, 1, 1, 2]
     for bounds in ([], [0], [5, 5], [7, 3]):
-        with pytest.raises(UserError, match="bounds must be positive and rise"):
+        with pytest.raises(UserError, match="bounds must be positive and strictly increasing"):
             length_classes(bounds)
 
 

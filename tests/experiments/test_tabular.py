@@ -11,7 +11,7 @@ from keras_attn_zoo.experiments.tabular import Table, markdown_table
 TABLE = Table(
     ["system", "BLEU", "accuracy"],
     [["rnn_latent", "27.1 ± 0.3", "50 %"], ["a&b~{c}^\\#$", "30.0**", "–"]],
-    ["p < 0.05", "search: beams 4"],
+    ["p < 0.05", "bleu: nrefs:1|case:mixed"],
 )
 
 
@@ -22,7 +22,7 @@ def test_markdown_table_has_one_width_a_column():
 
 
 def test_notes_stand_below_the_table():
-    assert TABLE.markdown().endswith(" |\n\n- p < 0.05\n- search: beams 4")
+    assert TABLE.markdown().endswith(" |\n\n- p < 0.05\n- bleu: nrefs:1|case:mixed")
     assert Table(["a"], [["1"]]).markdown() == "| a |\n|---|\n| 1 |"
 
 
@@ -35,13 +35,16 @@ def test_latex_escapes_what_it_reads_otherwise():
         r"rnn\_latent & 27.1 $\pm$ 0.3 & 50 \% \\",
         r"a\&b\textasciitilde{}\{c\}\textasciicircum{}\textbackslash{}\#\$ & 30.0$^\ast$$^\ast$ & -- \\",
     ]
-    assert r"\caption{50 \% of \_all\_. p $<$ 0.05. search: beams 4.}" in lines
+    assert r"\caption{50 \% of \_all\_. p \textless{} 0.05. bleu: nrefs:1\textbar{}\allowbreak{}case:mixed.}" in lines
     assert r"\begin{tabular}{lrr}" in lines
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
 def test_latex_compiles(tmp_path):
-    parts = [r"\documentclass{article}", r"\usepackage{booktabs}", r"\begin{document}", TABLE.latex("Results")]
+    signature = "bleu: nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
+    wide = Table([f"a long heading {k}" for k in range(14)], [["[0, 1]", *["-"] * 13]], [signature] * 3)
+    packages = [r"\usepackage{booktabs}", r"\usepackage{graphicx}"]
+    parts = [r"\documentclass{article}", *packages, r"\begin{document}", TABLE.latex("Results"), wide.latex("Wide")]
     (tmp_path / "table.tex").write_text("\n".join([*parts, r"\end{document}"]), encoding="utf-8")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "table.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
