@@ -94,4 +94,10 @@ def replicas_of(count: int | None) -> Replicas | None:
     if count is not None and count > len(names):
         raise UserError(f"there are {len(names)} devices, not {count}: give --devices {len(names)}, or all.")
     names = names[:count]
-    return Replicas(tf.distribute.MirroredStrategy(names)) if len(names) > 1 else None
+    return Replicas(_strategy(tuple(names))) if len(names) > 1 else None
+
+
+@functools.cache
+def _strategy(names):
+    """The strategy of devices. A process has one: the sums of a second one would be taken for those of the first."""
+    return tf.distribute.MirroredStrategy(names)
