@@ -7,10 +7,12 @@ import shutil
 
 import pytest
 
+from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.comparison import Entry, Recipe, expand
 from keras_attn_zoo.experiments.result_files import write_results
 from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.table import read_results
+from keras_attn_zoo.experiments.system import SETTINGS
+from keras_attn_zoo.experiments.table import COLUMNS, read_results
 from tests.tiny_run import TINY
 
 # Mean 12, and 2 is the root of (4 + 0 + 4) / 2.
@@ -88,3 +90,9 @@ def test_latex_has_both_tables(written):
     text = (folder / "results.tex").read_text("utf-8")
     assert text.count(r"\begin{table}") == 2 and r"12.0 $\pm$ 2.0" in text
     assert r"\caption{Two \% systems: mean over seeds." in text
+
+
+def test_no_setting_has_the_name_of_another_column_of_the_csv():
+    settings = {name for part in SETTINGS.values() for name in part}
+    settings |= {name for body in BODIES.values() for name in body.arguments}
+    assert not settings & {*COLUMNS, "run", "system", "baseline"}
