@@ -3,7 +3,7 @@
 import contextlib
 import textwrap
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from keras_attn_zoo.extras import require
@@ -12,6 +12,7 @@ require("matplotlib", user=__name__)
 
 import matplotlib
 from matplotlib import font_manager
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from keras_attn_zoo.files import PathLike, atomic_path
@@ -56,6 +57,27 @@ def style() -> Iterator[None]:
 def wrapped(title: str, width: float) -> str:
     """Return a title in lines that fit into a width in inches."""
     return "\n".join(textwrap.wrap(title, max(12, int(width * _TITLE_CHARACTERS))))
+
+
+def label(axes: Axes, xlabel: str, ylabel: str | None, title: str | None = None) -> None:
+    """Write the labels of the axes and the title as they are, whatever characters they have."""
+    axes.set_xlabel(xlabel, parse_math=False)
+    if ylabel:
+        axes.set_ylabel(ylabel, parse_math=False)
+    if title:
+        axes.set_title(title, fontsize=TITLE_SIZE, parse_math=False)
+
+
+def add_grid_and_legend(axes: Axes, drawn: Sequence[Any], names: Iterable[object]) -> None:
+    """Draw a grid behind, and beside the axes the names of what was drawn, as they are."""
+    axes.set_axisbelow(True)
+    axes.grid(which="both", color="0.9", linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    legend = axes.legend(
+        drawn, list(map(str, names)), loc="upper left", bbox_to_anchor=(1.02, 1.0), borderaxespad=0, frameon=False
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)
 
 
 def save(figure: Figure, path: PathLike, file_type: str) -> None:

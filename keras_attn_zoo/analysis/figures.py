@@ -14,7 +14,16 @@ import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from keras_attn_zoo.analysis.canvas import DPI, LINE_STYLES, TITLE_SIZE, save, style, wrapped
+from keras_attn_zoo.analysis.canvas import (
+    DPI,
+    LINE_STYLES,
+    TITLE_SIZE,
+    add_grid_and_legend,
+    label,
+    save,
+    style,
+    wrapped,
+)
 from keras_attn_zoo.analysis.suffixes import checked_suffix
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike
@@ -35,7 +44,6 @@ def plot_histograms(
     path: PathLike,
     xlabel: str,
     ylabel: str,
-    title: str | None = None,
     log_scale: bool = False,
 ) -> None:
     """Draw several histograms over the same intervals, as outlines.
@@ -45,7 +53,6 @@ def plot_histograms(
         edges: where the intervals begin and end: one number more than there are intervals.
         path: file for the picture; its suffix, .png, .pdf or .svg, sets the file type.
         xlabel, ylabel: labels of the axes.
-        title: text above the picture.
         log_scale: whether the vertical axis is logarithmic.
 
     Raises:
@@ -84,18 +91,11 @@ def plot_histograms(
         ]
         if log_scale:
             axes.set_yscale("log")
-        _label(axes, xlabel, ylabel, title)
+        label(axes, xlabel, ylabel)
         axes.set_xlim(edges[0], edges[-1])
         if edges[-1] - edges[0] >= _WHOLE_NUMBERS:
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_axisbelow(True)
-        axes.grid(color="0.9", linewidth=0.6)
-        axes.spines[["top", "right"]].set_visible(False)
-        legend = axes.legend(
-            drawn, list(histograms), loc="upper left", bbox_to_anchor=(1.02, 1.0), borderaxespad=0, frameon=False
-        )
-        for text in legend.get_texts():
-            text.set_parse_math(False)
+        add_grid_and_legend(axes, drawn, histograms)
         save(figure, path, file_type)
 
 
@@ -104,9 +104,7 @@ def plot_grids(
     path: PathLike,
     xlabel: str,
     ylabel: str,
-    label: str,
-    limits: tuple[float, float] | None = None,
-    first: int = 1,
+    quantity: str,
     low_is_dark: bool = False,
 ) -> None:
     """Draw square matrices of numbers in shades of grey, with one scale for all.
@@ -117,9 +115,7 @@ def plot_grids(
         rows: rows of panels, each a title and a matrix; a long row is continued in the next line.
         path: file for the picture; its suffix, .png, .pdf or .svg, sets the file type.
         xlabel, ylabel: labels of the axes.
-        label: what the numbers are.
-        limits: the numbers that are white and black, or black and white; by default the least and the greatest.
-        first: number of the first row and column.
+        quantity: what the numbers are.
         low_is_dark: whether low numbers are dark; by default, high ones are.
 
     Raises:
@@ -145,7 +141,7 @@ def plot_grids(
     for matrix in every:
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size or not np.isfinite(matrix).all():
             raise UserError(f"a matrix of shape {matrix.shape} cannot be drawn: give square ones of finite numbers.")
-    low, high = limits or (min(map(np.min, every)), max(map(np.max, every)))
+    low, high = min(map(np.min, every)), max(map(np.max, every))
     side, columns = _PANEL, max(map(len, panels))
     lines = max(title.count("\n") for row in panels for title, _ in row)
     pitch = side + _BETWEEN + lines * 1.2 * TITLE_SIZE / 72
@@ -157,38 +153,30 @@ def plot_grids(
             for j, (title, matrix) in enumerate(row):
                 left, bottom = j * (side + _BETWEEN), height - i * pitch - side
                 axes = figure.add_axes((left / width, bottom / height, side / width, side / height))
-                end = first + len(matrix) - 0.5
+                end = len(matrix) + 0.5
                 image = axes.imshow(
                     matrix,
                     colours,
                     vmin=low,
                     vmax=high,
-                    extent=(first - 0.5, end, end, first - 0.5),
+                    extent=(0.5, end, end, 0.5),
                     interpolation="nearest",
                 )
-                _label(axes, xlabel, ylabel if j == 0 else None, title)
+                label(axes, xlabel, ylabel if j == 0 else None, title)
                 axes.locator_params(integer=True, nbins=min(len(matrix), 8))
                 if len(matrix) <= _MOST_NUMBERS:
-                    _write_numbers(axes, matrix, low, high, first, low_is_dark, side)
+                    _write_numbers(axes, matrix, low, high, low_is_dark, side)
         place = ((width - _BETWEEN + 0.25) / width, (height - side) / height, 0.15 / width, side / height)
         bar = figure.add_axes(place)
-        figure.colorbar(image, cax=bar).set_label(label, parse_math=False)
+        figure.colorbar(image, cax=bar).set_label(quantity, parse_math=False)
         save(figure, path, file_type)
 
 
-def _label(axes, xlabel, ylabel, title):
-    axes.set_xlabel(xlabel, parse_math=False)
-    if ylabel:
-        axes.set_ylabel(ylabel, parse_math=False)
-    if title:
-        axes.set_title(title, fontsize=TITLE_SIZE, parse_math=False)
-
-
-def _write_numbers(axes, matrix, low, high, first, low_is_dark, side):
+def _write_numbers(axes, matrix, low, high, low_is_dark, side):
     """Write each number into its cell, white on dark."""
     size = min(8.0, 72 * side / len(matrix) / 2.6)
     for (i, j), value in np.ndenumerate(matrix):
         share = (value - low) / (high - low) if high > low else 0.0
         is_dark = (share < 0.45) if low_is_dark else (share > 0.55)
         colour = "white" if is_dark else "black"
-        axes.text(first + j, first + i, f"{value:.2f}", ha="center", va="center", fontsize=size, color=colour)
+        axes.text(1 + j, 1 + i, f"{value:.2f}", ha="center", va="center", fontsize=size, color=colour)

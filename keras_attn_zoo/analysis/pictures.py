@@ -26,6 +26,8 @@ from keras_attn_zoo.analysis.canvas import (
     LINE_STYLES,
     MARKERS,
     TITLE_SIZE,
+    add_grid_and_legend,
+    label,
     save,
     style,
     wrapped,
@@ -279,18 +281,9 @@ def _curves_figure(curves, ylabel, title=None, xlabel="step", log_scale=False, t
         axes.yaxis.set_major_formatter(LogFormatter())
         axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
     if ticks:
-        axes.set_xticks(list(ticks), [str(label) for label in ticks.values()])
-    axes.set_xlabel(xlabel, parse_math=False)
-    axes.set_ylabel(ylabel, parse_math=False)
-    if title:
-        axes.set_title(title, fontsize=TITLE_SIZE, parse_math=False)
-    axes.grid(which="both", color="0.9", linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
-    legend = axes.legend(
-        lines, map(str, checked), loc="upper left", bbox_to_anchor=(1.02, 1.0), borderaxespad=0, frameon=False
-    )
-    for text in legend.get_texts():
-        text.set_parse_math(False)
+        axes.set_xticks(list(ticks), [str(text) for text in ticks.values()])
+    label(axes, xlabel, ylabel, title)
+    add_grid_and_legend(axes, lines, checked)
     return figure
 
 

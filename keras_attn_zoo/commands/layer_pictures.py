@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from keras_attn_zoo.commands.options import MODEL, add_length_argument, add_picture_argument, add_precision_argument
 from keras_attn_zoo.commands.parser import Parser
-from keras_attn_zoo.commands.test_text import add_test_arguments, given_text, own_text
+from keras_attn_zoo.commands.text_options import add_test_arguments, given_text, own_text
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.messages import progress_bar
 

@@ -18,7 +18,7 @@ from keras_attn_zoo.commands import (
     plot_weights,
 )
 from keras_attn_zoo.commands.parser import Parser
-from keras_attn_zoo.commands.test_text import own_text
+from keras_attn_zoo.commands.text_options import own_text
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.comparison import Recipe, Run
 
@@ -59,6 +59,7 @@ def draw_pictures(recipe: Recipe, runs: Sequence[Run], out: Path, max_tokens: in
         out: the folder of the runs, to which the pictures are written.
         max_tokens: see `load_translator`.
     """
+    from keras_attn_zoo.devices import agreed
     from keras_attn_zoo.experiments.run_folder import RunFolder
 
     folders: dict[str, Path] = {}
@@ -73,7 +74,8 @@ def draw_pictures(recipe: Recipe, runs: Sequence[Run], out: Path, max_tokens: in
         if name == "attention" and not all(word in folders for word in words if word in recipe.entries):
             continue
         drawn = [RunFolder(folders[word]) for word in words if word in folders]
-        if _is_newer(out / file, [run.scores for run in drawn]):
+        # Of several processes, one writes: the others must not see its file and leave it alone with the work.
+        if agreed(_is_newer(out / file, [run.scores for run in drawn])):
             continue
         words = [str(folders.get(word, word)) for word in words if word in folders or word not in recipe.entries]
         parser = Parser(prog=f"attn-zoo plot {name}")

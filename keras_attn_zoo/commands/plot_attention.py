@@ -66,8 +66,8 @@ def run(options: argparse.Namespace) -> None:
         translator = load_translator(model, beams, penalty, top_k, options.max_tokens, options.precision)
         if text is None or text.models != translator.preprocessor.models:
             text = translator.encode([options.sentence], None if target is None else [target])
-        if options.beside and target is None:
-            # All models are forced to the translation of the first.
+        if target is None and (options.beside or options.place != "cross"):
+            # All models are forced to the translation of the first, and self-attention is that along a translation.
             [[found]] = translator.translate(text)
             target, text = found.text, dataclasses.replace(text, targets=[found.token_ids])
         if options.place == "cross":
@@ -76,9 +76,6 @@ def run(options: argparse.Namespace) -> None:
                 translator, options.sentence, target, options.subwords, layers, options.heads, text
             )
         else:
-            if text.targets is None:
-                [[found]] = translator.translate(text)
-                text = dataclasses.replace(text, targets=[found.token_ids])
             layer = options.layer - 1 if isinstance(options.layer, int) else None
             try:
                 matrix, *axes = self_attention(translator, text, options.place, layer, options.heads)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from keras_attn_zoo.commands.options import add_name_argument, add_picture_argument, refuse
 from keras_attn_zoo.commands.parser import Command, Parser, typed
-from keras_attn_zoo.commands.test_text import add_test_arguments, given_text, own_text
+from keras_attn_zoo.commands.text_options import add_test_arguments, given_text, own_text
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.setting_types import Whole
 

@@ -14,8 +14,6 @@ from keras_attn_zoo.commands.parser import Command, Parser, typed
 from keras_attn_zoo.experiments.setting_types import Whole
 
 _LOG = logging.getLogger(__name__)
-# Most sentences are not longer (Zeng, §4.2).
-_SIZE = 80
 
 
 def add_arguments(parser: Parser) -> None:
@@ -25,7 +23,7 @@ def add_arguments(parser: Parser) -> None:
         "--size",
         type=typed(Whole(least=1, most=1024)),
         metavar="N",
-        help=f"number of positions (default: {_SIZE}, or as many as the model has)",
+        help="number of positions (default: 80, or as many as the model has)",
     )
     add_heads_argument(parser)
     add_picture_argument(parser)
@@ -40,8 +38,7 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.experiments.loading import load_translator
 
     translator = load_translator(options.model, max_tokens=options.max_tokens, precision=options.precision)
-    limit = min(translator.preprocessor.encoder_sequence_length, translator.preprocessor.decoder_sequence_length)
-    found = matrices_by_position(translator, options.size or min(_SIZE, limit), options.heads)
+    found = matrices_by_position(translator, options.size, options.heads)
     rows = [
         [(f"{PLACES[place]}, layer {number + 1}", matrix) for number, matrix in layers.items()]
         for place, layers in found.items()

@@ -10,7 +10,7 @@ from keras_attn_zoo.commands.options import (
     add_precision_argument,
 )
 from keras_attn_zoo.commands.parser import Command, Parser, typed
-from keras_attn_zoo.commands.test_text import add_test_arguments, given_text, own_text
+from keras_attn_zoo.commands.text_options import add_test_arguments, given_text, own_text
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.setting_types import Whole
 from keras_attn_zoo.messages import progress_bar

@@ -24,7 +24,7 @@ def drawn(monkeypatch):
 
 def test_histograms_share_their_intervals(drawn, tmp_path):
     counts = {"$German_$": [3, 5, 0], "English": [4, 4, 1]}
-    plot_histograms(counts, [0, 10, 20, 30], tmp_path / "a.png", "words", "sentences", title="Länge")
+    plot_histograms(counts, [0, 10, 20, 30], tmp_path / "a.png", "words", "sentences")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     [axes] = drawn[0].axes
     outlines = [patch.get_data() for patch in axes.patches]
