@@ -70,7 +70,7 @@ class Stoppable:
         """Restore the signal handlers."""
         for number, handler in self._former.items():
             signal.signal(number, signal.SIG_DFL if self.last else handler)
-        if self._former and self._standard_error is not None:
+        if self._standard_error is not None:
             sys.unraisablehook = self._former_hook
             signal.set_wakeup_fd(self._former_descriptor)
             os.close(self._write)
