@@ -7,13 +7,16 @@ import sys
 
 import pytest
 
+from tests.__main__ import ONE_BACKEND
+
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("KERAS_BACKEND", "jax")
 # Most programs are run once: it takes longer to optimise them than to run them as they are.
 # A second device, which the tests of several devices use, costs nothing.
 os.environ.setdefault(
     "XLA_FLAGS",
-    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_force_host_platform_device_count=2",
+    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1 "
+    "--xla_force_host_platform_device_count=2",
 )
 if os.environ["KERAS_BACKEND"] != "tensorflow":
     # Proves that the package needs no TensorFlow, and saves the seconds that its import takes.
@@ -75,11 +78,13 @@ ALIKE = {"tests", "analysis", "commands", "data", "evaluation", "experiments", "
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark what runs under one backend alone; keep tests that share a fixture or cached results in one worker.
+    """Mark what runs under one backend, or seldom; keep tests that share a fixture or cached results in one worker.
 
     Those of the laws share nothing. They come last: a worker that is done with its groups takes of them.
     """
     for item in items:
+        if os.environ["KERAS_BACKEND"] != ONE_BACKEND and item.get_closest_marker("slow_compiled"):
+            item.add_marker(pytest.mark.slow)
         if item.path.parent.name in ALIKE and not item.get_closest_marker("every_backend"):
             item.add_marker(pytest.mark.one_backend)
         if item.path.name not in SPREAD:

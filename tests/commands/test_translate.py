@@ -14,6 +14,7 @@ from tests.commands.conftest import SENTENCES
 
 
 @pytest.mark.every_backend
+@pytest.mark.slow_compiled
 def test_translate_argument_file_and_pipe_agree(attn_zoo, trained, translations, tmp_path, monkeypatch):
     assert attn_zoo("translate", trained, *SENTENCES) == (0, "".join(f"{t}\n" for t in translations), "")
     # An option between model and sentences, and an empty line, which stays one.

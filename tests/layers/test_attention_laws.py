@@ -48,11 +48,13 @@ def without_determinism():
 
 every_base = pytest.mark.parametrize("case", OF_BASES, ids=str)
 every_base_without_state = pytest.mark.parametrize("case", [case for case in OF_BASES if case.has_no_state], ids=str)
-# The references find sparse weights by bisection, which takes them a while.
+# The references find sparse weights by bisection, which takes them a while. Under every backend, the tests of the
+# normalisers themselves compare their gradients.
+SPARSE = (pytest.mark.long, pytest.mark.slow_compiled)
 both_policies = pytest.mark.parametrize(
     ("case", "policy"),
     [
-        pytest.param(case, policy, marks=pytest.mark.long if case.normalizer != "softmax" else ())
+        pytest.param(case, policy, marks=SPARSE if case.normalizer != "softmax" else ())
         for policy, cases in IN_POLICY.items()
         for case in cases
     ],

@@ -20,6 +20,7 @@ def task():
     return tiny.translator()
 
 
+@pytest.mark.slow_compiled
 def test_encoded_text_stands_for_strings(task, encodings):
     wanted = task.translate(TEXTS), task.score(TEXTS, TARGETS), task.force(TEXTS, TARGETS)
     encodings.clear()

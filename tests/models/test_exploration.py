@@ -28,6 +28,7 @@ def explored(request):
     return task, task.examine(SOURCES, TARGETS)
 
 
+@pytest.mark.slow_compiled
 def test_its_own_translation_is_the_one_that_is_found(explored):
     task, results = explored
     for result, [best] in zip(results, task.translate(SOURCES), strict=True):
@@ -50,6 +51,7 @@ def test_given_translations_are_forced(explored):
             assert list(given.tokens) == forced.tokens
 
 
+@pytest.mark.slow_compiled
 def test_prior_and_posterior(explored):
     task, results = explored
     given = results[0].paths[1]
@@ -61,6 +63,7 @@ def test_prior_and_posterior(explored):
     np.testing.assert_allclose(given.weights["posterior"][0], posterior.attention, rtol=0, atol=2e-5)
 
 
+@pytest.mark.slow_compiled
 def test_self_attention_has_a_row_for_each_token(explored):
     task, results = explored
     for result in results:
@@ -75,6 +78,7 @@ def test_self_attention_has_a_row_for_each_token(explored):
                     np.testing.assert_allclose(layer.sum(axis=-1), 1, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow_compiled
 def test_the_search_leads_to_what_it_finds(explored):
     """Following the parents of the last candidates gives the n-best list, with the attention that it was found by."""
     task, results = explored
@@ -98,6 +102,7 @@ def test_the_search_leads_to_what_it_finds(explored):
             assert sorted(step.scores, reverse=True) == list(step.scores)
 
 
+@pytest.mark.slow_compiled
 def test_a_page_of_two_systems():
     task, other = KINDS["rnn"](), tiny.translator(seed=8)
     page = task.explore(
@@ -137,6 +142,7 @@ def test_bad_input(arguments, message):
         KINDS["rnn"]().explore(*arguments)
 
 
+@pytest.mark.slow_compiled
 def test_a_sampler_without_beams():
     task = KINDS["rnn"]()
     task.compile(sampler="top_k")
@@ -147,6 +153,7 @@ def test_a_sampler_without_beams():
     assert all(len(step.tokens) == 2 for step in result.steps)
 
 
+@pytest.mark.slow_compiled
 def test_a_search_that_records_nothing():
     task = tiny.translator(sampler=PooledBeamSearch(3, 1.0))
     [result], [best] = task.examine(SOURCES[:1], [None]), task.translate(SOURCES[0])

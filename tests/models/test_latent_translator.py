@@ -90,6 +90,7 @@ def test_prior_and_posterior_of_a_given_translation_equal_numpy(task):
         assert np.abs(posterior.attention - prior.attention).max() > 0.01
 
 
+@pytest.mark.slow_compiled
 def test_evaluation_counts_the_mixture(task):
     reference = reference_of(task)
     nll, right = [], []

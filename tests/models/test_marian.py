@@ -124,6 +124,7 @@ def our_translations(translator, texts, n_best, max_length):
 
 
 @pytest.mark.parametrize("beams, penalty", [(4, 1.0), (3, 0.0)])
+@pytest.mark.slow_compiled
 def test_pooled_beam_search_finds_what_transformers_finds(original, opened, beams, penalty):
     _, model, tokenizer = original
     opened.compile(sampler=PooledBeamSearch(beams, penalty))
@@ -145,6 +146,7 @@ def test_greedy_search_is_that_of_transformers(original, opened):
         assert our_translations(opened, TEXTS, 1, 20)[0] == theirs
 
 
+@pytest.mark.slow_compiled
 def test_attention_of_a_pooled_search_is_that_of_its_hypotheses(opened):
     opened.compile(sampler=PooledBeamSearch(3))
     for text, [one, *_] in zip(TEXTS[:4], opened.translate(TEXTS[:4], 3, attention=True, max_length=12), strict=True):
@@ -157,6 +159,7 @@ def test_attention_of_a_pooled_search_is_that_of_its_hypotheses(opened):
         pytest.fail("no hypothesis to compare")
 
 
+@pytest.mark.slow_compiled
 def test_a_saved_preset_stands_alone_and_translates_alike(opened, tmp_path):
     opened.compile(sampler=BeamSearch(3, 1.0))
     expected = opened.translate(TEXTS[:4], 3, max_length=16)
@@ -170,6 +173,7 @@ def test_a_saved_preset_stands_alone_and_translates_alike(opened, tmp_path):
     assert again.backbone.suppressed_tokens == (len(marian_checkpoint.vocabulary("source", "target")) - 1,)
 
 
+@pytest.mark.slow_compiled
 def test_what_works_on_a_translator_works_on_it(original):
     translator = Translator.from_preset(original[0])
     before = translator.score(TEXTS, TARGETS)

@@ -106,7 +106,13 @@ def test_tensorflow_is_out_of_reach():
         import tensorflow  # noqa: F401
 
 
-@pytest.mark.parametrize("name", tiny.SHARED)
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name == tiny.EVERY_STATE[1] else pytest.param(name, marks=pytest.mark.slow_compiled)
+        for name in tiny.SHARED
+    ],
+)
 @pytest.mark.long
 def test_another_backends_preset_translates_alike(name):
     folder = of_another_backend("tests.tiny", "save_with_translations")

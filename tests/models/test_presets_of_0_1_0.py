@@ -24,6 +24,7 @@ def presets(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["rnn", "transformer"])
+@pytest.mark.slow_compiled
 def test_translations_and_log_probabilities_are_those_of_0_1_0(presets, name):
     everything = json.loads((presets / "expected.json").read_text(encoding="utf-8"))
     task, expected = Translator.from_preset(str(presets / name)), everything[name]

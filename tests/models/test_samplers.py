@@ -23,6 +23,7 @@ def test_sampler_names():
         task.translate(TEXTS[:1])
 
 
+@pytest.mark.slow_compiled
 def test_a_sampler_may_be_set_and_changed_at_any_time():
     changing = tiny.translator()
     few = changing.translate(TEXTS, n_best=3)

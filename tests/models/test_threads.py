@@ -43,6 +43,7 @@ def assert_same(found, wanted):
 
 
 @pytest.mark.long
+@pytest.mark.slow_compiled
 def test_threads_translate_force_and_score_at_once(often):
     """None has compiled anything before: they trace at once too."""
     alone, shared = tiny.translator(), tiny.translator()

@@ -63,6 +63,7 @@ def test_a_preset_is_smaller_and_its_weights_are_near(tmp_path, storage, smaller
         assert np.abs(found[name] - values).max(initial=0.0) <= share * np.abs(values).max(initial=0.0) + 1e-7, name
 
 
+@pytest.mark.slow_compiled
 def test_a_body_and_kerashubs_own_function_read_int8(tmp_path):
     first = small_translator()
     first.save_to_preset(tmp_path / "int8", storage="int8")

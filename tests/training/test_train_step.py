@@ -321,7 +321,9 @@ def test_translator_gradient_equals_finite_differences(arguments):
         {"decoder_layers": 2, "dropout": 0.1, "cross_attention": "luong_general", "bidirectional": False},
         # JAX is as strict in what a loop may carry.
         pytest.param({"dtype": "mixed_bfloat16"}, marks=pytest.mark.slow if BACKEND == "tensorflow" else ()),
-        {**LATENT, "dropout": 0.1, "marginalization": "top_k", "top_k": 2},
+        pytest.param(
+            {**LATENT, "dropout": 0.1, "marginalization": "top_k", "top_k": 2}, marks=pytest.mark.slow_compiled
+        ),
     ],
     ids=["dropout_and_guesses", "mixed_bfloat16", "latent"],
 )
@@ -349,7 +351,7 @@ def test_translator_learns(arguments):
         {},
         pytest.param(
             {"body": tiny.transformer, "dropout": 0.0},
-            marks=[pytest.mark.long, *([] if BACKEND == "torch" else [pytest.mark.slow])],
+            marks=[pytest.mark.long, pytest.mark.slow_compiled],
         ),
         pytest.param(LATENT, marks=[pytest.mark.one_backend, pytest.mark.long]),
     ],
@@ -379,6 +381,7 @@ def test_training_in_bfloat16_follows_training_in_float32(arguments):
 
 
 @pytest.mark.parametrize("output", ["softmax", pytest.param("latent", marks=pytest.mark.one_backend)])
+@pytest.mark.slow_compiled
 def test_a_regularizer_of_the_attention_enters_the_loss_of_a_translator(output):
     attention = MultiHeadAttention(1, 3, output_shape=10, kernel_regularizer=keras.regularizers.L1(0.5))
     task = translator(keras.optimizers.SGD(0.0), output=output, cross_attention=attention)
