@@ -80,7 +80,7 @@ def fetch_file(address: str, path: Path, record: FileRecord, progress: Callable[
 
 
 def fetch_unlisted(address: str, path: Path, progress: Callable[[int], None] | None = None) -> None:
-    """Download one file whose size and checksum nobody publishes: it is complete when it has the size that the server says.
+    """Download one file without a published checksum: it is complete when it has the size that its server says.
 
     Args:
         address: its address.

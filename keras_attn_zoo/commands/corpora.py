@@ -2,9 +2,13 @@
 
 import argparse
 import textwrap
+from typing import TYPE_CHECKING
 
 from keras_attn_zoo.commands.parser import Command, Parser
 from keras_attn_zoo.errors import UserError
+
+if TYPE_CHECKING:
+    from keras_attn_zoo.experiments.catalogue.listing import NamedCorpus
 
 
 def add_arguments(parser: Parser) -> None:
@@ -44,27 +48,26 @@ def table() -> str:
     from keras_attn_zoo.experiments.tabular import markdown_table
     from keras_attn_zoo.files import shown
 
-    columns = ["corpus", "text", "training pairs", "terms", "papers", "library", "here"]
+    columns = ["corpus", "training pairs", "papers", "terms", "library", "here"]
     rows = [
         [
             corpus.name,
-            corpus.title,
             f"{corpus.pairs[0]:,}" if corpus.pairs[0] else "",
-            corpus.terms,
             ", ".join(corpus.papers),
+            corpus.terms,
             corpus.library,
             "yes" if is_here(corpus) else "no",
         ]
         for corpus in catalogue().values()
     ]
     return (
-        f"{markdown_table(columns, rows)}\n\nThey are kept in {shown(cache_folder())} (set {VARIABLE} for another folder). "
-        "A name of two languages may be reversed. `attn-zoo corpora NAME` says where a text comes from, and how to put "
+        f"{markdown_table(columns, rows)}\n\nThey are kept in {shown(cache_folder())}; set {VARIABLE} for another "
+        "folder.\nA name of two languages may be reversed. `attn-zoo corpora NAME` says what a text is, and how to put "
         "it in place by hand."
     )
 
 
-def description(corpus) -> str:
+def description(corpus: "NamedCorpus") -> str:
     """Return what there is to know of a corpus, and which files to put where by hand."""
     from keras_attn_zoo.experiments.catalogue.folder import by_hand, is_here
     from keras_attn_zoo.experiments.catalogue.listing import PARTS
@@ -82,8 +85,9 @@ def description(corpus) -> str:
         "here": "yes" if is_here(corpus) else "no",
         "by hand": by_hand(corpus),
     }
-    lines = (textwrap.fill(f"{name:8} {text}", 120, subsequent_indent=" " * 9) for name, text in facts.items() if text)
-    return "\n".join(lines)
+    # Names and paths stay whole, for copying.
+    shape = {"width": 120, "subsequent_indent": " " * 9, "break_on_hyphens": False, "break_long_words": False}
+    return "\n".join(textwrap.fill(f"{name:8} {text}", **shape) for name, text in facts.items())
 
 
 def download(names: list[str]) -> None:

@@ -132,7 +132,7 @@ def corpus_from_description(description: dict[str, Any]) -> Corpus:
         return embedded_corpus(**sizes)
     if "name" in description:
         corpus = corpus_from_name(description["name"], fetch=False)
-        if corpus.description != description:
+        if corpus.description["sha256"] != description["sha256"]:
             raise UserError(
                 f"the corpus {description['name']} on this machine is another text than the run's: give --test."
             )

@@ -4,12 +4,10 @@ import itertools
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from keras_attn_zoo.checksums import FORMAT, read_checksums, sha256
-from keras_attn_zoo.data.splits import Pair
 from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile
 from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.errors import UserError
@@ -52,12 +50,10 @@ def is_here(corpus: NamedCorpus) -> bool:
 def by_hand(corpus: NamedCorpus) -> str:
     """Return which files a corpus consists of if they are put in place by hand, and where, as the end of a sentence."""
     source, target = corpus.sides
-    parts = (
-        "all (which is then split), or train, valid and test" if corpus.parts == ("all",) else "train, valid and test"
-    )
+    parts = "all (which is then split), or " * (corpus.parts == ("all",)) + "train, valid and test"
     return (
-        f"put {parts}, each as a file .{source} and one .{target} with a sentence a line, or as one .tsv with both "
-        f"columns, plain or .gz, into {shown(corpus_folder(corpus))}"
+        f"put {parts}, each as a file .{source} and one .{target} with a sentence a line, or as one .tsv with the "
+        f"columns {source} and {target}, plain or .gz, into {shown(corpus_folder(corpus))}"
     )
 
 
@@ -183,7 +179,7 @@ def _download(corpus, folder):
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def _reader(corpus, aside, origin) -> Callable[[str], Iterable[Pair]]:
+def _reader(corpus, aside, origin):
     """A function that downloads and yields a part."""
     if corpus.hub:
         return lambda part: hub_source.read_part(corpus.hub, part, corpus.sides, aside, origin)
@@ -236,9 +232,10 @@ def _write_pairs(pairs, paths):
     """Write two files, one sentence a line; return the number of lines."""
     count = 0
     with open_output(paths[0]) as sources, open_output(paths[1]) as targets:
-        for count, pair in enumerate(pairs, start=1):
-            for file, side in zip((sources, targets), pair, strict=True):
-                file.write(f"{side}\n".encode("utf-8", "replace"))
+        for source, target in pairs:
+            sources.write(f"{source}\n".encode("utf-8", "replace"))
+            targets.write(f"{target}\n".encode("utf-8", "replace"))
+            count += 1
     if not count:
         raise UserError(f"there are no sentence pairs for {shown(paths[0])}: its source is empty. Try again later.")
     return count

@@ -72,11 +72,11 @@ def _groups(pairs):
         return number
 
     for side in (0, 1):
-        seen: dict[str, int] = {}
+        seen = {}
         for number, pair in enumerate(pairs):
             one, other = sorted((root(seen.setdefault(pair[side], number)), root(number)))
             parent[other] = one
-    groups: dict[int, list[int]] = {}
+    groups = {}
     for number in range(len(pairs)):
         groups.setdefault(root(number), []).append(number)
     return groups

@@ -4,6 +4,7 @@ import csv
 import errno
 import fnmatch
 import hashlib
+import itertools
 import json
 import sys
 from collections.abc import Iterator, Mapping
@@ -50,7 +51,7 @@ def read_part(
             try:
                 if turns:
                     said = _value(row, turns)
-                    yield from zip(said, said[1:], strict=False)
+                    yield from itertools.pairwise(said)
                 else:
                     source, target = (_text(row, field) for field in fields)
                     yield source, target
