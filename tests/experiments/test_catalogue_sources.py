@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import socket
+import subprocess
 import sys
 import threading
 import types
@@ -55,10 +56,10 @@ def index(tmp_path_factory):
                 patch.setitem(sys.modules, name, types.SimpleNamespace(load_all=lambda index: None))
         mtdata_source._cache_class.cache_clear()
         handlers = logging.getLogger().handlers[:]
-        with mtdata_source._prepared(tmp_path_factory.mktemp("index")):
-            pass
+        with mtdata_source._silenced():
+            found = mtdata_source._index()
         assert logging.getLogger().handlers == handlers and not logging.getLogger().filters
-        yield sys.modules["mtdata.index"].INDEX
+        yield found
         mtdata_source._cache_class.cache_clear()
 
 
@@ -312,15 +313,14 @@ def test_a_data_set_that_has_changed(of_hub, server, tmp_path, kind, content, gi
 @pytest.mark.skipif(not is_installed("mtdata"), reason="mtdata is not installed")
 def test_the_index_of_mtdata_has_what_the_catalogue_names(tmp_path):
     """Its whole index is written; in another process, where it is not replaced."""
-    import subprocess
+    code = """
+from keras_attn_zoo.experiments.catalogue.listing import catalogue
+from keras_attn_zoo.experiments.catalogue.mtdata_source import _find, _silenced
 
-    code = (
-        "from keras_attn_zoo.experiments.catalogue.listing import catalogue\n"
-        "from keras_attn_zoo.experiments.catalogue.mtdata_source import _find, _prepared\n"
-        f"with _prepared({str(tmp_path)!r}):\n"
-        "    found = [_find(entry, one.sides) for one in catalogue().values() for part in one.mtdata.values()"
-        " for entry in part]\n"
-        "print(len(found))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+with _silenced():
+    parts = [(part, one.sides) for one in catalogue().values() for part in one.mtdata.values()]
+    print(len([_find(entry, sides) for part, sides in parts for entry in part]))
+"""
+    environment = {**os.environ, "MTDATA": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert (done.returncode, done.stderr) == (0, "") and int(done.stdout) > 10

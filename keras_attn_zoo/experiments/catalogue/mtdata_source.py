@@ -35,8 +35,11 @@ def read_entries(
         DownloadError: see `fetch_unlisted`.
         UserError: the index has no such entry; a file is damaged.
     """
+    require_corpora("mtdata", user="this corpus")
+    # It is read when mtdata is first imported.
+    os.environ.setdefault("MTDATA", str(index_folder))
     for entry in entries:
-        with _prepared(index_folder):
+        with _silenced():
             found, turned = _find(entry, sides)
         yield from _read(found, turned, folder)
 
@@ -46,7 +49,9 @@ def _read(entry, turned, folder):
 
     with _silenced():
         try:
-            paths = _cache(folder).get_entry(entry)
+            # The cache needs the index.
+            several = isinstance(entry.url, tuple)
+            paths = [_fetched(url, folder) for url in entry.url] if several else _cache_class()(folder).get_entry(entry)
             rows = Parser(paths, ext=entry.in_ext or None, ent=entry).read_segs(show_pbar=False)
             for row in rows:
                 source, target = (row[0] or "", row[1] or "") if len(row) > 1 else ("", "")
@@ -64,14 +69,13 @@ def _read(entry, turned, folder):
 def _find(entry, sides):
     """Return an entry of mtdata, and whether its source is the second side."""
     from mtdata.entry import DatasetId, Entry
-    from mtdata.index import INDEX
     from mtdata.iso.bcp47 import bcp47
 
     if isinstance(entry, str):
-        name = DatasetId.parse(entry)
-        if name not in INDEX:
+        name, index = DatasetId.parse(entry), _index()
+        if name not in index:
             raise UserError(f"mtdata's index has no {entry}: pip install --upgrade mtdata, or remove its index.")
-        found = INDEX[name]
+        found = index[name]
     else:
         found = Entry(did=entry["name"], url=tuple(entry["url"]), ext="txt.gz", in_ext="txt")
     return found, found.did.langs[0] != bcp47(sides[0])
@@ -85,33 +89,31 @@ def _cache_class():
         """mtdata's own downloads start over when they break, and go on where a certificate is wrong."""
 
         def get_local_path(self, url, filename=None, fix_missing=True, entry=None):
-            # Different addresses end in the same name; the name has the suffix that says how to read the file.
-            path = self.root / f"{hashlib.sha256(url.encode()).hexdigest()[:8]}-{filename or url.split('/')[-1]}"
-            with progress_bar(f"downloading {path.name[9:]}", None, "B") as progress:
-                fetch_unlisted(url, path, progress)
-            return path
+            return _fetched(url, self.root)
 
     return ResumingCache
 
 
-def _cache(folder):
-    return _cache_class()(folder)
+def _fetched(url, folder):
+    """Download a file; return its path."""
+    # Different addresses end in the same name; the name has the suffix that says how to read the file.
+    name = url.split("/")[-1]
+    path = folder / f"{hashlib.sha256(url.encode()).hexdigest()[:8]}-{name}"
+    with progress_bar(f"downloading {name}", None, "B") as progress:
+        fetch_unlisted(url, path, progress)
+    return path
 
 
-@contextlib.contextmanager
-def _prepared(index_folder):
-    """Import mtdata, which writes its index when it is first imported, with programs that it finds where it runs."""
-    require_corpora("mtdata", user="this corpus")
-    os.environ.setdefault("MTDATA", str(index_folder))
-    with _silenced():
-        import mtdata
+def _index():
+    """The index of mtdata, which it writes at its first import, also with programs that it finds in the current folder."""
+    import mtdata
 
-        if not mtdata.cached_index_file.exists():
-            _LOG.info("mtdata writes its index to %s, once; this takes half a minute", shown(mtdata.cache_dir))
-            mtdata.cache_dir.mkdir(parents=True, exist_ok=True)
-        with contextlib.chdir(mtdata.cache_dir):
-            import mtdata.index
-        yield
+    if not mtdata.cached_index_file.exists():
+        _LOG.info("mtdata writes its index to %s, once; this takes half a minute", shown(mtdata.cache_dir))
+        mtdata.cache_dir.mkdir(parents=True, exist_ok=True)
+    with contextlib.chdir(mtdata.cache_dir):
+        from mtdata.index import INDEX
+    return INDEX
 
 
 @contextlib.contextmanager
