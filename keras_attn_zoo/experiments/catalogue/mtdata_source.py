@@ -105,7 +105,7 @@ def _fetched(url, folder):
 
 
 def _index():
-    """The index of mtdata, which it writes at its first import, also with programs that it finds in the current folder."""
+    """The index of mtdata, which it writes at first with the help of any `mtdata*.py` in the current folder."""
     import mtdata
 
     if not mtdata.cached_index_file.exists():
