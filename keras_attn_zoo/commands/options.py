@@ -332,7 +332,7 @@ def corpus_from_options(options: argparse.Namespace) -> "Corpus":
         refuse(options, why, corpus=None, train=None, valid=None, test=None, reverse=False, split_seed=0)
         return embedded_corpus(**(sizes or {}))
     if options.corpus is not None:
-        why = f"--corpus {options.corpus} provides the text"
+        why = "--corpus provides the text"
         refuse(options, why, train=None, valid=None, test=None, reverse=False, split_seed=0)
         return corpus_from_name(options.corpus)
     if not options.train:
