@@ -12,13 +12,16 @@ COMMIT = "c0ffee" * 6 + "beef"
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves `files`, bytes by path; `faults` holds, per request of content, how it goes wrong."""
+    """Serves `files`, bytes by path; `faults` holds, per request of content, how it goes wrong.
+
+    Of paths in `unsized` it does not say how large they are.
+    """
 
     daemon_threads = True
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.files, self.faults, self.requests = {}, [], []
+        self.files, self.unsized, self.faults, self.requests = {}, set(), [], []
 
     @property
     def address(self):
@@ -64,7 +67,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(206 if start else 200)
         if start:
             self.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
-        self.send_header("Content-Length", str(len(data) - start))
+        if path not in self.server.unsized:
+            self.send_header("Content-Length", str(len(data) - start))
         self.send_header("ETag", f'"{etag}"')
         self.send_header("X-Repo-Commit", COMMIT)
         self.end_headers()

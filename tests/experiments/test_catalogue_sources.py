@@ -244,6 +244,12 @@ def test_an_interruption_leaves_no_corpus(corpus, monkeypatch):
     assert texts() == TEXT
 
 
+def test_a_size_that_the_server_keeps_to_itself(of_mtdata, server):
+    server.unsized.add("/train.zip")
+    with pytest.raises(UserError, match=r"train\.zip: the server does not say its size\. .* Or put "):
+        texts()
+
+
 def test_an_index_without_the_entry(of_mtdata, index):
     index.entries.clear()
     with pytest.raises(UserError, match="mtdata's index has no Tiny-train-1-deu-eng: pip install --upgrade mtdata"):
