@@ -86,8 +86,8 @@ def description(corpus: "NamedCorpus") -> str:
         "by hand": by_hand(corpus),
     }
     # Names and paths stay whole, for copying.
-    shape = {"width": 120, "subsequent_indent": " " * 9, "break_on_hyphens": False, "break_long_words": False}
-    return "\n".join(textwrap.fill(f"{name:8} {text}", **shape) for name, text in facts.items())
+    whole = textwrap.TextWrapper(120, subsequent_indent=" " * 9, break_on_hyphens=False, break_long_words=False)
+    return "\n".join(whole.fill(f"{name:8} {text}") for name, text in facts.items())
 
 
 def download(names: list[str]) -> None:
