@@ -14,6 +14,8 @@ TRANSLATE = {
     "matplotlib": "matplotlib",
     "tqdm": "tqdm",
 }
+# Those of the extra `corpora`.
+CORPORA = {"mtdata": "mtdata", "huggingface_hub": "huggingface_hub", "pyarrow": "pyarrow"}
 
 
 class MissingPackageError(UserError, ImportError):
@@ -41,9 +43,29 @@ def require(*modules: str, user: str | None = None, backend: bool = False) -> No
     if backend and not any(map(is_installed, BACKENDS)):
         missing.append("a backend")
         extra, instead = f"translate,{BACKENDS[0]}", f" (or {', '.join(BACKENDS[1:])} in place of {BACKENDS[0]})"
-    raise MissingPackageError(
-        f"{user or 'this'} needs {', '.join(missing)}: pip install 'keras-attn-zoo[{extra}]'{instead}."
-    )
+    raise _missing(user or "this", missing, extra, instead)
+
+
+def require_corpora(*modules: str, user: str) -> None:
+    """Raise if modules of the extra `corpora` are not installed.
+
+    Args:
+        *modules: names of modules in `CORPORA`.
+        user: what needs them, for the message.
+
+    Raises:
+        MissingPackageError: see `require`.
+
+    Example:
+        >>> require_corpora(user="a local file")
+    """
+    missing = [CORPORA[module] for module in modules if not is_installed(module)]
+    if missing:
+        raise _missing(user, missing, "corpora")
+
+
+def _missing(user, packages, extra, instead=""):
+    return MissingPackageError(f"{user} needs {', '.join(packages)}: pip install 'keras-attn-zoo[{extra}]'{instead}.")
 
 
 def require_backend() -> None:

@@ -6,6 +6,7 @@ likely positions as published, and with the exact sum.
 
 Examples:
   python recipes/bahar2020.py --train train.de train.en --out runs/bahar
+  python recipes/bahar2020.py --scale paper --corpus wmt17-de-en --out runs/wmt
   python recipes/bahar2020.py --train train.de.gz train.en.gz --valid val.de.gz val.en.gz \\
       --test test.de.gz test.en.gz --out runs/multi30k --systems transformer transformer-latent-top-6 \\
       transformer-latent --set width=256 num_heads=4 ffn_dim=1024 encoder_layers=3 decoder_layers=3
@@ -13,6 +14,8 @@ Examples:
       --leave-out end full_stop
 
 How the paper is read:
+- Its text is that of WMT 2018, with newstest2017 and newstest2018 as tests: `--corpus wmt17-de-en` has the test set of
+  the table, and News Commentary in version 12 in place of 13; `--corpus wmt18-de-en` has the text, and newstest2018.
 - The lexicon is one bias-free linear map of the sum of the projected embedding, decoder state and encoder state.
 - The weights of the six best positions are not renormalised in training; the search divides by their sum.
 - Both sides share one vocabulary of 50,000 BPE subwords; the paper has 50,000 merges, which give 45,000 German and

@@ -5,10 +5,13 @@ attention in a base Transformer, with the same data, optimiser and number of ste
 
 Examples:
   python recipes/dang2023.py --train tatoeba.tsv --out runs/dang
+  python recipes/dang2023.py --scale paper --corpus tatoeba-en-de --out runs/tatoeba
   python recipes/dang2023.py --train train.tsv.gz --valid valid.tsv.gz --test test.tsv.gz --out runs/dang \\
       --systems bahdanau luong --set epochs=5
 
 How the paper is read (it used OpenNMT-py and says little about what was left at the toolkit's defaults):
+- `--corpus tatoeba-en-de` is a later release than the paper's, which it does not name, and split otherwise: no sentence
+  of the test text is in the training text.
 - `average` has the gate but no network, as in that toolkit; `average-without-gate` is the formula as the paper prints
   it, with a network but no gate; `average-with-network` has both, as in Zhang et al., who proposed it.
 - Luong's attention is the "general" one, as the heading of the paper's section 2.4 says; the formula below it is "dot".

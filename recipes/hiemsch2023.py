@@ -7,6 +7,7 @@ and decaying teacher forcing.
 
 Examples:
   python recipes/hiemsch2023.py --train train.de train.en --out runs/hiemsch
+  python recipes/hiemsch2023.py --scale paper --corpus europarl-de-en --out runs/europarl
   python recipes/hiemsch2023.py --train train.de.gz train.en.gz --valid val.de.gz val.en.gz \\
       --test test.de.gz test.en.gz --out runs/multi30k --systems bahdanau-dropout uniform-dropout
   python recipes/hiemsch2023.py --embedded --out runs/embedded --set epochs=4 hidden_dim=128

@@ -5,6 +5,7 @@ the paper's Table 2, and the other variants of its Table 1.
 
 Examples:
   python recipes/rosendahl2021.py --train train.ro train.en --out runs/rosendahl
+  python recipes/rosendahl2021.py --scale paper --corpus wmt16-ro-en --out runs/wmt
   python recipes/rosendahl2021.py --train train.de.gz train.en.gz --valid val.de.gz val.en.gz \\
       --test test.de.gz test.en.gz --out runs/multi30k --systems transformer weight-subtraction \\
       --set width=256 num_heads=4 ffn_dim=1024 encoder_layers=3 decoder_layers=3 vocabulary_size=8000
@@ -15,7 +16,8 @@ How the paper is read:
   0.1. Unlike there, gradients are clipped at a norm of 1.0, and Adam's second moment decays by 0.999, not 0.98.
 - The paper does not say how long it trains: here at most 30 epochs, stopping after eight epochs without a better
   validation loss.
-- Dropout is 0.2, as for Romanian-English; the paper has 0.3 for its other two tasks (`--set dropout=0.3`).
+- Dropout is 0.2, as for Romanian-English; the paper has 0.3 for its other two tasks (`--set dropout=0.3`),
+  `--corpus wmt18-tr-en` and `--corpus iwslt17-en-it`.
 - Batches hold 9,600 tokens of the longer side, padding included, for all systems; some of the paper's recurrent ones
   had to use 7,600.
 - The joint vocabulary has 20,000 subwords; the paper has 20,000 merges.

@@ -6,11 +6,14 @@ with the ablations of the paper's Tables 2 and 3.
 
 Examples:
   python recipes/zeng2021.py --train train.en train.de --out runs/zeng
+  python recipes/zeng2021.py --scale paper --corpus wmt14-en-de --out runs/wmt
   python recipes/zeng2021.py --train train.de.gz train.en.gz --valid val.de.gz val.en.gz \\
       --test test.de.gz test.en.gz --out runs/multi30k --systems transformer ran-all \\
       --set width=256 num_heads=4 ffn_dim=1024 encoder_layers=3 decoder_layers=3 vocabulary_size=8000
 
 How the paper is read:
+- The other corpora of its Table 1 have names too, from `--corpus wmt14-de-en` to `--corpus wmt17-tr-en`, but for the
+  Chinese one, which is not public; so have those of its Table 4, `cnn-dailymail` and `personachat`.
 - The transition is normalised, which the authors' released code leaves out.
 - The ablation without normalisation and residual connection leaves both out at once, as its one row in Table 3 says.
 - Optimisation is that of the base Transformer, which the paper names without details: a learning rate of 7e-4

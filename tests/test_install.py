@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_attn_zoo.extras import TRANSLATE
+from keras_attn_zoo.extras import CORPORA, TRANSLATE
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -120,8 +120,10 @@ def test_the_extras_bring_what_the_package_imports():
     extras = PROJECT["optional-dependencies"]
     assert names(PROJECT["dependencies"]) == ["keras", "numpy"]
     assert names(extras["translate"]) == list(TRANSLATE.values())
-    assert extras["all"] == ["keras-attn-zoo[translate,jax,tensorflow,torch]"]
-    declared = [*PROJECT["dependencies"], *extras["translate"], *extras["jax"], *extras["tensorflow"], *extras["torch"]]
+    assert names(extras["corpora"]) == list(CORPORA.values())
+    assert extras["all"] == ["keras-attn-zoo[translate,corpora,jax,tensorflow,torch]"]
+    extra = ("translate", "corpora", "jax", "tensorflow", "torch")
+    declared = [*PROJECT["dependencies"], *(one for name in extra for one in extras[name])]
     brought = set().union(*(BROUGHT.get(name, {name}) for name in names(declared)))
     for path in (ROOT / "keras_attn_zoo").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -107,6 +107,11 @@ def add_corpus_arguments(parser: Parser) -> None:
         metavar="N",
         help="seed of the random 8:1:1 split made without --valid and --test (default: %(default)s)",
     )
+    group.add_argument(
+        "--corpus",
+        metavar="NAME",
+        help="a corpus by name, such as multi30k-de-en; it is downloaded at first use; `attn-zoo corpora` lists them",
+    )
     group.add_argument("--embedded", action="store_true", help="use the built-in synthetic corpus")
     group.add_argument(
         "--max-tokens",
@@ -319,15 +324,19 @@ def corpus_from_options(options: argparse.Namespace) -> "Corpus":
     Raises:
         UserError: no text, or options that exclude each other.
     """
-    from keras_attn_zoo.experiments.corpora import corpus_from_files, embedded_corpus
+    from keras_attn_zoo.experiments.corpora import corpus_from_files, corpus_from_name, embedded_corpus
 
     sizes = SCALES[options.scale].corpus if getattr(options, "scale", None) else None
     if options.embedded or sizes:
         why = f"--scale {options.scale} provides the text" if sizes else "--embedded provides the text"
-        refuse(options, why, train=None, valid=None, test=None, reverse=False, split_seed=0)
+        refuse(options, why, corpus=None, train=None, valid=None, test=None, reverse=False, split_seed=0)
         return embedded_corpus(**(sizes or {}))
+    if options.corpus is not None:
+        why = "--corpus provides the text"
+        refuse(options, why, train=None, valid=None, test=None, reverse=False, split_seed=0)
+        return corpus_from_name(options.corpus)
     if not options.train:
-        raise UserError("no training text: give --train SOURCE TARGET, --train FILE.tsv, or --embedded.")
+        raise UserError("no training text: give --train SOURCE TARGET, --train FILE.tsv, --corpus NAME, or --embedded.")
     if options.valid and options.test:
         refuse(options, "with --valid and --test, nothing is split", split_seed=0)
     valid, test = (

@@ -80,11 +80,46 @@ def corpus_from_files(
     return Corpus(splits, description)
 
 
+def corpus_from_name(name: str, fetch: bool = True) -> Corpus:
+    """Read a corpus by its name in the catalogue, such as "multi30k-de-en"; download it if it is not on this machine.
+
+    Args:
+        name: its name; that of two languages may be reversed.
+        fetch: whether it may be downloaded.
+
+    Raises:
+        UserError: no such corpus; it was changed; it cannot be downloaded: the message says how to put it in place.
+
+    Example:
+        >>> corpus = corpus_from_name("multi30k-de-en")  # doctest: +SKIP
+    """
+    from keras_attn_zoo.devices import agreed, leads
+    from keras_attn_zoo.experiments.catalogue.folder import provide, text_of
+    from keras_attn_zoo.experiments.catalogue.listing import find_corpus
+
+    named, reverse = find_corpus(name)
+    failure = None
+    try:
+        # Of several processes, one downloads.
+        manifest = provide(named, fetch) if leads() else {}
+    except UserError as error:
+        failure = error
+    if not agreed(failure is None):
+        raise failure or UserError(f"the leading process cannot read the corpus {name}: see its message.")
+    manifest = manifest or provide(named, fetch=False)
+    files = text_of(named, manifest)
+    splits = Splits(
+        open_pairs(files["train"], reverse), *(read_pairs(files[part], reverse) for part in ("valid", "test"))
+    )
+    return Corpus(splits, {"name": name, "sha256": manifest["sha256"]})
+
+
 def corpus_from_description(description: dict[str, Any]) -> Corpus:
     """Read the corpus described in a run folder.
 
     Raises:
-        UserError: it is not a description of a corpus; a corpus to be generated is too large; a file is missing.
+        UserError: it is not a description of a corpus; a corpus to be generated is too large; a file is missing; a
+            corpus by name is not on this machine, or is another text.
     """
     if not _is_description(description):
         raise UserError(f"{str(description)[:100]!r} does not describe a corpus: is config.json damaged?")
@@ -95,6 +130,13 @@ def corpus_from_description(description: dict[str, Any]) -> Corpus:
                 f"the corpus to generate has more than {_MOST_GENERATED:,} sentence pairs: give --test instead."
             )
         return embedded_corpus(**sizes)
+    if "name" in description:
+        corpus = corpus_from_name(description["name"], fetch=False)
+        if corpus.description["sha256"] != description["sha256"]:
+            raise UserError(
+                f"the corpus {description['name']} on this machine is another text than the run's: give --test."
+            )
+        return corpus
     parts = {name: _one_or_two(description[name]) for name in ("train", "valid", "test") if name in description}
     return corpus_from_files(**parts, seed=description.get("split_seed", 0), reverse=description["reverse"])
 
@@ -117,6 +159,8 @@ def own_test_text(run: "RunFolder", ask: Callable[[str], bool] | None = None) ->
         return corpus_from_description(description).test
     if kind_of(run.test) is not None:
         return ParallelText(TSVFile(run.test))
+    if _is_description(description) and "name" in description:
+        return corpus_from_description(description).test
     if not _is_description(description):
         raise UserError(f"{shown(run.config)} does not describe a corpus: give the test text with --test.")
     files = [file for name in ("train", "valid", "test") for file in description.get(name, ())]
@@ -127,11 +171,13 @@ def own_test_text(run: "RunFolder", ask: Callable[[str], bool] | None = None) ->
 
 
 def _is_description(description):
-    """Whether plain data is a description written by `corpus_from_files` or `embedded_corpus`."""
+    """Whether plain data is a description written by one of the functions of this module."""
     if "generated" in description:
         sizes = description["generated"]
         names = {"train", "valid", "test", "seed", "max_words", "words_per_kind"}
         return isinstance(sizes, dict) and sizes.keys() <= names and all(type(x) is int for x in sizes.values())
+    if "name" in description:
+        return isinstance(description["name"], str) and isinstance(description.get("sha256"), dict)
     parts = [description[name] for name in ("train", "valid", "test") if name in description]
     lists = all(isinstance(one, list) and len(one) in (1, 2) and all(isinstance(f, str) for f in one) for one in parts)
     return lists and "train" in description and isinstance(description.get("reverse"), bool)
