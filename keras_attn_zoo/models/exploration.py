@@ -77,7 +77,7 @@ class Exploration(TextMethods):
         text = self.encode([_text(source) for source in sources])
         found = self._trace(text.sources)
         given = [i for i, target in enumerate(targets) if target is not None]
-        encoded = self.encode([_text(sources[i]) for i in given], [_text(targets[i] or "") for i in given])
+        encoded = self.encode(text.select(given), [_text(targets[i] or "") for i in given])
         owners = [*range(len(text)), *given]
         along = [own for own, _ in found] + (encoded.targets or [])
         followed = self._follow(dataclasses.replace(text.select(owners), targets=along))

@@ -183,9 +183,10 @@ def first_of_each(key, cases=CASES):
 
 
 def kind(case, layer):
-    """The place, the base class that mechanisms share, and whether weights follow from weights before."""
+    """The place, the base class that mechanisms share, whether weights follow from weights before, or from contexts."""
     base = next(one for one in layer.__mro__ if ".layers.common." in one.__module__)
-    return case.place, base, layer.advance is AttentionLayer.advance
+    own = [getattr(layer, name) is not getattr(AttentionLayer, name) for name in ("advance", "attend_once")]
+    return case.place, base, *own
 
 
 # One of each kind, if possible with a state, under a sparse normaliser; `test_normalizers.py` has the others.
