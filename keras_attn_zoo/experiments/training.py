@@ -117,7 +117,7 @@ def _train(system, corpus, run, data, max_tokens):
     state.check(translator, batches.round in _grows_at(system))
     if batches.round == 0:
         _load_vectors(translator, training)
-    run.create(system, description, corpus.test.pairs)
+    run.create(system, description, corpus.test.rows())
     # A budget ends by itself, and one of tokens not exactly when it is expected to.
     last = rounds if rounds is not None and training.budget is None else _ENDLESS
     if ended or batches.round >= last:
