@@ -14,9 +14,11 @@ _HOMES = {
     "filters": ("Filter", "FilterReport", "filter_pairs"),
     "splits": ("Splits", "random_split"),
     "text_files": ("ParallelFiles", "TSVFile", "read_lines", "read_windows"),
+    "truecasing": ("Truecaser", "train_truecaser"),
     "words": ("normalise", "split_words", "word_count"),
     "subwords": ("Subwords", "train_subword_pair", "train_subwords"),
     "cache": ("EncodedCorpus", "build_cache"),
+    "sampled_corpus": ("SampledCorpus", "build_sampled_corpus"),
     "encoded_text": ("EncodedText",),
     "batches": (
         "TranslationBatches",

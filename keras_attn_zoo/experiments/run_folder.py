@@ -45,8 +45,9 @@ _PACKAGES = [
 ]
 
 
-# Settings that runs of earlier versions lack, with what they did.
+# Settings that runs of earlier versions lack, with what they did; those of data.
 _LATER_SETTINGS = {"precision": "float32"}
+_LATER_DATA = {"truecase": None, "subword_sampling_nbest": None, "subword_sampling_alpha": 0.1}
 # File systems allow 255; temporary files add a suffix.
 _LONGEST_NAME = 200
 
@@ -207,6 +208,8 @@ class RunFolder:
             return
         config = self._read_config()
         config["system"] = {**_LATER_SETTINGS, **config["system"]}
+        if isinstance(config["system"].get("data"), dict):
+            config["system"]["data"] = {**_LATER_DATA, **config["system"]["data"]}
         changed = sorted(_differences(config, {"system": system.to_dict(), "corpus": corpus}))
         if changed:
             raise UserError(

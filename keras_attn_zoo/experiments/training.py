@@ -9,7 +9,6 @@ import keras
 from keras_attn_zoo.data.batches import as_fit_input, evaluation_batches, fit_arguments
 from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.shapes import EVALUATION_ROWS
-from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.devices import leader_first
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.bodies import longest_translation
@@ -95,7 +94,7 @@ def _train(system, corpus, run, data, max_tokens):
     description = {**corpus.description, "fingerprint": data.key}
     # Before the state is read: if it is another model's, that error would say less.
     run.check_settings(system, description)
-    subwords = [Subwords(path) for path in data.subword_paths]
+    subwords = data.subwords
     check_test_text(corpus.test.encoded(*subwords), max_tokens or longest_translation(system.data.max_tokens))
     if system.data.vocabulary_size is None:
         sizes = [one.vocabulary_size for one in subwords]
@@ -214,7 +213,7 @@ def _translator_of_round(system, data, number, steps):
     """The compiled translator that is trained in a round."""
     layers = _encoder_layers(system, number)
     stage = system if layers is None else system.override(encoder_layers=layers)
-    translator = build_translator(stage, data.subword_paths, system.data.max_tokens)
+    translator = build_translator(stage, data.subwords, system.data.max_tokens)
     compile_translator(translator, system, steps)
     return translator
 
