@@ -70,7 +70,7 @@ def test_segmentations_are_drawn_by_their_probabilities(made):
     sampled, even, best = build(), build(alpha=0), build(alpha=100)
     counts = collections.Counter(tuple(drawn(sampled, "source", epoch, [0])[0]) for epoch in range(5000))
     shares = np.array([counts[tuple(ids)] for ids in every]) / 5000
-    assert 0.02 < shares.min() and np.abs(shares - wanted).max() < 4 * np.sqrt(0.25 / 5000)
+    assert shares.min() > 0.02 and np.abs(shares - wanted).max() < 4 * np.sqrt(0.25 / 5000)
     # An exponent of 0 draws evenly, a large one the best.
     assert len({tuple(drawn(even, "source", epoch, [0])[0]) for epoch in range(100)}) == COUNT
     assert drawn(best, "source", 0, [0])[0] == every[0]
@@ -86,7 +86,7 @@ def test_a_draw_depends_on_seed_epoch_side_and_sentence_alone(made):
     assert drawn(sampled, "source", 1) != first == drawn(made[3](), "source", 0)
     numbers = uniform_numbers((5, 2, 0), np.arange(100_000))
     assert abs(numbers.mean() - 0.5) < 0.005 and abs(np.corrcoef(numbers[1:], numbers[:-1])[0, 1]) < 0.02
-    assert 0 <= numbers.min() and numbers.max() < 1 and len(set(numbers.tolist())) == 100_000
+    assert numbers.min() >= 0 and numbers.max() < 1 and len(set(numbers.tolist())) == 100_000
 
 
 def test_batches_differ_from_epoch_to_epoch_and_resume_the_same(made):
