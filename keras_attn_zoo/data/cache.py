@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import itertools
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -202,7 +202,7 @@ def fingerprint(pairs: Iterable[tuple[str, str]], subwords: "Iterable[Subwords]"
 
 
 @contextlib.contextmanager
-def growing_array(path, dtype):
+def growing_array(path: PathLike, dtype: Any) -> Iterator[Callable[[Sequence[Any]], None]]:
     """Open a one-dimensional `.npy` file and return a function that appends to it."""
     dtype, size = np.dtype(dtype), 0
 
