@@ -15,8 +15,8 @@ _WORD = re.compile(r"[^\W_](?:.*[^\W_])?")
 _SENTENCE_END = re.compile(r"[.:?!]['\"’”“»«)\]]*$")
 # A line of a model, as Moses writes it: casings of a word, the most frequent first.
 _LINE = re.compile(r"\S+ \(\d+/\d+\)(?: \S+ \(\d+\))*")
-# Ten million words; a language has one or two.
-_LARGEST_MODEL = 2**28
+# Five million words; those of a large corpus are one or two.
+_LARGEST_MODEL = 2**27
 
 
 class Truecaser:

@@ -18,6 +18,7 @@ from keras_attn_zoo.data.subwords import Subwords, train_subword_pair
 from keras_attn_zoo.data.truecasing import Truecaser, train_truecaser
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.evaluation.text_scores import check_tokenizer
 from keras_attn_zoo.experiments.bodies import BODIES, longest_translation
 from keras_attn_zoo.experiments.corpora import Corpus
 from keras_attn_zoo.experiments.memory import check_memory
@@ -46,7 +47,7 @@ def check_system(system: System, max_tokens: int | None = None) -> None:
 
     Raises:
         UserError: mechanisms and sizes that do not fit together; more memory than the machine has; weights for
-            sentences that are too short; a missing file of word vectors.
+            sentences that are too short; a missing file of word vectors; a tokeniser that cannot be used.
 
     Example:
         >>> from keras_attn_zoo.experiments.named_systems import SYSTEMS
@@ -64,6 +65,7 @@ def check_system(system: System, max_tokens: int | None = None) -> None:
         path = getattr(system.training, f"word_vectors_{side}")
         if path is not None and not Path(path).is_file():
             raise UserError(f"there is no file {path}: word_vectors_{side} names a text file of word vectors.")
+    check_tokenizer(system.training.bleu_tokenize)
     size = system.data.vocabulary_size
     # With None, the number of words or characters is known only once the text is read.
     found = outline(system, size or SMALLEST_VOCABULARY, size or SMALLEST_VOCABULARY)

@@ -45,9 +45,12 @@ _PACKAGES = [
 ]
 
 
-# Settings that runs of earlier versions lack, with what they did; those of data.
+# Settings that runs of earlier versions lack, with what they did; those of its parts.
 _LATER_SETTINGS = {"precision": "float32"}
-_LATER_DATA = {"truecase": None, "subword_sampling_nbest": None, "subword_sampling_alpha": 0.1}
+_LATER_IN_PARTS: dict[str, dict[str, Any]] = {
+    "data": {"subword_sampling_alpha": 0.1},
+    "training": {"bleu_tokenize": "13a"},
+}
 # File systems allow 255; temporary files add a suffix.
 _LONGEST_NAME = 200
 
@@ -208,8 +211,9 @@ class RunFolder:
             return
         config = self._read_config()
         config["system"] = {**_LATER_SETTINGS, **config["system"]}
-        if isinstance(config["system"].get("data"), dict):
-            config["system"]["data"] = {**_LATER_DATA, **config["system"]["data"]}
+        for part, settings in _LATER_IN_PARTS.items():
+            if isinstance(config["system"].get(part), dict):
+                config["system"][part] = {**settings, **config["system"][part]}
         changed = sorted(_differences(config, {"system": system.to_dict(), "corpus": corpus}))
         if changed:
             raise UserError(

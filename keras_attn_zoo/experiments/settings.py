@@ -9,8 +9,8 @@ from keras_attn_zoo.experiments.setting_types import MOST_TOKENS, Choice, Number
 # Upper bounds that catch mistyped numbers: beyond them, no machine and nobody's patience would do.
 _STEPS, _ROUNDS, _WORDS, _PATH = 1_000_000_000, 10_000, 10_000, 4096
 
-# The usual exponent of subword sampling.
-_ALPHA = 0.1
+# The usual exponent of subword sampling; sacrebleu's usual tokeniser.
+_ALPHA, _TOKENIZE = 0.1, "13a"
 
 # The four special tokens and one more.
 SMALLEST_VOCABULARY = 5
@@ -256,6 +256,9 @@ class TrainingSettings(_Checked):
             most=1_000_000,
         )
     )
+    bleu_tokenize: str = _field(
+        Text(default=_TOKENIZE, help="tokeniser of sacrebleu for validation BLEU, such as zh", longest=100)
+    )
     patience: int | None = _field(
         Whole(
             help="rounds without improvement before training stops; None disables early stopping",
@@ -286,6 +289,10 @@ class TrainingSettings(_Checked):
             raise UserError(
                 f"schedule='cosine' needs the number of steps, which budget={self.budget} does not give: set a budget "
                 "in steps or tokens, or another schedule."
+            )
+        if self.best_by != "bleu" and self.bleu_tokenize != _TOKENIZE:
+            raise UserError(
+                f"bleu_tokenize={self.bleu_tokenize} has no effect without best_by=bleu: set it too, or leave both out."
             )
         if self.teacher_forcing_end not in (None, self.teacher_forcing) and self.teacher_forcing_steps is None:
             raise UserError(

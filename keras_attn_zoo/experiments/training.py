@@ -128,7 +128,7 @@ def _train(system, corpus, run, data, max_tokens):
         sources, references = zip(*list(corpus.splits.valid)[: training.bleu_sentences], strict=True)
         ids = data.valid.first_sources(sources, subwords[0])
         text = translator.encode(EncodedText(ids, None, (subwords[0].checksum, subwords[1].checksum)))
-        callbacks.append(ValidationBLEU(text, list(references), system.search.batch_size))
+        callbacks.append(ValidationBLEU(text, list(references), system.search.batch_size, training.bleu_tokenize))
     with progress_bar(system.name, steps, "step", batches.round * len(batches)) as show:
         log = RunLog(run.log, batches)
         callbacks += [Progress(batches, rounds, system.name, show), log, *_budget(training, log), *watched]

@@ -1,6 +1,8 @@
 """Several references for a sentence, tokeniser and case: of runs, comparisons, significance tests and pictures."""
 
 import shutil
+import sys
+import types
 
 import pytest
 import sacrebleu
@@ -13,6 +15,7 @@ from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.table import read_results
 from keras_attn_zoo.models import Translator
+from keras_attn_zoo.training.callbacks import ValidationBLEU
 
 SOURCES = ["rot haus", "katze geht", "blau hund"]
 FIRST = ["House-red (1)", "goes cat", "dog blue"]
@@ -98,11 +101,29 @@ def test_significance_is_that_of_all_references_and_of_the_same_tokeniser(attn_z
     assert attn_zoo("plot", "by-length", run.path, *picture)[0] == 0
 
 
+def test_validation_bleu_has_its_own_tokeniser():
+    found = ["我在这里"]
+    model = types.SimpleNamespace(
+        encode=lambda texts: texts,
+        translate=lambda texts, batch_size: [[types.SimpleNamespace(text=text)] for text in found],
+    )
+    logs = {}
+    callback = ValidationBLEU(["here"], ["我在这里了"], tokenize="zh")
+    callback.set_model(model)
+    callback.on_train_begin()
+    callback.on_epoch_end(0, logs)
+    assert logs["val_bleu"] == pytest.approx(sacrebleu.corpus_bleu(found, [["我在这里了"]], tokenize="zh").score)
+
+
 def test_a_tokeniser_that_cannot_be_used_is_named_before_anything_is_done(attn_zoo, files, monkeypatch, tmp_path):
     line = ("train", "--system", "uniform", "--train", *files[:2], "--run", tmp_path / "new")
     for name, text in (("ja_mecab", "did you mean ja-mecab?"), ("zz", "choose from none, zh")):
         status, _, error = attn_zoo(*line, "--tokenize", name)
         assert status == 2 and text in error and error.count("\n") == 1 and not (tmp_path / "new").exists()
-    monkeypatch.setitem(__import__("sys").modules, "MeCab", None)
+    error = attn_zoo(*line, "--set", "best_by=bleu", "bleu_tokenize=ja_mecab")[2]
+    assert "did you mean ja-mecab?" in error and error.count("\n") == 1 and not (tmp_path / "new").exists()
+    error = attn_zoo(*line, "--set", "bleu_tokenize=zh")[2]
+    assert "has no effect without best_by=bleu" in error and error.count("\n") == 1
+    monkeypatch.setitem(sys.modules, "MeCab", None)
     with pytest.raises(UserError, match=r"pip install 'sacrebleu\[ja\]'"):
         check_tokenizer("ja-mecab")

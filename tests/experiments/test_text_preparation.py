@@ -108,6 +108,7 @@ def test_a_run_of_an_earlier_version_resumes_with_the_defaults(trained, tmp_path
     config = read_json(run.config)
     for name in ("truecase", "subword_sampling_nbest", "subword_sampling_alpha"):
         del config["system"]["data"][name]
+    del config["system"]["training"]["bleu_tokenize"]
     write_json(run.config, config)
     run.check_settings(TINY, config["corpus"])
     with pytest.raises(UserError, match=r"different settings \(system\.data\.truecase\)"):
