@@ -9,8 +9,10 @@ from keras_attn_zoo.experiments.setting_types import MOST_TOKENS, Choice, Number
 # Upper bounds that catch mistyped numbers: beyond them, no machine and nobody's patience would do.
 _STEPS, _ROUNDS, _WORDS, _PATH = 1_000_000_000, 10_000, 10_000, 4096
 
-# The usual exponent of subword sampling; sacrebleu's usual tokeniser.
-_ALPHA, _TOKENIZE = 0.1, "13a"
+# The usual exponent of subword sampling.
+_ALPHA = 0.1
+# Of sacrebleu, which takes long to import; the first is its usual one.
+_TOKENIZERS = ("13a", "intl", "zh", "char", "ja-mecab", "ko-mecab", "flores101", "flores200", "none")
 
 # The four special tokens and one more.
 SMALLEST_VOCABULARY = 5
@@ -257,7 +259,7 @@ class TrainingSettings(_Checked):
         )
     )
     bleu_tokenize: str = _field(
-        Text(default=_TOKENIZE, help="tokeniser of sacrebleu for validation BLEU, such as zh", longest=100)
+        Choice(default=_TOKENIZERS[0], help="tokeniser of sacrebleu for validation BLEU", choices=_TOKENIZERS)
     )
     patience: int | None = _field(
         Whole(
@@ -290,7 +292,7 @@ class TrainingSettings(_Checked):
                 f"schedule='cosine' needs the number of steps, which budget={self.budget} does not give: set a budget "
                 "in steps or tokens, or another schedule."
             )
-        if self.best_by != "bleu" and self.bleu_tokenize != _TOKENIZE:
+        if self.best_by != "bleu" and self.bleu_tokenize != _TOKENIZERS[0]:
             raise UserError(
                 f"bleu_tokenize={self.bleu_tokenize} has no effect without best_by=bleu: set it too, or leave both out."
             )
