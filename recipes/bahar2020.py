@@ -10,12 +10,26 @@ Examples:
   python recipes/bahar2020.py --train train.de.gz train.en.gz --valid val.de.gz val.en.gz \\
       --test test.de.gz test.en.gz --out runs/multi30k --systems transformer transformer-latent-top-6 \\
       transformer-latent --set width=256 num_heads=4 ffn_dim=1024 encoder_layers=3 decoder_layers=3
+  python recipes/bahar2020.py --scale paper --train train.zh train.en --valid dev.zh dev.en --test test.zh test.en \\
+      --out runs/zh-en --set truecase=none model_type=unigram vocabulary_size=32000 subword_sampling_nbest=30 \\
+      drop_duplicates=yes
   attn-zoo align runs/bahar/transformer-latent --bitext test.de-en --gold gold.talp --index-base 1 --layer best \\
       --leave-out end full_stop
 
 How the paper is read:
+<<<<<<< HEAD
 - Its text is that of WMT 2018, with newstest2017 and newstest2018 as tests: `--corpus wmt17-de-en` has the test set of
   the table, and News Commentary in version 12 in place of 13; `--corpus wmt18-de-en` has the text, and newstest2018.
+=======
+- At `--scale paper`, both sides are truecased, as the paper does for German and English; otherwise they are not, and
+  the text is never tokenised: truecaser and subwords take plain text. BLEU and TER see translations that begin with a
+  capital again, as Moses' detruecaser writes them; the paper does not say.
+- For Chinese and English, the third example has what the paper says: unigram subwords sampled from the 30
+  best segmentations, and no pair twice. The paper does not give the exponent of the sampling (0.1 here) or say what
+  its illegal characters are: no sentence is left out for them. Its 32,000 "merges" are the size of one vocabulary here.
+- Sentences of more than 100 words, or of more than 100 subwords with start and end, are not trained on; the paper's
+  limit of 100 counts tokens.
+>>>>>>> h-prepare
 - The lexicon is one bias-free linear map of the sum of the projected embedding, decoder state and encoder state.
 - The weights of the six best positions are not renormalised in training; the search divides by their sum.
 - Both sides share one vocabulary of 50,000 BPE subwords; the paper has 50,000 merges, which give 45,000 German and
@@ -97,6 +111,7 @@ RECIPE = Recipe(
         "rnn-latent-top-6",
         "rnn-latent",
     ),
+    published={"truecase": "both"},
     pictures={
         "attention.png": "attention transformer '{sentence}' --target '{translation}' --beside transformer-latent",
         "trained-top-k.png": f"top-k transformer {' '.join(COUNTS)} --trained",

@@ -27,8 +27,8 @@ How the paper is read (it used OpenNMT-py and says little about what was left at
   loss is scored; the paper's BLEU is that of the last one.
 - The Transformers are trained at a learning rate of 0.001 after a warm-up of 4,000 steps, without which they do not
   train. They normalise after each part of a layer, like the base model; the toolkit normalises before.
-- The paper does not say how it tokenises, searches, smooths labels or clips gradients: here 8,000 BPE subwords per
-  side, five beams without a length penalty, no smoothing, a norm of at most 1.0.
+- The paper does not say how it tokenises or filters its text, searches, smooths labels or clips gradients: here 8,000
+  BPE subwords per side, five beams without a length penalty, no smoothing, a norm of at most 1.0.
 - Perplexity and accuracy in the table are measured on the test text; the paper's are the best on its validation set.
 """
 

@@ -21,7 +21,9 @@ How the paper is read:
   original; the paper's text says the previous state.
 - Teacher forcing tosses a coin for every target position of every sentence; the model's own prediction replaces the
   gold token.
-- Vocabularies have 8,000 subwords per side; the paper's have 8,000 words. BLEU is sacrebleu's, cased and on plain text;
+- Vocabularies have 8,000 subwords per side, and at `--scale paper` 8,000 words, as the paper's have: what is separated
+  by spaces, since the library that the paper names splits there unless told otherwise. Punctuation then belongs to the
+  word before it, and all other words are one unknown token. BLEU is sacrebleu's, cased and on plain text;
   the paper does not say how its BLEU was computed, and its examples are partly lower-cased.
 - The decoder's state is 512 wide, and so is the encoder's in each direction; the paper does not say.
 - The filter of 4 to 30 words applies to the training text. The paper filters before splitting, so its test set has only
@@ -112,6 +114,7 @@ RECIPE = Recipe(
     title="Hiemsch: Bahdanau's attention against uniform attention",
     entries=ENTRIES,
     default=("experiment-1", "experiment-2", "experiment-3", "experiment-4", "uniform"),
+    published={"model_type": "word"},
     pictures={
         "curves.png": "curves experiment-1 experiment-2 experiment-3 experiment-4",
         "curves-uniform.png": "curves experiment-4 uniform",

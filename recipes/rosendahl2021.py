@@ -20,7 +20,8 @@ How the paper is read:
   `--corpus wmt18-tr-en` and `--corpus iwslt17-en-it`.
 - Batches hold 9,600 tokens of the longer side, padding included, for all systems; some of the paper's recurrent ones
   had to use 7,600.
-- The joint vocabulary has 20,000 subwords; the paper has 20,000 merges.
+- The joint vocabulary has 20,000 subwords; the paper has 20,000 merges, of whose text it says nothing else. Here it is
+  plain text, and pairs with more than 100 subwords on a side are not trained on.
 - Search uses twelve beams and a length penalty of 1.0; the paper does not say how it searches.
 - The best checkpoint has the lowest validation loss; the paper's has the highest BLEU (`--set best_by=bleu`).
 - TER is sacrebleu's, case-sensitive; the paper's is TERCom's, with unspecified options.

@@ -21,10 +21,13 @@ How the paper is read:
   tokens, padding included. Unlike there, gradients are clipped at a norm of 1.0, and Adam's second moment decays by
   0.999, not 0.98. The paper trains 250,000 steps, as does `--scale paper`; otherwise it is at most 30 epochs here,
   stopping after eight epochs without a better validation loss.
-- All embeddings are tied; the paper says that the vocabulary is joint. Its size is 40,000.
+- All embeddings are tied; the paper says that the vocabulary is joint. Its size is 40,000. Training sentences have at
+  most 256 words, as in the paper, and 256 subwords. The paper tokenises before it makes subwords, Chinese into words;
+  here subwords are made of plain text. For 32,000 subwords per side, as for Chinese and English, add `--set
+  vocabulary_size=32000 joint=no tie_embeddings=target`.
 - Only RAN has the attention dropout of 0.2; the other mechanisms have none.
 - The learned matrices have 320 positions, 1.25 times the 256 subwords that a training sentence may have; the paper does
-  not say how many. Its own limit of 256 counts words.
+  not say how many.
 - The length penalty is that of Wu et al. 2016; the paper gives its exponent, 0.6.
 - The best checkpoint has the lowest validation loss; the paper does not say how it chooses its own.
 - For the Transformer, the paper's Table 1 has a SacreBLEU of 27.0, and its Table 2, on positions, 27.12.

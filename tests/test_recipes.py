@@ -3,6 +3,7 @@
 import functools
 import importlib.util
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from keras_attn_zoo.commands.parser import Parser
 from keras_attn_zoo.commands.pictures import PICTURES
 from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.named_systems import SYSTEMS
+from keras_attn_zoo.experiments.system import parse_settings
 from keras_attn_zoo.experiments.table import COLUMNS
 
 RECIPES = sorted((Path(__file__).parents[1] / "recipes").glob("*.py"))
@@ -53,6 +55,25 @@ def test_entries_of_a_recipe(path):
         options = parser.parse_args([*words, "--output", file])
         for word in getattr(options, "models", getattr(options, "runs", [])):
             assert str(word) in module.RECIPE.entries
+
+
+@pytest.mark.parametrize("name", ["bahar2020", "zeng2021"])
+def test_settings_that_a_recipe_names_for_other_languages(name):
+    """Chinese and English, as its docstring says."""
+    path = next(path for path in RECIPES if path.stem == name)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    words = " ".join(module.__doc__.replace("\\\n", " ").split())
+    line = (
+        words[: words.index("vocabulary_size=32000")].rpartition("--set")[2]
+        + words[words.index("vocabulary_size=32000") :]
+    )
+    settings = parse_settings(re.match(r"(?: ?[a-z_]+=\w+)+", line.strip())[0].split())
+    assert settings["vocabulary_size"] == 32000 and len(settings) > 2
+    for entry in module.RECIPE.at("paper").entries.values():
+        system = entry.system.override(**entry.system.understood(settings))
+        assert {name: getattr(system.data, name, value) for name, value in settings.items()} == settings
 
 
 @pytest.mark.long

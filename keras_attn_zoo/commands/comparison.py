@@ -21,6 +21,7 @@ from keras_attn_zoo.commands.options import (
 )
 from keras_attn_zoo.commands.parser import Parser, typed
 from keras_attn_zoo.commands.pictures import draw_pictures
+from keras_attn_zoo.commands.text_options import add_scoring_arguments, scoring_options
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.comparison import Recipe, expand, parse_grid
 from keras_attn_zoo.experiments.scales import SCALES
@@ -84,6 +85,7 @@ def add_comparison_arguments(parser: Parser, names: Sequence[str], default: Sequ
     )
     add_significance_argument(parser)
     add_corpus_arguments(parser)
+    add_scoring_arguments(parser)
     add_devices_arguments(parser)
     add_precision_argument(parser, None)
     add_override_argument(parser)
@@ -118,6 +120,7 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
     """
     recipe = recipe.at(options.scale)
     runs = _runs(recipe, options)
+    scoring = scoring_options(options)
     if options.plan:
         from keras_attn_zoo.experiments.plan import plan_table
 
@@ -126,9 +129,11 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
         print(plan_table(runs, corpus_from_options(options), options.out))
         return
     failed = {}
-    if not options.table_only:
+    if options.table_only:
+        refuse(options, "--table-only scores nothing", tokenize=None, lowercase=False)
+    else:
         _check(runs, options)
-        failed = _train(runs, options)
+        failed = _train(runs, options, scoring)
     _write_table(recipe, runs, options.out, options.significance, anyway=not failed)
     draw_pictures(recipe, runs, options.out, options.max_tokens)
     if failed:
@@ -163,7 +168,7 @@ def _check(runs, options):
             raise UserError(f"{run.name}: {error}") from None
 
 
-def _train(runs, options):
+def _train(runs, options, scoring):
     """Train and score; if a run fails, the others go on. Return the reasons for failures by name."""
     from keras_attn_zoo.devices import current
     from keras_attn_zoo.experiments.finished_run import score_and_draw
@@ -175,7 +180,7 @@ def _train(runs, options):
         _LOG.info("run %d of %d: %s", number, len(runs), run.name)
         try:
             train_system(run.system, corpus, folder, options.out / "data", resume=True, **room)
-            score_and_draw(folder, corpus.test, keep_scores=True, **room)
+            score_and_draw(folder, corpus.test, keep_scores=True, **room, **scoring)
         except Exception as error:
             # The other processes would wait for this one in the middle of the run that failed.
             if (devices := current()) is not None and devices.processes > 1:

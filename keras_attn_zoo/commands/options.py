@@ -98,7 +98,9 @@ def add_corpus_arguments(parser: Parser) -> None:
     """Add the options that name training, validation and test text."""
     group = parser.add_argument_group("text: two files with one sentence per line, or one TSV file; plain or gzip")
     for name, text in (("train", "training"), ("valid", "validation"), ("test", "test")):
-        group.add_argument(f"--{name}", nargs="+", metavar="FILE", help=f"{text} text: SOURCE TARGET, or one TSV file")
+        more = "; after TARGET, files with further references" * (name == "test")
+        about = f"{text} text: SOURCE TARGET, or one TSV file{more}"
+        group.add_argument(f"--{name}", nargs="+", metavar="FILE", help=about)
     group.add_argument("--reverse", action="store_true", help="use the second file or column as the source")
     group.add_argument(
         "--split-seed",
@@ -340,9 +342,9 @@ def corpus_from_options(options: argparse.Namespace) -> "Corpus":
     if options.valid and options.test:
         refuse(options, "with --valid and --test, nothing is split", split_seed=0)
     valid, test = (
-        files and one_or_two_files(name, files) for name, files in (("valid", options.valid), ("test", options.test))
+        files and files_of_text(name, files) for name, files in (("valid", options.valid), ("test", options.test))
     )
-    train = one_or_two_files("train", options.train)
+    train = files_of_text("train", options.train)
     return corpus_from_files(train, valid, test, options.split_seed, options.reverse)
 
 
@@ -357,15 +359,15 @@ def refuse(options: argparse.Namespace, why: str, **without: object) -> None:
         raise UserError(f"{why}: leave out {' and '.join(given)}.")
 
 
-def one_or_two_files(name: str, files: list[str]) -> "TextFiles":
-    """Return the files of an option: source and target, or one TSV file.
+def files_of_text(name: str, files: list[str]) -> "TextFiles":
+    """Return the files of an option: source and target, or one TSV file; of a test text, with further references.
 
     Raises:
-        UserError: there are more than two files.
+        UserError: there are more than two files, but not of a test text.
     """
-    if len(files) > 2:
+    if len(files) > 2 and name != "test":
         raise UserError(f"--{name} takes SOURCE TARGET or one TSV file; received {len(files)} files.")
-    return (files[0], files[1]) if len(files) == 2 else files[0]
+    return tuple(files) if len(files) > 1 else files[0]
 
 
 def ask(question: str) -> bool:

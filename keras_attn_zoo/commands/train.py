@@ -15,6 +15,7 @@ from keras_attn_zoo.commands.options import (
     settings_from_options,
 )
 from keras_attn_zoo.commands.parser import Command, Parser
+from keras_attn_zoo.commands.text_options import add_scoring_arguments, scoring_options
 from keras_attn_zoo.errors import UserError
 
 
@@ -30,6 +31,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--small", action="store_true", help="use the small sizes of attn-zoo demo, to try things out")
     add_budget_argument(parser)
     add_corpus_arguments(parser)
+    add_scoring_arguments(parser)
     add_devices_arguments(parser)
     add_precision_argument(parser, None)
     add_override_argument(parser)
@@ -47,10 +49,11 @@ def run(options: argparse.Namespace) -> None:
     system = SYSTEMS[options.system]
     settings = settings_from_options(options)
     system = (small(system) if options.small else system).override(**settings)
+    scoring = scoring_options(options)
     corpus = corpus_from_options(options)
     system = resumed(system, options.run, settings)
     run = train_system(system, corpus, options.run, resume=options.resume, max_tokens=options.max_tokens)
-    score_and_draw(run.path, corpus.test, options.max_tokens)
+    score_and_draw(run.path, corpus.test, options.max_tokens, **scoring)
     print(results_table(read_results([run.path])).markdown())
 
 

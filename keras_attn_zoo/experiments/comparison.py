@@ -41,8 +41,8 @@ class Recipe:
         title: short title of the paper.
         entries: its systems, by name.
         default: names of the systems trained by default, except at the scale "smoke", which has them all.
-        published: settings for every system at the scale "paper": the length of the paper's training, where the
-            systems stop earlier.
+        published: settings for every system at the scale "paper": how the paper prepares its text, and the length of
+            its training, where the systems stop earlier.
         note: text below the table.
         pictures: command lines of `attn-zoo plot` by the name of the file that they draw, without `--output`. A word
             that is the name of a system stands for its run, and is left out if there is none; "{sentence}" and

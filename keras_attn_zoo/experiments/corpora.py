@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import os
 import shlex
 from collections.abc import Callable, Iterable, Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from keras_attn_zoo.data.splits import Pair, Splits, random_split
-from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile, read_lines
+from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile, read_columns, read_lines
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import Alignment
 from keras_attn_zoo.experiments.parallel_text import Gold, ParallelText
@@ -18,8 +19,8 @@ from keras_attn_zoo.files import PathLike, check_file, kind_of, shown
 if TYPE_CHECKING:
     from keras_attn_zoo.experiments.run_folder import RunFolder
 
-# Source and target, or one TSV file.
-TextFiles: TypeAlias = PathLike | tuple[PathLike, PathLike]
+# Source and target, or one TSV file; of a test text, further references after them.
+TextFiles: TypeAlias = PathLike | tuple[PathLike, ...]
 
 # For a corpus that a run folder asks for; ours has 12,900 pairs, and a thousand take about a second.
 _MOST_GENERATED = 100_000
@@ -33,16 +34,18 @@ class Corpus:
         splits: iterables of sentence pairs.
         description: their origin, as plain data; kept in the run folder.
         gold: for each test pair `(source words, target words, Alignment)`, or None.
+        more_references: of the test text, see `ParallelText`.
     """
 
     splits: Splits
     description: dict[str, Any]
     gold: Gold | None = None
+    more_references: Sequence[Sequence[str]] = ()
 
     @functools.cached_property
     def test(self) -> ParallelText:
         """The test text, to be scored."""
-        return ParallelText(self.splits.test, self.gold)
+        return ParallelText(self.splits.test, self.gold, self.more_references)
 
 
 def corpus_from_files(
@@ -56,12 +59,13 @@ def corpus_from_files(
 
     Args:
         train, valid, test: each a `(source, target)` pair of files with one sentence per line, or one TSV
-            file, plain or gzip. Without `valid` and `test`, the text is split 8:1:1 at random.
+            file, plain or gzip. `test` may have further files with one reference each for every sentence. Without
+            `valid` and `test`, the text is split 8:1:1 at random.
         seed: seed of the random split.
         reverse: whether the second file or column is the source.
 
     Raises:
-        UserError: only one of `valid` and `test`; a missing file.
+        UserError: only one of `valid` and `test`; a missing file; several references in reverse.
 
     Example:
         >>> corpus = corpus_from_files(("train.de", "train.en"))  # doctest: +SKIP
@@ -76,8 +80,10 @@ def corpus_from_files(
         description["split_seed"] = seed
         return Corpus(random_split(read_pairs(train, reverse), seed=seed), description)
     description.update(valid=_names(valid), test=_names(test))
-    splits = Splits(open_pairs(train, reverse), read_pairs(valid, reverse), read_pairs(test, reverse))
-    return Corpus(splits, description)
+    pairs, more = read_test(test, reverse)
+    return Corpus(
+        Splits(open_pairs(train, reverse), read_pairs(valid, reverse), pairs), description, more_references=more
+    )
 
 
 def corpus_from_name(name: str, fetch: bool = True) -> Corpus:
@@ -158,9 +164,14 @@ def own_test_text(run: "RunFolder", ask: Callable[[str], bool] | None = None) ->
     if "generated" in description:
         return corpus_from_description(description).test
     if kind_of(run.test) is not None:
+<<<<<<< HEAD
         return ParallelText(TSVFile(run.test))
     if _is_description(description) and "name" in description:
         return corpus_from_description(description).test
+=======
+        further = (row[2:] for row in read_columns(run.test))
+        return ParallelText(TSVFile(run.test), more_references=list(itertools.zip_longest(*further, fillvalue="")))
+>>>>>>> h-prepare
     if not _is_description(description):
         raise UserError(f"{shown(run.config)} does not describe a corpus: give the test text with --test.")
     files = [file for name in ("train", "valid", "test") for file in description.get(name, ())]
@@ -179,8 +190,9 @@ def _is_description(description):
     if "name" in description:
         return isinstance(description["name"], str) and isinstance(description.get("sha256"), dict)
     parts = [description[name] for name in ("train", "valid", "test") if name in description]
-    lists = all(isinstance(one, list) and len(one) in (1, 2) and all(isinstance(f, str) for f in one) for one in parts)
-    return lists and "train" in description and isinstance(description.get("reverse"), bool)
+    lists = all(isinstance(one, list) and one and all(isinstance(file, str) for file in one) for one in parts)
+    fits = lists and all(len(description[name]) <= 2 for name in ("train", "valid") if name in description)
+    return fits and "train" in description and isinstance(description.get("reverse"), bool)
 
 
 def embedded_corpus(
@@ -241,6 +253,30 @@ def read_pairs(files: TextFiles, reverse: bool = False) -> list[Pair]:
     return pairs
 
 
+def read_test(files: TextFiles, reverse: bool = False) -> tuple[list[Pair], list[list[str]]]:
+    """Read a test text: its pairs, and the lists of further references.
+
+    Args:
+        files: see `open_pairs`; after source and target, any number of files with further references.
+        reverse: see `open_pairs`.
+
+    Raises:
+        UserError: see `read_pairs`; a file with another number of lines; several references in reverse.
+
+    Example:
+        >>> read_test(("test.de", "test.a.en", "test.b.en"))  # doctest: +SKIP
+        ([('ein Haus', 'a house')], [['one house']])
+    """
+    if isinstance(files, (str, os.PathLike)) or len(files) == 2:
+        return read_pairs(files, reverse), []
+    if reverse:
+        raise UserError("a text in reverse has one reference: give two files, or the source first.")
+    source, *references = files
+    pairs = read_pairs((source, references[0]))
+    more = [[target for _, target in ParallelFiles(source, file)] for file in references[1:]]
+    return pairs, more
+
+
 def read_bitext(
     bitext: PathLike | None = None,
     source: PathLike | None = None,
@@ -277,7 +313,7 @@ def read_bitext(
 
 
 def _one_or_two(files):
-    return tuple(files) if len(files) == 2 else files[0]
+    return tuple(files) if len(files) > 1 else files[0]
 
 
 def _as_list(files):

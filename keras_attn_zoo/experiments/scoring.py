@@ -9,7 +9,7 @@ from keras_attn_zoo.data.shapes import EVALUATION_ROWS
 from keras_attn_zoo.devices import wait
 from keras_attn_zoo.evaluation.alignments import Alignment, write_alignments
 from keras_attn_zoo.evaluation.likelihood import corpus_likelihood
-from keras_attn_zoo.evaluation.text_scores import score_text
+from keras_attn_zoo.evaluation.text_scores import TOKENIZE, score_text
 from keras_attn_zoo.evaluation.timing import CompilationClock
 from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.experiments.run_folder import RunFolder
@@ -29,6 +29,8 @@ def score_run(
     name: str = "test",
     known: dict[str, Any] | None = None,
     top_k: int | None = None,
+    tokenize: str = TOKENIZE,
+    lowercase: bool = False,
 ) -> dict[str, Any]:
     """Translate and score a test set; write hypotheses, references, scores and alignments to the run folder.
 
@@ -39,6 +41,7 @@ def score_run(
         name: name of the test set, in files and tables.
         known: scores of the same text with another search, reused where they do not depend on the search.
         top_k: see `Translator.translate`.
+        tokenize, lowercase: see `score_text`.
 
     Returns:
         the scores, as plain data.
@@ -66,7 +69,7 @@ def score_run(
         "beams": translator.sampler.num_beams,
         "length_penalty": translator.sampler.length_penalty,
         "search_top_k": translator.search_top_k if top_k is None else top_k,
-        "text": score_text(hypotheses, text.targets).as_dict(),
+        "text": _text_scores(hypotheses, text, tokenize, lowercase),
         **{key: known[key] for key in (*_OF_REFERENCES, "free_running", "alignment") if key in known},
         "translation_seconds": seconds,
         "translation_compilation_seconds": clock.compilation,
@@ -76,11 +79,37 @@ def score_run(
         "precision": translator.compute_dtype,
     }
     with run.lock_scores():
-        for path, lines in ((run.hypotheses(name), hypotheses), (run.references(name), text.targets)):
-            write_text(path, "".join(line + "\n" for line in lines))
+        write_text(run.hypotheses(name), "".join(line + "\n" for line in hypotheses))
+        # Tab-separated, as sacrebleu's command line reads them with --num-refs.
+        write_text(run.references(name), "".join("\t".join(lines) + "\n" for _, *lines in text.rows()))
         run.add_scores(name, scores)
     wait()
     return scores
+
+
+def score_again(folder: PathLike, text: ParallelText, tokenize: str, lowercase: bool, name: str = "test") -> None:
+    """Score the translations in a run folder with another tokeniser, or without case; nothing is translated.
+
+    Args:
+        folder: the run folder of a scored system.
+        text: the test text that was translated.
+        tokenize, lowercase: see `score_text`.
+        name: name of the test set.
+
+    Raises:
+        UserError: see `RunFolder.read_translations` and `score_text`.
+    """
+    run = RunFolder(folder)
+    hypotheses, _ = run.read_translations(name)
+    of_text = _text_scores(hypotheses, text, tokenize, lowercase)
+    with run.lock_scores():
+        run.add_scores(name, {**run.read_scores()[name], "text": of_text})
+    wait()
+
+
+def _text_scores(hypotheses, text, tokenize, lowercase):
+    first, *more = text.references
+    return score_text(hypotheses, first, lowercase=lowercase, tokenize=tokenize, more_references=more).as_dict()
 
 
 def score_alignment(

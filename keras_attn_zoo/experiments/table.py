@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.evaluation.text_scores import TESTS, SystemScore, compare_systems
+from keras_attn_zoo.evaluation.text_scores import TESTS, SystemScore, compare_systems, how_scored
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.tabular import Table
 from keras_attn_zoo.files import PathLike
@@ -234,9 +234,24 @@ def _significance(folders, name, baselines, test):
                 raise UserError(
                     f"{folder} and {baseline} were scored on different texts: evaluate both on the same one."
                 )
-        found = compare_systems(str(baseline), texts, references[baseline], test=test)
+        first, *more = references[baseline]
+        found = compare_systems(
+            str(baseline), texts, first, test=test, more_references=more, **_how_scored(group, baseline, name)
+        )
         compared.update({folder: found[str(folder)] for folder in group[1:]})
     return compared
+
+
+def _how_scored(group, baseline, name):
+    """Tokeniser and case of the scores of runs; raise if they are not all the same."""
+    found = {}
+    for folder in group:
+        found[folder] = how_scored(RunFolder(folder).read_scores()[name]["text"])
+        if found[folder] != found[baseline]:
+            raise UserError(
+                f"{folder} and {baseline} were scored with different tokenisers or case: evaluate both with the same."
+            )
+    return found[baseline]
 
 
 def _star(against):

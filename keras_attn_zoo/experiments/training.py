@@ -9,7 +9,6 @@ import keras
 from keras_attn_zoo.data.batches import as_fit_input, evaluation_batches, fit_arguments
 from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.shapes import EVALUATION_ROWS
-from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.devices import leader_first
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.bodies import longest_translation
@@ -95,7 +94,7 @@ def _train(system, corpus, run, data, max_tokens):
     description = {**corpus.description, "fingerprint": data.key}
     # Before the state is read: if it is another model's, that error would say less.
     run.check_settings(system, description)
-    subwords = [Subwords(path) for path in data.subword_paths]
+    subwords = data.subwords
     check_test_text(corpus.test.encoded(*subwords), max_tokens or longest_translation(system.data.max_tokens))
     if system.data.vocabulary_size is None:
         sizes = [one.vocabulary_size for one in subwords]
@@ -117,7 +116,7 @@ def _train(system, corpus, run, data, max_tokens):
     state.check(translator, batches.round in _grows_at(system))
     if batches.round == 0:
         _load_vectors(translator, training)
-    run.create(system, description, corpus.test.pairs)
+    run.create(system, description, corpus.test.rows())
     # A budget ends by itself, and one of tokens not exactly when it is expected to.
     last = rounds if rounds is not None and training.budget is None else _ENDLESS
     if ended or batches.round >= last:
@@ -129,7 +128,7 @@ def _train(system, corpus, run, data, max_tokens):
         sources, references = zip(*list(corpus.splits.valid)[: training.bleu_sentences], strict=True)
         ids = data.valid.first_sources(sources, subwords[0])
         text = translator.encode(EncodedText(ids, None, (subwords[0].checksum, subwords[1].checksum)))
-        callbacks.append(ValidationBLEU(text, list(references), system.search.batch_size))
+        callbacks.append(ValidationBLEU(text, list(references), system.search.batch_size, training.bleu_tokenize))
     with progress_bar(system.name, steps, "step", batches.round * len(batches)) as show:
         log = RunLog(run.log, batches)
         callbacks += [Progress(batches, rounds, system.name, show), log, *_budget(training, log), *watched]
@@ -214,7 +213,7 @@ def _translator_of_round(system, data, number, steps):
     """The compiled translator that is trained in a round."""
     layers = _encoder_layers(system, number)
     stage = system if layers is None else system.override(encoder_layers=layers)
-    translator = build_translator(stage, data.subword_paths, system.data.max_tokens)
+    translator = build_translator(stage, data.subwords, system.data.max_tokens)
     compile_translator(translator, system, steps)
     return translator
 

@@ -18,7 +18,7 @@ def export_to_saved_model(translator: Any, folder: PathLike) -> None:
     token. It returns "token_ids" `(batch, beams, length)`, the start token first, and
     "scores" `(batch, beams)`. The search is the translator's sampler, and
     translations are as long as its preprocessor allows. The subword models are in
-    `assets.extra`.
+    `assets.extra`, and so are truecasers, if there are any.
 
     Args:
         translator: a `Translator` with its preprocessor.
@@ -64,3 +64,5 @@ def export_to_saved_model(translator: Any, folder: PathLike) -> None:
         extra.mkdir()
         for side, one in (("source", translator.preprocessor.source_tokenizer), ("target", tokenizer)):
             (extra / f"{side}.spm").write_bytes(one.proto)
+            if one.truecaser is not None:
+                (extra / f"{side}.truecase").write_bytes(one.truecaser.model_bytes)

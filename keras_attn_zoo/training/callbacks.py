@@ -25,10 +25,12 @@ class ValidationBLEU(keras.callbacks.Callback):
         sources: sentences to translate, or what `Translator.encode` made of them.
         references: their translations.
         batch_size: sentences translated at once.
+        tokenize: sacrebleu's tokeniser.
     """
 
-    def __init__(self, sources: Any, references: Sequence[str], batch_size: int = 32) -> None:
+    def __init__(self, sources: Any, references: Sequence[str], batch_size: int = 32, tokenize: str = "13a") -> None:
         super().__init__()
+        self.tokenize = tokenize
         self.sources, self.references, self.batch_size = sources, references, batch_size
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
@@ -40,7 +42,7 @@ class ValidationBLEU(keras.callbacks.Callback):
         from keras_attn_zoo.evaluation.text_scores import score_text
 
         found = self.model.translate(self._text, batch_size=self.batch_size)
-        scores = score_text([best[0].text for best in found], self.references, metrics=("bleu",))
+        scores = score_text([best[0].text for best in found], self.references, ("bleu",), tokenize=self.tokenize)
         logs["val_bleu"] = scores["bleu"].score
 
 

@@ -11,6 +11,7 @@ import pytest
 from keras import ops
 
 from keras_attn_zoo.data.splits import Splits
+from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import Alignment
 from keras_attn_zoo.experiments.corpora import Corpus
@@ -231,8 +232,8 @@ def test_what_a_grown_model_takes_over(corpus, tmp_path):
     with np.load(run.state) as arrays:
         saved = json.loads(str(arrays["settings"]))["names"]
         saved = {name: arrays[str(i)] for i, name in enumerate(saved)}
-    paths = sorted((run.path / "data").rglob("*.spm"))
-    translator = build_translator(system, paths, system.data.max_tokens)
+    subwords = [Subwords(path) for path in sorted((run.path / "data").rglob("*.spm"))]
+    translator = build_translator(system, subwords, system.data.max_tokens)
     compile_translator(translator, system, steps=100)
     before = {v.path: ops.convert_to_numpy(v) for v in translator.trainable_variables}
 

@@ -97,6 +97,11 @@ def check_standard(translator: Any) -> None:
                 reason = f"{type(layer).__name__} ({name}) as configured here"
     if reason is None and translator.preprocessor.source_tokenizer.subwords.whole_words:
         reason = "a vocabulary of whole words"
+    if reason is None and any(
+        tokenizer.truecased
+        for tokenizer in (translator.preprocessor.source_tokenizer, translator.preprocessor.tokenizer)
+    ):
+        reason = "a truecaser"
     if reason is not None:
         raise UserError(f"the translator cannot be exported: Transformers has no translator with {reason}.")
 
