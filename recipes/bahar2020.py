@@ -17,10 +17,8 @@ Examples:
       --leave-out end full_stop
 
 How the paper is read:
-<<<<<<< HEAD
 - Its text is that of WMT 2018, with newstest2017 and newstest2018 as tests: `--corpus wmt17-de-en` has the test set of
   the table, and News Commentary in version 12 in place of 13; `--corpus wmt18-de-en` has the text, and newstest2018.
-=======
 - At `--scale paper`, both sides are truecased, as the paper does for German and English; otherwise they are not, and
   the text is never tokenised: truecaser and subwords take plain text. BLEU and TER see translations that begin with a
   capital again, as Moses' detruecaser writes them; the paper does not say.
@@ -29,7 +27,6 @@ How the paper is read:
   its illegal characters are: no sentence is left out for them. Its 32,000 "merges" are the size of one vocabulary here.
 - Sentences of more than 100 words, or of more than 100 subwords with start and end, are not trained on; the paper's
   limit of 100 counts tokens.
->>>>>>> h-prepare
 - The lexicon is one bias-free linear map of the sum of the projected embedding, decoder state and encoder state.
 - The weights of the six best positions are not renormalised in training; the search divides by their sum.
 - Both sides share one vocabulary of 50,000 BPE subwords; the paper has 50,000 merges, which give 45,000 German and

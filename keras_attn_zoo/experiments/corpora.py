@@ -164,14 +164,10 @@ def own_test_text(run: "RunFolder", ask: Callable[[str], bool] | None = None) ->
     if "generated" in description:
         return corpus_from_description(description).test
     if kind_of(run.test) is not None:
-<<<<<<< HEAD
-        return ParallelText(TSVFile(run.test))
-    if _is_description(description) and "name" in description:
-        return corpus_from_description(description).test
-=======
         further = (row[2:] for row in read_columns(run.test))
         return ParallelText(TSVFile(run.test), more_references=list(itertools.zip_longest(*further, fillvalue="")))
->>>>>>> h-prepare
+    if _is_description(description) and "name" in description:
+        return corpus_from_description(description).test
     if not _is_description(description):
         raise UserError(f"{shown(run.config)} does not describe a corpus: give the test text with --test.")
     files = [file for name in ("train", "valid", "test") for file in description.get(name, ())]
