@@ -128,7 +128,7 @@ class PresetLoading(PresetFiles):
         if kwargs.get("dtype") is None:
             kwargs["dtype"] = keras.config.dtype_policy()
         with undrawn_weights() if load_weights else contextlib.nullcontext():
-            loaded = super().from_preset(preset, load_weights, **kwargs)
+            loaded: Any = super().from_preset(preset, load_weights, **kwargs)
         preprocessor = getattr(loaded, "preprocessor", None)
         if preprocessor is not None:
             check_vocabulary_sizes(loaded.backbone, preprocessor)
