@@ -20,6 +20,8 @@ METRICS = ("bleu", "chrf", "ter")
 # Of each test, sacrebleu's name and how many samples it takes by default.
 TESTS = {"bootstrap": ("bs", 1_000), "randomization": ("ar", 10_000)}
 
+_SENTENCE_BLEU = BLEU(effective_order=True)
+
 # The environment variable from which sacrebleu reads its seed.
 _SEED_VARIABLE = "SACREBLEU_SEED"
 
@@ -211,6 +213,16 @@ def score_text(
         verbose = json.loads(result.format(signature=signature, is_json=True)).get("verbose_score", "")
         scores[name] = MetricScore(result.name, float(result.score), signature, verbose.strip())
     return TextScores(scores, len(translations))
+
+
+def sentence_bleu(hypothesis: str, reference: str) -> float:
+    """Return sacrebleu's sentence BLEU of a translation, in percent: of n-grams as long as it has any.
+
+    Example:
+        >>> round(sentence_bleu("a b c d", "a b c d"), 1)
+        100.0
+    """
+    return float(_SENTENCE_BLEU.sentence_score(hypothesis, [reference]).score)
 
 
 @contextlib.contextmanager
