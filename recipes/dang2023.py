@@ -1,8 +1,8 @@
 """Dang: Comparison of Attention Functions in NMT.
 
 Bahdanau's versus Luong's attention in an RNN translator of two layers and width 512, and multi-head versus average
-attention in a base Transformer, with the same data, optimiser and number of steps. Its statistics, and BLEU after 10,000
-to 40,000 steps, are written to `tables.md` in `--out`.
+attention in a base Transformer, with the same data, optimiser and number of steps. Its statistics, and BLEU after
+10,000 to 40,000 steps, are written to `tables.md` in `--out`.
 
 Examples:
   python recipes/dang2023.py --train tatoeba.tsv --out runs/dang
@@ -78,8 +78,7 @@ def of_transformer(name, attention):
 
 
 LABELS = {"bahdanau": "Bahdanau", "luong": "Luong", "multi-head": "Multi-Head", "average": "Average"}
-# As printed: those of each column of `STATISTICS`, seconds last; the paper's accuracy and perplexity are of training and
-# validation text alone.
+# As printed, in the order of the columns of `STATISTICS`, seconds last; of the test text, the paper has none.
 PRINTED = {
     "bahdanau": "1.52 0.42 91.32 72.7389 4.72036 – – – 5221 619",
     "luong": "1.4 0.34 93.67 71.6772 5.23807 – – – 4675 584",
