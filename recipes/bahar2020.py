@@ -148,7 +148,7 @@ TABLE_3 = PaperTable(
             LABELS.get(name, name),
             "→".join(LANGUAGES[code] for code in pair.split("-")),
             pair=pair,
-            entry=name if name in LABELS else None,
+            entry=name if name in LABELS else "",
             figures=figures,
         )
         for pair, systems in TASKS.items()

@@ -51,7 +51,7 @@ def texts_of_tables(corpus: "Corpus", options: argparse.Namespace) -> "dict[str,
     from keras_attn_zoo.data.words import as_sentence
     from keras_attn_zoo.evaluation.alignments import read_alignments
     from keras_attn_zoo.experiments.corpora import read_bitext
-    from keras_attn_zoo.experiments.parallel_text import ParallelText
+    from keras_attn_zoo.experiments.parallel_text import Gold, ParallelText
 
     texts = {"valid": ParallelText(corpus.splits.valid)}
     if "bitext" not in options:
@@ -64,5 +64,5 @@ def texts_of_tables(corpus: "Corpus", options: argparse.Namespace) -> "dict[str,
     words = read_bitext(options.bitext)
     lengths = [(len(source), len(target)) for source, target in words]
     links = read_alignments(options.gold, options.index_base, options.gold_reverse, lengths=lengths)
-    gold = [(source, target, one) for (source, target), one in zip(words, links, strict=True)]
+    gold: Gold = [(source, target, one) for (source, target), one in zip(words, links, strict=True)]
     return {**texts, "gold": ParallelText([(as_sentence(s), as_sentence(t)) for s, t in words], gold)}

@@ -79,12 +79,12 @@ class Runs:
     @property
     def pairs(self) -> list[str | None]:
         """The language pairs of which a run was scored."""
-        pairs = [*self.recipe.pairs] or [None]
-        return [pair for pair in pairs if any(self._scored(pair, entry) for entry in self.recipe.entries)]
+        pairs: list[str | None] = [*self.recipe.pairs]
+        return [pair for pair in pairs or [None] if any(self._scored(pair, entry) for entry in self.recipe.entries)]
 
     def value(self, table: PaperTable, cell: Cell) -> Value | None:
         """Return what stands in a cell; None if it was not run."""
-        if cell.entry is None or cell.measure is None:
+        if not cell.entry:
             return None
         pairs = cell.pairs or (self.recipe.first_pair,)
         if len(pairs) == 1:

@@ -42,7 +42,8 @@ def write_tables(out: Path, recipe: Recipe, results: Sequence[Result] = (), test
     runs = Runs(recipe, out, test, results)
     if not recipe.tables or not runs.pairs:
         return False
-    tables, contents = [], []
+    tables: list[tuple[str, Table]] = []
+    contents: list[dict[str, Any]] = []
     for one in recipe.tables:
         if isinstance(one, Examples):
             found = _examples(one, runs)
@@ -67,9 +68,11 @@ def write_tables(out: Path, recipe: Recipe, results: Sequence[Result] = (), test
 
 def _table(table: PaperTable, runs: Runs) -> tuple[Table, list[dict[str, Any]]]:
     """A table as text, and its cells as plain data."""
-    rows, records, notes = [], [], {}
+    rows, records = [], []
+    # In order.
+    notes: dict[str, None] = {}
+    marked: set[str | None] = set()
     runs.without.clear()
-    marked = set()
     for row, cells in zip(table.rows, table.cells(), strict=True):
         shown = [row.title]
         for cell in cells:
@@ -129,7 +132,7 @@ def _record(table, cell, runs, value, mark):
     return {
         "row": cell.row,
         "column": cell.column,
-        "system": cell.entry,
+        "system": cell.entry or None,
         "pairs": list(cell.pairs or filter(None, [runs.recipe.first_pair])),
         "split": cell.split,
         "measure": cell.measure,
@@ -138,7 +141,7 @@ def _record(table, cell, runs, value, mark):
         "mean": None if value is None else value.mean,
         "sd": None if value is None else value.spread,
         "difference": None if value is None else value.difference,
-        "baseline": None if cell.entry is None else runs.baseline(table, cell.entry),
+        "baseline": None if not cell.entry else runs.baseline(table, cell.entry),
         "p_values": [] if value is None else value.p_values,
         "mark": mark,
     }

@@ -29,7 +29,7 @@ class Line:
     Attributes:
         label: what the paper calls it.
         group: what it has in common with the lines beside it; stands before the label.
-        entry: name of a system.
+        entry: name of a system; empty in a row that is the paper's alone.
         pair: a language pair, or several, whose mean it is; by default the first of the recipe.
         split: name of the scores: "test", "valid", "gold", of another test set, or with `-kK` behind it.
         measure: name of one of `measures.measure`.
@@ -38,10 +38,10 @@ class Line:
 
     label: str
     group: str = ""
-    entry: str | None = None
-    pair: str | tuple[str, ...] | None = None
-    split: str | None = None
-    measure: str | None = None
+    entry: str = ""
+    pair: str | tuple[str, ...] = ()
+    split: str = ""
+    measure: str = ""
     figures: str = ""
 
     @property
@@ -56,7 +56,7 @@ class Cell:
 
     Attributes:
         row, column: their titles.
-        entry, measure: None if the cell is the paper's alone.
+        entry, measure: empty if the cell is the paper's alone.
         pairs: language pairs, whose mean it is; empty for the first of the recipe.
         split: name of the scores.
         figure: the paper's; empty if it has none.
@@ -64,8 +64,8 @@ class Cell:
 
     row: str
     column: str
-    entry: str | None
-    measure: str | None
+    entry: str
+    measure: str
     pairs: tuple[str, ...]
     split: str
     figure: str
@@ -121,7 +121,7 @@ class Examples:
 
 
 def _cell(row, column, figure):
-    pair = row.pair or column.pair or ()
+    pair = row.pair or column.pair
     return Cell(
         row.title,
         column.title,
@@ -151,7 +151,7 @@ def splits_of(tables: Sequence[PaperTable | Examples], entry: str, pair: str | N
     for table in tables:
         if isinstance(table, PaperTable):
             for cell in (cell for row in table.cells() for cell in row):
-                if cell.entry == entry and cell.measure is not None and pair in (cell.pairs or (first,)):
+                if cell.entry == entry and pair in (cell.pairs or (first,)):
                     found[cell.split] = None
     return [name for name in found if name != "test"]
 
@@ -159,4 +159,4 @@ def splits_of(tables: Sequence[PaperTable | Examples], entry: str, pair: str | N
 def bleu_steps(tables: Sequence[PaperTable | Examples]) -> list[int]:
     """Return the steps after which tables have a BLEU, in order."""
     cells = (cell for table in tables if isinstance(table, PaperTable) for row in table.cells() for cell in row)
-    return sorted({int(found[1]) for cell in cells if (found := BLEU_AT.fullmatch(cell.measure or ""))})
+    return sorted({int(found[1]) for cell in cells if (found := BLEU_AT.fullmatch(cell.measure))})

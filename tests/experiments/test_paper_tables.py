@@ -141,7 +141,7 @@ def test_measures_of_scores_log_and_baseline(tmp_path):
         "AER": "71.4",
         "AER, all layers": "57.1",
     }
-    columns = [Line(name, measure=name, split="gold" if "AER" in name else None) for name in measures]
+    columns = [Line(name, measure=name, split="gold" if "AER" in name else "") for name in measures]
     recipe = recipe_of(columns, [Line("Base", entry="base"), Line("New", entry="new")])
     found, notes = written(tmp_path, recipe)
     assert found["Base"] == list(measures.values())
