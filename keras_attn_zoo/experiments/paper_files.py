@@ -3,7 +3,7 @@
 import json
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from keras_attn_zoo.experiments.tabular import Table, csv_text
 from keras_attn_zoo.files import write_text
 
 _LOG = logging.getLogger(__name__)
-# Digits behind the point of the paper's figures, of which ours have as many, but no more than anyone needs.
+# A figure of a paper, and the digits behind its point.
 _DECIMALS, _MOST_DIGITS = re.compile(r"[-+]?\d+(?:\.(\d+))?"), 2
 _BRACKETS = "in brackets: the paper's figures; without ours, the system was not run"
 _SPREAD = "mean ± standard deviation over seeds"
@@ -72,13 +72,14 @@ def _table(table: PaperTable, runs: Runs) -> tuple[Table, list[dict[str, Any]]]:
     # In order.
     notes: dict[str, None] = {}
     marked: set[str | None] = set()
+    digits = _digits(table)
     runs.without.clear()
     for row, cells in zip(table.rows, table.cells(), strict=True):
         shown = [row.title]
         for cell in cells:
             value = runs.value(table, cell)
             mark = _mark(table, value)
-            shown.append(_shown(table, cell, value, mark))
+            shown.append(_shown(table, cell, value, mark, digits))
             records.append(_record(table, cell, runs, value, mark))
             if value is not None:
                 notes[measure(cell.measure).note] = None
@@ -98,19 +99,27 @@ def _mark(table, value):
     return "**" if value.differs(0.01) else "*" if value.differs(0.05) else ""
 
 
-def _shown(table: PaperTable, cell: Cell, value: Value | None, mark: str) -> str:
-    """The text of a cell."""
+def _digits(table):
+    """Digits behind the point of each measure: as many as the paper's figures have, but no more than anyone needs."""
+    found = {}
+    for cell in (cell for row in table.cells() for cell in row):
+        if printed := _DECIMALS.match(cell.figure):
+            found[cell.measure] = max(found.get(cell.measure, 0), min(len(printed[1] or ""), _MOST_DIGITS))
+    return found
+
+
+def _shown(table: PaperTable, cell: Cell, value: Value | None, mark: str, digits: Mapping[str, int]) -> str:
+    """The text of a cell; `digits` are those of measures that the paper has figures of."""
     figure = f"[{cell.figure}]" if cell.figure else ""
     if value is None:
         return figure
     wanted = measure(cell.measure)
-    printed = _DECIMALS.match(cell.figure)
-    digits = min(len(printed[1] or ""), _MOST_DIGITS) if printed else wanted.digits
-    text = f"{value.mean:.{digits}f}{wanted.unit}"
+    places = digits.get(cell.measure, wanted.digits)
+    text = f"{value.mean:.{places}f}{wanted.unit}"
     if value.spread is not None:
-        text += f" ± {value.spread:.{digits}f}"
+        text += f" ± {value.spread:.{places}f}"
     if table.differences and value.difference is not None:
-        text += f" ({value.difference:+.{digits}f})"
+        text += f" ({value.difference:+.{places}f})"
     return f"{text}{mark} {figure}".rstrip()
 
 

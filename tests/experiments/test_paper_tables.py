@@ -201,8 +201,8 @@ def test_language_pairs_and_their_average(tmp_path):
     recipe = recipe_of([Line("Base", entry="base"), Line("New", entry="new")], rows, both, differences=True)
     found, _ = written(tmp_path, recipe)
     assert found == {
-        "en-de, BLEU": ["20.0", ""],
-        "tr-en, BLEU": ["31.0", "33.0 (+2.0)"],
+        "en-de, BLEU": ["20.00", ""],
+        "tr-en, BLEU": ["31.00", "33.00 (+2.00)"],
         "Average, BLEU": ["25.50 [26.69]", "[26.82 (+0.13)]"],
     }
     make_run(tmp_path / "new", 21.0)
