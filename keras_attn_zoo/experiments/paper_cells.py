@@ -69,7 +69,7 @@ class Runs:
         self.without: dict[str, str] = {}
         self._scores: dict[Path, dict[str, Any]] = {}
         self._folders: dict[tuple[str | None, str], dict[str, Path]] = {}
-        self._numbers: dict[tuple[Path, str, str], float | None] = {}
+        self._numbers: dict[tuple[Path, str, str, Path | None], float | None] = {}
         self._p_values: dict[tuple[Path, Path, str, tuple[str, str]], float] = {}
         for one in results:
             if one.baseline is not None:
@@ -113,7 +113,7 @@ class Runs:
                 continue
             differences.append(found - against)
             wanted = measure(cell.measure)
-            p_value = wanted.test and self._p_value(folder, other, split, wanted.test, others)
+            p_value = wanted.test and self._p_value(folder, other, split, wanted.test)
             if p_value is not None:
                 p_values.append(p_value)
                 better.append(wanted.sign * differences[-1] > 0)
@@ -164,23 +164,23 @@ class Runs:
         own = self._split(folder, split)
         if own not in self._read(folder):
             return None
-        key = folder, own, name
+        key = folder, own, name, other
         if key not in self._numbers:
             baseline = self._read(other).get(own) if other is not None else None
             scored = Scored(RunFolder(folder), own, self._read(folder)[own], baseline)
             self._numbers[key] = number(name, scored)
         return self._numbers[key]
 
-    def _p_value(self, folder, other, split, test, others):
+    def _p_value(self, folder, other, split, test):
         """The p-value of a run against its baseline's; None if they were scored on different texts."""
         split = self._split(folder, split)
         if (folder, other, split, test) not in self._p_values:
             metric, tokenize = test
             translations, references = RunFolder(folder).read_translations(split)
-            others_translations, wanted = RunFolder(other).read_translations(split)
+            of_other, wanted = RunFolder(other).read_translations(split)
             if references != wanted:
                 return None
-            systems = {"": others_translations, "ours": translations}
+            systems = {"": of_other, "ours": translations}
             found = compare_systems("", systems, wanted, metric, tokenize=tokenize, test=self.test)
             self._keep(folder, other, split, test, found["ours"][metric].p_value)
         return self._p_values[folder, other, split, test]

@@ -89,6 +89,7 @@ def test_dev_text_gold_links_and_language_pairs(recipe, tmp_path):
     assert folder.parent.name == "tr-en"
 
 
+@pytest.mark.long
 def test_a_run_of_an_earlier_version_gets_what_it_lacks(recipe, trained, tmp_path):
     run = RunFolder(shutil.copytree(trained, tmp_path / "out" / "rnn"))
     before = run.read_scores()["test"]
@@ -117,6 +118,7 @@ def test_what_is_wrong_with_gold_links_is_said_before_training(recipe, arguments
     assert text in error and error.count("\n") == 1
 
 
+@pytest.mark.long
 def test_what_is_too_long_to_be_translated_is_left_out_of_other_texts(recipe, tmp_path):
     for side in ("de", "en"):
         with (tmp_path / "text" / f"valid.{side}").open("a") as file:
