@@ -25,6 +25,7 @@ TESTS = {"bootstrap": ("bs", 1_000), "randomization": ("ar", 10_000)}
 TOKENIZE = "13a"
 # Tokenisers that need packages, and the extra of sacrebleu that has them.
 _EXTRAS = {"ja-mecab": "ja", "ko-mecab": "ko"}
+_SENTENCE_BLEU = BLEU(effective_order=True)
 
 # The environment variable from which sacrebleu reads its seed.
 _SEED_VARIABLE = "SACREBLEU_SEED"
@@ -263,6 +264,16 @@ def how_scored(stored: Mapping[str, Any]) -> dict[str, Any]:
     """
     # Earlier versions had no such options.
     return {"tokenize": stored.get("tokenize", TOKENIZE), "lowercase": stored.get("lowercase", False)}
+
+
+def sentence_bleu(hypothesis: str, *references: str) -> float:
+    """Return sacrebleu's sentence BLEU of a translation, in percent: of n-grams as long as it has any.
+
+    Example:
+        >>> round(sentence_bleu("a b c d", "a b c d"), 1)
+        100.0
+    """
+    return float(_SENTENCE_BLEU.sentence_score(hypothesis, [one for one in references if one.strip()]).score)
 
 
 @contextlib.contextmanager

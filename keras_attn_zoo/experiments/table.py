@@ -206,13 +206,14 @@ def _about_baselines(results):
     if there:
         which = "; ".join(f"{own.name} for {', '.join(dict.fromkeys(compared[own]))}" for own in there)
         which = there[0].name if len(there) == 1 else f"its baseline ({which})"
-        yield f"*, **: differs from {which}, p < 0.05, p < 0.01; {_about_test(results[0].test)}"
+        yield f"*, **: differs from {which}, p < 0.05, p < 0.01; {about_test(results[0].test)}"
     for own in compared:
         if own not in there:
             yield f"no stars for {', '.join(dict.fromkeys(compared[own]))}: the baseline {own.name} was not scored"
 
 
-def _about_test(test):
+def about_test(test: str) -> str:
+    """Return the name of a significance test, with its number of samples."""
     names = {"bootstrap": "paired bootstrap, {} samples", "randomization": "approximate randomization, {} trials"}
     _, samples = TESTS[test]
     return names[test].format(samples)
