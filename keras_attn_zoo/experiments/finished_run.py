@@ -1,5 +1,7 @@
 """What a run has when it is finished: scores on the test text, and pictures."""
 
+from pathlib import Path
+
 from keras_attn_zoo.experiments.drawing import draw_run
 from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.experiments.parallel_text import ParallelText
@@ -10,7 +12,7 @@ from keras_attn_zoo.files import PathLike
 
 def score_and_draw(
     folder: PathLike, text: ParallelText, max_tokens: int | None = None, keep_scores: bool = False
-) -> None:
+) -> list[Path]:
     """Score and draw a trained run; its model is loaded once, and only if there is something to do.
 
     Args:
@@ -19,14 +21,17 @@ def score_and_draw(
         max_tokens: see `load_translator`.
         keep_scores: whether a run that was scored and drawn before is left as it is.
 
+    Returns:
+        the paths of the run's pictures.
+
     Raises:
         UserError: see `load_translator` and `score_run`.
     """
     run = RunFolder(folder)
     scored = keep_scores and "test" in run.read_scores()
-    if scored and run.picture("curves").exists():
-        return
-    translator = load_translator(folder, max_tokens=max_tokens)
-    if not scored:
-        score_run(folder, translator, text)
-    draw_run(folder, translator, text)
+    if not (scored and run.picture("curves").exists()):
+        translator = load_translator(folder, max_tokens=max_tokens)
+        if not scored:
+            score_run(folder, translator, text)
+        draw_run(folder, translator, text)
+    return sorted(run.picture("curves").parent.glob("*.png"))
