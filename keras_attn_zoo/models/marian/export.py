@@ -31,7 +31,6 @@ from keras_attn_zoo.models.transformer_backbone import TransformerBackbone
 _NEVER = -1e9
 # What a layer's configuration may say without computing something else.
 _FREE = ("name", "dtype", "trainable", "dropout", "seed", "_initializer", "_regularizer", "_constraint")
-_ACTIVATIONS = {"relu": "relu", "silu": "swish", "gelu": "gelu", "tanh": "tanh"}
 _LONGEST = 512
 
 
@@ -210,7 +209,7 @@ def _configurations(backbone, preprocessor, pieces, longest):
         "d_model": backbone.width,
         **sizes,
         "max_position_embeddings": longest,
-        "activation_function": _ACTIVATIONS[backbone.activation],
+        "activation_function": backbone.activation,
         "scale_embedding": True,
         "normalize_before": pre,
         "normalize_embedding": False,
