@@ -24,8 +24,8 @@ from keras_attn_zoo.files import PathLike
 if TYPE_CHECKING:
     from keras_attn_zoo.experiments.corpora import Corpus, TextFiles
 
-# Environment variables with the number of processes, of `torchrun` and of Keras.
 _SUFFIXES = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
+# Environment variables with the number of processes, of `torchrun` and of Keras.
 _PROCESSES = ("WORLD_SIZE", "KERAS_DISTRIBUTION_NUM_PROCESSES")
 # Of `compare_systems`; the first is the default.
 SIGNIFICANCE_TESTS = ("bootstrap", "randomization")
