@@ -43,7 +43,7 @@ def add_arguments(parser: Parser) -> None:
         "--references",
         nargs="+",
         metavar="FILE",
-        help="references for --hypotheses, one per line; of several files, each has one for every sentence",
+        help="references for --hypotheses, one per line; several files give several references per sentence",
     )
     parser.add_argument(
         "--tokenize",

@@ -56,8 +56,8 @@ def add_devices_arguments(parser: Parser) -> None:
         "--distribution",
         choices=("data", "model"),
         default="data",
-        help="what is divided among the devices: the rows of batches, or the largest weights too, with jax alone "
-        "(default: data)",
+        help="what is divided among the devices: the rows of batches, or the largest weights too (JAX only); "
+        "default: data",
     )
 
 
@@ -128,7 +128,7 @@ def add_budget_argument(parser: Parser) -> None:
         "--budget",
         type=typed(dataclasses.replace(SETTINGS["Training"]["budget"], optional=False)),
         metavar="AMOUNT",
-        help="train for so long instead of for the setting epochs: 40000steps, 20Mtokens, 30min or 2h",
+        help="length of training, instead of the setting epochs: 40000steps, 20Mtokens, 30min or 2h",
     )
 
 
@@ -146,7 +146,9 @@ def add_significance_argument(parser: Parser) -> None:
 def add_override_argument(parser: Parser) -> None:
     """Add `--settings` and `--set`, for `settings_from_options`, and a list of all settings."""
     parser.add_argument(
-        "--settings", metavar="FILE", help="TOML file of settings, for example epochs = 3; the command line wins"
+        "--settings",
+        metavar="FILE",
+        help="TOML file of settings, for example epochs = 3; the command line takes precedence",
     )
     parser.add_argument(
         "--set",

@@ -59,7 +59,7 @@ def export_to_transformers(translator: Any, folder: PathLike) -> None:
     """
     check_standard(translator)
     if kind_of(folder) is not None:
-        raise UserError(f"{shown(folder)} exists: give a folder that does not, or remove it.")
+        raise UserError(f"{shown(folder)} already exists: choose another folder, or remove it.")
     backbone, preprocessor = translator.backbone, translator.preprocessor
     sides = (preprocessor.source_tokenizer, preprocessor.tokenizer)
     pieces = joint_vocabulary(sides[0].get_vocabulary(), sides[1].get_vocabulary(), sides[1].start_token)
