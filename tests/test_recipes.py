@@ -70,10 +70,9 @@ def test_entries_of_a_recipe(path):
             assert str(word) in module.RECIPE.entries
 
 
-@pytest.mark.parametrize("name", ["bahar2020", "zeng2021"])
-def test_settings_that_a_recipe_names_for_other_languages(name):
-    """Chinese and English, as its docstring says."""
-    path = next(path for path in RECIPES if path.stem == name)
+def test_settings_that_a_recipe_names_for_other_languages():
+    """Chinese and English of Bahar, as its docstring says."""
+    path = next(path for path in RECIPES if path.stem == "bahar2020")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -79,8 +79,7 @@ def add_comparison_arguments(parser: Parser, names: Sequence[str], default: Sequ
     parser.add_argument(
         "--plan",
         action="store_true",
-        help="say what is done, what is left, how long it will take and what memory it needs; prepare the text, but "
-        "train nothing",
+        help="show finished and remaining runs, with estimated time and memory; prepare the text, but train nothing",
     )
     parser.add_argument(
         "--table-only", action="store_true", help="write the table of the existing runs without training"

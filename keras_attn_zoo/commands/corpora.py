@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> None:
     """Print the table or descriptions, or download or verify."""
     given = options.names and (options.download or options.verify)
     if given:
-        raise UserError("corpora are named before an option or after it: leave out one of the two.")
+        raise UserError("give corpus names either before the option or after it, not both.")
     if options.download is not None:
         download(options.download)
     elif options.verify is not None:

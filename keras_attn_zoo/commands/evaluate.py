@@ -48,7 +48,7 @@ def add_arguments(parser: Parser) -> None:
         "--references",
         nargs="+",
         metavar="FILE",
-        help="references for --hypotheses, one per line; of several files, each has one for every sentence",
+        help="references for --hypotheses, one per line; several files give several references per sentence",
     )
     add_scoring_arguments(parser)
     add_search_arguments(parser, several=True)

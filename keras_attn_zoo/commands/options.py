@@ -24,8 +24,8 @@ from keras_attn_zoo.files import PathLike
 if TYPE_CHECKING:
     from keras_attn_zoo.experiments.corpora import Corpus, TextFiles
 
-# Environment variables with the number of processes, of `torchrun` and of Keras.
 _SUFFIXES = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
+# Environment variables with the number of processes, of `torchrun` and of Keras.
 _PROCESSES = ("WORLD_SIZE", "KERAS_DISTRIBUTION_NUM_PROCESSES")
 # Of `compare_systems`; the first is the default.
 SIGNIFICANCE_TESTS = ("bootstrap", "randomization")
@@ -56,8 +56,8 @@ def add_devices_arguments(parser: Parser) -> None:
         "--distribution",
         choices=("data", "model"),
         default="data",
-        help="what is divided among the devices: the rows of batches, or the largest weights too, with jax alone "
-        "(default: data)",
+        help="what is divided among the devices: the rows of batches, or the largest weights too (JAX only); "
+        "default: data",
     )
 
 
@@ -130,7 +130,7 @@ def add_budget_argument(parser: Parser) -> None:
         "--budget",
         type=typed(dataclasses.replace(SETTINGS["Training"]["budget"], optional=False)),
         metavar="AMOUNT",
-        help="train for so long instead of for the setting epochs: 40000steps, 20Mtokens, 30min or 2h",
+        help="length of training, instead of the setting epochs: 40000steps, 20Mtokens, 30min or 2h",
     )
 
 
@@ -148,7 +148,9 @@ def add_significance_argument(parser: Parser) -> None:
 def add_override_argument(parser: Parser) -> None:
     """Add `--settings` and `--set`, for `settings_from_options`, and a list of all settings."""
     parser.add_argument(
-        "--settings", metavar="FILE", help="TOML file of settings, for example epochs = 3; the command line wins"
+        "--settings",
+        metavar="FILE",
+        help="TOML file of settings, for example epochs = 3; the command line takes precedence",
     )
     parser.add_argument(
         "--set",

@@ -44,7 +44,7 @@ def add_arguments(parser: Parser) -> None:
         type=typed(Whole(least=1, most=1000)),
         default=3,
         metavar="N",
-        help="how often the text is translated, after a first time that compiles (default: 3)",
+        help="number of timed translations, after one untimed run to compile (default: 3)",
     )
     add_test_arguments(parser)
     add_picture_argument(parser)

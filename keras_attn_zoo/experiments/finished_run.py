@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from keras_attn_zoo.evaluation.text_scores import TOKENIZE, how_scored
@@ -26,7 +27,7 @@ def score_and_draw(
     tokenize: str = TOKENIZE,
     lowercase: bool = False,
     more: Mapping[str, ParallelText] | None = None,
-) -> None:
+) -> list[Path]:
     """Score and draw a trained run; its model is loaded once, and only if there is something to do.
 
     Args:
@@ -39,6 +40,9 @@ def score_and_draw(
         more: other texts to score by name, without pairs that are too long; for `NAME-kK`, a latent alignment sums
             over K source positions in search.
 
+    Returns:
+        the paths of the run's pictures.
+
     Raises:
         UserError: see `load_translator` and `score_run`.
     """
@@ -50,19 +54,23 @@ def score_and_draw(
     for name in texts:
         if name in before and how_scored(before[name]["text"]) != how:
             score_again(folder, name, **how)
-    if not left and run.picture("curves").exists():
-        return
-    translator = load_translator(folder, max_tokens=max_tokens)
-    room = max_tokens or longest_translation(run.system().data.max_tokens)
-    # What does not depend on the search, by text.
+    drawn = "test" not in left and run.picture("curves").exists()
+    if left or not drawn:
+        translator = load_translator(folder, max_tokens=max_tokens)
+        _score(run, translator, text, left, max_tokens or longest_translation(run.system().data.max_tokens), how)
+        if not drawn:
+            draw_run(folder, translator, text)
+    return sorted(run.picture("curves").parent.glob("*.png"))
+
+
+def _score(run, translator, test, texts, room, how):
+    """Score texts by name; what does not depend on the search once for each."""
     known: dict[int, dict[str, Any]] = {}
-    for name, one in left.items():
+    for name, text in texts.items():
         found = _TOP_K.fullmatch(name)
-        fitting = one if one is text else _fitting(one, translator, room)
+        fitting = text if text is test else _fitting(text, translator, room)
         top_k = int(found[2]) if found else None
-        known[id(one)] = score_run(folder, translator, fitting, name, known.get(id(one)), top_k, **how)
-    if "test" in left or not run.picture("curves").exists():
-        draw_run(folder, translator, text)
+        known[id(text)] = score_run(run.path, translator, fitting, name, known.get(id(text)), top_k, **how)
 
 
 def _fitting(text: ParallelText, translator: Translator, room: int) -> ParallelText:

@@ -243,7 +243,7 @@ def explore(
     links = [None] * len(sentences) if gold is None else list(gold)
     for what, found in (("translations", given), ("alignments", links)):
         if len(found) != len(sentences):
-            raise UserError(f"{len(sentences)} sentences and {len(found)} {what}: give as many of each.")
+            raise UserError(f"{len(sentences)} sentences and {len(found)} {what}: give equally many of both.")
     shown = []
     for number, (sentence, target, alignment) in enumerate(zip(sentences, given, links, strict=True), start=1):
         words = _words(sentence, number)

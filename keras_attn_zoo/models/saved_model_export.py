@@ -33,7 +33,7 @@ def export_to_saved_model(translator: Any, folder: PathLike) -> None:
     if keras.config.backend() != "tensorflow":
         raise UserError("a SavedModel can be written only under TensorFlow: run the export with --backend tensorflow.")
     if kind_of(folder) is not None:
-        raise UserError(f"{shown(folder)} exists: give a folder that does not, or remove it.")
+        raise UserError(f"{shown(folder)} already exists: choose another folder, or remove it.")
     import tensorflow as tf
 
     tokenizer, length = translator.preprocessor.tokenizer, translator.preprocessor.decoder_sequence_length
