@@ -4,6 +4,7 @@ import keras
 import numpy as np
 
 from keras_attn_zoo.data.batches import TranslationBatches, as_fit_input, evaluation_batches, fit_arguments
+from keras_attn_zoo.data.cache import EncodedCorpus
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.devices import using
 from tests import tiny
@@ -14,6 +15,8 @@ ROWS, PAIRS, SENTENCES = 7, 17, 5
 
 class Corpus:
     """Ids of sentences of one to six tokens, as an `EncodedCorpus` has them."""
+
+    spans = EncodedCorpus.spans
 
     def __init__(self, count):
         rng = np.random.default_rng(3)
