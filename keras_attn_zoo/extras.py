@@ -14,19 +14,22 @@ TRANSLATE = {
     "matplotlib": "matplotlib",
     "tqdm": "tqdm",
 }
+# Those of the extra `tasks`.
+TASKS = {"rouge_score": "rouge-score", "nltk": "nltk"}
 
 
 class MissingPackageError(UserError, ImportError):
     """A package of an extra is not installed; the message has the command that installs it."""
 
 
-def require(*modules: str, user: str | None = None, backend: bool = False) -> None:
-    """Raise if modules of the extra `translate` are not installed.
+def require(*modules: str, user: str | None = None, backend: bool = False, extra: str = "translate") -> None:
+    """Raise if modules of an extra are not installed.
 
     Args:
-        *modules: names of modules in `TRANSLATE`; all of them if none are given.
+        *modules: names of modules in `TRANSLATE` or `TASKS`; all those of `TRANSLATE` if none are given.
         user: what needs them, for the message.
         backend: whether a backend is needed too: the message then names one if none is installed.
+        extra: the extra that brings them.
 
     Raises:
         MissingPackageError: names the packages and the command that installs them.
@@ -34,13 +37,14 @@ def require(*modules: str, user: str | None = None, backend: bool = False) -> No
     Example:
         >>> require("keras_hub", "sentencepiece")
     """
-    missing = [TRANSLATE[module] for module in modules or TRANSLATE if not is_installed(module)]
+    packages = {**TRANSLATE, **TASKS}
+    missing = [packages[module] for module in modules or TRANSLATE if not is_installed(module)]
     if not missing:
         return
-    extra, instead = "translate", ""
+    instead = ""
     if backend and not any(map(is_installed, BACKENDS)):
         missing.append("a backend")
-        extra, instead = f"translate,{BACKENDS[0]}", f" (or {', '.join(BACKENDS[1:])} in place of {BACKENDS[0]})"
+        extra, instead = f"{extra},{BACKENDS[0]}", f" (or {', '.join(BACKENDS[1:])} in place of {BACKENDS[0]})"
     raise MissingPackageError(
         f"{user or 'this'} needs {', '.join(missing)}: pip install 'keras-attn-zoo[{extra}]'{instead}."
     )
