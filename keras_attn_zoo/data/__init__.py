@@ -18,6 +18,7 @@ _HOMES = {
     "subwords": ("Subwords", "train_subword_pair", "train_subwords"),
     "cache": ("EncodedCorpus", "build_cache"),
     "encoded_text": ("EncodedText",),
+    "truncation": ("Truncation",),
     "batches": (
         "TranslationBatches",
         "as_fit_input",

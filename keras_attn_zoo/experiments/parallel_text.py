@@ -6,6 +6,7 @@ from typing import TypeAlias
 from keras_attn_zoo.data.encoded_text import EncodedText, encode_text
 from keras_attn_zoo.data.splits import Pair
 from keras_attn_zoo.data.subwords import Subwords
+from keras_attn_zoo.data.truncation import UNCUT, Truncation
 from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import Alignment
@@ -34,16 +35,16 @@ class ParallelText:
         self.pairs, self.gold = list(pairs), gold
         self.sources = [source for source, _ in self.pairs]
         self.targets = [target for _, target in self.pairs]
-        self._encoded: dict[tuple[str, str], EncodedText] = {}
+        self._encoded: dict[tuple[str, str, Truncation], EncodedText] = {}
         if gold is not None:
             _check_words(self.pairs, gold)
 
-    def encoded(self, source: Subwords, target: Subwords) -> EncodedText:
-        """Return the text as ids of two subword models."""
-        models = source.checksum, target.checksum
-        if models not in self._encoded:
-            self._encoded[models] = encode_text(source, target, self.sources, self.targets)
-        return self._encoded[models]
+    def encoded(self, source: Subwords, target: Subwords, truncation: Truncation = UNCUT) -> EncodedText:
+        """Return the text as ids of two subword models, cut to what a system reads and writes."""
+        key = source.checksum, target.checksum, truncation
+        if key not in self._encoded:
+            self._encoded[key] = truncation.cut(encode_text(source, target, self.sources, self.targets))
+        return self._encoded[key]
 
 
 def _check_words(pairs, gold):

@@ -14,6 +14,7 @@ from keras_attn_zoo.data.cache import EncodedCorpus, build_cache, fingerprint
 from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.filters import Filter, filter_pairs
 from keras_attn_zoo.data.subwords import Subwords, train_subword_pair
+from keras_attn_zoo.data.truncation import UNCUT
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.bodies import BODIES, longest_translation
@@ -127,10 +128,13 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike) -> Pr
 
         def cache(name, pairs, pair_filter):
             _LOG.info("encoding the %s text", name)
-            limit = settings.max_tokens - 2
-            folder = place / f"{name}-{settings.max_tokens}"
+            limit, truncation = settings.max_tokens - 2, settings.truncation
+            cut = "" if truncation == UNCUT else "-" + "-".join(map(str, dataclasses.astuple(truncation)))
+            folder = place / f"{name}-{settings.max_tokens}{cut}"
             with progress_bar(f"encoding the {name} text", unit="pair") as show:
-                return build_cache(folder, pairs, source, target, pair_filter, limit, limit, progress=show)
+                return build_cache(
+                    folder, pairs, source, target, pair_filter, limit, limit, progress=show, truncation=truncation
+                )
 
         train = cache("train", corpus.splits.train, pair_filter)
         return PreparedData(key, paths, train, cache("valid", corpus.splits.valid, Filter()))
@@ -191,6 +195,7 @@ def build_translator(system: System, subword_paths: Iterable[Path], max_tokens: 
         TranslationTokenizer(target),
         encoder_sequence_length=length,
         decoder_sequence_length=length,
+        truncation=system.data.truncation,
     )
     backbone = BODIES[system.body].body_class(
         preprocessor.source_tokenizer.vocabulary_size(),

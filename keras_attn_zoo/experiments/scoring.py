@@ -50,7 +50,7 @@ def score_run(
     system = run.system()
     # Everything is read before anything is written.
     training, _ = training_summary(run), run.read_scores()
-    encoded = text.encoded(*translator.preprocessor.subwords)
+    encoded = text.encoded(*translator.preprocessor.subwords, translator.preprocessor.truncation)
     known = known or _scores_of_references(translator, system, encoded, text, run.alignment(name))
     clock = CompilationClock()
     with progress_bar("translating", len(encoded)) as progress:
@@ -97,7 +97,7 @@ def score_alignment(
     Returns:
         "aer", "precision", "recall" and "sentences"; for a latent alignment, "posterior_aer" too.
     """
-    gold, encoded = text.gold or [], text.encoded(*translator.preprocessor.subwords)
+    gold, encoded = text.gold or [], text.encoded(*translator.preprocessor.subwords, translator.preprocessor.truncation)
     words = [(source, target) for source, target, _ in gold]
     wanted = [alignment for *_, alignment in gold]
 

@@ -96,7 +96,8 @@ def _train(system, corpus, run, data, max_tokens):
     # Before the state is read: if it is another model's, that error would say less.
     run.check_settings(system, description)
     subwords = [Subwords(path) for path in data.subword_paths]
-    check_test_text(corpus.test.encoded(*subwords), max_tokens or longest_translation(system.data.max_tokens))
+    test = corpus.test.encoded(*subwords, system.data.truncation)
+    check_test_text(test, max_tokens or longest_translation(system.data.max_tokens))
     if system.data.vocabulary_size is None:
         sizes = [one.vocabulary_size for one in subwords]
         check_memory(system, outline(system, *sizes).parameters, sizes[1])
@@ -128,7 +129,8 @@ def _train(system, corpus, run, data, max_tokens):
     if training.best_by == "bleu":
         sources, references = zip(*list(corpus.splits.valid)[: training.bleu_sentences], strict=True)
         ids = data.valid.first_sources(sources, subwords[0])
-        text = translator.encode(EncodedText(ids, None, (subwords[0].checksum, subwords[1].checksum)))
+        text = EncodedText(ids, None, (subwords[0].checksum, subwords[1].checksum))
+        text = translator.encode(system.data.truncation.cut_sources(text))
         callbacks.append(ValidationBLEU(text, list(references), system.search.batch_size))
     with progress_bar(system.name, steps, "step", batches.round * len(batches)) as show:
         log = RunLog(run.log, batches)
