@@ -15,6 +15,7 @@ from keras_attn_zoo.commands.options import (
     refuse,
 )
 from keras_attn_zoo.commands.parser import Command, Parser
+from keras_attn_zoo.commands.task_options import OTHER_TASKS, TRANSLATION, add_task_argument
 from keras_attn_zoo.commands.text_options import add_test_arguments, given_text, own_text
 from keras_attn_zoo.errors import UserError
 
@@ -53,6 +54,7 @@ def add_arguments(parser: Parser) -> None:
         "(default: %(default)s)",
     )
     parser.add_argument("--lowercase", action="store_true", help="ignore case in the scores of --hypotheses")
+    add_task_argument(parser, OTHER_TASKS, "what --hypotheses are scored with")
     add_search_arguments(parser, several=True)
     add_length_argument(parser)
     add_devices_arguments(parser)
@@ -70,6 +72,7 @@ def run(options: argparse.Namespace) -> None:
 def _score_files(options):
     from keras_attn_zoo.data.text_files import read_lines
     from keras_attn_zoo.evaluation.text_scores import score_text
+    from keras_attn_zoo.experiments.tasks import TASKS
 
     if None in (options.hypotheses, options.references) or options.runs:
         raise UserError("to score a file of translations, give --hypotheses and --references and no run.")
@@ -78,8 +81,9 @@ def _score_files(options):
     refuse(options, "with --hypotheses, nothing is translated", **_SEARCH, **of_runs)
     hypotheses = list(read_lines(options.hypotheses))
     references, *more = (list(read_lines(file)) for file in options.references)
+    metrics = TASKS[options.task].metrics
     scores = score_text(
-        hypotheses, references, lowercase=options.lowercase, tokenize=options.tokenize, more_references=more
+        hypotheses, references, metrics, lowercase=options.lowercase, tokenize=options.tokenize, more_references=more
     )
     if not any(line.strip() for line in hypotheses):
         _LOG.warning("%s has only empty lines: is it the right file?", options.hypotheses)
@@ -95,6 +99,7 @@ def _score_runs(options):
     if not options.runs:
         raise UserError("give a run folder, or --hypotheses and --references.")
     refuse(options, "runs are scored with the usual tokeniser and with case", tokenize=_TOKENIZE, lowercase=False)
+    refuse(options, "a run's own task says how it is scored", task=TRANSLATION)
     if options.stored:
         refuse(options, "--stored translates nothing", **_SEARCH, test=None, reverse=False)
     elif not options.test:
@@ -134,7 +139,7 @@ def _score_runs(options):
 
 COMMAND = Command(
     "evaluate",
-    "score runs on a test text (BLEU, chrF, TER, perplexity, AER), or a file of translations",
+    "score runs on a test text (BLEU, chrF, TER or those of their task, perplexity, AER), or a file of translations",
     [
         "attn-zoo evaluate runs/bahdanau runs/uniform",
         "attn-zoo evaluate runs/bahdanau --test news.de news.en --name news --beams 12",
@@ -142,6 +147,7 @@ COMMAND = Command(
         "attn-zoo evaluate runs/latent --top-k 1 2 3 6 10 0",
         "attn-zoo evaluate --hypotheses ours.en --references news.en",
         "attn-zoo evaluate --hypotheses ours.zh --references news.a.zh news.b.zh --tokenize zh",
+        "attn-zoo evaluate --hypotheses ours.txt --references summaries.txt --task summarization",
     ],
     add_arguments,
     run,

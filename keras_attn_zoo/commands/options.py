@@ -325,7 +325,7 @@ def corpus_from_options(options: argparse.Namespace) -> "Corpus":
     if options.embedded or sizes:
         why = f"--scale {options.scale} provides the text" if sizes else "--embedded provides the text"
         refuse(options, why, train=None, valid=None, test=None, reverse=False, split_seed=0)
-        return embedded_corpus(**(sizes or {}))
+        return embedded_corpus(**(sizes or {}), task=getattr(options, "task", "translation"))
     if not options.train:
         raise UserError("no training text: give --train SOURCE TARGET, --train FILE.tsv, or --embedded.")
     if options.valid and options.test:

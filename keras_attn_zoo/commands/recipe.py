@@ -21,7 +21,8 @@ def run_recipe(recipe: Recipe, description: str, arguments: Sequence[str] | None
         the exit status.
     """
     parser = Parser(description=description)
-    add_comparison_arguments(parser, list(recipe.entries), recipe.default)
+    tasks = {task: list(own.entries) for task, own in recipe.tasks.items()}
+    add_comparison_arguments(parser, list(recipe.entries), recipe.default, tasks)
     add_backend_argument(parser, resumes=True)
     return guarded(
         parser,

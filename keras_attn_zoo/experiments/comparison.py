@@ -12,6 +12,7 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.scales import SCALES, scaled
 from keras_attn_zoo.experiments.setting_types import shown_value
 from keras_attn_zoo.experiments.system import System, parse_settings
+from keras_attn_zoo.experiments.tasks import settings_of_task
 
 # Characters of a folder's name that no shell or file system minds, and how long a value in it may be.
 _UNUSUAL, _LONGEST_VALUE = re.compile(r"[^\w.=+-]+", re.ASCII), 40
@@ -49,6 +50,7 @@ class Recipe:
             "{translation}" are a pair of the test text.
         rank_by: function that takes a run's scores and returns the number by which the paper ranks its systems,
             lowest first; None keeps their order.
+        tasks: the paper's comparisons on other tasks, by the task's name.
     """
 
     title: str
@@ -58,6 +60,18 @@ class Recipe:
     note: str = ""
     pictures: dict[str, str] = dataclasses.field(default_factory=dict)
     rank_by: Callable[[dict[str, Any]], float] | None = None
+    tasks: Mapping[str, "Recipe"] = dataclasses.field(default_factory=dict)
+
+    def of_task(self, name: str) -> "Recipe":
+        """Return the comparison on a task: its own if it has one, else these systems with the settings of the task."""
+        settings = settings_of_task(name)
+        if name in self.tasks or not settings:
+            return self.tasks.get(name, self)
+        entries = {
+            key: dataclasses.replace(entry, system=entry.system.override(**settings))
+            for key, entry in self.entries.items()
+        }
+        return dataclasses.replace(self, entries=entries)
 
     def at(self, scale: str | None) -> "Recipe":
         """Return the comparison at one of `SCALES`; with None, as it is."""

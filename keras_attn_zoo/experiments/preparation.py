@@ -24,6 +24,7 @@ from keras_attn_zoo.experiments.outline import body_arguments, outline
 from keras_attn_zoo.experiments.precision import policy
 from keras_attn_zoo.experiments.settings import SMALLEST_VOCABULARY, DataSettings
 from keras_attn_zoo.experiments.system import System
+from keras_attn_zoo.experiments.tasks import check_task
 from keras_attn_zoo.files import PathLike, kind_of, remove_partials
 from keras_attn_zoo.locks import locked
 from keras_attn_zoo.messages import progress_bar
@@ -45,7 +46,7 @@ def check_system(system: System, max_tokens: int | None = None) -> None:
 
     Raises:
         UserError: mechanisms and sizes that do not fit together; more memory than the machine has; weights for
-            sentences that are too short; a missing file of word vectors.
+            sentences that are too short; a missing file of word vectors, or package to score with.
 
     Example:
         >>> from keras_attn_zoo.experiments.named_systems import SYSTEMS
@@ -53,6 +54,7 @@ def check_system(system: System, max_tokens: int | None = None) -> None:
         Traceback (most recent call last):
         keras_attn_zoo.errors.UserError: a width of 512 is not divisible by 7 heads: choose a multiple, ...
     """
+    check_task(system.data.task)
     longest = longest_translation(system.data.max_tokens)
     if (system.sizes.get("max_length") or longest) < longest:
         raise UserError(

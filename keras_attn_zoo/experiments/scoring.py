@@ -13,6 +13,7 @@ from keras_attn_zoo.evaluation.text_scores import score_text
 from keras_attn_zoo.evaluation.timing import CompilationClock
 from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.tasks import TASKS
 from keras_attn_zoo.experiments.word_alignment import align_words, score_links
 from keras_attn_zoo.files import PathLike, write_text
 from keras_attn_zoo.messages import progress_bar
@@ -31,6 +32,8 @@ def score_run(
     top_k: int | None = None,
 ) -> dict[str, Any]:
     """Translate and score a test set; write hypotheses, references, scores and alignments to the run folder.
+
+    What the text is scored with depends on the run's task: see `experiments.tasks`.
 
     Args:
         folder: the run folder of a trained system.
@@ -66,7 +69,7 @@ def score_run(
         "beams": translator.sampler.num_beams,
         "length_penalty": translator.sampler.length_penalty,
         "search_top_k": translator.search_top_k if top_k is None else top_k,
-        "text": score_text(hypotheses, text.targets).as_dict(),
+        "text": score_text(hypotheses, text.targets, TASKS[system.data.task].metrics).as_dict(),
         **{key: known[key] for key in (*_OF_REFERENCES, "free_running", "alignment") if key in known},
         "translation_seconds": seconds,
         "translation_compilation_seconds": clock.compilation,

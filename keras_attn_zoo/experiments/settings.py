@@ -6,6 +6,7 @@ from keras_attn_zoo.data.truncation import KEPT, Truncation
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.budget import Budget
 from keras_attn_zoo.experiments.setting_types import MOST_TOKENS, Choice, Number, Setting, Switch, Text, Whole, rate
+from keras_attn_zoo.experiments.tasks import TASKS
 
 # Upper bounds that catch mistyped numbers: beyond them, no machine and nobody's patience would do.
 _STEPS, _ROUNDS, _WORDS, _PATH = 1_000_000_000, 10_000, 10_000, 4096
@@ -38,6 +39,9 @@ class DataSettings(_Checked):
         50
     """
 
+    task: str = _field(
+        Choice(default="translation", help="what is learned, which decides how it is scored", choices=tuple(TASKS))
+    )
     vocabulary_size: int | None = _field(
         Whole(
             default=8000,

@@ -11,10 +11,10 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.text_scores import TESTS, SystemScore, compare_systems
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.tabular import Table
+from keras_attn_zoo.experiments.tasks import METRICS
 from keras_attn_zoo.files import PathLike
 from keras_attn_zoo.training.progress import clock_time
 
-METRICS = {"BLEU": "bleu", "chrF": "chrf", "TER": "ter"}
 EMPTY = "–"
 
 
@@ -234,7 +234,11 @@ def _significance(folders, name, baselines, test):
                 raise UserError(
                     f"{folder} and {baseline} were scored on different texts: evaluate both on the same one."
                 )
-        found = compare_systems(str(baseline), texts, references[baseline], test=test)
+        scored = [RunFolder(folder).read_scores()[name]["text"]["metrics"] for folder in group]
+        shared = [metric for metric in scored[0] if all(metric in one for one in scored)]
+        if not shared:
+            raise UserError(f"{baseline} and the runs compared with it share no score: evaluate them on one task.")
+        found = compare_systems(str(baseline), texts, references[baseline], shared, test=test)
         compared.update({folder: found[str(folder)] for folder in group[1:]})
     return compared
 
