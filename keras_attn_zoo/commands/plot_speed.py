@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> None:
         with progress_bar(title, len(batches) * len(beams), unit="setting") as progress:
             for beam in beams:
                 translator = load_translator(model, beam, max_tokens=options.max_tokens, precision=options.precision)
-                encoded = text.encoded(*translator.preprocessor.subwords, translator.preprocessor.truncation)
+                encoded = text.encoded_for(translator.preprocessor)
                 encoded = encoded.select(range(len(encoded))[: options.sentences])
                 for batch in batches:
                     found[title].append(translation_speed(translator, encoded, batch, options.runs))

@@ -1,7 +1,7 @@
 """A test text: sentence pairs, gold alignments if available, and their ids."""
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from keras_attn_zoo.data.encoded_text import EncodedText, encode_text
 from keras_attn_zoo.data.splits import Pair
@@ -10,6 +10,9 @@ from keras_attn_zoo.data.truncation import UNCUT, Truncation
 from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import Alignment
+
+if TYPE_CHECKING:
+    from keras_attn_zoo.models import TranslationPreprocessor
 
 # The words of each test pair, and their links.
 Gold: TypeAlias = list[tuple[Sequence[str], Sequence[str], Alignment]]
@@ -39,12 +42,16 @@ class ParallelText:
         if gold is not None:
             _check_words(self.pairs, gold)
 
-    def encoded(self, source: Subwords, target: Subwords, truncation: Truncation = UNCUT) -> EncodedText:
+    def encoded(self, source: Subwords, target: Subwords, *, truncation: Truncation = UNCUT) -> EncodedText:
         """Return the text as ids of two subword models, cut to what a system reads and writes."""
         key = source.checksum, target.checksum, truncation
         if key not in self._encoded:
             self._encoded[key] = truncation.cut(encode_text(source, target, self.sources, self.targets))
         return self._encoded[key]
+
+    def encoded_for(self, preprocessor: "TranslationPreprocessor") -> EncodedText:
+        """Return the text as a translator with this preprocessor reads it."""
+        return self.encoded(*preprocessor.subwords, truncation=preprocessor.truncation)
 
 
 def _check_words(pairs, gold):

@@ -53,7 +53,7 @@ def score_run(
     system = run.system()
     # Everything is read before anything is written.
     training, _ = training_summary(run), run.read_scores()
-    encoded = text.encoded(*translator.preprocessor.subwords, translator.preprocessor.truncation)
+    encoded = text.encoded_for(translator.preprocessor)
     known = known or _scores_of_references(translator, system, encoded, text, run.alignment(name))
     clock = CompilationClock()
     with progress_bar("translating", len(encoded)) as progress:
@@ -100,7 +100,10 @@ def score_alignment(
     Returns:
         "aer", "precision", "recall" and "sentences"; for a latent alignment, "posterior_aer" too.
     """
-    gold, encoded = text.gold or [], text.encoded(*translator.preprocessor.subwords, translator.preprocessor.truncation)
+    gold, encoded = (
+        text.gold or [],
+        text.encoded_for(translator.preprocessor),
+    )
     words = [(source, target) for source, target, _ in gold]
     wanted = [alignment for *_, alignment in gold]
 

@@ -96,7 +96,7 @@ def _train(system, corpus, run, data, max_tokens):
     # Before the state is read: if it is another model's, that error would say less.
     run.check_settings(system, description)
     subwords = [Subwords(path) for path in data.subword_paths]
-    test = corpus.test.encoded(*subwords, system.data.truncation)
+    test = corpus.test.encoded(*subwords, truncation=system.data.truncation)
     check_test_text(test, max_tokens or longest_translation(system.data.max_tokens))
     if system.data.vocabulary_size is None:
         sizes = [one.vocabulary_size for one in subwords]

@@ -4,12 +4,12 @@ Both can be done without knowing the language: the words of a summary or an answ
 chooses among them is a mark or their place. Attention is what they need.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import islice
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.synthetic.corpus import check_count
-from keras_attn_zoo.synthetic.grammar import Clause, comma, finish, gloss, join
+from keras_attn_zoo.synthetic.grammar import comma, finish, gloss, join
 from keras_attn_zoo.synthetic.sentences import SentenceSampler
 
 # What stands before the sentence that is the summary.
@@ -50,7 +50,7 @@ class TaskSampler(SentenceSampler):
         answer = finish(join(gloss("ja|yes"), comma(english=True), asked.main()))
         return f"{remark} {finish(asked.question(), '?').target}", answer.target
 
-    def _short_clause(self, of_others: bool = False) -> Clause:
+    def _short_clause(self, of_others=False):
         """A clause that fits; `of_others` leaves out those about the speakers."""
         for _ in range(_NO_TEXT):
             clause = self._clause(self._any_time(), light=True, deep=False)
@@ -69,7 +69,7 @@ _TASKS: dict[str, Callable[[TaskSampler], tuple[str, str]]] = {
 }
 
 
-def _stream(task, seed, max_words, words_per_kind) -> Iterator[tuple[str, str]]:
+def _stream(task, seed, max_words, words_per_kind):
     """Yield pairs endlessly, no source twice."""
     sampler, seen, failures = TaskSampler(seed, max_words, words_per_kind), set(), 0
     while failures < _NO_TEXT:
