@@ -39,9 +39,6 @@ class DataSettings(_Checked):
         50
     """
 
-    task: str = _field(
-        Choice(default="translation", help="what is learned, which decides how it is scored", choices=tuple(TASKS))
-    )
     vocabulary_size: int | None = _field(
         Whole(
             default=8000,
@@ -119,6 +116,9 @@ class DataSettings(_Checked):
         )
     )
     bucket_count: int = _field(Whole(default=6, help="maximum number of batch shapes", least=1, most=100))
+    task: str = _field(
+        Choice(default="translation", help="what is learned, which decides how it is scored", choices=tuple(TASKS))
+    )
 
     def __post_init__(self) -> None:
         """Check every setting, and that they fit together."""
