@@ -10,7 +10,25 @@ package does not import it any earlier than necessary.
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from keras_attn_zoo import (
+        analysis,
+        data,
+        decoding,
+        devices,
+        evaluation,
+        experiments,
+        explore,
+        layers,
+        models,
+        synthetic,
+        training,
+    )
+    from keras_attn_zoo.decoding import BeamSearch
+    from keras_attn_zoo.layers import get_attention
+    from keras_attn_zoo.models import Translator
 
 __version__ = "0.1.0"
 

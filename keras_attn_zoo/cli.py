@@ -9,6 +9,7 @@ import keras_attn_zoo
 from keras_attn_zoo.commands import (
     align,
     compare,
+    corpora,
     demo,
     evaluate,
     explore,
@@ -24,7 +25,8 @@ from keras_attn_zoo.commands.parser import Command, Parser
 from keras_attn_zoo.commands.pictures import PICTURES
 
 COMMANDS = [
-    module.COMMAND for module in (demo, presets, systems, train, compare, translate, explore, evaluate, align, export)
+    module.COMMAND
+    for module in (demo, presets, corpora, systems, train, compare, translate, explore, evaluate, align, export)
 ]
 
 

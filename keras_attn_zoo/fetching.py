@@ -24,6 +24,10 @@ _CHUNK = 2**16
 _OTHER = "Try again later, or check the network: a proxy may have sent a different file."
 
 
+class DownloadError(UserError):
+    """A file that a server does not send: no network, no such file, or a different one."""
+
+
 def fetch_files(
     folder: Path,
     files: Mapping[str, FileRecord],
@@ -39,7 +43,8 @@ def fetch_files(
         progress: function called with the number of bytes so far.
 
     Raises:
-        UserError: no network; no such file; a server that keeps breaking off, or sends a different file; a full disk.
+        DownloadError: no network; no such file; a server that keeps breaking off, or sends a different file.
+        UserError: a full disk.
     """
     there = 0
     for name, record in files.items():
@@ -68,9 +73,66 @@ def fetch_file(address: str, path: Path, record: FileRecord, progress: Callable[
         path.unlink()
     except OSError as error:
         raise write_failed(path, error) from None
-    raise UserError(
+    raise DownloadError(
         f"{address} is not the file that was published: its SHA-256 is {found[:12]}..., not "
         f"{record['sha256'][:12]}.... {_OTHER}"
+    )
+
+
+def fetch_unlisted(address: str, path: Path, progress: Callable[[int], None] | None = None) -> None:
+    """Download one file without a published checksum: it is complete when it has the size that its server says.
+
+    Args:
+        address: its address.
+        path: where to; what an earlier attempt left there is completed.
+        progress: function called with the number of bytes so far.
+
+    Raises:
+        DownloadError: see `fetch_files`; the server does not say a size.
+        UserError: a full disk.
+    """
+    size = published_size(address)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _complete(address, path, size, progress)
+    except OSError as error:
+        raise write_failed(path, error) from None
+
+
+def published_size(address: str) -> int:
+    """Return the size of a file in bytes, as its server says it.
+
+    Raises:
+        DownloadError: see `fetch_unlisted`.
+    """
+    request = urllib.request.Request(address, headers={"Accept-Encoding": "identity"}, method="HEAD")
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            time.sleep(PAUSE * 2 ** (attempt - 1))
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                size = answer.headers.get("Content-Length") or ""
+            if not size.isdecimal():
+                raise DownloadError(f"cannot download {address}: the server does not say its size. {_OTHER}")
+            return int(size)
+        except (http.client.HTTPException, OSError) as error:
+            reason = _reason(address, error)
+    raise _gave_up(address, reason)
+
+
+def _reason(address, error):
+    """Why an attempt failed; raise if another one would too."""
+    if isinstance(error, urllib.error.HTTPError):
+        said = f"the server says {error.code} {error.reason}"
+        if error.code < 500 and error.code not in (416, 429):
+            raise DownloadError(f"cannot download {address}: {said}.") from None
+        return said
+    return str(getattr(error, "reason", None) or error) or type(error).__name__
+
+
+def _gave_up(address, reason):
+    return DownloadError(
+        f"cannot download {address} ({reason}): check the network and run the command again to resume."
     )
 
 
@@ -88,28 +150,22 @@ def _complete(address, path, size, progress):
         try:
             _append(address, path, max(there, 0), size, progress)
             reason = "the connection ended early"
-        except urllib.error.HTTPError as error:
-            if error.code == 416:
-                path.unlink(missing_ok=True)
-            elif error.code < 500 and error.code != 429:
-                raise UserError(f"cannot download {address}: the server says {error.code} {error.reason}.") from None
-            reason = f"the server says {error.code} {error.reason}"
         except _Surplus:
             path.unlink()
-            raise UserError(
+            raise DownloadError(
                 f"{address} is not the file that was published: it has more than {size:,} bytes. {_OTHER}"
             ) from None
         except (http.client.HTTPException, OSError) as error:
             # Errors of the disk have already become a UserError: these are errors of the network.
-            reason = str(getattr(error, "reason", None) or error) or type(error).__name__
+            reason = _reason(address, error)
+            if getattr(error, "code", None) == 416:
+                path.unlink(missing_ok=True)
         there = _size(path)
         if there == size:
             return
         failures = 0 if there > most else failures + 1
         if failures == ATTEMPTS:
-            raise UserError(
-                f"cannot download {address} ({reason}): check the network and run the command again to resume."
-            )
+            raise _gave_up(address, reason)
         _LOG.info("downloading %s: %s after %s of %s bytes; trying again", address, reason, max(there, 0), size)
         time.sleep(PAUSE * 2 ** max(failures - 1, 0))
 

@@ -2,22 +2,42 @@
 
 The alignment as a latent variable: p(e) = sum over source positions of alignment times lexicon, instead of one
 softmax. A base Transformer and an RNN with six bidirectional layers, each in three forms: plain, with the six most
-likely positions as published, and with the exact sum.
+likely positions as published, and with the exact sum. Tables 2 to 5 are written to `tables.md` in `--out`; each of the
+four language pairs is a run of this recipe with its own text and `--pair`.
 
 Examples:
   python recipes/bahar2020.py --train train.de train.en --out runs/bahar
+  python recipes/bahar2020.py --scale paper --corpus wmt17-de-en --out runs/wmt
   python recipes/bahar2020.py --train train.de.gz train.en.gz --valid val.de.gz val.en.gz \\
       --test test.de.gz test.en.gz --out runs/multi30k --systems transformer transformer-latent-top-6 \\
       transformer-latent --set width=256 num_heads=4 ffn_dim=1024 encoder_layers=3 decoder_layers=3
+  python recipes/bahar2020.py --train train.de train.en --valid newstest2015.de newstest2015.en \\
+      --test newstest2017.de newstest2017.en --bitext europarl.de-en --gold europarl.talp --index-base 1 \\
+      --out runs/bahar
+  python recipes/bahar2020.py --scale paper --pair zh-en --train train.zh train.en --valid dev.zh dev.en \\
+      --test test.zh test.en --out runs/bahar --systems layer-1 layer-2 layer-3 layer-4 layer-5 layer-6 \\
+      --set truecase=none model_type=unigram vocabulary_size=32000 subword_sampling_nbest=30 drop_duplicates=yes
+  attn-zoo evaluate runs/bahar/transformer --test newstest2018.de newstest2018.en --name newstest2018
   attn-zoo align runs/bahar/transformer-latent --bitext test.de-en --gold gold.talp --index-base 1 --layer best \\
       --leave-out end full_stop
 
 How the paper is read:
+- Its text is that of WMT 2018, with newstest2017 and newstest2018 as tests: `--corpus wmt17-de-en` has the test set of
+  the table, and News Commentary in version 12 in place of 13; `--corpus wmt18-de-en` has the text, and newstest2018.
+- At `--scale paper`, both sides are truecased, as the paper does for German and English; otherwise they are not, and
+  the text is never tokenised: truecaser and subwords take plain text. BLEU and TER see translations that begin with a
+  capital again, as Moses' detruecaser writes them; the paper does not say.
+- For Chinese and English, the third example has what the paper says: unigram subwords sampled from the 30
+  best segmentations, and no pair twice. The paper does not give the exponent of the sampling (0.1 here) or say what
+  its illegal characters are: no sentence is left out for them. Its 32,000 "merges" are the size of one vocabulary here.
+- Sentences of more than 100 words, or of more than 100 subwords with start and end, are not trained on; the paper's
+  limit of 100 counts tokens.
 - The lexicon is one bias-free linear map of the sum of the projected embedding, decoder state and encoder state.
 - The weights of the six best positions are not renormalised in training; the search divides by their sum.
 - Both sides share one vocabulary of 50,000 BPE subwords; the paper has 50,000 merges, which give 45,000 German and
-  33,000 English tokens. The Transformers share one matrix among both embeddings, the output and the lexicon; the RNNs
-  share none. The paper does not say.
+  33,000 English tokens. For Chinese, each side has its own of 32,000 unigram pieces, which are not sampled in training,
+  and the Transformers tie only the target's embedding to the output. Otherwise they share one matrix among both
+  embeddings, the output and the lexicon; the RNNs share none. The paper does not say.
 - The learning rate is lowered after two validations without improvement; the paper says "several". There are four
   validations per epoch and 20 epochs; the paper gives no numbers.
 - Batches hold 4,096 tokens of the longer side, padding included; the paper's are as large as its memory allows.
@@ -28,6 +48,8 @@ How the paper is read:
 - The plain RNN has a maxout readout, like Bahdanau's; a latent one has the lexicon, which uses the state directly.
 - The RNN's lexicon sees the decoder state after the context is fed in; equation 12 has the previous state.
 - Search uses twelve beams, as in the paper, and a length penalty of 1.0, which the paper does not mention.
+- BLEU is sacrebleu's with its tokeniser 13a, like the paper's. It does not split Chinese: for that language, score the
+  translations in the run folders with `attn-zoo evaluate --hypotheses ... --tokenize zh`.
 - TER is case-sensitive, like the paper's, but not normalised: punctuation is not split from words.
 """
 
@@ -36,6 +58,7 @@ import sys
 from keras_attn_zoo.commands.recipe import run_recipe
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.named_systems import LATENT, LATENT_RNN, RNN_6_LAYERS, TOP_6, transformer
+from keras_attn_zoo.experiments.paper_tables import Line, Pair, PaperTable
 from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, TrainingSettings
 from keras_attn_zoo.experiments.system import System
 
@@ -67,6 +90,112 @@ RNNS = {
 SOURCE = "Bahar, sections 5 and 6"
 COUNTS = (*(f"transformer-latent-top-{k}" for k in (1, 2, 3, 6, 10)), "transformer-latent")
 
+# As printed: figures of each row in the order of the columns. What the paper calls its latent attention sums over the
+# six most likely positions. The second test text is scored by `attn-zoo evaluate RUN --name newstest2018 --test ...`.
+TABLE_2 = PaperTable(
+    "Table 2",
+    "Results measured in BLEU [%] and TER [%] on the Zh→En task, by the decoder layer of the alignment",
+    columns=[
+        Line(metric, test, pair="zh-en", split=split, measure=metric)
+        for test, split in (("newsdev2017", "valid"), ("newstest2017", "test"))
+        for metric in ("BLEU", "TER")
+    ],
+    rows=[
+        Line("1", entry="layer-1", figures="21.9 62.7 23.4 61.2"),
+        Line("2", entry="layer-2", figures="22.5 61.9 23.8 60.6"),
+        Line("3", entry="layer-3", figures="22.6 61.9 23.8 60.6"),
+        Line("4", entry="layer-4", figures="21.9 62.6 23.8 60.8"),
+        Line("5", entry="layer-5", figures="22.5 62.0 24.2 60.3"),
+        Line("6", entry="layer-6", figures="22.6 61.9 24.2 60.5"),
+    ],
+    corner="Layer",
+    baseline="layer-6",
+)
+# By task: figures of systems, in the order of the columns; of what has no system here, another paper's.
+TASKS = {
+    "zh-en": {
+        "(Wang et al., 2018)": "20.2 63.7 – –",
+        "transformer": "24.1 60.7 23.7 –",
+        "transformer-latent-top-6": "24.2 60.5 24.5 –",
+        "rnn-attention": "22.9 62.0 22.7 –",
+        "rnn-latent-top-6": "22.6 61.2 23.0 –",
+    },
+    "en-zh": {
+        "transformer": "32.0 57.3 32.8 –",
+        "transformer-latent-top-6": "32.9 56.7 33.3 –",
+        "rnn-attention": "31.8 57.2 32.5 –",
+    },
+    "de-en": {
+        "(Alkhouli et al., 2018)": "32.1 – – –",
+        "(Wang et al., 2018)": "29.6 – – –",
+        "transformer": "33.5 55.1 40.4 46.8",
+        "transformer-latent-top-6": "33.7 54.9 40.5 46.7",
+        "rnn-attention": "32.6 54.9 39.6 46.8",
+        "rnn-latent-top-6": "32.8 55.3 39.2 47.6",
+    },
+    "en-de": {
+        "(Wang et al., 2018)": "24.6 – – –",
+        "transformer": "26.5 64.8 39.0 50.7",
+        "transformer-latent-top-6": "26.5 64.7 39.2 50.1",
+        "rnn-attention": "26.3 64.4 38.9 50.7",
+    },
+}
+LANGUAGES = {"de": "German", "en": "English", "zh": "Chinese"}
+LABELS = {
+    "transformer": "transformer",
+    "transformer-latent-top-6": "transformer latent attention",
+    "rnn-attention": "RNN attention",
+    "rnn-latent-top-6": "RNN latent attention",
+}
+TABLE_3 = PaperTable(
+    "Table 3",
+    "Results measured in BLEU [%] and TER [%] on the test sets",
+    columns=[
+        Line(metric, test, split=split, measure=metric)
+        for test, split in (("newstest2017", "test"), ("newstest2018", "newstest2018"))
+        for metric in ("BLEU", "TER")
+    ],
+    rows=[
+        Line(
+            LABELS.get(name, name),
+            "→".join(LANGUAGES[code] for code in pair.split("-")),
+            pair=pair,
+            entry=name if name in LABELS else "",
+            figures=figures,
+        )
+        for pair, systems in TASKS.items()
+        for name, figures in systems.items()
+    ],
+    corner="Task, Model",
+)
+TABLE_4 = PaperTable(
+    "Table 4",
+    "AER [%] of different models, while the EOS and the full stop have been ignored",
+    columns=[
+        Line("last heads", split="gold", measure="AER"),
+        Line("all heads", split="gold", measure="AER, all layers"),
+    ],
+    rows=[
+        Line("transformer", entry="transformer", figures="71.4 57.1"),
+        Line("transformer latent attention", entry="transformer-latent-top-6", figures="57.8 54.8"),
+        Line("RNN attention", entry="rnn-attention", figures="51.5 –"),
+        Line("RNN latent attention", entry="rnn-latent-top-6", figures="49.0 –"),
+    ],
+    corner="Model",
+)
+TABLE_5 = PaperTable(
+    "Table 5",
+    "Results measured in BLEU [%] on the development set (newstest2015) with respect to different values of K during "
+    "inference; trained using K = 6",
+    columns=[Line(f"K={k}" if k else "all", split=f"valid-k{k}", measure="BLEU") for k in (1, 2, 3, 6, 10, 0)],
+    rows=[Line("latent attention", entry="transformer-latent-top-6", figures="30.7 31.9 32.2 32.2 32.2 32.2")],
+    corner="Model",
+    # No system is compared with another here.
+    baseline="transformer-latent-top-6",
+)
+# Chinese: 32,000 pieces, each side its own.
+CHINESE = Pair({"model_type": "unigram", "vocabulary_size": 32000, "joint": False})
+
 
 def transformer_entry(name, places, paper):
     """One of the paper's Transformers."""
@@ -94,11 +223,14 @@ RECIPE = Recipe(
         "rnn-latent-top-6",
         "rnn-latent",
     ),
+    published={"truecase": "both"},
     pictures={
         "attention.png": "attention transformer '{sentence}' --target '{translation}' --beside transformer-latent",
         "trained-top-k.png": f"top-k transformer {' '.join(COUNTS)} --trained",
         "trained-top-k-speed.png": f"top-k transformer {' '.join(COUNTS)} --trained --key tokens/s",
     },
+    tables=(TABLE_2, TABLE_3, TABLE_4, TABLE_5),
+    pairs={"de-en": Pair(), "zh-en": CHINESE, "en-zh": CHINESE, "en-de": Pair()},
     note="In brackets: the paper's own figures, for WMT 2018 German-English, 5.9 million sentence pairs, newstest2017, "
     "beam 12; its latent systems sum over the six most likely positions.",
 )

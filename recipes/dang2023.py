@@ -1,14 +1,18 @@
 """Dang: Comparison of Attention Functions in NMT.
 
 Bahdanau's versus Luong's attention in an RNN translator of two layers and width 512, and multi-head versus average
-attention in a base Transformer, with the same data, optimiser and number of steps.
+attention in a base Transformer, with the same data, optimiser and number of steps. Its statistics, and BLEU after
+10,000 to 40,000 steps, are written to `tables.md` in `--out`.
 
 Examples:
   python recipes/dang2023.py --train tatoeba.tsv --out runs/dang
+  python recipes/dang2023.py --scale paper --corpus tatoeba-en-de --out runs/tatoeba
   python recipes/dang2023.py --train train.tsv.gz --valid valid.tsv.gz --test test.tsv.gz --out runs/dang \\
       --systems bahdanau luong --set epochs=5
 
 How the paper is read (it used OpenNMT-py and says little about what was left at the toolkit's defaults):
+- `--corpus tatoeba-en-de` is a later release than the paper's, which it does not name, and split otherwise: no sentence
+  of the test text is in the training text.
 - `average` has the gate but no network, as in that toolkit; `average-without-gate` is the formula as the paper prints
   it, with a network but no gate; `average-with-network` has both, as in Zhang et al., who proposed it.
 - Luong's attention is the "general" one, as the heading of the paper's section 2.4 says; the formula below it is "dot".
@@ -24,9 +28,12 @@ How the paper is read (it used OpenNMT-py and says little about what was left at
   loss is scored; the paper's BLEU is that of the last one.
 - The Transformers are trained at a learning rate of 0.001 after a warm-up of 4,000 steps, without which they do not
   train. They normalise after each part of a layer, like the base model; the toolkit normalises before.
-- The paper does not say how it tokenises, searches, smooths labels or clips gradients: here 8,000 BPE subwords per
-  side, five beams without a length penalty, no smoothing, a norm of at most 1.0.
-- Perplexity and accuracy in the table are measured on the test text; the paper's are the best on its validation set.
+- The paper does not say how it tokenises or filters its text, searches, smooths labels or clips gradients: here 8,000
+  BPE subwords per side, five beams without a length penalty, no smoothing, a norm of at most 1.0.
+- Perplexity and accuracy in `results.md` are measured on the test text; the paper's are the best on its validation set,
+  as are those in `tables.md`.
+- BLEU after 10,000, 20,000, 30,000 and 40,000 steps is of the first 500 sentences of the validation text
+  (`--set bleu_sentences=25000` for more), translated during training; the paper's is of its test set.
 """
 
 import sys
@@ -34,6 +41,7 @@ import sys
 from keras_attn_zoo.commands.recipe import run_recipe
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.named_systems import transformer
+from keras_attn_zoo.experiments.paper_tables import Line, PaperTable
 from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, TrainingSettings
 from keras_attn_zoo.experiments.system import System
 
@@ -72,6 +80,45 @@ def of_transformer(name, attention):
     )
 
 
+LABELS = {"bahdanau": "Bahdanau", "luong": "Luong", "multi-head": "Multi-Head", "average": "Average"}
+# As printed, in the order of the columns of `STATISTICS`, seconds last; of the test text, the paper has none.
+PRINTED = {
+    "bahdanau": "1.52 0.42 91.32 72.7389 4.72036 – – – 5221 619",
+    "luong": "1.4 0.34 93.67 71.6772 5.23807 – – – 4675 584",
+    "multi-head": "1.31 0.27 93.54 73.4132 4.90823 – – – 7154 858",
+    "average": "1.33 0.28 93.24 73.0303 4.7336 – – – 6824 804",
+}
+STATISTICS = PaperTable(
+    "Sections 4.1 and 4.2",
+    "Statistics of Luong and Bahdanau attention, and of multi-head and average attention",
+    columns=[
+        Line("lowest perplexity", "train set", measure="lowest training perplexity"),
+        Line("lowest cross entropy loss", "train set", measure="lowest training loss"),
+        Line("highest accuracy", "train set", measure="highest training accuracy"),
+        Line("highest accuracy", "valid set", measure="highest validation accuracy"),
+        Line("lowest perplexity", "valid set", measure="lowest validation perplexity"),
+        Line("perplexity", "test set", measure="perplexity"),
+        Line("cross entropy loss", "test set", measure="loss"),
+        Line("accuracy", "test set", measure="accuracy"),
+        Line("training time", measure="training time"),
+        Line("inference time", measure="translation time"),
+    ],
+    rows=[Line(label, entry=name, figures=PRINTED[name]) for name, label in LABELS.items()],
+    notes=["times in seconds, ours without compilation; accuracy in percent"],
+)
+BLEU = PaperTable(
+    "Section 4.3",
+    "BLEU score by training steps",
+    columns=[Line(str(step), measure=f"BLEU at {step} steps") for step in (10000, 20000, 30000, 40000)],
+    rows=[
+        Line("Bahdanau", entry="bahdanau", figures="40.9 42.1 42.2 42.4"),
+        Line("Luong", entry="luong", figures="35.5 40.6 42.1 42.3"),
+        Line("Multi-Head", entry="multi-head", figures="40.7 42.1 42.3 42.6"),
+        Line("Average", entry="average", figures="40.5 42.1 42.7 42.6"),
+    ],
+    corner="Training Steps",
+)
+
 RECIPE = Recipe(
     title="Dang: attention functions compared",
     entries={
@@ -100,6 +147,7 @@ RECIPE = Recipe(
     },
     published={"budget": "40000steps"},
     default=("bahdanau", "luong", "multi-head", "average"),
+    tables=(STATISTICS, BLEU),
     pictures={"curves.png": "curves bahdanau luong multi-head average"},
     note="In brackets: the paper's own figures, for Tatoeba English-German, 255,817 sentence pairs; times in seconds, "
     "perplexity and accuracy on its validation set, BLEU on its test set after 40,000 steps.",

@@ -3,10 +3,12 @@
 A bidirectional GRU encoder, a GRU decoder, Bahdanau's attention, German to English. The paper's experiments 1 to 4
 differ in learning rate, batch size and teacher forcing; its ablation is experiment 4 with uniform attention. The
 remaining systems try what the paper's discussion proposes: dropout, maxout readout, beam search, decaying learning rate
-and decaying teacher forcing.
+and decaying teacher forcing. What the paper reports of its experiments and its best translations are written to
+`tables.md` in `--out`.
 
 Examples:
   python recipes/hiemsch2023.py --train train.de train.en --out runs/hiemsch
+  python recipes/hiemsch2023.py --scale paper --corpus europarl-de-en --out runs/europarl
   python recipes/hiemsch2023.py --train train.de.gz train.en.gz --valid val.de.gz val.en.gz \\
       --test test.de.gz test.en.gz --out runs/multi30k --systems bahdanau-dropout uniform-dropout
   python recipes/hiemsch2023.py --embedded --out runs/embedded --set epochs=4 hidden_dim=128
@@ -18,9 +20,13 @@ How the paper is read:
   checkpoint is chosen by the teacher-forced validation loss here, by the free-running one in the paper.
 - The readout gets the new decoder state, the context and the embedding of the previous token, as in Bahdanau's
   original; the paper's text says the previous state.
+- The example translations are those with the highest sentence BLEU of all test sentences, the longest of equal ones;
+  the paper shows three of the better ones.
 - Teacher forcing tosses a coin for every target position of every sentence; the model's own prediction replaces the
   gold token.
-- Vocabularies have 8,000 subwords per side; the paper's have 8,000 words. BLEU is sacrebleu's, cased and on plain text;
+- Vocabularies have 8,000 subwords per side, and at `--scale paper` 8,000 words, as the paper's have: what is separated
+  by spaces, since the library that the paper names splits there unless told otherwise. Punctuation then belongs to the
+  word before it, and all other words are one unknown token. BLEU is sacrebleu's, cased and on plain text;
   the paper does not say how its BLEU was computed, and its examples are partly lower-cased.
 - The decoder's state is 512 wide, and so is the encoder's in each direction; the paper does not say.
 - The filter of 4 to 30 words applies to the training text. The paper filters before splitting, so its test set has only
@@ -37,6 +43,7 @@ import sys
 
 from keras_attn_zoo.commands.recipe import run_recipe
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
+from keras_attn_zoo.experiments.paper_tables import Examples, Line, PaperTable
 from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, TrainingSettings
 from keras_attn_zoo.experiments.system import System
 
@@ -107,10 +114,42 @@ ENTRIES = {
     ),
 }
 
+# The paper has no table. Its figures stand in section 5: losses of the validation text only as curves.
+EXPERIMENTS = PaperTable(
+    "Experiments 1 to 4",
+    "Hyperparameter search: free-running loss of the validation text",
+    columns=[Line("validation loss", split="valid", measure="loss, free-running")],
+    rows=[
+        Line("1: learning rate 1e-4, batch size 128, teacher forcing ratio 0.8", entry="experiment-1"),
+        Line("2: learning rate 5e-4, batch size 256, teacher forcing ratio 0.8", entry="experiment-2"),
+        Line("3: learning rate 5e-4, batch size 128, teacher forcing ratio 0.5", entry="experiment-3"),
+        Line("4: learning rate 1e-4, batch size 128, teacher forcing ratio 0.5", entry="experiment-4"),
+    ],
+    corner="Experiment",
+)
+ABLATION = PaperTable(
+    "Ablation",
+    "Learned against uniform attention weights: free-running losses, and BLEU of the test text",
+    columns=[
+        Line("validation loss", split="valid", measure="loss, free-running"),
+        Line("test loss", measure="loss, free-running"),
+        Line("BLEU", measure="BLEU"),
+    ],
+    rows=[
+        Line("Experiment 4", entry="experiment-4", figures="– 4.48 17.75"),
+        Line("Uniform attention", entry="uniform", figures="– 4.61 12.09"),
+    ],
+    corner="Model",
+    baseline="experiment-4",
+)
+EXAMPLES = Examples("Example translations", "the best of Experiment 4 by sentence BLEU", "experiment-4")
+
 RECIPE = Recipe(
     title="Hiemsch: Bahdanau's attention against uniform attention",
     entries=ENTRIES,
     default=("experiment-1", "experiment-2", "experiment-3", "experiment-4", "uniform"),
+    published={"model_type": "word"},
+    tables=(EXPERIMENTS, ABLATION, EXAMPLES),
     pictures={
         "curves.png": "curves experiment-1 experiment-2 experiment-3 experiment-4",
         "curves-uniform.png": "curves experiment-4 uniform",

@@ -92,12 +92,15 @@ SYSTEM_NAMES = {
     "accumulated-weight",
     "bahdanau",
     "bahdanau-feedback",
+    "coverage",
     "energy-accumulation",
     "expanded-key-value-1",
     "expanded-key-value-2",
     "expanded-key-value-3",
     "expanded-key-value-4",
     "gaussian",
+    "local-m",
+    "local-p",
     "luong-concat",
     "luong-dot",
     "luong-general",
@@ -210,3 +213,15 @@ def test_importing_the_package_and_asking_for_help_imports_no_backend():
         "assert not {'keras_hub', 'sentencepiece'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", ["keras_attn_zoo", "keras_attn_zoo.data"])
+def test_type_checkers_see_what_is_imported_on_first_use(name):
+    """They do not run `__getattr__`, so these names are imported for them."""
+    module = importlib.import_module(name)
+    [block] = [
+        node for node in ast.parse(Path(module.__file__).read_text(encoding="utf-8")).body if isinstance(node, ast.If)
+    ]
+    seen = {alias.name for node in block.body for alias in node.names}
+    constants = {one for one in module.__all__ if one.isupper() or one == "__version__"}
+    assert seen == set(module.__all__) - constants

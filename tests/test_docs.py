@@ -54,8 +54,9 @@ def test_the_architecture_lists_every_file_that_names_a_backend():
 
 
 # Who may import whom, of docs/architecture.md; everybody may use what stands in `BELOW_ALL`.
-BELOW_ALL = {"checksums", "errors", "extras", "files", "locks", "messages", "types"}
+BELOW_ALL = {"checksums", "choices", "errors", "extras", "files", "locks", "messages", "types"}
 ARROWS = {
+    "choices": set(),
     "errors": set(),
     "types": set(),
     "messages": set(),
@@ -67,7 +68,7 @@ ARROWS = {
     "extras": {"backends", "errors"},
     "process": {"backends", "errors"},
     "numerics": {"types"},
-    "layers": {"errors", "extras", "numerics", "types"},
+    "layers": {"choices", "errors", "extras", "numerics", "types"},
     "decoding": BELOW_ALL,
     "devices": BELOW_ALL | {"backends"},
     "data": BELOW_ALL | {"devices"},

@@ -1,7 +1,6 @@
 """What each extra brings: the layers need Keras and NumPy alone, and what is missing is named with its remedy."""
 
 import ast
-import itertools
 import os
 import re
 import subprocess
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_attn_zoo.extras import TASKS, TRANSLATE
+from keras_attn_zoo.extras import CORPORA, TASKS, TRANSLATE
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -133,9 +132,10 @@ def test_the_extras_bring_what_the_package_imports():
     assert names(PROJECT["dependencies"]) == ["keras", "numpy"]
     assert names(extras["translate"]) == list(TRANSLATE.values())
     assert names(extras["tasks"]) == list(TASKS.values())
-    assert extras["all"] == ["keras-attn-zoo[translate,tasks,jax,tensorflow,torch]"]
-    packages = [extras[name] for name in ("translate", "tasks", "jax", "tensorflow", "torch")]
-    declared = [*PROJECT["dependencies"], *itertools.chain.from_iterable(packages)]
+    assert names(extras["corpora"]) == list(CORPORA.values())
+    assert extras["all"] == ["keras-attn-zoo[translate,tasks,corpora,jax,tensorflow,torch]"]
+    extra = ("translate", "tasks", "corpora", "jax", "tensorflow", "torch")
+    declared = [*PROJECT["dependencies"], *(one for name in extra for one in extras[name])]
     brought = set().union(*(BROUGHT.get(name, {name}) for name in names(declared)))
     for path in (ROOT / "keras_attn_zoo").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

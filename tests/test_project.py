@@ -54,7 +54,7 @@ WORD_LISTS = {"keras_attn_zoo/synthetic/lexicon.py", "keras_attn_zoo/synthetic/g
 WRITTEN = [
     path
     for folder in ("keras_attn_zoo", "recipes", "benchmarks", "presets", "tests", "docs", ".")
-    for pattern in ("*.py", "*.pyi", "*.md")
+    for pattern in ("*.py", "*.pyi", "*.md", "*.js", "*.css", "*.html", "*.toml")
     for path in ((ROOT / folder).glob(pattern) if folder == "." else (ROOT / folder).rglob(pattern))
     if "_build" not in path.parts
 ]

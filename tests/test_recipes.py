@@ -1,9 +1,14 @@
-"""Every entry of every recipe is a system that can be built, with figures under columns that the table has."""
+"""Every entry of every recipe is a system that can be built, with figures under columns that the table has.
+
+The figures of the paper's tables are consistent with one another, as far as the paper's are.
+"""
 
 import functools
 import importlib.util
 import json
+import re
 import shlex
+import statistics
 from pathlib import Path
 
 import pytest
@@ -11,7 +16,10 @@ import pytest
 from keras_attn_zoo.commands.parser import Parser
 from keras_attn_zoo.commands.pictures import PICTURES
 from keras_attn_zoo.experiments.bodies import BODIES
+from keras_attn_zoo.experiments.measures import measure
 from keras_attn_zoo.experiments.named_systems import SYSTEMS
+from keras_attn_zoo.experiments.paper_tables import PaperTable
+from keras_attn_zoo.experiments.system import parse_settings
 from keras_attn_zoo.experiments.table import COLUMNS
 
 RECIPES = sorted((Path(__file__).parents[1] / "recipes").glob("*.py"))
@@ -31,12 +39,19 @@ def build_body(body, settings):
     BODIES[body].body_class(20, 20, **json.loads(settings))
 
 
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-@pytest.mark.long
-def test_entries_of_a_recipe(path):
+@functools.cache
+def load(path):
+    """A recipe as a module."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+@pytest.mark.long
+def test_entries_of_a_recipe(path):
+    module = load(path)
     assert set(module.RECIPE.default) <= set(module.RECIPE.entries)
     for name, entry in module.RECIPE.entries.items():
         assert entry.system.name == name
@@ -55,9 +70,78 @@ def test_entries_of_a_recipe(path):
             assert str(word) in module.RECIPE.entries
 
 
+def test_settings_that_a_recipe_names_for_other_languages():
+    """Chinese and English of Bahar, as its docstring says."""
+    path = next(path for path in RECIPES if path.stem == "bahar2020")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    words = " ".join(module.__doc__.replace("\\\n", " ").split())
+    line = (
+        words[: words.index("vocabulary_size=32000")].rpartition("--set")[2]
+        + words[words.index("vocabulary_size=32000") :]
+    )
+    settings = parse_settings(re.match(r"(?: ?[a-z_]+=\w+)+", line.strip())[0].split())
+    assert settings["vocabulary_size"] == 32000 and len(settings) > 2
+    for entry in module.RECIPE.at("paper").entries.values():
+        system = entry.system.override(**entry.system.understood(settings))
+        assert {name: getattr(system.data, name, value) for name, value in settings.items()} == settings
+
+
 @pytest.mark.long
 def test_systems_of_the_command_line():
     for name, system in SYSTEMS.items():
         assert system.name == name
         assert system.source
         build(system)
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_tables_of_a_recipe(path):
+    recipe = load(path).RECIPE
+    assert len({table.name for table in recipe.tables}) == len(recipe.tables) > 1
+    for table in recipe.tables:
+        if not isinstance(table, PaperTable):
+            assert table.entry in recipe.entries
+            continue
+        assert table.baseline in (None, *recipe.entries)
+        assert len({row.title for row in table.rows}) == len(table.rows)
+        assert len({column.title for column in table.columns}) == len(table.columns)
+        for cell in (cell for row in table.cells() for cell in row):
+            assert cell.entry in ("", *recipe.entries)
+            assert measure(cell.measure)
+            assert set(cell.pairs) <= set(recipe.pairs)
+            assert re.fullmatch(r"(|\d+(\.\d+)?x?( \([-+]\d\.\d\d\))?†?)", cell.figure), cell
+            # What the recipe scores by itself, and what the docstring says how to.
+            assert re.fullmatch(r"test|gold|valid(-k\d+)?|newstest2018", cell.split)
+    # The figures of the entries are those of the first pair.
+    for pair in recipe.pairs:
+        for entry in recipe.of(pair).entries.values():
+            assert entry.paper == {} or pair == recipe.first_pair
+
+
+def figures_of(table, system):
+    """The numbers that a table has of a system, by row; what they differ by from the first column's; daggers."""
+    found = {}
+    for row in table.cells():
+        (base, *_), (own,) = row, (cell for cell in row if cell.entry == system)
+        value, difference = re.fullmatch(r"([\d.]+)(?: \(([-+][\d.]+)\))?†?", own.figure).groups()
+        found[own.row] = float(value), float(value) - float(base.figure), float(difference or 0), "†" in own.figure
+    return found
+
+
+@pytest.mark.parametrize("system", ["transformer", "gaussian", "synthesizer", "ran-e", "ran-d", "ran-all"])
+def test_differences_averages_and_daggers_of_zeng(system):
+    """As printed: but for two differences, and for the averages' own, they are right."""
+    figures = figures_of(load(next(path for path in RECIPES if path.stem == "zeng2021")).TABLES[0], system)
+    misprinted = {"ran-e": "Fi⇒En", "ran-all": "En⇒Fr"}
+    for row, (_, computed, printed, dagger) in figures.items():
+        if row == f"{misprinted.get(system)}, BLEU":
+            assert abs(computed - printed) > 0.05
+        else:
+            assert abs(computed - printed) < 0.011, row
+        assert not dagger or printed > 0.4
+    for name, count in (("BLEU", 10), ("SacreBLEU", 9)):
+        values = [one[0] for row, one in figures.items() if row.endswith(f", {name}") and "Average" not in row]
+        assert len(values) == count
+        assert abs(statistics.fmean(values) - figures[f"Average, {name}"][0]) < 0.011

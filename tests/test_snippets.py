@@ -33,7 +33,7 @@ def given():
         "source_ids": np.ones((2, 5)),
         "target_ids": np.ones((2, 4)),
         "rows": np.array([1, 0]),
-        **{name: ["a b c d e", "f g h i j"] for name in ("hypotheses", "references", "ours", "theirs")},
+        **{name: ["a b c d e", "f g h i j"] for name in ("hypotheses", "references", "others", "ours", "theirs")},
     }
 
 

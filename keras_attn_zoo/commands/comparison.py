@@ -21,9 +21,12 @@ from keras_attn_zoo.commands.options import (
 )
 from keras_attn_zoo.commands.parser import Parser, typed
 from keras_attn_zoo.commands.pictures import draw_pictures
+from keras_attn_zoo.commands.table_options import folder_of_runs, pair_of, recipe_of, texts_of_tables
 from keras_attn_zoo.commands.task_options import OF_A_RUN, add_task_argument, task_of
+from keras_attn_zoo.commands.text_options import add_scoring_arguments, scoring_options
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.comparison import Recipe, expand, parse_grid
+from keras_attn_zoo.experiments.paper_tables import bleu_steps
 from keras_attn_zoo.experiments.scales import SCALES
 from keras_attn_zoo.experiments.setting_types import shown_value
 from keras_attn_zoo.experiments.system import SETTINGS
@@ -80,8 +83,7 @@ def add_comparison_arguments(
     parser.add_argument(
         "--plan",
         action="store_true",
-        help="say what is done, what is left, how long it will take and what memory it needs; prepare the text, but "
-        "train nothing",
+        help="show finished and remaining runs, with estimated time and memory; prepare the text, but train nothing",
     )
     parser.add_argument(
         "--table-only", action="store_true", help="write the table of the existing runs without training"
@@ -90,6 +92,7 @@ def add_comparison_arguments(
     if tasks:
         add_task_argument(parser, tasks, OF_A_RUN)
     add_corpus_arguments(parser)
+    add_scoring_arguments(parser)
     add_devices_arguments(parser)
     add_precision_argument(parser, None)
     add_override_argument(parser)
@@ -106,16 +109,15 @@ def system_names(options: argparse.Namespace) -> list[str]:
 
 
 def own_backend(options: argparse.Namespace) -> str | None:
-    """Return the backend of the first run there is of any of the systems."""
-    if kind_of(options.out) != "folder":
-        return None
-    names = system_names(options)
-    runs = [one for one in sorted(options.out.iterdir()) if any(f"{one.name}-".startswith(f"{n}-") for n in names)]
-    return backend_of_run(runs)
+    """Return the backend of the first run there is of any of the systems, that of a language pair if there are any."""
+    names, pair = system_names(options), pair_of(options)
+    folders = [*([options.out / pair] if pair else []), options.out]
+    every = [path for one in folders if kind_of(one) == "folder" for path in sorted(one.iterdir())]
+    return backend_of_run(one for one in every if any(f"{one.name}-".startswith(f"{n}-") for n in names))
 
 
 def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
-    """Train what is not yet trained, score what is not yet scored, and write the table.
+    """Train what is not yet trained, score what is not yet scored, and write the tables.
 
     A run that fails stops no other.
 
@@ -123,27 +125,31 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
         UserError: what is wrong with any run, before the first one is trained; names and reasons of the runs that
             failed, after all others.
     """
-    recipe = recipe.of_task(task_of(options)).at(options.scale)
-    runs = _runs(recipe, options)
+    recipe = recipe_of(recipe, options)
+    out = folder_of_runs(recipe, options)
+    runs = _runs(recipe, options, out)
+    scoring = scoring_options(options)
     if options.plan:
         from keras_attn_zoo.experiments.plan import plan_table
 
         refuse(options, "--plan trains nothing", table_only=False)
-        _check(runs, options)
-        print(plan_table(runs, corpus_from_options(options), options.out))
+        _check(runs, options, out)
+        print(plan_table(runs, corpus_from_options(options), out))
         return
     failed = {}
-    if not options.table_only:
-        _check(runs, options)
-        failed = _train(runs, options)
-    _write_table(recipe, runs, options.out, options.significance, anyway=not failed)
-    draw_pictures(recipe, runs, options.out, options.max_tokens)
+    if options.table_only:
+        refuse(options, "--table-only scores nothing", tokenize=None, lowercase=False)
+    else:
+        _check(runs, options, out)
+        failed = _train(recipe, runs, options, out, scoring)
+    _write_tables(recipe, runs, options, out, anyway=not failed)
+    draw_pictures(recipe, runs, out, options.max_tokens)
     if failed:
         reasons = "; ".join(f"{name} ({why.rstrip('.')})" for name, why in failed.items())
         raise UserError(f"{len(failed)} of {len(runs)} runs failed: {reasons}.")
 
 
-def _runs(recipe, options):
+def _runs(recipe, options, out):
     """The runs that the options ask for."""
     entries = {}
     for name in system_names(options):
@@ -154,10 +160,10 @@ def _runs(recipe, options):
     settings = settings_from_options(options, [*grid, *(["seed"] if options.seeds else [])])
     runs = expand(entries, settings, grid, options.seeds)
     given = {**settings, **grid}
-    return [dataclasses.replace(run, system=resumed(run.system, options.out / run.name, given)) for run in runs]
+    return [dataclasses.replace(run, system=resumed(run.system, out / run.name, given)) for run in runs]
 
 
-def _check(runs, options):
+def _check(runs, options, out):
     """Raise if any system cannot be trained, before the first is."""
     from keras_attn_zoo.experiments.preparation import check_system
     from keras_attn_zoo.experiments.run_folder import RunFolder
@@ -165,24 +171,28 @@ def _check(runs, options):
     for run in runs:
         try:
             check_system(run.system, options.max_tokens)
-            RunFolder(options.out / run.name).check_free(resume=True)
+            RunFolder(out / run.name).check_free(resume=True)
         except UserError as error:
             raise UserError(f"{run.name}: {error}") from None
 
 
-def _train(runs, options):
+def _train(recipe, runs, options, out, scoring):
     """Train and score; if a run fails, the others go on. Return the reasons for failures by name."""
     from keras_attn_zoo.devices import current
     from keras_attn_zoo.experiments.finished_run import score_and_draw
     from keras_attn_zoo.experiments.training import train_system
 
     corpus, failed, room = corpus_from_options(options), {}, {"max_tokens": options.max_tokens}
+    texts, bleu_at = texts_of_tables(corpus, options), bleu_steps(recipe.tables)
     for number, run in enumerate(runs, start=1):
-        folder = options.out / run.name
+        folder = out / run.name
         _LOG.info("run %d of %d: %s", number, len(runs), run.name)
         try:
-            train_system(run.system, corpus, folder, options.out / "data", resume=True, **room)
-            score_and_draw(folder, corpus.test, keep_scores=True, **room)
+            train_system(run.system, corpus, folder, out / "data", resume=True, bleu_at=bleu_at, **room)
+            # A name may say more of the text: how it is searched.
+            wanted = {name: name.partition("-")[0] for name in recipe.splits(run.entry, pair_of(options))}
+            more = {name: texts[text] for name, text in wanted.items() if text in texts}
+            score_and_draw(folder, corpus.test, keep_scores=True, more=more, **room, **scoring)
         except Exception as error:
             # The other processes would wait for this one in the middle of the run that failed.
             if (devices := current()) is not None and devices.processes > 1:
@@ -196,15 +206,17 @@ def _train(runs, options):
     return failed
 
 
-def _write_table(recipe, runs, out, test, anyway):
-    """Write the results, and print the table of the runs that were scored; if there are none, raise or do nothing."""
+def _write_tables(recipe, runs, options, out, anyway):
+    """Write the results and the paper's tables, and print the former; if no run was scored, raise or do nothing."""
+    from keras_attn_zoo.experiments.paper_files import write_tables
     from keras_attn_zoo.experiments.result_files import write_results
     from keras_attn_zoo.experiments.run_folder import RunFolder
     from keras_attn_zoo.experiments.table import read_results
 
-    folders = [out / run.name for run in runs]
+    folders, test = [out / run.name for run in runs], options.significance
     if not (anyway or any(RunFolder(folder).read_scores() for folder in folders)):
         return
     baselines = {out / run.name: out / run.baseline for run in runs if run.baseline}
     results = read_results(folders, baselines=baselines, test=test)
     print(write_results(out, recipe, runs, results))
+    write_tables(options.out, recipe, results, test)

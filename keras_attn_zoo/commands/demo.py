@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def translate(path: Path) -> None:
-    """Translate with the published presets, and write the page that shows how; go on without those that are missing."""
+    """Translate with the published presets that can be loaded, and write the page that shows how."""
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.models.exploration import explore
 
@@ -73,10 +73,10 @@ def translate(path: Path) -> None:
         except UserError as error:
             refused[name] = str(error)
     if not translators:
-        _LOG.info("going on without published presets: %s", refused[PRESETS[0]])
+        _LOG.info("continuing without published presets: %s", refused[PRESETS[0]])
         return
     for name, reason in refused.items():
-        _LOG.info("going on without %s: %s", name, reason)
+        _LOG.info("continuing without %s: %s", name, reason)
     page = explore(translators, SENTENCES)
     for sentence, results in zip(SENTENCES, page.results, strict=True):
         found = {name: result.paths[0].text for name, result in zip(translators, results, strict=True)}
@@ -86,47 +86,41 @@ def translate(path: Path) -> None:
 
 
 def train(out: Path, precision: str) -> None:
-    """Train both systems, print the table and samples, draw; resume an interrupted demonstration."""
+    """Train, score and draw both systems, print the table and samples; resume an interrupted demonstration."""
     from keras_attn_zoo.analysis.pictures import plot_curves
     from keras_attn_zoo.data.text_files import read_lines
     from keras_attn_zoo.experiments import table
     from keras_attn_zoo.experiments.corpora import embedded_corpus
     from keras_attn_zoo.experiments.curves import curves
-    from keras_attn_zoo.experiments.drawing import draw_run
-    from keras_attn_zoo.experiments.loading import load_translator
+    from keras_attn_zoo.experiments.finished_run import score_and_draw
     from keras_attn_zoo.experiments.named_systems import SYSTEMS, small
-    from keras_attn_zoo.experiments.scoring import score_run
     from keras_attn_zoo.experiments.tabular import markdown_table
     from keras_attn_zoo.experiments.training import train_system
     from keras_attn_zoo.files import write_text
 
     _LOG.info("generating a corpus; training %s on it", " and ".join(NAMES))
     corpus = embedded_corpus(**CORPUS)
-    translators, scores, found, test = {}, {}, {}, corpus.test
+    runs, pictures, scores, found = [], [out / "curves.png"], {}, {}
     for name in NAMES:
         system = small(SYSTEMS[name]).override(**SETTINGS, precision=precision)
         folder = train_system(system, corpus, out / name, out / "data", resume=True)
-        translators[folder.path] = load_translator(folder.path)
-        if "test" not in folder.read_scores():
-            score_run(folder.path, translators[folder.path], test)
+        runs.append(folder.path)
+        pictures += score_and_draw(folder.path, corpus.test, keep_scores=True)
         scores[name] = folder.read_scores()["test"]
         found[name] = list(read_lines(folder.hypotheses("test")))
     rows = [
         [name, *(table.shown(column, table.number(column, one)) for column in COLUMNS)] for name, one in scores.items()
     ]
     print("\n" + markdown_table(["system", *COLUMNS], rows))
-    for (source, reference), *lines in zip(test.pairs[:SAMPLES], *found.values(), strict=False):
+    for (source, reference), *lines in zip(corpus.test.pairs[:SAMPLES], *found.values(), strict=False):
         _print_sample({"source": source, "reference": reference, **dict(zip(found, lines, strict=True))})
 
-    write_text(out / "results.md", table.results_table(table.read_results(translators)).markdown() + "\n")
-    pictures = [out / "curves.png"]
-    plot_curves(curves(translators), pictures[0], ylabel="validation loss", title="Validation loss")
-    for path, translator in translators.items():
-        pictures += draw_run(path, translator, test)
+    write_text(out / "results.md", table.results_table(table.read_results(runs)).markdown() + "\n")
+    plot_curves(curves(runs), pictures[0], ylabel="validation loss", title="Validation loss")
     lines = ["\nAll scores and times:", f"  {out / 'results.md'}", "Pictures:", *(f"  {path}" for path in pictures)]
     print(*lines, sep="\n")
-    runs = " ".join(shlex.quote(str(path)) for path in translators)
-    print(f"Explore both:\n  attn-zoo explore {runs} --output {shlex.quote(str(out / 'page.html'))}")
+    models = " ".join(shlex.quote(str(path)) for path in runs)
+    print(f"Explore both:\n  attn-zoo explore {models} --output {shlex.quote(str(out / 'page.html'))}")
 
 
 def _print_sample(lines: Mapping[str, str]) -> None:

@@ -16,12 +16,17 @@ from keras_attn_zoo.commands.options import (
 )
 from keras_attn_zoo.commands.parser import Command, Parser
 from keras_attn_zoo.commands.task_options import OTHER_TASKS, TRANSLATION, add_task_argument
-from keras_attn_zoo.commands.text_options import add_test_arguments, given_text, own_text
+from keras_attn_zoo.commands.text_options import (
+    add_scoring_arguments,
+    add_test_arguments,
+    given_text,
+    own_text,
+    scoring_options,
+)
 from keras_attn_zoo.errors import UserError
 
 _LOG = logging.getLogger(__name__)
 # Options with their defaults: of the test, of the search.
-_TOKENIZE = "13a"
 _COMPARED = {"significance": SIGNIFICANCE_TESTS[0]}
 _SEARCH = {"beams": None, "length_penalty": None, "max_tokens": None, "precision": "float32"}
 
@@ -44,16 +49,9 @@ def add_arguments(parser: Parser) -> None:
         "--references",
         nargs="+",
         metavar="FILE",
-        help="references for --hypotheses, one per line; of several files, each has one for every sentence",
+        help="references for --hypotheses, one per line; several files give several references per sentence",
     )
-    parser.add_argument(
-        "--tokenize",
-        default=_TOKENIZE,
-        metavar="NAME",
-        help="tokeniser of sacrebleu for the BLEU of --hypotheses: 13a, intl, zh, ja-mecab, char and so on "
-        "(default: %(default)s)",
-    )
-    parser.add_argument("--lowercase", action="store_true", help="ignore case in the scores of --hypotheses")
+    add_scoring_arguments(parser)
     add_task_argument(parser, OTHER_TASKS, "what --hypotheses are scored with")
     add_search_arguments(parser, several=True)
     add_length_argument(parser)
@@ -82,9 +80,7 @@ def _score_files(options):
     hypotheses = list(read_lines(options.hypotheses))
     references, *more = (list(read_lines(file)) for file in options.references)
     metrics = TASKS[options.task].metrics
-    scores = score_text(
-        hypotheses, references, metrics, lowercase=options.lowercase, tokenize=options.tokenize, more_references=more
-    )
+    scores = score_text(hypotheses, references, metrics, more_references=more, **scoring_options(options))
     if not any(line.strip() for line in hypotheses):
         _LOG.warning("%s has only empty lines: is it the right file?", options.hypotheses)
     print(scores)
@@ -98,10 +94,11 @@ def _score_runs(options):
 
     if not options.runs:
         raise UserError("give a run folder, or --hypotheses and --references.")
-    refuse(options, "runs are scored with the usual tokeniser and with case", tokenize=_TOKENIZE, lowercase=False)
     refuse(options, "a run's own task says how it is scored", task=TRANSLATION)
+    scoring = scoring_options(options)
     if options.stored:
         refuse(options, "--stored translates nothing", **_SEARCH, test=None, reverse=False)
+        refuse(options, "--stored scores nothing", tokenize=None, lowercase=False)
     elif not options.test:
         refuse(options, "without --test, the text is the run's own", reverse=False)
     if options.baseline is None:
@@ -126,7 +123,7 @@ def _score_runs(options):
         )
         known = None
         for name, k in zip(names, counts, strict=True):
-            known = score_run(folder, translator, text, name, known, k)
+            known = score_run(folder, translator, text, name, known, k, **scoring)
     baselines = {} if options.baseline is None else dict.fromkeys(options.runs, options.baseline)
     results = read_results(options.runs, names, baselines, options.significance)
     for name in names if baselines else ():
@@ -143,6 +140,7 @@ COMMAND = Command(
     [
         "attn-zoo evaluate runs/bahdanau runs/uniform",
         "attn-zoo evaluate runs/bahdanau --test news.de news.en --name news --beams 12",
+        "attn-zoo evaluate runs/to-chinese --test news.en news.a.zh news.b.zh --tokenize zh",
         "attn-zoo evaluate runs/* --stored --baseline runs/bahdanau > table.md",
         "attn-zoo evaluate runs/latent --top-k 1 2 3 6 10 0",
         "attn-zoo evaluate --hypotheses ours.en --references news.en",

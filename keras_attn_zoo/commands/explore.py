@@ -28,8 +28,8 @@ def add_arguments(parser: Parser) -> None:
         "arguments",
         nargs="+",
         metavar="MODEL_OR_SENTENCE",
-        help=f"models, shown side by side: {MODEL}; then sentences, each in quotes, the first of which is not the name "
-        "of a model",
+        help=f"models, shown side by side: {MODEL}; then quoted sentences, starting with the first argument that "
+        "names no model",
     )
     text = parser.add_argument_group("text")
     text.add_argument("--text", metavar="FILE", help="source sentences, one per line, plain or gzip")

@@ -24,8 +24,8 @@ from keras_attn_zoo.files import PathLike
 if TYPE_CHECKING:
     from keras_attn_zoo.experiments.corpora import Corpus, TextFiles
 
-# Environment variables with the number of processes, of `torchrun` and of Keras.
 _SUFFIXES = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
+# Environment variables with the number of processes, of `torchrun` and of Keras.
 _PROCESSES = ("WORLD_SIZE", "KERAS_DISTRIBUTION_NUM_PROCESSES")
 # Of `compare_systems`; the first is the default.
 SIGNIFICANCE_TESTS = ("bootstrap", "randomization")
@@ -56,8 +56,8 @@ def add_devices_arguments(parser: Parser) -> None:
         "--distribution",
         choices=("data", "model"),
         default="data",
-        help="what is divided among the devices: the rows of batches, or the largest weights too, with jax alone "
-        "(default: data)",
+        help="what is divided among the devices: the rows of batches, or the largest weights too (JAX only); "
+        "default: data",
     )
 
 
@@ -98,7 +98,9 @@ def add_corpus_arguments(parser: Parser) -> None:
     """Add the options that name training, validation and test text."""
     group = parser.add_argument_group("text: two files with one sentence per line, or one TSV file; plain or gzip")
     for name, text in (("train", "training"), ("valid", "validation"), ("test", "test")):
-        group.add_argument(f"--{name}", nargs="+", metavar="FILE", help=f"{text} text: SOURCE TARGET, or one TSV file")
+        more = "; after TARGET, files with further references" * (name == "test")
+        about = f"{text} text: SOURCE TARGET, or one TSV file{more}"
+        group.add_argument(f"--{name}", nargs="+", metavar="FILE", help=about)
     group.add_argument("--reverse", action="store_true", help="use the second file or column as the source")
     group.add_argument(
         "--split-seed",
@@ -106,6 +108,11 @@ def add_corpus_arguments(parser: Parser) -> None:
         default=0,
         metavar="N",
         help="seed of the random 8:1:1 split made without --valid and --test (default: %(default)s)",
+    )
+    group.add_argument(
+        "--corpus",
+        metavar="NAME",
+        help="a corpus by name, such as multi30k-de-en; it is downloaded at first use; `attn-zoo corpora` lists them",
     )
     group.add_argument("--embedded", action="store_true", help="use the built-in synthetic corpus")
     group.add_argument(
@@ -123,7 +130,7 @@ def add_budget_argument(parser: Parser) -> None:
         "--budget",
         type=typed(dataclasses.replace(SETTINGS["Training"]["budget"], optional=False)),
         metavar="AMOUNT",
-        help="train for so long instead of for the setting epochs: 40000steps, 20Mtokens, 30min or 2h",
+        help="length of training, instead of the setting epochs: 40000steps, 20Mtokens, 30min or 2h",
     )
 
 
@@ -141,7 +148,9 @@ def add_significance_argument(parser: Parser) -> None:
 def add_override_argument(parser: Parser) -> None:
     """Add `--settings` and `--set`, for `settings_from_options`, and a list of all settings."""
     parser.add_argument(
-        "--settings", metavar="FILE", help="TOML file of settings, for example epochs = 3; the command line wins"
+        "--settings",
+        metavar="FILE",
+        help="TOML file of settings, for example epochs = 3; the command line takes precedence",
     )
     parser.add_argument(
         "--set",
@@ -319,21 +328,25 @@ def corpus_from_options(options: argparse.Namespace) -> "Corpus":
     Raises:
         UserError: no text, or options that exclude each other.
     """
-    from keras_attn_zoo.experiments.corpora import corpus_from_files, embedded_corpus
+    from keras_attn_zoo.experiments.corpora import corpus_from_files, corpus_from_name, embedded_corpus
 
     sizes = SCALES[options.scale].corpus if getattr(options, "scale", None) else None
     if options.embedded or sizes:
         why = f"--scale {options.scale} provides the text" if sizes else "--embedded provides the text"
-        refuse(options, why, train=None, valid=None, test=None, reverse=False, split_seed=0)
+        refuse(options, why, corpus=None, train=None, valid=None, test=None, reverse=False, split_seed=0)
         return embedded_corpus(**(sizes or {}), task=getattr(options, "task", "translation"))
+    if options.corpus is not None:
+        why = "--corpus provides the text"
+        refuse(options, why, train=None, valid=None, test=None, reverse=False, split_seed=0)
+        return corpus_from_name(options.corpus)
     if not options.train:
-        raise UserError("no training text: give --train SOURCE TARGET, --train FILE.tsv, or --embedded.")
+        raise UserError("no training text: give --train SOURCE TARGET, --train FILE.tsv, --corpus NAME, or --embedded.")
     if options.valid and options.test:
         refuse(options, "with --valid and --test, nothing is split", split_seed=0)
     valid, test = (
-        files and one_or_two_files(name, files) for name, files in (("valid", options.valid), ("test", options.test))
+        files and files_of_text(name, files) for name, files in (("valid", options.valid), ("test", options.test))
     )
-    train = one_or_two_files("train", options.train)
+    train = files_of_text("train", options.train)
     return corpus_from_files(train, valid, test, options.split_seed, options.reverse)
 
 
@@ -348,15 +361,15 @@ def refuse(options: argparse.Namespace, why: str, **without: object) -> None:
         raise UserError(f"{why}: leave out {' and '.join(given)}.")
 
 
-def one_or_two_files(name: str, files: list[str]) -> "TextFiles":
-    """Return the files of an option: source and target, or one TSV file.
+def files_of_text(name: str, files: list[str]) -> "TextFiles":
+    """Return the files of an option: source and target, or one TSV file; of a test text, with further references.
 
     Raises:
-        UserError: there are more than two files.
+        UserError: there are more than two files, but not of a test text.
     """
-    if len(files) > 2:
+    if len(files) > 2 and name != "test":
         raise UserError(f"--{name} takes SOURCE TARGET or one TSV file; received {len(files)} files.")
-    return (files[0], files[1]) if len(files) == 2 else files[0]
+    return tuple(files) if len(files) > 1 else files[0]
 
 
 def ask(question: str) -> bool:

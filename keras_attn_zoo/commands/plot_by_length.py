@@ -42,6 +42,7 @@ def run(options: argparse.Namespace) -> None:
     """Draw a curve for each run."""
     from keras_attn_zoo.analysis.pictures import plot_curves
     from keras_attn_zoo.data.words import normalise
+    from keras_attn_zoo.evaluation.text_scores import how_scored
     from keras_attn_zoo.experiments.curves import titles
     from keras_attn_zoo.experiments.run_folder import RunFolder
     from keras_attn_zoo.experiments.scores_by_length import length_classes, scores_by_length
@@ -54,7 +55,7 @@ def run(options: argparse.Namespace) -> None:
         options.key = next(heading for heading, metric in METRICS.items() if metric == first)
     classes = length_classes(options.bounds)
     for folder, title in zip(options.runs, titles(options.runs), strict=True):
-        hypotheses, references = RunFolder(folder).read_translations(options.name)
+        hypotheses, (references, *more) = RunFolder(folder).read_translations(options.name)
         lines = references
         if options.side == "source":
             text = given or own_text(folder)
@@ -62,7 +63,10 @@ def run(options: argparse.Namespace) -> None:
                 raise UserError(f"{folder} was scored on another text: give the one that was translated with --test.")
             lines = text.sources
         lengths = [len(line.split()) for line in lines]
-        scores = scores_by_length(hypotheses, references, lengths, options.bounds, METRICS[options.key])
+        stored = RunFolder(folder).read_scores().get(options.name, {}).get("text", {})
+        scores = scores_by_length(
+            hypotheses, references, lengths, options.bounds, METRICS[options.key], more, **how_scored(stored)
+        )
         curves[title] = (list(range(len(scores))), scores)
     ticks = {float(step): name for step, name in enumerate(classes)}
     plot_curves(curves, options.output, options.key, xlabel=f"{options.side} words", ticks=ticks)

@@ -44,7 +44,7 @@ def add_arguments(parser: Parser) -> None:
         type=typed(Whole(least=1, most=1000)),
         default=3,
         metavar="N",
-        help="how often the text is translated, after a first time that compiles (default: 3)",
+        help="number of timed translations, after one untimed run to compile (default: 3)",
     )
     add_test_arguments(parser)
     add_picture_argument(parser)
@@ -55,6 +55,7 @@ def add_arguments(parser: Parser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Measure, draw a curve for each model, and print the numbers."""
     from keras_attn_zoo.analysis.pictures import plot_curves
+    from keras_attn_zoo.decoding import BeamSearch
     from keras_attn_zoo.experiments.curves import titles
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.experiments.tabular import markdown_table
@@ -72,10 +73,12 @@ def run(options: argparse.Namespace) -> None:
         text = given or own_text(model)
         found[title] = []
         with progress_bar(title, len(batches) * len(beams), unit="setting") as progress:
+            translator = load_translator(model, beams[0], max_tokens=options.max_tokens, precision=options.precision)
+            encoded = text.encoded_for(translator.preprocessor)
+            encoded = encoded.select(range(len(encoded))[: options.sentences])
+            length_penalty = translator.sampler.length_penalty
             for beam in beams:
-                translator = load_translator(model, beam, max_tokens=options.max_tokens, precision=options.precision)
-                encoded = text.encoded_for(translator.preprocessor)
-                encoded = encoded.select(range(len(encoded))[: options.sentences])
+                translator.sampler = BeamSearch(beam, length_penalty)
                 for batch in batches:
                     found[title].append(translation_speed(translator, encoded, batch, options.runs))
                     if progress:

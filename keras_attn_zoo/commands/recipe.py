@@ -6,11 +6,12 @@ from keras_attn_zoo.commands.comparison import add_comparison_arguments, run_com
 from keras_attn_zoo.commands.guard import guarded
 from keras_attn_zoo.commands.options import add_backend_argument
 from keras_attn_zoo.commands.parser import Parser
+from keras_attn_zoo.commands.table_options import add_table_arguments
 from keras_attn_zoo.experiments.comparison import Recipe
 
 
 def run_recipe(recipe: Recipe, description: str, arguments: Sequence[str] | None = None) -> int:
-    """Run a recipe as a script: parse the command line, train, score and write the table.
+    """Run a recipe as a script: parse the command line, train, score and write the tables.
 
     Args:
         recipe: a `Recipe`.
@@ -23,6 +24,7 @@ def run_recipe(recipe: Recipe, description: str, arguments: Sequence[str] | None
     parser = Parser(description=description)
     tasks = {task: list(own.entries) for task, own in recipe.tasks.items()}
     add_comparison_arguments(parser, list(recipe.entries), recipe.default, tasks)
+    add_table_arguments(parser, recipe)
     add_backend_argument(parser, resumes=True)
     return guarded(
         parser,

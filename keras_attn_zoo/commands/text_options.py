@@ -1,9 +1,9 @@
 """The options of a test text, which commands about trained models share."""
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from keras_attn_zoo.commands.options import ask, one_or_two_files
+from keras_attn_zoo.commands.options import ask, files_of_text
 from keras_attn_zoo.commands.parser import Parser
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike
@@ -15,19 +15,47 @@ if TYPE_CHECKING:
 def add_test_arguments(parser: Parser) -> None:
     """Add `--test` and `--reverse`."""
     parser.add_argument(
-        "--test", nargs="+", metavar="FILE", help="test text: SOURCE TARGET, or one TSV file (default: the run's own)"
+        "--test",
+        nargs="+",
+        metavar="FILE",
+        help="test text: SOURCE TARGET, or one TSV file; after TARGET, files with further references (default: the "
+        "run's own)",
     )
     parser.add_argument("--reverse", action="store_true", help="use the second file or column as the source")
 
 
 def given_text(options: argparse.Namespace) -> "ParallelText | None":
     """Return the text of `--test`; None without."""
-    from keras_attn_zoo.experiments.corpora import read_pairs
+    from keras_attn_zoo.experiments.corpora import read_test
     from keras_attn_zoo.experiments.parallel_text import ParallelText
 
     if not options.test:
         return None
-    return ParallelText(read_pairs(one_or_two_files("test", options.test), options.reverse))
+    pairs, more = read_test(files_of_text("test", options.test), options.reverse)
+    return ParallelText(pairs, more_references=more)
+
+
+def add_scoring_arguments(parser: Parser) -> None:
+    """Add `--tokenize` and `--lowercase`, for `scoring_options`."""
+    parser.add_argument(
+        "--tokenize",
+        metavar="NAME",
+        help="tokeniser of sacrebleu for BLEU: 13a, intl, zh, ja-mecab, char and so on (default: 13a)",
+    )
+    parser.add_argument("--lowercase", action="store_true", help="ignore case in BLEU, chrF and TER")
+
+
+def scoring_options(options: argparse.Namespace) -> dict[str, Any]:
+    """Return tokeniser and case as `score_text` takes them.
+
+    Raises:
+        UserError: see `check_tokenizer`.
+    """
+    from keras_attn_zoo.evaluation.text_scores import TOKENIZE, check_tokenizer
+
+    tokenize = options.tokenize or TOKENIZE
+    check_tokenizer(tokenize)
+    return {"tokenize": tokenize, "lowercase": options.lowercase}
 
 
 def own_text(model: PathLike) -> "ParallelText":

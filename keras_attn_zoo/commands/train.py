@@ -16,6 +16,7 @@ from keras_attn_zoo.commands.options import (
 )
 from keras_attn_zoo.commands.parser import Command, Parser
 from keras_attn_zoo.commands.task_options import OF_A_RUN, OTHER_TASKS, add_task_argument, task_of
+from keras_attn_zoo.commands.text_options import add_scoring_arguments, scoring_options
 from keras_attn_zoo.errors import UserError
 
 
@@ -32,6 +33,7 @@ def add_arguments(parser: Parser) -> None:
     add_budget_argument(parser)
     add_task_argument(parser, OTHER_TASKS, OF_A_RUN)
     add_corpus_arguments(parser)
+    add_scoring_arguments(parser)
     add_devices_arguments(parser)
     add_precision_argument(parser, None)
     add_override_argument(parser)
@@ -51,10 +53,11 @@ def run(options: argparse.Namespace) -> None:
     settings = settings_from_options(options)
     system = (small(system) if options.small else system).override(**settings_of_task(task_of(options)))
     system = system.override(**settings)
+    scoring = scoring_options(options)
     corpus = corpus_from_options(options)
     system = resumed(system, options.run, settings)
     run = train_system(system, corpus, options.run, resume=options.resume, max_tokens=options.max_tokens)
-    score_and_draw(run.path, corpus.test, options.max_tokens)
+    score_and_draw(run.path, corpus.test, options.max_tokens, **scoring)
     print(results_table(read_results([run.path])).markdown())
 
 

@@ -5,7 +5,21 @@ neither Keras nor SentencePiece.
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from keras_attn_zoo.data.batches import TranslationBatches, as_fit_input, evaluation_batches, fit_arguments
+    from keras_attn_zoo.data.cache import EncodedCorpus, build_cache
+    from keras_attn_zoo.data.encoded_text import EncodedText
+    from keras_attn_zoo.data.filters import Filter, FilterReport, filter_pairs
+    from keras_attn_zoo.data.sampled_corpus import SampledCorpus, build_sampled_corpus
+    from keras_attn_zoo.data.shapes import choose_bounds
+    from keras_attn_zoo.data.splits import Splits, random_split
+    from keras_attn_zoo.data.subwords import Subwords, train_subword_pair, train_subwords
+    from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile, read_lines, read_windows
+    from keras_attn_zoo.data.truecasing import Truecaser, train_truecaser
+    from keras_attn_zoo.data.truncation import Truncation
+    from keras_attn_zoo.data.words import normalise, split_words, word_count
 
 # The first four ids of every vocabulary.
 PAD, UNKNOWN, START, END = range(4)
@@ -14,9 +28,11 @@ _HOMES = {
     "filters": ("Filter", "FilterReport", "filter_pairs"),
     "splits": ("Splits", "random_split"),
     "text_files": ("ParallelFiles", "TSVFile", "read_lines", "read_windows"),
+    "truecasing": ("Truecaser", "train_truecaser"),
     "words": ("normalise", "split_words", "word_count"),
     "subwords": ("Subwords", "train_subword_pair", "train_subwords"),
     "cache": ("EncodedCorpus", "build_cache"),
+    "sampled_corpus": ("SampledCorpus", "build_sampled_corpus"),
     "encoded_text": ("EncodedText",),
     "truncation": ("Truncation",),
     "batches": (

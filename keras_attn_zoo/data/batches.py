@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_attn_zoo.data import END, PAD, START
 from keras_attn_zoo.data.cache import EncodedCorpus
+from keras_attn_zoo.data.sampled_corpus import SampledCorpus
 from keras_attn_zoo.data.shapes import assign_buckets, check_bounds, choose_bounds, rows_of_bucket
 from keras_attn_zoo.devices import current
 from keras_attn_zoo.errors import UserError
@@ -16,7 +17,7 @@ from keras_attn_zoo.errors import UserError
 # Inputs by name, labels, and their weights.
 Batch: TypeAlias = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]
 # Keys of the independent random streams of one seed.
-_ORDER, _COINS = range(2)
+_ORDER, _COINS, _SEGMENTS = range(3)
 
 
 def _permutation(rng, count):
@@ -24,16 +25,12 @@ def _permutation(rng, count):
     return np.argsort(rng.random(count), kind="stable")
 
 
-def _gather(ids, offsets, lengths, rows, width):
-    """Return the ids of sentences, each with an end token.
-
-    A row of -1 is an empty sentence. Returns ids and the mask of real ones,
-    both `(len(rows), width)`.
-    """
-    lengths = np.where(rows < 0, 0, lengths[rows])[:, None]
+def _gather(ids, starts, lengths, width):
+    """Return the ids of sentences, each with an end token, and the mask of real ones, both `(rows, width)`."""
+    starts, lengths = starts[:, None], lengths[:, None]
     columns = np.arange(width)
     inside = columns < lengths
-    positions = np.where(inside, offsets[rows][:, None] + columns, 0)
+    positions = np.where(inside, starts + columns, 0)
     tokens = np.where(inside, ids[positions], PAD).astype(np.int32)
     tokens[columns == lengths] = END
     return tokens, columns <= lengths
@@ -66,7 +63,7 @@ class TranslationBatches(keras.utils.PyDataset):
     - `sample_weight`: float32 `(B, T)`, 1 on real tokens of `y`.
 
     Args:
-        corpus: an `EncodedCorpus`.
+        corpus: an `EncodedCorpus`, or a `SampledCorpus` for another segmentation of every sentence in each epoch.
         bounds: (S, T) of each bucket; `None` chooses them by `choose_bounds`.
         tokens_per_batch: maximum padded positions on a side; rows are rounded
             down to a multiple of 8, if there are at least 8.
@@ -99,7 +96,7 @@ class TranslationBatches(keras.utils.PyDataset):
 
     def __init__(
         self,
-        corpus: EncodedCorpus,
+        corpus: EncodedCorpus | SampledCorpus,
         bounds: Sequence[tuple[int, int]] | None = None,
         tokens_per_batch: int | None = None,
         sentences_per_batch: int | None = None,
@@ -220,13 +217,9 @@ class TranslationBatches(keras.utils.PyDataset):
         """Build a batch; see the class for its parts."""
         bucket, rows = self._bucket_and_rows(index)
         source_width, target_width = self.bounds[bucket]
-        corpus = self.corpus
-        source, source_mask = _gather(
-            corpus.source_ids, corpus.source_offsets, corpus.source_lengths, rows, source_width
-        )
-        labels, target_mask = _gather(
-            corpus.target_ids, corpus.target_offsets, corpus.target_lengths, rows, target_width
-        )
+        key = (self.seed, _SEGMENTS, self._locate(index)[0])
+        source, source_mask = _gather(*self.corpus.spans("source", rows, key), source_width)
+        labels, target_mask = _gather(*self.corpus.spans("target", rows, key), target_width)
         previous = np.full_like(labels, START)
         previous[:, 1:] = np.where(target_mask[:, 1:], labels[:, :-1], PAD)
         x = {
@@ -248,9 +241,7 @@ class TranslationBatches(keras.utils.PyDataset):
         """
         batch_rows = np.multiply(self._batch_counts, self.rows)
         cells = batch_rows @ np.array(self.bounds)
-        real = [
-            lengths.sum() + len(self.corpus) for lengths in (self.corpus.source_lengths, self.corpus.target_lengths)
-        ]
+        real = [self.corpus.tokens(side) + len(self.corpus) for side in ("source", "target")]
         source_padding, target_padding = (1 - np.array(real) / cells).tolist()
         return {
             "shapes": sum(count > 0 for count in self._batch_counts),

@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import itertools
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -135,6 +135,21 @@ class EncodedCorpus:
         """Return the target ids of a sentence pair, shape `(length,)`."""
         return self.target_ids[self.target_offsets[index] : self.target_offsets[index + 1]]
 
+    def tokens(self, side: str) -> int:
+        """Return how many tokens the sentences of a side have."""
+        return len(self.source_ids if side == "source" else self.target_ids)
+
+    def spans(self, side: str, rows: np.ndarray, key: Sequence[int] = ()) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the ids of a side, and for each row where its sentence begins and how long it is.
+
+        Args:
+            side: "source" or "target".
+            rows: sentence pairs, counted from 0; -1 is an empty sentence.
+            key: nothing here; see `SampledCorpus`.
+        """
+        ids, offsets, lengths = (getattr(self, f"{side}_{part}") for part in ("ids", "offsets", "lengths"))
+        return ids, offsets[rows], np.where(rows < 0, 0, lengths[rows])
+
     def first_sources(self, sentences: Sequence[str], subwords: "Subwords") -> list[list[int]]:
         """Return the ids of the first source sentences of the text, those that were dropped included.
 
@@ -182,13 +197,13 @@ def fingerprint(pairs: Iterable[tuple[str, str]], subwords: "Iterable[Subwords]"
     """
     digest = hashlib.sha256(json.dumps([FORMAT, settings], sort_keys=True).encode())
     for model in subwords:
-        digest.update(hashlib.sha256(model.model_bytes).digest())
+        digest.update(bytes.fromhex(model.checksum))
     _hash_pairs(digest, pairs)
     return digest.hexdigest()
 
 
 @contextlib.contextmanager
-def _growing_array(path, dtype):
+def growing_array(path: PathLike, dtype: Any) -> Iterator[Callable[[Sequence[Any]], None]]:
     """Open a one-dimensional `.npy` file and return a function that appends to it."""
     dtype, size = np.dtype(dtype), 0
 
@@ -223,8 +238,8 @@ class _SideWriter:
 
     def __init__(self, folder, side, files):
         dtype = np.uint16 if side.subwords.vocabulary_size <= 2**16 else np.int32
-        self._append_ids = files.enter_context(_growing_array(folder / _ids_file(side.name), dtype))
-        self._append_offsets = files.enter_context(_growing_array(folder / _offsets_file(side.name), np.int64))
+        self._append_ids = files.enter_context(growing_array(folder / _ids_file(side.name), dtype))
+        self._append_offsets = files.enter_context(growing_array(folder / _offsets_file(side.name), np.int64))
         self._append_offsets([0])
         self._size = 0
 
@@ -273,7 +288,7 @@ def _write_arrays(folder, pairs, sides, pair_filter, truncation, limits, progres
     """Write ids, offsets and line numbers; return the report."""
     report, done = FilterReport(), 0
     with contextlib.ExitStack() as files:
-        append_lines = files.enter_context(_growing_array(folder / _LINES, np.int64))
+        append_lines = files.enter_context(growing_array(folder / _LINES, np.int64))
         writers = [_SideWriter(folder, side, files) for side in sides]
         for chunk in _chunks(filter_numbered_pairs(pairs, pair_filter, report)):
             numbers, *texts = zip(*chunk, strict=True)

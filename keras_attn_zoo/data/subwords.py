@@ -3,11 +3,13 @@
 import functools
 import hashlib
 import io
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from keras_attn_zoo.data import END, PAD, START, UNKNOWN
+from keras_attn_zoo.data.truecasing import Truecaser
 from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.extras import require
@@ -212,9 +214,11 @@ class Subwords:
 
     Args:
         model: path of a model file, or its bytes.
+        truecaser: a `Truecaser` for all text that is encoded; what is decoded begins with a capital then.
 
     Attributes:
         model_bytes: the contents of the model file.
+        truecaser: the `Truecaser`, or None.
         vocabulary_size: number of pieces.
         end: id of the end token.
         whole_words: whether it is a word model.
@@ -233,10 +237,11 @@ class Subwords:
 
     end = END
 
-    def __init__(self, model: PathLike | bytes) -> None:
+    def __init__(self, model: PathLike | bytes, truecaser: Truecaser | None = None) -> None:
         require("sentencepiece", user="a subword model")
         import sentencepiece
 
+        self.truecaser = truecaser
         name = "the subword model" if isinstance(model, bytes) else shown(model)
         self.model_bytes = model if isinstance(model, bytes) else read_bytes(model, _LARGEST_MODEL)
         damaged = UserError(f"{name} is not a SentencePiece model, or is damaged: restore it or train it again.")
@@ -263,8 +268,11 @@ class Subwords:
 
     @functools.cached_property
     def checksum(self) -> str:
-        """SHA-256 of the model file, in hexadecimal digits."""
-        return hashlib.sha256(self.model_bytes).hexdigest()
+        """SHA-256 of the model file, and of the truecaser's if there is one, in hexadecimal digits."""
+        digest = hashlib.sha256(self.model_bytes)
+        if self.truecaser is not None:
+            digest.update(hashlib.sha256(self.truecaser.model_bytes).digest())
+        return digest.hexdigest()
 
     def encode(self, sentences: Iterable[str]) -> list[list[int]]:
         """Turn sentences into lists of ids, without start and end.
@@ -275,17 +283,52 @@ class Subwords:
         Returns:
             A list of ids per sentence.
         """
-        sentences = [normalise(sentence) for sentence in sentences]
+        sentences = self._normalised(sentences)
         if self.whole_words:
             # SentencePiece would merge neighbouring unknown words into one piece.
             return [self._processor.piece_to_id([_SPACE + word for word in sentence.split()]) for sentence in sentences]
         return self._processor.encode(sentences)
 
+    def n_best(self, sentence: str, count: int) -> list[tuple[list[int], float]]:
+        """Return the likeliest segmentations of a sentence, with the logarithms of their probabilities.
+
+        Use it for subword sampling; all of them decode to the same text.
+
+        Args:
+            sentence: a string.
+            count: number of segmentations, at most.
+
+        Returns:
+            Ids and logarithm of each, the likeliest first; up to a constant of the sentence, if it has unknown
+            characters.
+
+        Raises:
+            UserError: not a unigram model: others give no probabilities.
+        """
+        if self._scores is None:
+            raise UserError("only a unigram model gives segmentations probabilities: train one.")
+        [text] = self._normalised([sentence])
+        found = self._processor.nbest_encode_as_ids(text, nbest_size=count)
+        return [(ids, math.fsum(self._scores[i] for i in ids)) for ids in found]
+
+    @functools.cached_property
+    def _scores(self):
+        """The log-probability of every piece of a unigram model, None for other models."""
+        try:
+            self._processor.nbest_encode_as_ids("a", nbest_size=2)
+        except RuntimeError:
+            return None
+        return [self._processor.get_score(i) for i in range(self.vocabulary_size)]
+
+    def _normalised(self, sentences: Iterable[str]) -> list[str]:
+        return [normalise(one) if self.truecaser is None else self.truecaser.truecase(one) for one in sentences]
+
     def decode(self, ids: Iterable[int]) -> str:
         """Turn the ids of one sentence into a line of text; padding, start and end are left out."""
         text = self._processor.decode([int(i) for i in ids])
         # Fallback bytes may form a line break, which would shift all lines after it in a file.
-        return " ".join(text.splitlines())
+        line = " ".join(text.splitlines())
+        return line if self.truecaser is None else self.truecaser.detruecase(line)
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Turn ids into pieces; a piece that begins a word begins with `▁`."""

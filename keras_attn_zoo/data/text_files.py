@@ -136,6 +136,30 @@ def read_lines(path: PathLike) -> Iterator[str]:
     return map(normalise, _decoded_lines(path))
 
 
+def read_columns(path: PathLike) -> Iterator[list[str]]:
+    """Read a tab-separated file, however many columns each line has.
+
+    Use it for sentences with any number of references; `TSVFile` has the two columns of a parallel text.
+
+    Args:
+        path: a plain or gzip file, or `"-"` for standard input.
+
+    Returns:
+        An iterator of lists of normalised sentences.
+
+    Raises:
+        UserError: see `read_lines`.
+
+    Example:
+        >>> from keras_attn_zoo.files import write_text
+        >>> write_text("/tmp/text.tsv", "a house\\tone  house\\n")
+        >>> list(read_columns("/tmp/text.tsv"))
+        [['a house', 'one house']]
+    """
+    _check_source(path)
+    return ([normalise(field) for field in line.split("\t")] for line in _decoded_lines(path))
+
+
 def read_windows(path: PathLike, size: int) -> Iterator[list[str]]:
     """Read monolingual text as it arrives, a list of lines at a time.
 

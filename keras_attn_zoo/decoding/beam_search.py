@@ -126,17 +126,8 @@ class BeamSearch(keras_hub.samplers.Sampler):
         batch, length = ops.shape(prompt)[0], ops.shape(prompt)[1]
         index = ops.cast(index, "int32")
         start = index
-        forced = ops.zeros_like(prompt, dtype="bool") if mask is None else ops.cast(mask, "bool")
-
-        def spread(x):
-            return ops.repeat(x, beams, axis=0)
-
-        tokens, forced = spread(prompt), spread(forced)
-        memory = tree.map_structure(spread, cache["memory"])
-        state = tree.map_structure(spread, cache["state"])
+        tokens, forced, memory, state, log_probs = self._begin(prompt, mask, cache)
         by_sentence = cache.get("by_sentence", {})
-        first_row = ops.concatenate([ops.zeros((1, 1)), ops.full((1, beams - 1), IMPOSSIBLE)], axis=1)
-        log_probs = ops.cast(ops.broadcast_to(first_row, (batch, beams)), "float32")
         finished = ops.zeros((batch, beams), dtype="bool")
         lengths = ops.zeros((batch, beams), dtype="float32")
         considered = 2 * beams if trace else beams
@@ -233,6 +224,20 @@ class BeamSearch(keras_hub.samplers.Sampler):
             "state": state,
             **({"trace": traced} if trace else {}),
         }
+
+    def _begin(self, prompt, mask, cache):
+        """Return tokens, where they are forced, memory and state, with a row for each beam; and log-probabilities.
+
+        The beams of a sentence begin alike: all but the first are impossible.
+        """
+        beams = self.num_beams
+        forced = ops.zeros_like(prompt, dtype="bool") if mask is None else ops.cast(mask, "bool")
+        rows = tree.map_structure(
+            lambda x: ops.repeat(x, beams, axis=0), (prompt, forced, cache["memory"], cache["state"])
+        )
+        first_row = ops.concatenate([ops.zeros((1, 1)), ops.full((1, beams - 1), IMPOSSIBLE)], axis=1)
+        log_probs = ops.cast(ops.broadcast_to(first_row, (ops.shape(prompt)[0], beams)), "float32")
+        return *rows, log_probs
 
     def log_probs_of_step(self, logits: Tensor, given: Tensor, forced: Tensor) -> Tensor:
         """Return log-probabilities `(rows, vocabulary)` of the next tokens; where forced, of the given ones alone."""

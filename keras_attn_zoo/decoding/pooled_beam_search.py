@@ -60,10 +60,6 @@ class PooledBeamSearch(BeamSearch):
         beams = self.num_beams
         batch, length = ops.shape(prompt)[0], ops.shape(prompt)[1]
         start = index = ops.cast(index, "int32")
-        forced = ops.zeros_like(prompt, dtype="bool") if mask is None else ops.cast(mask, "bool")
-
-        def spread(x):
-            return ops.repeat(x, beams, axis=0)
 
         def folded(x):
             return ops.reshape(x, (batch, -1, *ops.shape(x)[1:]))
@@ -81,11 +77,7 @@ class PooledBeamSearch(BeamSearch):
             tokens = ops.cast(index - start + 1, "float32")
             return log_probs / tokens**self.length_penalty
 
-        tokens, forced = spread(prompt), spread(forced)
-        memory = tree.map_structure(spread, cache["memory"])
-        state = tree.map_structure(spread, cache["state"])
-        first_row = ops.concatenate([ops.zeros((1, 1)), ops.full((1, beams - 1), IMPOSSIBLE)], axis=1)
-        running = ops.cast(ops.broadcast_to(first_row, (batch, beams)), "float32")
+        tokens, forced, memory, state, running = self._begin(prompt, mask, cache)
         nothing = ops.full_like(running, IMPOSSIBLE)
         pool = {"tokens": folded(tokens), "scores": nothing, "log_probs": nothing, "kept": _kept(state, folded)}
         improvable = ops.ones((batch,), dtype="bool")

@@ -160,7 +160,7 @@ class _Worker:
         return f"process {self.number + 1} failed: {lines[-1]}" if lines else f"process {self.number + 1} failed"
 
     def end(self, patience):
-        """Wait for the process so many seconds; end it if it goes on."""
+        """Wait up to this many seconds, then end the process."""
         try:
             self._process.wait(patience)
         except subprocess.TimeoutExpired:
@@ -170,7 +170,7 @@ class _Worker:
 
 
 def processes_of(count: int | None) -> Processes | None:
-    """Return so many processes, of all GPUs for None; None if it is a single one.
+    """Return this many processes, or one per GPU for None; None if that is a single one.
 
     Args:
         count: number of processes; on a CPU, they share its cores.

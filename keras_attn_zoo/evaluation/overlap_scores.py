@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.extras import TASKS, require
+from keras_attn_zoo.extras import TASKS, require, require_of
 
 require("sacrebleu", user=__name__)
 
@@ -34,7 +34,7 @@ OVERLAP_METRICS = (*_ROUGE, "meteor")
 
 def require_overlap() -> None:
     """Raise a `MissingPackageError` if the packages of ROUGE and METEOR are not installed."""
-    require(*TASKS, user="scoring with ROUGE or METEOR", extra="tasks")
+    require_of("tasks", *TASKS, user="scoring with ROUGE or METEOR")
 
 
 def overlap_metric(name: str) -> Metric:

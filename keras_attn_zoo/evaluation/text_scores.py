@@ -1,6 +1,7 @@
 """BLEU, chrF and TER with sacrebleu's signatures, ROUGE and METEOR likewise, and paired significance tests."""
 
 import contextlib
+import difflib
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -22,6 +23,12 @@ ALL_METRICS = (*METRICS, *OVERLAP_METRICS)
 
 # Of each test, sacrebleu's name and how many samples it takes by default.
 TESTS = {"bootstrap": ("bs", 1_000), "randomization": ("ar", 10_000)}
+
+# sacrebleu's tokeniser for BLEU, unless another one is named.
+TOKENIZE = "13a"
+# Tokenisers that need packages, and the extra of sacrebleu that has them.
+_EXTRAS = {"ja-mecab": "ja", "ko-mecab": "ko"}
+_SENTENCE_BLEU = BLEU(effective_order=True)
 
 # The environment variable from which sacrebleu reads its seed.
 _SEED_VARIABLE = "SACREBLEU_SEED"
@@ -56,10 +63,16 @@ class TextScores:
     Attributes:
         metrics: a `MetricScore` for each requested metric.
         segments: number of sentences.
+        tokenize: sacrebleu's tokeniser for BLEU.
+        lowercase: whether case was ignored.
+        references: number of lists of references.
     """
 
     metrics: dict[str, MetricScore]
     segments: int
+    tokenize: str = TOKENIZE
+    lowercase: bool = False
+    references: int = 1
 
     def __getitem__(self, metric: str) -> MetricScore:
         """The `MetricScore` of a metric."""
@@ -121,23 +134,46 @@ def _build_metric(name, lowercase, tokenize):
         return overlap_metric(name)
     if name == "chrf":
         return CHRF(lowercase=lowercase)
-    if name == "ter":
-        return TER(case_sensitive=not lowercase)
+    return TER(case_sensitive=not lowercase) if name == "ter" else _build_bleu(lowercase, tokenize)
+
+
+def _build_bleu(lowercase, tokenize):
+    if tokenize not in BLEU.TOKENIZERS:
+        near = difflib.get_close_matches(tokenize, BLEU.TOKENIZERS, n=1)
+        advice = f"did you mean {near[0]}?" if near else f"choose from {', '.join(BLEU.TOKENIZERS)}."
+        raise UserError(f"unknown tokenizer {tokenize!r}: {advice}")
     try:
         return BLEU(lowercase=lowercase, tokenize=tokenize)
     except (RuntimeError, ImportError, OSError) as error:
+        if tokenize in _EXTRAS:
+            raise UserError(
+                f"the tokenizer {tokenize!r} needs packages that are not installed: "
+                f"pip install 'sacrebleu[{_EXTRAS[tokenize]}]', or use another tokenizer."
+            ) from error
+        # Those of SentencePiece download their model.
         reason = " ".join(str(error).split())
         raise UserError(
-            f"the tokenizer {tokenize!r} cannot be set up: {reason} Install what it needs or use '13a'."
+            f"the tokenizer {tokenize!r} cannot be set up ({reason}): check the connection, or use another one."
         ) from error
+
+
+def check_tokenizer(tokenize: str) -> None:
+    """Raise if a tokeniser of sacrebleu cannot be used; call this before a long computation that ends with a score.
+
+    Raises:
+        UserError: names the nearest tokeniser, or what must be installed.
+
+    Example:
+        >>> check_tokenizer("intl")
+    """
+    _build_bleu(False, tokenize)
 
 
 def _build_metrics(metrics, lowercase, tokenize):
     metrics = (metrics,) if isinstance(metrics, str) else tuple(metrics)
     if not metrics or not set(metrics) <= set(ALL_METRICS):
         raise UserError(f"unknown metrics {metrics}: choose from {', '.join(ALL_METRICS)}.")
-    if tokenize not in BLEU.TOKENIZERS:
-        raise UserError(f"unknown tokenizer {tokenize!r}: choose from {', '.join(BLEU.TOKENIZERS)}.")
+    check_tokenizer(tokenize)
     return {name: _build_metric(name, lowercase, tokenize) for name in metrics}
 
 
@@ -166,7 +202,7 @@ def score_text(
     references: Iterable[str],
     metrics: str | Iterable[str] = METRICS,
     lowercase: bool = False,
-    tokenize: str = "13a",
+    tokenize: str = TOKENIZE,
     more_references: Iterable[Iterable[str]] = (),
 ) -> TextScores:
     """Score translations against one or several references each with BLEU, chrF and TER, or with ROUGE and METEOR.
@@ -200,25 +236,52 @@ def score_text(
     """
     computed = _build_metrics(metrics, lowercase, tokenize)
     translations = _checked_lines(hypotheses, "the hypotheses")
-    wanted = _checked_lines(references, "the references")
-    _check_counts(translations, wanted)
-    if not any(line.strip() for line in wanted):
-        raise UserError("all references are empty: give translations to compare with.")
-    every = [wanted]
-    for lines in more_references:
-        every.append(_checked_lines(lines, "the references"))
-        _check_counts(translations, every[-1])
-        if len(every) == 2 and not all(line.strip() for line in wanted):
-            raise UserError("a first reference is empty: with several references, each sentence needs one.")
-    # sacrebleu leaves out None.
-    every = [wanted, *([line if line.strip() else None for line in lines] for lines in every[1:])]
+    every = _reference_lists(references, more_references, translations, "hypotheses")
     scores = {}
     for name, metric in computed.items():
         result = metric.corpus_score(translations, every)
         signature = str(metric.get_signature())
         verbose = json.loads(result.format(signature=signature, is_json=True)).get("verbose_score", "")
         scores[name] = MetricScore(result.name, float(result.score), signature, verbose.strip())
-    return TextScores(scores, len(translations))
+    return TextScores(scores, len(translations), tokenize, lowercase, len(every))
+
+
+def _reference_lists(references, more_references, translations, what):
+    """Return all lists of references as sacrebleu takes them; raise if they do not fit the translations."""
+    wanted = _checked_lines(references, "the references")
+    _check_counts(translations, wanted, what)
+    if not any(line.strip() for line in wanted):
+        raise UserError("all references are empty: give translations to compare with.")
+    every = [wanted]
+    for lines in more_references:
+        lines = _checked_lines(lines, "the references")
+        _check_counts(translations, lines, what)
+        if len(every) == 1 and not all(line.strip() for line in wanted):
+            raise UserError("a first reference is empty: with several references, each sentence needs one.")
+        # sacrebleu leaves out None.
+        every.append([line if line.strip() else None for line in lines])
+    return every
+
+
+def how_scored(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options `tokenize` and `lowercase` of scores that `TextScores.as_dict` returned.
+
+    Example:
+        >>> how_scored(score_text(["a b"], ["a b"], tokenize="intl").as_dict())
+        {'tokenize': 'intl', 'lowercase': False}
+    """
+    # Earlier versions had no such options.
+    return {"tokenize": stored.get("tokenize", TOKENIZE), "lowercase": stored.get("lowercase", False)}
+
+
+def sentence_bleu(hypothesis: str, *references: str) -> float:
+    """Return sacrebleu's sentence BLEU of a translation, in percent: of n-grams as long as it has any.
+
+    Example:
+        >>> round(sentence_bleu("a b c d", "a b c d"), 1)
+        100.0
+    """
+    return float(_SENTENCE_BLEU.sentence_score(hypothesis, [one for one in references if one.strip()]).score)
 
 
 @contextlib.contextmanager
@@ -241,10 +304,11 @@ def compare_systems(
     references: Iterable[str],
     metrics: str | Iterable[str] = METRICS,
     lowercase: bool = False,
-    tokenize: str = "13a",
+    tokenize: str = TOKENIZE,
     samples: int | None = None,
     seed: int = 12345,
     test: str = "bootstrap",
+    more_references: Iterable[Iterable[str]] = (),
 ) -> SystemComparison:
     """Test whether systems differ from a baseline, by paired bootstrap or by approximate randomization.
 
@@ -262,6 +326,7 @@ def compare_systems(
         samples: number of resampled corpora or trials; by default 1,000 of the former or 10,000 of the latter.
         seed: positive integer; the same seed gives the same numbers.
         test: "bootstrap" or "randomization".
+        more_references: as for `score_text`.
 
     Returns:
         `SystemComparison`.
@@ -290,14 +355,14 @@ def compare_systems(
         raise UserError(f"samples is {samples}: give a positive number.")
     if seed < 1:  # to sacrebleu, 0 means "no seed"
         raise UserError(f"seed is {seed}: give a positive integer.")
-    wanted = _checked_lines(references, "the references")
+    references, further = _checked_lines(references, "the references"), [list(lines) for lines in more_references]
     named_systems = []
     for name in [baseline, *(name for name in systems if name != baseline)]:
         hypotheses = _checked_lines(systems[name], f"the hypotheses of {name!r}")
-        _check_counts(hypotheses, wanted, f"hypotheses of {name!r}")
+        every = _reference_lists(references, further, hypotheses, f"hypotheses of {name!r}")
         named_systems.append((name, hypotheses))
     with _sacrebleu_seed(seed):
-        signatures, results = PairedTest(named_systems, computed, [wanted], test_type=test_type, n_samples=samples)()
+        signatures, results = PairedTest(named_systems, computed, every, test_type=test_type, n_samples=samples)()
     # sacrebleu keeps the order of the metrics but has its own names for them.
     names = dict(zip(computed, signatures, strict=True))
     return SystemComparison(

@@ -9,6 +9,18 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from keras_attn_zoo.choices import (
+    ACTIVATIONS,
+    ATTENTION_QUERIES,
+    CELLS,
+    INITIAL_STATES,
+    MARGINALIZATIONS,
+    NORMALIZATIONS,
+    OUTPUTS,
+    POSITIONS,
+    READOUTS,
+    TIED,
+)
 from keras_attn_zoo.experiments.setting_types import (
     MOST_TOKENS,
     Choice,
@@ -122,7 +134,7 @@ def _mechanism(help):
 
 
 def _positions(side):
-    return Choice(help=f"positional encoding of the {side}", choices=("sine", "halved_sine", "learned", "none"))
+    return Choice(help=f"positional encoding of the {side}", choices=POSITIONS)
 
 
 _SHARED = {
@@ -130,31 +142,29 @@ _SHARED = {
     "decoder_layers": _layers_of("decoder"),
     "tie_embeddings": Choice(
         help="share embeddings; target ties the target embedding to the output, all also shares the source embedding",
-        choices=("none", "target", "all"),
+        choices=TIED,
     ),
-    "output": Choice(help="output layer; latent is a mixture over source positions", choices=("softmax", "latent")),
-    "marginalization": Choice(help="sum over source positions in training, if latent", choices=("exact", "top_k")),
+    "output": Choice(help="output layer; latent is a mixture over source positions", choices=OUTPUTS),
+    "marginalization": Choice(help="sum over source positions in training, if latent", choices=MARGINALIZATIONS),
     "top_k": Whole(help="source positions in the top_k sum", least=1, most=MOST_TOKENS),
 }
 _RNN = {
     **_SHARED,
     "embedding_dim": _width("embedding width"),
     "hidden_dim": _width("width of decoder states, and of encoder states per direction"),
-    "cell": Choice(help="recurrent cell", choices=("gru", "lstm")),
+    "cell": Choice(help="recurrent cell", choices=CELLS),
     "bidirectional": Switch(help="read the source in both directions"),
     "cross_attention": Mechanism(help="cross-attention mechanism"),
-    "attention_query": Choice(
-        help="decoder state used as the attention query", choices=("previous_state", "current_state")
-    ),
+    "attention_query": Choice(help="decoder state used as the attention query", choices=ATTENTION_QUERIES),
     "input_feeding": Switch(help="feed the previous readout into the decoder cells"),
     "readout": Choice(
         help="layer before the output; state uses the decoder state alone",
-        choices=("linear", "tanh", "maxout", "state"),
+        choices=READOUTS,
     ),
     "readout_dim": _width("readout width; None chooses one that suits readout and tie_embeddings", optional=True),
     "readout_embedding": Switch(help="include the previous token's embedding in the readout"),
     "initial_state": Choice(
-        help="map from the encoder's final states to the decoder's initial states", choices=("linear", "tanh")
+        help="map from the encoder's final states to the decoder's initial states", choices=INITIAL_STATES
     ),
     "dropout": rate("dropout rate on embeddings, between layers and on the readout"),
 }
@@ -167,9 +177,9 @@ _TRANSFORMER = {
     "decoder_attention": _mechanism("decoder self-attention"),
     "cross_attention": _mechanism("cross-attention"),
     "normalization": Choice(
-        help="layer normalisation after (post) or before (pre) each sublayer", choices=("post", "pre")
+        help="layer normalisation after (post) or before (pre) each sublayer", choices=NORMALIZATIONS
     ),
-    "activation": Choice(help="activation of the feed-forward networks", choices=("relu", "silu", "gelu", "tanh")),
+    "activation": Choice(help="activation of the feed-forward networks", choices=ACTIVATIONS),
     "encoder_positions": _positions("encoder"),
     "decoder_positions": _positions("decoder"),
     "max_length": Whole(

@@ -74,6 +74,6 @@ def planned_steps(training: Any, batches: "TranslationBatches") -> int | None:
         return int(number)
     if unit == "tokens":
         # A sentence has an end token too.
-        tokens = int(batches.corpus.target_lengths.sum()) + len(batches.corpus)
+        tokens = batches.corpus.tokens("target") + len(batches.corpus)
         return max(1, round(number * batches.batches_per_epoch / tokens))
     return None

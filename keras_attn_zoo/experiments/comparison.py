@@ -6,9 +6,11 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.paper_tables import Examples, Pair, PaperTable, splits_of
 from keras_attn_zoo.experiments.scales import SCALES, scaled
 from keras_attn_zoo.experiments.setting_types import shown_value
 from keras_attn_zoo.experiments.system import System, parse_settings
@@ -42,8 +44,8 @@ class Recipe:
         title: short title of the paper.
         entries: its systems, by name.
         default: names of the systems trained by default, except at the scale "smoke", which has them all.
-        published: settings for every system at the scale "paper": the length of the paper's training, where the
-            systems stop earlier.
+        published: settings for every system at the scale "paper": how the paper prepares its text, and the length of
+            its training, where the systems stop earlier.
         note: text below the table.
         pictures: command lines of `attn-zoo plot` by the name of the file that they draw, without `--output`. A word
             that is the name of a system stands for its run, and is left out if there is none; "{sentence}" and
@@ -51,6 +53,9 @@ class Recipe:
         rank_by: function that takes a run's scores and returns the number by which the paper ranks its systems,
             lowest first; None keeps their order.
         tasks: the paper's comparisons on other tasks, by the task's name.
+        tables: the paper's own tables.
+        pairs: the language pairs of these, by name; the first is the default. Empty if there is only one.
+        scale: what was changed by `at`, in a line.
     """
 
     title: str
@@ -61,6 +66,9 @@ class Recipe:
     pictures: dict[str, str] = dataclasses.field(default_factory=dict)
     rank_by: Callable[[dict[str, Any]], float] | None = None
     tasks: Mapping[str, "Recipe"] = dataclasses.field(default_factory=dict)
+    tables: tuple[PaperTable | Examples, ...] = ()
+    pairs: dict[str, Pair] = dataclasses.field(default_factory=dict)
+    scale: str = ""
 
     def of_task(self, name: str) -> "Recipe":
         """Return the comparison on a task: its own if it has one, else these systems with the settings of the task."""
@@ -71,7 +79,37 @@ class Recipe:
             key: dataclasses.replace(entry, system=entry.system.override(**settings))
             for key, entry in self.entries.items()
         }
-        return dataclasses.replace(self, entries=entries)
+        # A paper's tables are of translation.
+        return dataclasses.replace(self, entries=entries, tables=(), pairs={})
+
+    @property
+    def first_pair(self) -> str | None:
+        """The language pair that stands for itself, if there are several."""
+        return next(iter(self.pairs), None)
+
+    def folder_of(self, out: Path, pair: str | None) -> Path:
+        """Return the folder for the runs of a language pair: that of the first is the comparison's own."""
+        return out if pair in (None, self.first_pair) else out / pair
+
+    def of(self, pair: str | None) -> "Recipe":
+        """Return the comparison with the settings that the paper has for a language pair; with None, as it is."""
+        if pair is None:
+            return self
+        own = self.pairs[pair]
+        entries = {
+            name: dataclasses.replace(entry, system=_of_pair(entry.system, own.settings))
+            for name, entry in self.entries.items()
+        }
+        if pair != self.first_pair:
+            # The figures of the entries are those of the first pair.
+            entries = {name: dataclasses.replace(entry, paper={}) for name, entry in entries.items()}
+        note = self.note if pair == self.first_pair else f"Language pair: {pair}."
+        published = {**self.published, **own.published}
+        return dataclasses.replace(self, entries=entries, published=published, note=note)
+
+    def splits(self, entry: str, pair: str | None) -> list[str]:
+        """Return the names of the scores, other than "test", that the tables have of a system and a language pair."""
+        return splits_of(self.tables, entry, pair, self.first_pair)
 
     def at(self, scale: str | None) -> "Recipe":
         """Return the comparison at one of `SCALES`; with None, as it is."""
@@ -81,12 +119,20 @@ class Recipe:
             name: dataclasses.replace(entry, system=scaled(entry.system, SCALES[scale], self.published))
             for name, entry in self.entries.items()
         }
-        note = f"Scale {scale}: {SCALES[scale].about}."
+        about = f"Scale {scale}: {SCALES[scale].about}."
         # How fast tiny systems are says nothing, and takes longer than training them.
         pictures = {
             file: line for file, line in self.pictures.items() if scale != "smoke" or not line.startswith("speed ")
         }
-        return dataclasses.replace(self, entries=entries, pictures=pictures, note=f"{note}\n\n{self.note}".strip())
+        return dataclasses.replace(
+            self, entries=entries, pictures=pictures, scale=about, note=f"{about}\n\n{self.note}".strip()
+        )
+
+
+def _of_pair(system, settings):
+    """A system with the settings of a language pair; without a joint vocabulary, not all embeddings are tied."""
+    apart = settings.get("joint") is False and system.sizes["tie_embeddings"] == "all"
+    return system.override(**system.understood({**settings, **({"tie_embeddings": "target"} if apart else {})}))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import os
 import shlex
 from collections.abc import Callable, Iterable, Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from keras_attn_zoo.data.splits import Pair, Splits, random_split
-from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile, read_lines
+from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile, read_columns, read_lines
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import Alignment
 from keras_attn_zoo.experiments.parallel_text import Gold, ParallelText
@@ -19,8 +20,8 @@ from keras_attn_zoo.files import PathLike, check_file, kind_of, shown
 if TYPE_CHECKING:
     from keras_attn_zoo.experiments.run_folder import RunFolder
 
-# Source and target, or one TSV file.
-TextFiles: TypeAlias = PathLike | tuple[PathLike, PathLike]
+# Source and target, or one TSV file; of a test text, further references after them.
+TextFiles: TypeAlias = PathLike | tuple[PathLike, ...]
 
 # For a corpus that a run folder asks for; ours has 12,900 pairs, and a thousand take about a second.
 _MOST_GENERATED = 100_000
@@ -34,16 +35,18 @@ class Corpus:
         splits: iterables of sentence pairs.
         description: their origin, as plain data; kept in the run folder.
         gold: for each test pair `(source words, target words, Alignment)`, or None.
+        more_references: of the test text, see `ParallelText`.
     """
 
     splits: Splits
     description: dict[str, Any]
     gold: Gold | None = None
+    more_references: Sequence[Sequence[str]] = ()
 
     @functools.cached_property
     def test(self) -> ParallelText:
         """The test text, to be scored."""
-        return ParallelText(self.splits.test, self.gold)
+        return ParallelText(self.splits.test, self.gold, self.more_references)
 
 
 def corpus_from_files(
@@ -57,12 +60,13 @@ def corpus_from_files(
 
     Args:
         train, valid, test: each a `(source, target)` pair of files with one sentence per line, or one TSV
-            file, plain or gzip. Without `valid` and `test`, the text is split 8:1:1 at random.
+            file, plain or gzip. `test` may have further files with one reference each for every sentence. Without
+            `valid` and `test`, the text is split 8:1:1 at random.
         seed: seed of the random split.
         reverse: whether the second file or column is the source.
 
     Raises:
-        UserError: only one of `valid` and `test`; a missing file.
+        UserError: only one of `valid` and `test`; a missing file; several references in reverse.
 
     Example:
         >>> corpus = corpus_from_files(("train.de", "train.en"))  # doctest: +SKIP
@@ -77,15 +81,52 @@ def corpus_from_files(
         description["split_seed"] = seed
         return Corpus(random_split(read_pairs(train, reverse), seed=seed), description)
     description.update(valid=_names(valid), test=_names(test))
-    splits = Splits(open_pairs(train, reverse), read_pairs(valid, reverse), read_pairs(test, reverse))
-    return Corpus(splits, description)
+    pairs, more = read_test(test, reverse)
+    return Corpus(
+        Splits(open_pairs(train, reverse), read_pairs(valid, reverse), pairs), description, more_references=more
+    )
+
+
+def corpus_from_name(name: str, fetch: bool = True) -> Corpus:
+    """Read a corpus by its name in the catalogue, such as "multi30k-de-en"; download it if it is not on this machine.
+
+    Args:
+        name: its name; that of two languages may be reversed.
+        fetch: whether it may be downloaded.
+
+    Raises:
+        UserError: no such corpus; it was changed; it cannot be downloaded: the message says how to put it in place.
+
+    Example:
+        >>> corpus = corpus_from_name("multi30k-de-en")  # doctest: +SKIP
+    """
+    from keras_attn_zoo.devices import agreed, leads
+    from keras_attn_zoo.experiments.catalogue.folder import provide, text_of
+    from keras_attn_zoo.experiments.catalogue.listing import find_corpus
+
+    named, reverse = find_corpus(name)
+    failure = None
+    try:
+        # Of several processes, one downloads.
+        manifest = provide(named, fetch) if leads() else {}
+    except UserError as error:
+        failure = error
+    if not agreed(failure is None):
+        raise failure or UserError(f"the leading process cannot read the corpus {name}: see its message.")
+    manifest = manifest or provide(named, fetch=False)
+    files = text_of(named, manifest)
+    splits = Splits(
+        open_pairs(files["train"], reverse), *(read_pairs(files[part], reverse) for part in ("valid", "test"))
+    )
+    return Corpus(splits, {"name": name, "sha256": manifest["sha256"]})
 
 
 def corpus_from_description(description: dict[str, Any]) -> Corpus:
     """Read the corpus described in a run folder.
 
     Raises:
-        UserError: it is not a description of a corpus; a corpus to be generated is too large; a file is missing.
+        UserError: it is not a description of a corpus; a corpus to be generated is too large; a file is missing; a
+            corpus by name is not on this machine, or is another text.
     """
     if not _is_description(description):
         raise UserError(f"{str(description)[:100]!r} does not describe a corpus: is config.json damaged?")
@@ -96,6 +137,13 @@ def corpus_from_description(description: dict[str, Any]) -> Corpus:
                 f"the corpus to generate has more than {_MOST_GENERATED:,} sentence pairs: give --test instead."
             )
         return embedded_corpus(**sizes, task=task)
+    if "name" in description:
+        corpus = corpus_from_name(description["name"], fetch=False)
+        if corpus.description["sha256"] != description["sha256"]:
+            raise UserError(
+                f"the corpus {description['name']} on this machine is another text than the run's: give --test."
+            )
+        return corpus
     parts = {name: _one_or_two(description[name]) for name in ("train", "valid", "test") if name in description}
     return corpus_from_files(**parts, seed=description.get("split_seed", 0), reverse=description["reverse"])
 
@@ -117,7 +165,10 @@ def own_test_text(run: "RunFolder", ask: Callable[[str], bool] | None = None) ->
     if "generated" in description:
         return corpus_from_description(description).test
     if kind_of(run.test) is not None:
-        return ParallelText(TSVFile(run.test))
+        further = (row[2:] for row in read_columns(run.test))
+        return ParallelText(TSVFile(run.test), more_references=list(itertools.zip_longest(*further, fillvalue="")))
+    if _is_description(description) and "name" in description:
+        return corpus_from_description(description).test
     if not _is_description(description):
         raise UserError(f"{shown(run.config)} does not describe a corpus: give the test text with --test.")
     files = [file for name in ("train", "valid", "test") for file in description.get(name, ())]
@@ -128,14 +179,17 @@ def own_test_text(run: "RunFolder", ask: Callable[[str], bool] | None = None) ->
 
 
 def _is_description(description):
-    """Whether plain data is a description written by `corpus_from_files` or `embedded_corpus`."""
+    """Whether plain data is a description written by one of the functions of this module."""
     if "generated" in description:
         sizes = description["generated"]
         names = {"train", "valid", "test", "seed", "max_words", "words_per_kind"}
         return isinstance(sizes, dict) and sizes.keys() <= names and all(type(x) is int for x in sizes.values())
+    if "name" in description:
+        return isinstance(description["name"], str) and isinstance(description.get("sha256"), dict)
     parts = [description[name] for name in ("train", "valid", "test") if name in description]
-    lists = all(isinstance(one, list) and len(one) in (1, 2) and all(isinstance(f, str) for f in one) for one in parts)
-    return lists and "train" in description and isinstance(description.get("reverse"), bool)
+    lists = all(isinstance(one, list) and one and all(isinstance(file, str) for file in one) for one in parts)
+    fits = lists and all(len(description[name]) <= 2 for name in ("train", "valid") if name in description)
+    return fits and "train" in description and isinstance(description.get("reverse"), bool)
 
 
 def embedded_corpus(
@@ -201,6 +255,30 @@ def read_pairs(files: TextFiles, reverse: bool = False) -> list[Pair]:
     return pairs
 
 
+def read_test(files: TextFiles, reverse: bool = False) -> tuple[list[Pair], list[list[str]]]:
+    """Read a test text: its pairs, and the lists of further references.
+
+    Args:
+        files: see `open_pairs`; after source and target, any number of files with further references.
+        reverse: see `open_pairs`.
+
+    Raises:
+        UserError: see `read_pairs`; a file with another number of lines; several references in reverse.
+
+    Example:
+        >>> read_test(("test.de", "test.a.en", "test.b.en"))  # doctest: +SKIP
+        ([('ein Haus', 'a house')], [['one house']])
+    """
+    if isinstance(files, (str, os.PathLike)) or len(files) == 2:
+        return read_pairs(files, reverse), []
+    if reverse:
+        raise UserError("a text in reverse has one reference: give two files, or the source first.")
+    source, *references = files
+    pairs = read_pairs((source, references[0]))
+    more = [[target for _, target in ParallelFiles(source, file)] for file in references[1:]]
+    return pairs, more
+
+
 def read_bitext(
     bitext: PathLike | None = None,
     source: PathLike | None = None,
@@ -237,7 +315,7 @@ def read_bitext(
 
 
 def _one_or_two(files):
-    return tuple(files) if len(files) == 2 else files[0]
+    return tuple(files) if len(files) > 1 else files[0]
 
 
 def _as_list(files):

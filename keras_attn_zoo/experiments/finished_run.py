@@ -1,32 +1,83 @@
-"""What a run has when it is finished: scores on the test text, and pictures."""
+"""What a run has when it is finished: scores on the test text, and on others that its paper's tables want; pictures."""
 
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from keras_attn_zoo.evaluation.text_scores import TOKENIZE, how_scored
+from keras_attn_zoo.experiments.bodies import longest_translation
 from keras_attn_zoo.experiments.drawing import draw_run
 from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.scoring import score_run
+from keras_attn_zoo.experiments.scoring import score_again, score_run
 from keras_attn_zoo.files import PathLike
+from keras_attn_zoo.models import Translator
+
+# Of scores with a search over so many source positions; the names are those of `attn-zoo evaluate --top-k`.
+_TOP_K = re.compile(r"(.+)-k(\d+)")
 
 
 def score_and_draw(
-    folder: PathLike, text: ParallelText, max_tokens: int | None = None, keep_scores: bool = False
-) -> None:
+    folder: PathLike,
+    text: ParallelText,
+    max_tokens: int | None = None,
+    keep_scores: bool = False,
+    tokenize: str = TOKENIZE,
+    lowercase: bool = False,
+    more: Mapping[str, ParallelText] | None = None,
+) -> list[Path]:
     """Score and draw a trained run; its model is loaded once, and only if there is something to do.
 
     Args:
         folder: the run folder of a trained system.
         text: the test text.
         max_tokens: see `load_translator`.
-        keep_scores: whether a run that was scored and drawn before is left as it is.
+        keep_scores: whether a run that was scored and drawn before is left as it is; its translations are scored
+            again if they were with another tokeniser or case.
+        tokenize, lowercase: see `score_text`.
+        more: other texts to score by name, without pairs that are too long; for `NAME-kK`, a latent alignment sums
+            over K source positions in search.
+
+    Returns:
+        the paths of the run's pictures.
 
     Raises:
         UserError: see `load_translator` and `score_run`.
     """
     run = RunFolder(folder)
-    scored = keep_scores and "test" in run.read_scores()
-    if scored and run.picture("curves").exists():
-        return
-    translator = load_translator(folder, max_tokens=max_tokens)
-    if not scored:
-        score_run(folder, translator, text)
-    draw_run(folder, translator, text)
+    how: dict[str, Any] = {"tokenize": tokenize, "lowercase": lowercase}
+    before = run.read_scores() if keep_scores else {}
+    texts = {"test": text, **(more or {})}
+    left = {name: one for name, one in texts.items() if name not in before}
+    for name in texts:
+        if name in before and how_scored(before[name]["text"]) != how:
+            score_again(folder, name, **how)
+    drawn = "test" not in left and run.picture("curves").exists()
+    if left or not drawn:
+        translator = load_translator(folder, max_tokens=max_tokens)
+        _score(run, translator, text, left, max_tokens or longest_translation(run.system().data.max_tokens), how)
+        if not drawn:
+            draw_run(folder, translator, text)
+    return sorted(run.picture("curves").parent.glob("*.png"))
+
+
+def _score(run, translator, test, texts, room, how):
+    """Score texts by name; what does not depend on the search once for each."""
+    known: dict[int, dict[str, Any]] = {}
+    for name, text in texts.items():
+        found = _TOP_K.fullmatch(name)
+        fitting = text if text is test else _fitting(text, translator, room)
+        top_k = int(found[2]) if found else None
+        known[id(text)] = score_run(run.path, translator, fitting, name, known.get(id(text)), top_k, **how)
+
+
+def _fitting(text: ParallelText, translator: Translator, room: int) -> ParallelText:
+    """The pairs of a text that have at most so many tokens on either side: of the test text alone, none is left out."""
+    encoded = text.encoded_for(translator.preprocessor)
+    sides = zip(encoded.sources, encoded.targets or (), strict=True)
+    kept = [i for i, pair in enumerate(sides) if max(map(len, pair)) <= room]
+    if len(kept) == len(text.pairs):
+        return text
+    return ParallelText([text.pairs[i] for i in kept], text.gold and [text.gold[i] for i in kept])

@@ -111,6 +111,9 @@ SYSTEMS = {
         _system("luong-dot", "luong_dot", {**_LUONG, "bidirectional": False}, "Dang §2.4"),
         _system("luong-general", "luong_general", _LUONG, "Dang §2.4"),
         _system("luong-concat", "luong_concat", _LUONG, "Dang §2.4"),
+        _system("local-m", "local_m", _LUONG, "Luong §3.2"),
+        _system("local-p", "local_p", _LUONG, "Luong §3.2"),
+        _system("coverage", "coverage", _BAHDANAU, "Tu §3.2"),
         *(
             System(
                 name,

@@ -1,4 +1,4 @@
-"""A test text: sentence pairs, gold alignments if available, and their ids."""
+"""A test text: sentence pairs, further references and gold alignments if available, and their ids."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
@@ -26,21 +26,34 @@ class ParallelText:
     Args:
         pairs: the sentence pairs.
         gold: for each pair `(source words, target words, Alignment)`, or None.
+        more_references: further lists of translations to score against, each with one for every pair; an empty one
+            is a pair that has no more.
 
     Attributes:
         sources, targets: the two sides.
+        references: all lists of translations; the first is `targets`.
 
     Raises:
-        UserError: the words of a gold alignment are not those of its pair.
+        UserError: the words of a gold alignment are not those of its pair; a list of references of another length.
     """
 
-    def __init__(self, pairs: Iterable[Pair], gold: Gold | None = None) -> None:
+    def __init__(
+        self, pairs: Iterable[Pair], gold: Gold | None = None, more_references: Iterable[Sequence[str]] = ()
+    ) -> None:
         self.pairs, self.gold = list(pairs), gold
         self.sources = [source for source, _ in self.pairs]
         self.targets = [target for _, target in self.pairs]
+        self.references = [self.targets, *map(list, more_references)]
+        for lines in self.references:
+            if len(lines) != len(self.pairs):
+                raise UserError(f"{len(lines)} references for {len(self.pairs)} sentences: give one for each sentence.")
         self._encoded: dict[tuple[str, str, Truncation], EncodedText] = {}
         if gold is not None:
             _check_words(self.pairs, gold)
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return each source sentence with all its translations."""
+        return list(zip(self.sources, *self.references, strict=True))
 
     def encoded(self, source: Subwords, target: Subwords, *, truncation: Truncation = UNCUT) -> EncodedText:
         """Return the text as ids of two subword models, cut to what a system reads and writes."""

@@ -10,7 +10,6 @@ from typing import Any
 import keras
 
 from keras_attn_zoo.data.batches import TranslationBatches, fit_arguments
-from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.budget import amount, planned_steps
 from keras_attn_zoo.experiments.comparison import Run
@@ -97,7 +96,7 @@ def plan_table(runs: Sequence[Run], corpus: Corpus, out: PathLike) -> str:
                 left = max(0.0, 60 * amount(system.training.budget or "")[0] - clock_of(log).steady) + speed.compilation
             else:
                 left = max(0, steps - len(log)) * speed.step + speed.compilation
-        sizes = [Subwords(path).vocabulary_size for path in data.subword_paths]
+        sizes = [one.vocabulary_size for one in data.subwords]
         parameters = outline(system, *sizes).parameters
         memory = weight_bytes(parameters) + activation_bytes(system, sizes[1])
         of = system.training.budget if steps is None else f"{steps:,}"
@@ -167,7 +166,7 @@ class _Times(keras.callbacks.Callback):
 
 def _timed(system: System, data: PreparedData, batches: TranslationBatches) -> Speed:
     """The speed of a system, from its first steps; nothing is kept of them."""
-    translator = build_translator(system, data.subword_paths, system.data.max_tokens)
+    translator = build_translator(system, data.subwords, system.data.max_tokens)
     # The learning rate does not matter.
     constant = system.override(schedule="constant")
     compile_translator(translator, constant, None)

@@ -13,10 +13,13 @@ from keras_attn_zoo.data.batches import TranslationBatches
 from keras_attn_zoo.data.cache import EncodedCorpus, build_cache, fingerprint
 from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.filters import Filter, filter_pairs
+from keras_attn_zoo.data.sampled_corpus import SampledCorpus, build_sampled_corpus
 from keras_attn_zoo.data.subwords import Subwords, train_subword_pair
+from keras_attn_zoo.data.truecasing import Truecaser, train_truecaser
 from keras_attn_zoo.data.truncation import UNCUT
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.evaluation.text_scores import check_tokenizer
 from keras_attn_zoo.experiments.bodies import BODIES, longest_translation
 from keras_attn_zoo.experiments.corpora import Corpus
 from keras_attn_zoo.experiments.memory import check_memory
@@ -46,7 +49,8 @@ def check_system(system: System, max_tokens: int | None = None) -> None:
 
     Raises:
         UserError: mechanisms and sizes that do not fit together; more memory than the machine has; weights for
-            sentences that are too short; a missing file of word vectors, or package to score with.
+            sentences that are too short; a missing file of word vectors; a tokeniser that cannot be used; a missing
+            package to score with.
 
     Example:
         >>> from keras_attn_zoo.experiments.named_systems import SYSTEMS
@@ -65,6 +69,7 @@ def check_system(system: System, max_tokens: int | None = None) -> None:
         path = getattr(system.training, f"word_vectors_{side}")
         if path is not None and not Path(path).is_file():
             raise UserError(f"there is no file {path}: word_vectors_{side} names a text file of word vectors.")
+    check_tokenizer(system.training.bleu_tokenize)
     size = system.data.vocabulary_size
     # With None, the number of words or characters is known only once the text is read.
     found = outline(system, size or SMALLEST_VOCABULARY, size or SMALLEST_VOCABULARY)
@@ -88,13 +93,13 @@ class PreparedData:
     """Subword models and encoded splits of a corpus, and a fingerprint of the training text."""
 
     key: str
-    subword_paths: tuple[Path, Path]
-    train: EncodedCorpus
+    subwords: tuple[Subwords, Subwords]
+    train: EncodedCorpus | SampledCorpus
     valid: EncodedCorpus
 
 
 def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike) -> PreparedData:
-    """Train the subword models and encode the training and validation text, or reuse what exists.
+    """Train truecasers and subword models, and encode the training and validation text, or reuse what exists.
 
     Args:
         corpus: a `Corpus`.
@@ -111,35 +116,75 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike) -> Pr
         "model_type": settings.model_type,
         "byte_fallback": settings.byte_fallback,
     }
-    key = fingerprint(corpus.splits.train, (), [options, dataclasses.asdict(pair_filter)])[:12]
+    # Without truecasing, the key is that of earlier versions.
+    cased = {} if settings.truecase is None else {"truecase": settings.truecase}
+    key = fingerprint(corpus.splits.train, (), [{**options, **cased}, dataclasses.asdict(pair_filter)])[:12]
     place = Path(folder) / key
-    names = ("joint.spm",) if settings.joint else ("source.spm", "target.spm")
+    models = ("joint.spm",) if settings.joint else ("source.spm", "target.spm")
+    cases = [side if settings.truecase in (side, "both") else None for side in ("source", "target")]
+    names = (*models, *(f"{side}.truecase" for side in cases if side))
     # Two runs that share their data wait for each other.
     with locked(place, wait=True):
         remove_partials(place)
         if not all(kind_of(place / name) for name in names):
+            for number, side in enumerate(cases):
+                if side:
+                    _LOG.info("learning the case of %s words", side)
+                    with progress_bar("reading the training text", unit="pair") as show:
+                        pairs = _Filtered(corpus.splits.train, pair_filter, show)
+                        train_truecaser((pair[number] for pair in pairs), place / f"{side}.truecase")
             _LOG.info("training the subword models")
             with progress_bar("reading the training text", unit="pair") as show:
-                train_subword_pair(_Filtered(corpus.splits.train, pair_filter, show), place, **options)
+                pairs = _Filtered(corpus.splits.train, pair_filter, show, _truecasers(place, cases))
+                train_subword_pair(pairs, place, **options)
             write_checksums(place, names)
         elif kind_of(place / CHECKSUMS):
             for name, expected in read_checksums(place / CHECKSUMS).items():
                 check_sum(place / name, expected)
-        paths = (place / names[0], place / names[-1])
-        source, target = (Subwords(path) for path in paths)
+        paths = (place / models[0], place / models[-1])
+        source, target = map(Subwords, paths, _truecasers(place, cases))
 
         def cache(name, pairs, pair_filter):
             _LOG.info("encoding the %s text", name)
             limit, truncation = settings.max_tokens - 2, settings.truncation
-            cut = "" if truncation == UNCUT else "-" + "-".join(map(str, dataclasses.astuple(truncation)))
-            folder = place / f"{name}-{settings.max_tokens}{cut}"
+            folder = place / f"{name}-{_lengths(settings)}"
             with progress_bar(f"encoding the {name} text", unit="pair") as show:
                 return build_cache(
                     folder, pairs, source, target, pair_filter, limit, limit, progress=show, truncation=truncation
                 )
 
         train = cache("train", corpus.splits.train, pair_filter)
-        return PreparedData(key, paths, train, cache("valid", corpus.splits.valid, Filter()))
+        if settings.subword_sampling_nbest is not None:
+            train = _sampled(place, train, corpus.splits.train, (source, target), settings)
+        return PreparedData(key, (source, target), train, cache("valid", corpus.splits.valid, Filter()))
+
+
+def _lengths(settings):
+    """What the name of a cache says of the lengths of its sentences."""
+    cut = () if settings.truncation == UNCUT else dataclasses.astuple(settings.truncation)
+    return "-".join(map(str, (settings.max_tokens, *cut)))
+
+
+def _truecasers(place, cases):
+    """The truecasers of both sides, None for a side without."""
+    return [Truecaser(place / f"{side}.truecase") if side else None for side in cases]
+
+
+def _sampled(place, train, pairs, subwords, settings):
+    """The training text with several segmentations of each sentence."""
+    _LOG.info("segmenting the training text in %d ways", settings.subword_sampling_nbest)
+    with progress_bar("segmenting the training text", unit="pair") as show:
+        return build_sampled_corpus(
+            place / f"train-{_lengths(settings)}-best-{settings.subword_sampling_nbest}",
+            train,
+            pairs,
+            *subwords,
+            settings.subword_sampling_nbest,
+            settings.subword_sampling_alpha,
+            settings.max_tokens - 2,
+            progress=show,
+            truncation=settings.truncation,
+        )
 
 
 def training_batches(system: System, data: PreparedData) -> TranslationBatches:
@@ -162,17 +207,21 @@ def _teacher_forcing(training):
 
 
 class _Filtered:
-    """The pairs that a filter keeps; can be iterated repeatedly, and counts what was read."""
+    """The pairs that a filter keeps, truecased; can be iterated repeatedly, and counts what was read."""
 
-    def __init__(self, pairs, pair_filter, show):
+    def __init__(self, pairs, pair_filter, show, truecasers=(None, None)):
         self.pairs, self.pair_filter, self.show, self.count = pairs, pair_filter, show, 0
+        self.truecasers = truecasers
 
     def __iter__(self):
         for pair in filter_pairs(self.pairs, self.pair_filter):
             self.count += 1
             if self.show is not None:
                 self.show(self.count)
-            yield pair
+            yield tuple(
+                text if truecaser is None else truecaser.truecase(text)
+                for text, truecaser in zip(pair, self.truecasers, strict=True)
+            )
 
 
 def check_test_text(text: EncodedText, room: int) -> None:
@@ -187,14 +236,14 @@ def check_test_text(text: EncodedText, room: int) -> None:
         )
 
 
-def build_translator(system: System, subword_paths: Iterable[Path], max_tokens: int) -> Translator:
+def build_translator(system: System, subwords: Iterable[Subwords], max_tokens: int) -> Translator:
     """Build a system's translator in its precision, with weights initialised from its seed."""
     keras.utils.set_random_seed(system.seed)
-    source, target = (Path(path).read_bytes() for path in subword_paths)
+    source, target = subwords
     length = longest_translation(max_tokens)
     preprocessor = TranslationPreprocessor(
-        TranslationTokenizer(source, config_file="source_tokenizer.json"),
-        TranslationTokenizer(target),
+        TranslationTokenizer(source.model_bytes, source.truecaser, config_file="source_tokenizer.json"),
+        TranslationTokenizer(target.model_bytes, target.truecaser),
         encoder_sequence_length=length,
         decoder_sequence_length=length,
         truncation=system.data.truncation,

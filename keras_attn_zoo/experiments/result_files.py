@@ -1,7 +1,5 @@
 """The results of a comparison as files: Markdown to read, LaTeX to print, CSV and JSON to go on with."""
 
-import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,6 +7,7 @@ from typing import Any
 
 from keras_attn_zoo.experiments.comparison import Recipe, Run, run_name
 from keras_attn_zoo.experiments.table import COLUMNS, Result, number, results_table, spread_table
+from keras_attn_zoo.experiments.tabular import csv_text
 from keras_attn_zoo.experiments.tasks import METRICS
 from keras_attn_zoo.files import write_text
 
@@ -33,7 +32,7 @@ def write_results(out: Path, recipe: Recipe, runs: Sequence[Run], results: Seque
     write_text(out / "results.md", markdown)
     write_text(out / "results.tex", "\n\n".join(table.latex(title) for title, table in tables) + "\n")
     records = [_record(of_run[one.folder.name], paper[one.folder.name], one) for one in results]
-    write_text(out / "results.csv", _csv(records))
+    write_text(out / "results.csv", csv_text([_line(record) for record in records]))
     content = {"title": recipe.title, "note": recipe.note, "significance": results[0].test, "runs": records}
     write_text(out / "results.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n")
     return markdown
@@ -64,23 +63,14 @@ def _record(run: Run, paper: Mapping[str, str], one: Result) -> dict[str, Any]:
     }
 
 
-def _csv(records: Sequence[dict[str, Any]]) -> str:
-    """One line for each run, with a column for whatever any run has."""
-    lines = [
-        {
-            "run": record["run"],
-            "system": record["system"],
-            **record["settings"],
-            "baseline": record["baseline"],
-            **record["numbers"],
-            **{f"{column} (paper)": figure for column, figure in record["paper"].items()},
-            **{f"{column} (p)": value for column, value in record["p_values"].items()},
-        }
-        for record in records
-    ]
-    headings = list(dict.fromkeys(key for line in lines for key in line))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, headings, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines)
-    return text.getvalue()
+def _line(record: dict[str, Any]) -> dict[str, Any]:
+    """A run's line of `results.csv`."""
+    return {
+        "run": record["run"],
+        "system": record["system"],
+        **record["settings"],
+        "baseline": record["baseline"],
+        **record["numbers"],
+        **{f"{column} (paper)": figure for column, figure in record["paper"].items()},
+        **{f"{column} (p)": value for column, value in record["p_values"].items()},
+    }

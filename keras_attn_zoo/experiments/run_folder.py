@@ -1,16 +1,17 @@
 """The folder of one run, and its files."""
 
 import importlib.metadata
+import itertools
 import math
 import os
 import platform
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from keras_attn_zoo.data.text_files import read_lines
+from keras_attn_zoo.data.text_files import read_columns, read_lines
 from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.system import System
@@ -44,8 +45,12 @@ _PACKAGES = [
 ]
 
 
-# Settings that runs of earlier versions lack, with what they did.
+# Settings that runs of earlier versions lack, with what they did; those of its parts.
 _LATER_SETTINGS = {"precision": "float32"}
+_LATER_IN_PARTS: dict[str, dict[str, Any]] = {
+    "data": {"subword_sampling_alpha": 0.1},
+    "training": {"bleu_tokenize": "13a"},
+}
 # File systems allow 255; temporary files add a suffix.
 _LONGEST_NAME = 200
 
@@ -61,7 +66,7 @@ class RunFolder:
 
     ```
     config.json        the resolved settings, and the origin of the text
-    test.tsv           the test text, source and target
+    test.tsv           the test text, source and all references
     environment.json   versions, backend, machine
     log.jsonl          figures for every step and round
     state.npz          what resuming needs
@@ -129,23 +134,23 @@ class RunFolder:
         return self._file("hypotheses", name, ".txt")
 
     def references(self, name: str) -> Path:
-        """File of the given translations of a test set."""
+        """File of the given translations of a test set; of several for a sentence, tab-separated."""
         return self._file("references", name, ".txt")
 
-    def read_translations(self, name: str) -> tuple[list[str], list[str]]:
-        """Return the translations of a test set, and those that it came with.
+    def read_translations(self, name: str) -> tuple[list[str], list[list[str]]]:
+        """Return the translations of a test set, and all lists of those that it came with.
 
         Raises:
             UserError: there are none.
         """
-        lines = []
         for path, what in ((self.hypotheses(name), "translations"), (self.references(name), "references")):
             if kind_of(path) is None:
                 raise UserError(f"{self.path} has no {what} for {name!r}: evaluate it again to compare it.")
             # Pipes are for users to name, not for a run folder that may be untrusted.
             check_file(path)
-            lines.append(list(read_lines(path)))
-        return lines[0], lines[1]
+        rows = read_columns(self.references(name))
+        references = [list(lines) for lines in itertools.zip_longest(*rows, fillvalue="")]
+        return list(read_lines(self.hypotheses(name))), references
 
     def alignment(self, name: str) -> Path:
         """File of the word alignments of a test set."""
@@ -178,17 +183,17 @@ class RunFolder:
             if not all(map(is_partial, names)):
                 raise UserError(f"{shown(self.path)} is not empty and is not a run folder: choose another folder.")
 
-    def create(self, system: System, corpus: dict[str, Any], test: Iterable[tuple[str, str]] = ()) -> None:
+    def create(self, system: System, corpus: dict[str, Any], test: Iterable[Sequence[str]] = ()) -> None:
         """Start a run, unless the folder already holds one.
 
         Args:
             system: the `System` to train.
             corpus: description of the text, plain data.
-            test: sentence pairs of the test text, which is kept in the folder.
+            test: the sentences of the test text with their references, which are kept in the folder.
         """
         if self.holds_run:
             return
-        write_text(self.test, "".join(f"{normalise(source)}\t{normalise(target)}\n" for source, target in test))
+        write_text(self.test, "".join("\t".join(map(normalise, row)) + "\n" for row in test))
         write_json(self.environment, environment())
         # Last: it makes the folder a run folder.
         write_json(self.config, {"system": system.to_dict(), "corpus": corpus})
@@ -206,6 +211,9 @@ class RunFolder:
             return
         config = self._read_config()
         config["system"] = {**_LATER_SETTINGS, **config["system"]}
+        for part, settings in _LATER_IN_PARTS.items():
+            if isinstance(config["system"].get(part), dict):
+                config["system"][part] = {**settings, **config["system"][part]}
         changed = sorted(_differences(config, {"system": system.to_dict(), "corpus": corpus}))
         if changed:
             raise UserError(
@@ -289,7 +297,12 @@ _SCORES = {
     "beams": int,
     "length_penalty": _NUMBER,
     "search_top_k": (int, type(None)),
-    "text": {"metrics": {...: {"score": _NUMBER, "signature": str}}},
+    "text": {
+        "metrics": {...: {"score": _NUMBER, "signature": str}},
+        "tokenize?": str,
+        "lowercase?": bool,
+        "references?": int,
+    },
     "perplexity?": _MAYBE,
     "accuracy?": _MAYBE,
     "alignment?": {...: _MAYBE},
@@ -311,7 +324,7 @@ _SCORES = {
 def _fits(value, shape):
     """Whether plain data has the given shape; extra entries are ignored."""
     if not isinstance(shape, dict):
-        return isinstance(value, shape) and not isinstance(value, bool)
+        return isinstance(value, shape) and isinstance(value, bool) == (shape is bool)
     if not isinstance(value, dict):
         return False
     if ... in shape:

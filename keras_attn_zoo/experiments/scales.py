@@ -59,7 +59,7 @@ SCALES = {
             },
             layers=3,
         ),
-        Scale("paper", "sizes, subwords and length of training as published", {}),
+        Scale("paper", "sizes, preparation of the text and length of training as published", {}),
     )
 }
 

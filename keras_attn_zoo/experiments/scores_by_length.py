@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.text_scores import score_text
@@ -40,6 +41,8 @@ def scores_by_length(
     lengths: Sequence[int],
     bounds: Sequence[int],
     metric: str = "bleu",
+    more_references: Sequence[Sequence[str]] = (),
+    **options: Any,
 ) -> list[float]:
     """Return the score of the sentences of each class of length; NaN for a class without sentences.
 
@@ -47,7 +50,9 @@ def scores_by_length(
         hypotheses, references: one for each sentence.
         lengths: of the sentences, in words.
         bounds: the longest length of each class but the last.
-        metric: "bleu", "chrf" or "ter".
+        metric: one of those of `score_text`.
+        more_references: further lists of references.
+        **options: `tokenize` and `lowercase` of `score_text`.
     """
     classes = [class_of(length, bounds) for length in lengths]
     scores = []
@@ -56,6 +61,7 @@ def scores_by_length(
         if not chosen:
             scores.append(math.nan)
             continue
-        of_class = score_text([hypotheses[i] for i in chosen], [references[i] for i in chosen], metrics=metric)
+        first, *more = ([lines[i] for i in chosen] for lines in (references, *more_references))
+        of_class = score_text([hypotheses[i] for i in chosen], first, metric, more_references=more, **options)
         scores.append(of_class[metric].score)
     return scores

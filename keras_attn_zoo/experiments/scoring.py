@@ -9,12 +9,12 @@ from keras_attn_zoo.data.shapes import EVALUATION_ROWS
 from keras_attn_zoo.devices import wait
 from keras_attn_zoo.evaluation.alignments import Alignment, write_alignments
 from keras_attn_zoo.evaluation.likelihood import corpus_likelihood
-from keras_attn_zoo.evaluation.text_scores import score_text
+from keras_attn_zoo.evaluation.text_scores import TOKENIZE, score_text
 from keras_attn_zoo.evaluation.timing import CompilationClock
 from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.tasks import TASKS
-from keras_attn_zoo.experiments.word_alignment import align_words, score_links
+from keras_attn_zoo.experiments.word_alignment import LEAVE_OUT, links_of, score_links
 from keras_attn_zoo.files import PathLike, write_text
 from keras_attn_zoo.messages import progress_bar
 from keras_attn_zoo.models import Translator
@@ -30,6 +30,8 @@ def score_run(
     name: str = "test",
     known: dict[str, Any] | None = None,
     top_k: int | None = None,
+    tokenize: str = TOKENIZE,
+    lowercase: bool = False,
 ) -> dict[str, Any]:
     """Translate and score a test set; write hypotheses, references, scores and alignments to the run folder.
 
@@ -42,6 +44,7 @@ def score_run(
         name: name of the test set, in files and tables.
         known: scores of the same text with another search, reused where they do not depend on the search.
         top_k: see `Translator.translate`.
+        tokenize, lowercase: see `score_text`.
 
     Returns:
         the scores, as plain data.
@@ -69,7 +72,7 @@ def score_run(
         "beams": translator.sampler.num_beams,
         "length_penalty": translator.sampler.length_penalty,
         "search_top_k": translator.search_top_k if top_k is None else top_k,
-        "text": score_text(hypotheses, text.targets, TASKS[system.data.task].metrics).as_dict(),
+        "text": _text_scores(system, hypotheses, text.references, tokenize, lowercase),
         **{key: known[key] for key in (*_OF_REFERENCES, "free_running", "alignment") if key in known},
         "translation_seconds": seconds,
         "translation_compilation_seconds": clock.compilation,
@@ -79,11 +82,36 @@ def score_run(
         "precision": translator.compute_dtype,
     }
     with run.lock_scores():
-        for path, lines in ((run.hypotheses(name), hypotheses), (run.references(name), text.targets)):
-            write_text(path, "".join(line + "\n" for line in lines))
+        write_text(run.hypotheses(name), "".join(line + "\n" for line in hypotheses))
+        # Tab-separated, as sacrebleu's command line reads them with --num-refs.
+        write_text(run.references(name), "".join("\t".join(lines) + "\n" for _, *lines in text.rows()))
         run.add_scores(name, scores)
     wait()
     return scores
+
+
+def score_again(folder: PathLike, name: str, tokenize: str, lowercase: bool) -> None:
+    """Score the translations in a run folder with another tokeniser, or without case; nothing is translated.
+
+    Args:
+        folder: the run folder of a scored system.
+        name: name of the test set.
+        tokenize, lowercase: see `score_text`.
+
+    Raises:
+        UserError: see `RunFolder.read_translations` and `score_text`.
+    """
+    run = RunFolder(folder)
+    of_text = _text_scores(run.system(), *run.read_translations(name), tokenize, lowercase)
+    with run.lock_scores():
+        run.add_scores(name, {**run.read_scores()[name], "text": of_text})
+    wait()
+
+
+def _text_scores(system, hypotheses, references, tokenize, lowercase):
+    """The scores of a system's task, as plain data."""
+    metrics, (first, *more) = TASKS[system.data.task].metrics, references
+    return score_text(hypotheses, first, metrics, lowercase, tokenize, more).as_dict()
 
 
 def score_alignment(
@@ -98,30 +126,39 @@ def score_alignment(
         batch_size: sentences decoded at once.
 
     Returns:
-        "aer", "precision", "recall" and "sentences"; for a latent alignment, "posterior_aer" too.
+        "aer", "precision", "recall", "sentences", and "aer_without_full_stop", in which nothing is aligned to a full
+        stop; for a latent alignment, "posterior_aer" too; of several decoder layers, which are averaged,
+        "all_layers_aer_without_full_stop".
     """
-    gold, encoded = (
-        text.gold or [],
-        text.encoded_for(translator.preprocessor),
-    )
+    gold, encoded = text.gold or [], text.encoded_for(translator.preprocessor)
     words = [(source, target) for source, target, _ in gold]
     wanted = [alignment for *_, alignment in gold]
 
-    def align(layers=None):
-        with progress_bar("aligning", len(encoded)) as progress:
-            links, _ = align_words(translator, words, layers, batch_size=batch_size, progress=progress, text=encoded)
-        return links, score_links(links, words, wanted)
+    backbone = translator.backbone
+    every = range(len(backbone.cross_attention_heads))
 
-    links, scores = align()
+    def force(layers=None):
+        with progress_bar("aligning", len(encoded)) as progress:
+            return translator.force(encoded, layers=layers, batch_size=batch_size, progress=progress)
+
+    def scored(decoded, leave_out=("end",)):
+        links, _ = links_of(decoded, words, leave_out)
+        return links, score_links(links, words, wanted, leave_out)
+
+    decoded = force()
+    links, scores = scored(decoded)
     write_alignments(path, [Alignment(sure=frozenset(one)) for one in links])
     found = {
         "aer": scores.aer,
         "precision": scores.precision,
         "recall": scores.recall,
         "sentences": scores.sentences,
+        "aer_without_full_stop": scored(decoded, LEAVE_OUT)[1].aer,
     }
-    if translator.backbone.latent_head is not None:
-        found["posterior_aer"] = align("posterior")[1].aer
+    if backbone.latent_head is not None:
+        found["posterior_aer"] = scored(force("posterior"))[1].aer
+    if len(every) > 1:
+        found["all_layers_aer_without_full_stop"] = scored(force(every), LEAVE_OUT)[1].aer
     return found
 
 

@@ -11,6 +11,11 @@ from keras_attn_zoo.experiments.tasks import TASKS
 # Upper bounds that catch mistyped numbers: beyond them, no machine and nobody's patience would do.
 _STEPS, _ROUNDS, _WORDS, _PATH = 1_000_000_000, 10_000, 10_000, 4096
 
+# The usual exponent of subword sampling.
+_ALPHA = 0.1
+# Of sacrebleu, which takes long to import; the first is its usual one.
+_TOKENIZERS = ("13a", "intl", "zh", "char", "ja-mecab", "ko-mecab", "flores101", "flores200", "none")
+
 # The four special tokens and one more.
 SMALLEST_VOCABULARY = 5
 
@@ -73,6 +78,31 @@ class DataSettings(_Checked):
         )
     )
     drop_duplicates: bool = _field(Switch(default=False, help="drop repeated training pairs"))
+    truecase: str | None = _field(
+        Choice(
+            help="sides whose words get the case that they have inside of sentences; translations begin with a capital "
+            "again",
+            choices=("source", "target", "both"),
+            optional=True,
+        )
+    )
+    subword_sampling_nbest: int | None = _field(
+        Whole(
+            help="number of best segmentations from which each epoch draws one for a training sentence (unigram "
+            "models only); None always takes the best",
+            optional=True,
+            least=2,
+            most=1000,
+        )
+    )
+    subword_sampling_alpha: float = _field(
+        Number(
+            default=_ALPHA,
+            help="exponent of their probabilities in subword sampling: 0 draws evenly, 1 by the model",
+            least=0,
+            most=100,
+        )
+    )
     max_tokens: int = _field(
         Whole(
             default=100, help="maximum tokens per sentence, including start and end tokens", least=3, most=MOST_TOKENS
@@ -133,6 +163,16 @@ class DataSettings(_Checked):
         if self.byte_fallback and self.model_type == "word":
             raise UserError(
                 "model_type='word' does not support byte_fallback: leave it out, or choose another model_type."
+            )
+        if self.subword_sampling_nbest is not None and self.model_type != "unigram":
+            raise UserError(
+                f"subword_sampling_nbest needs model_type='unigram', whose segmentations have probabilities; received "
+                f"model_type={self.model_type!r}."
+            )
+        if self.subword_sampling_nbest is None and self.subword_sampling_alpha != _ALPHA:
+            raise UserError(
+                f"subword_sampling_alpha={self.subword_sampling_alpha:g} has no effect without "
+                "subword_sampling_nbest: set it too, or leave both out."
             )
         if self.max_words is not None and self.max_words < self.min_words:
             raise UserError(
@@ -249,6 +289,9 @@ class TrainingSettings(_Checked):
             most=1_000_000,
         )
     )
+    bleu_tokenize: str = _field(
+        Choice(default=_TOKENIZERS[0], help="tokeniser of sacrebleu for validation BLEU", choices=_TOKENIZERS)
+    )
     patience: int | None = _field(
         Whole(
             help="rounds without improvement before training stops; None disables early stopping",
@@ -279,6 +322,10 @@ class TrainingSettings(_Checked):
             raise UserError(
                 f"schedule='cosine' needs the number of steps, which budget={self.budget} does not give: set a budget "
                 "in steps or tokens, or another schedule."
+            )
+        if self.best_by != "bleu" and self.bleu_tokenize != _TOKENIZERS[0]:
+            raise UserError(
+                f"bleu_tokenize={self.bleu_tokenize} has no effect without best_by=bleu: set it too, or leave both out."
             )
         if self.teacher_forcing_end not in (None, self.teacher_forcing) and self.teacher_forcing_steps is None:
             raise UserError(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.evaluation.text_scores import TESTS, SystemScore, compare_systems
+from keras_attn_zoo.evaluation.text_scores import TESTS, SystemScore, compare_systems, how_scored
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.tabular import Table
 from keras_attn_zoo.experiments.tasks import METRICS
@@ -206,13 +206,14 @@ def _about_baselines(results):
     if there:
         which = "; ".join(f"{own.name} for {', '.join(dict.fromkeys(compared[own]))}" for own in there)
         which = there[0].name if len(there) == 1 else f"its baseline ({which})"
-        yield f"*, **: differs from {which}, p < 0.05, p < 0.01; {_about_test(results[0].test)}"
+        yield f"*, **: differs from {which}, p < 0.05, p < 0.01; {about_test(results[0].test)}"
     for own in compared:
         if own not in there:
             yield f"no stars for {', '.join(dict.fromkeys(compared[own]))}: the baseline {own.name} was not scored"
 
 
-def _about_test(test):
+def about_test(test: str) -> str:
+    """Return the name of a significance test, with its number of samples."""
     names = {"bootstrap": "paired bootstrap, {} samples", "randomization": "approximate randomization, {} trials"}
     _, samples = TESTS[test]
     return names[test].format(samples)
@@ -234,13 +235,32 @@ def _significance(folders, name, baselines, test):
                 raise UserError(
                     f"{folder} and {baseline} were scored on different texts: evaluate both on the same one."
                 )
-        scored = [RunFolder(folder).read_scores()[name]["text"]["metrics"] for folder in group]
-        shared = [metric for metric in scored[0] if all(metric in one for one in scored)]
-        if not shared:
-            raise UserError(f"{baseline} and the runs compared with it share no score: evaluate them on one task.")
-        found = compare_systems(str(baseline), texts, references[baseline], shared, test=test)
+        first, *more = references[baseline]
+        how, metrics = _how_scored(group, baseline, name), _shared_metrics(group, baseline, name)
+        found = compare_systems(str(baseline), texts, first, metrics, test=test, more_references=more, **how)
         compared.update({folder: found[str(folder)] for folder in group[1:]})
     return compared
+
+
+def _how_scored(group, baseline, name):
+    """Tokeniser and case of the scores of runs; raise if they are not all the same."""
+    found = {}
+    for folder in group:
+        found[folder] = how_scored(RunFolder(folder).read_scores()[name]["text"])
+        if found[folder] != found[baseline]:
+            raise UserError(
+                f"{folder} and {baseline} were scored with different tokenisers or case: evaluate both with the same."
+            )
+    return found[baseline]
+
+
+def _shared_metrics(group, baseline, name):
+    """The metrics that all runs were scored with; raise if there are none."""
+    scored = [RunFolder(folder).read_scores()[name]["text"]["metrics"] for folder in group]
+    shared = [metric for metric in scored[0] if all(metric in one for one in scored)]
+    if not shared:
+        raise UserError(f"{baseline} and the runs compared with it share no score: evaluate them on one task.")
+    return shared
 
 
 def _star(against):

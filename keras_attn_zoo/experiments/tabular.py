@@ -1,7 +1,9 @@
 """A table of text, as Markdown and as LaTeX."""
 
+import csv
 import dataclasses
-from collections.abc import Sequence
+import io
+from collections.abc import Mapping, Sequence
 
 # What LaTeX does not take as it is, and Unicode that its standard fonts lack.
 _LATEX = str.maketrans(
@@ -18,8 +20,18 @@ _LATEX = str.maketrans(
         "*": r"$^\ast$",
         "±": r"$\pm$",
         "–": "--",
+        "—": "---",
+        "†": r"$^\dagger$",
+        "→": r"$\rightarrow$",
+        "⇒": r"$\Rightarrow$",
+        "…": r"\dots{}",
+        **dict.fromkeys("„‚", ",,"),
+        **dict.fromkeys("“”«»‹›", '"'),
+        **dict.fromkeys("‘’", "'"),
     }
 )
+# What stands in those fonts: of Latin letters with accents, all but these.
+_LETTERS = {*map(chr, {*range(0xA0, 0x180)}), *map(chr, _LATEX)} - {*"ÐðÞþĐđĦħŊŋŦŧĄąĘęĮįŲųĸĿŀŉſ"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,16 +87,35 @@ def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> st
         |---|--:|
         | x | 1 |
     """
-    widths = [max(len(str(line[i])) for line in (headings, *rows)) for i in range(len(headings))]
+    headings, *rows = ([str(cell).replace("|", r"\|") for cell in line] for line in (headings, *rows))
+    widths = [max(len(line[i]) for line in (headings, *rows)) for i in range(len(headings))]
 
     def line(cells):
-        first = str(cells[0]).ljust(widths[0])
-        rest = [str(cell).rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
+        first = cells[0].ljust(widths[0])
+        rest = [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
         return "| " + " | ".join([first, *rest]) + " |"
 
     rule = "|" + "|".join(["-" * (widths[0] + 2), *["-" * (width + 1) + ":" for width in widths[1:]]]) + "|"
     return "\n".join([line(headings), rule, *map(line, rows)])
 
 
+def csv_text(lines: Sequence[Mapping[str, object]]) -> str:
+    """Return lines as CSV, with a column for whatever any of them has.
+
+    Example:
+        >>> print(csv_text([{"a": 1}, {"a": 2, "b": 3}]), end="")
+        a,b
+        1,
+        2,3
+    """
+    headings = list(dict.fromkeys(key for line in lines for key in line))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, headings, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    return text.getvalue()
+
+
 def _in_latex(text: str) -> str:
-    return text.translate(_LATEX)
+    """Text as LaTeX; a letter that its standard fonts lack becomes a question mark."""
+    return "".join(one if one < "\x80" or one in _LETTERS else "?" for one in text).translate(_LATEX)

@@ -3,13 +3,13 @@
 import logging
 import math
 import sys
+from collections.abc import Sequence
 
 import keras
 
 from keras_attn_zoo.data.batches import as_fit_input, evaluation_batches, fit_arguments
 from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.shapes import EVALUATION_ROWS
-from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.devices import leader_first
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.bodies import longest_translation
@@ -32,7 +32,7 @@ from keras_attn_zoo.files import PathLike, kind_of, shown
 from keras_attn_zoo.messages import progress_bar
 from keras_attn_zoo.models.word_vectors import load_word_vectors
 from keras_attn_zoo.training.budget import SpentBudget
-from keras_attn_zoo.training.callbacks import BestPreset, ValidationBLEU
+from keras_attn_zoo.training.callbacks import BestPreset, BLEUAtSteps, ValidationBLEU
 from keras_attn_zoo.training.progress import Progress
 from keras_attn_zoo.training.random_state import SeparateNoise, make_deterministic
 from keras_attn_zoo.training.resumable_state import ResumableState
@@ -50,6 +50,7 @@ def train_system(
     data_folder: PathLike | None = None,
     resume: bool = False,
     max_tokens: int | None = None,
+    bleu_at: Sequence[int] = (),
 ) -> RunFolder:
     """Train a system on a corpus into a run folder.
 
@@ -64,6 +65,8 @@ def train_system(
         resume: whether to resume the run in this folder.
         max_tokens: maximum tokens of a test sentence; a longer one is refused before training. By default, as many
             as a translation may have.
+        bleu_at: steps after which the validation sentences are translated that the setting `bleu_sentences` counts,
+            see `BLEUAtSteps`; what is trained does not depend on it.
 
     Returns:
         the `RunFolder`.
@@ -86,16 +89,16 @@ def train_system(
                 own = run.system().precision if run.holds_run else resolve("auto")
                 system = system.override(precision=own)
             data = prepare_data(corpus, system.data, data_folder or run.path / "data")
-        return _train(system, corpus, run, data, max_tokens)
+        return _train(system, corpus, run, data, max_tokens, bleu_at)
 
 
-def _train(system, corpus, run, data, max_tokens):
+def _train(system, corpus, run, data, max_tokens, bleu_at):
     """Train in a folder that this process has locked."""
     training = system.training
     description = {**corpus.description, "fingerprint": data.key}
     # Before the state is read: if it is another model's, that error would say less.
     run.check_settings(system, description)
-    subwords = [Subwords(path) for path in data.subword_paths]
+    subwords = data.subwords
     test = corpus.test.encoded(*subwords, truncation=system.data.truncation)
     check_test_text(test, max_tokens or longest_translation(system.data.max_tokens))
     if system.data.vocabulary_size is None:
@@ -118,20 +121,14 @@ def _train(system, corpus, run, data, max_tokens):
     state.check(translator, batches.round in _grows_at(system))
     if batches.round == 0:
         _load_vectors(translator, training)
-    run.create(system, description, corpus.test.pairs)
+    run.create(system, description, corpus.test.rows())
     # A budget ends by itself, and one of tokens not exactly when it is expected to.
     last = rounds if rounds is not None and training.budget is None else _ENDLESS
     if ended or batches.round >= last:
         _check_grown(system, batches.round)
         _LOG.info("training is already complete")
         return run
-    callbacks = []
-    if training.best_by == "bleu":
-        sources, references = zip(*list(corpus.splits.valid)[: training.bleu_sentences], strict=True)
-        ids = data.valid.first_sources(sources, subwords[0])
-        text = EncodedText(ids, None, (subwords[0].checksum, subwords[1].checksum))
-        text = translator.encode(system.data.truncation.cut_sources(text))
-        callbacks.append(ValidationBLEU(text, list(references), system.search.batch_size))
+    callbacks = _bleu(system, corpus, data, subwords, translator, batches, bleu_at)
     with progress_bar(system.name, steps, "step", batches.round * len(batches)) as show:
         log = RunLog(run.log, batches)
         callbacks += [Progress(batches, rounds, system.name, show), log, *_budget(training, log), *watched]
@@ -154,6 +151,23 @@ def _train(system, corpus, run, data, max_tokens):
             state.read()
             translator = _translator_of_round(system, data, until, steps)
             state.check(translator, grown=True)
+
+
+def _bleu(system, corpus, data, subwords, translator, batches, bleu_at):
+    """Callbacks that translate validation sentences: after every round, and after the steps `bleu_at`."""
+    by_round = system.training.best_by == "bleu"
+    if not (by_round or bleu_at):
+        return []
+    sources, references = zip(*list(corpus.splits.valid)[: system.training.bleu_sentences], strict=True)
+    ids = data.valid.first_sources(sources, subwords[0])
+    text = EncodedText(ids, None, (subwords[0].checksum, subwords[1].checksum))
+    text = system.data.truncation.cut_sources(text)
+    # What is too long to be translated says nothing of the others.
+    fits = [i for i, one in enumerate(text.sources) if len(one) <= longest_translation(system.data.max_tokens)]
+    text = translator.encode(text.select(fits))
+    arguments = text, [references[i] for i in fits], system.search.batch_size, system.training.bleu_tokenize
+    found = [ValidationBLEU(*arguments)] if by_round else []
+    return [*found, BLEUAtSteps(*arguments, bleu_at, batches)] if bleu_at else found
 
 
 def _watching(training, run):
@@ -216,7 +230,7 @@ def _translator_of_round(system, data, number, steps):
     """The compiled translator that is trained in a round."""
     layers = _encoder_layers(system, number)
     stage = system if layers is None else system.override(encoder_layers=layers)
-    translator = build_translator(stage, data.subword_paths, system.data.max_tokens)
+    translator = build_translator(stage, data.subwords, system.data.max_tokens)
     compile_translator(translator, system, steps)
     return translator
 

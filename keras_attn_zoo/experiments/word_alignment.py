@@ -57,7 +57,7 @@ def align_words(
     text = encode_words(translator, pairs) if text is None else text
     _check_start(translator, text)
     decoded = translator.force(text, layers=layers, heads=heads, batch_size=batch_size, progress=progress)
-    return _links(decoded, pairs, leave_out)
+    return links_of(decoded, pairs, leave_out)
 
 
 def encode_words(translator: Translator, pairs: Sequence[WordPair]) -> EncodedText:
@@ -121,7 +121,7 @@ def align_by_layer(
     }
     if backbone.latent_head is not None:
         found["posterior"] = translator.force(text, layers="posterior", batch_size=batch_size, progress=progress)
-    links = {name: _links(one, pairs, leave_out)[0] for name, one in found.items()}
+    links = {name: links_of(one, pairs, leave_out)[0] for name, one in found.items()}
     return {name: (one, score_links(one, pairs, gold, leave_out)) for name, one in links.items()}
 
 
@@ -147,9 +147,12 @@ def _check_start(translator, text):
                 )
 
 
-def _links(decoded, pairs, leave_out):
-    """Links and word attention of forced decodings."""
-    links, matrices = [], []
+def links_of(
+    decoded: Iterable[ForcedDecoding], pairs: Sequence[WordPair], leave_out: Sequence[str] = ("end",)
+) -> tuple[list[Links], list[np.ndarray]]:
+    """Return the links and the word attention of forced decodings, as `align_words` does."""
+    links: list[Links] = []
+    matrices = []
     for one, (source, target) in zip(decoded, pairs, strict=True):
         found, matrix = word_links(
             mean_of_heads(one.attention),

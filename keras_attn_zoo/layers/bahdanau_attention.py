@@ -5,7 +5,11 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.common.additive_energies import additive_energies, position_energies_with_record
+from keras_attn_zoo.layers.common.additive_energies import (
+    additive_energies,
+    energy_vector,
+    position_energies_with_record,
+)
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_positive
 from keras_attn_zoo.layers.common.kernels import add_kernel
@@ -98,9 +102,6 @@ class BahdanauAttention(AttentionLayer):
             self.feedback_kernel = add_kernel(self, "feedback_kernel", (1, self.units))
         self.built = True
 
-    def _energy_vector(self):
-        return ops.squeeze(self.weight(self.energy_kernel), -1)
-
     def project_key(self, key: Tensor) -> Tensor:
         """U h_j + b, once per sentence."""
         return ops.matmul(key, self.weight(self.key_kernel)) + self.weight(self.bias)
@@ -110,7 +111,7 @@ class BahdanauAttention(AttentionLayer):
         return additive_energies(
             ops.matmul(query, self.weight(self.query_kernel)),
             memory["key"],
-            self._energy_vector(),
+            energy_vector(self),
         )
 
     def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
@@ -132,7 +133,7 @@ class BahdanauAttention(AttentionLayer):
         energies = position_energies_with_record(
             at[:, 0, 0],
             memory["key"],
-            self._energy_vector(),
+            energy_vector(self),
             ops.cast(state["accumulated"][:, 0, 0, :, None], self.compute_dtype),
             self.weight(self.feedback_kernel),
         )

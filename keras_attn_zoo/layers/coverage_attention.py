@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.common.additive_energies import position_energies_with_record
+from keras_attn_zoo.layers.common.additive_energies import energy_vector, position_energies_with_record
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_positive
 from keras_attn_zoo.layers.common.kernels import add_kernel
@@ -112,7 +112,7 @@ class CoverageAttention(AttentionLayer):
         energies = position_energies_with_record(
             at["energy"][:, 0, 0],
             memory["key"]["energy"],
-            ops.squeeze(self.weight(self.energy_kernel), -1),
+            energy_vector(self),
             coverage,
             self.weight(self.coverage_kernel),
         )

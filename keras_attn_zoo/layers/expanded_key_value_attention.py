@@ -69,6 +69,7 @@ class ExpandedKeyValueAttention(DotProductAttention):
     One more position in a softmax takes the share p_i = sigmoid(energy - log Σ_j exp ê_ij)
     evenly from all others, so c_i^n = (1 - p_i) · plain context + p_i g_v^n. The plain
     contexts of all positions are computed before the loop, which never touches the source.
+    A sparse `normalizer` has no such form: every step of its loop weighs the source anew.
 
     Args:
         variant: 1 to 4, as above.
@@ -94,8 +95,6 @@ class ExpandedKeyValueAttention(DotProductAttention):
     Differences from the paper: its maps have no biases. Here `use_bias` adds biases
     to W_k, W_v and O, which variants 1 and 2 use too; W_gk and W_gv have none.
     """
-
-    softmax_alone = "its closed form for the previous context holds only for a softmax"
 
     def __init__(
         self, num_heads: int, key_dim: int, value_dim: int | None = None, variant: int = 1, **kwargs: Any
@@ -157,21 +156,28 @@ class ExpandedKeyValueAttention(DotProductAttention):
         noise: TensorTree | None = None,
     ) -> tuple[Tensor, Tensor, TensorTree]:
         """Attend from one target position, with the pair that the position before has left."""
-        at, scores = self._without_pair(self.ahead(query, memory), memory, mask, training=False, noise=noise)
-        at = {name: x[:, :, 0] for name, x in at.items()}
-        context, share = with_pair(at, **state)
-        merged = self.merge(context[:, :, None], mask)
-        if self.variant < 3:
-            state = self._pair(merged[:, 0])
+        at = self.ahead(query, memory)
+        if self.normalizer == "softmax":
+            at, scores = self._without_pair(at, memory, mask, training=False, noise=noise)
+            at = {name: x[:, :, 0] for name, x in at.items()}
+            context, share = with_pair(at, **state)
+            scores = scores * (1.0 - share[..., None, None])
         else:
-            state = self._pair_by_head(ops.where(at["real"], context, 0.0))
-        return merged, scores * (1.0 - share[..., None, None]), state
+            at = {name: x[:, :, 0] for name, x in self._beside_pair(at, memory, mask, training=False).items()}
+            if noise is not None:
+                at["noise"] = ops.concatenate([noise["source"], noise["pair"]], axis=-1)
+            context, scores = self._of_source_and_pair(at, memory["value"], **state)
+            scores = scores[:, :, None]
+        merged, state = self._merged_and_pair(context, at["real"], mask)
+        return merged, scores, state
 
     def attend(
         self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None
     ) -> tuple[Tensor, Tensor]:
         """Attend from all target positions."""
         at = self.ahead(ops.cast(query, self.compute_dtype), memory)
+        if self.normalizer != "softmax":
+            return self._attend_step_by_step(at, memory, mask, training)
         steps, scores = self._without_pair(at, memory, mask, training)
         steps = {name: ops.transpose(x, (2, 0, 1, 3)) for name, x in steps.items()}
         first = self.initial_state(memory)
@@ -193,6 +199,44 @@ class ExpandedKeyValueAttention(DotProductAttention):
             return self._pair_by_head(context), (context, share)
 
         return scan(step, first, steps)[1]
+
+    def _attend_step_by_step(self, at, memory, mask, training):
+        """The loop of all variants where the share of the pair has no closed form: every step weighs the source too."""
+        steps = self._beside_pair(at, memory, mask, training)
+        steps = {name: ops.transpose(x, (2, 0, 1, 3)) for name, x in steps.items()}
+
+        def step(pair, at):
+            context, scores = self._of_source_and_pair(at, memory["value"], **pair)
+            merged, pair = self._merged_and_pair(context, at["real"], at["real"][..., None])
+            return pair, (merged[:, 0], scores)
+
+        _, (merged, scores) = scan(step, self.initial_state(memory), steps)
+        return ops.transpose(merged, (1, 0, 2)), ops.transpose(scores, (1, 2, 0, 3))
+
+    def _beside_pair(self, at, memory, mask, training):
+        """What a step needs that weighs source and pair together, for every head and position."""
+        heads, source = ops.shape(at["energies"])[:3], ops.shape(at["energies"])[3]
+        mask = ops.broadcast_to(ops.ones((1, 1, 1, 1), dtype="bool") if mask is None else mask, (*heads, source))
+        real = ops.any(mask, axis=-1, keepdims=True)
+        steps = {**at, "mask": ops.concatenate([mask, real], axis=-1), "real": real}
+        if self.dropout and training is not False:
+            steps["noise"] = self.drop(ops.ones((*heads, source + 1)), training)
+        return steps
+
+    def _of_source_and_pair(self, at, values, key, value):
+        """Contexts of the heads from one position, and the weights of the source."""
+        energy = ops.sum(ops.cast(at["query"] * key, "float32"), axis=-1, keepdims=True)
+        scores = self.normalize(ops.concatenate([at["energies"], energy], axis=-1), at["mask"])
+        weights = ops.cast(scores, self.compute_dtype) * at.get("noise", 1)
+        context = ops.matmul(weights[:, :, None, :-1], values)[:, :, 0] + weights[..., -1:] * value
+        return context, scores[..., :-1]
+
+    def _merged_and_pair(self, context, real, mask):
+        """The merged context of one position, and the pair that it leaves."""
+        merged = self.merge(context[:, :, None], mask)
+        if self.variant < 3:
+            return merged, self._pair(merged[:, 0])
+        return merged, self._pair_by_head(ops.where(real, context, 0.0))
 
     def _without_pair(self, at, memory, mask, training=None, noise=None):
         """Results from the source alone: query, context and log Σ_j exp ê_ij of every head and position; scores."""

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_attn_zoo.choices import MARGINALIZATIONS
 from keras_attn_zoo.layers.common.checks import check_choice, check_positive, check_shape
 from keras_attn_zoo.layers.common.kernels import add_kernel, fresh_initializer
 from keras_attn_zoo.layers.common.log_mixture import SMALLEST_WEIGHT, exponentials, log_mixture
@@ -13,8 +14,6 @@ from keras_attn_zoo.layers.common.products import product, with_quantized_polici
 from keras_attn_zoo.numerics.gradients import log_normalizer
 from keras_attn_zoo.numerics.masks import EXCLUDED
 from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
-
-MARGINALIZATIONS = ("exact", "top_k")
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.common.additive_energies import additive_energies
+from keras_attn_zoo.layers.common.additive_energies import additive_energies, energy_vector
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_choice, check_positive
 from keras_attn_zoo.layers.common.kernels import add_kernel
@@ -116,9 +116,6 @@ class LuongAttention(AttentionLayer):
                 f"Received: query width {query_dim}, key width {key_dim}."
             )
 
-    def _energy_vector(self):
-        return ops.squeeze(self.weight(self.energy_kernel), -1)
-
     def project_key(self, key: Tensor) -> Tensor:
         """W h_j, once per sentence."""
         if self.score == "general":
@@ -129,7 +126,7 @@ class LuongAttention(AttentionLayer):
         """One matrix product, or for "concat" the additive energy."""
         if self.score == "concat":
             query = ops.matmul(query, self.weight(self.query_kernel))
-            return additive_energies(query, memory["key"], self._energy_vector())
+            return additive_energies(query, memory["key"], energy_vector(self))
         return ops.matmul(query, ops.transpose(memory["key"], (0, 2, 1)))[:, None]
 
     def get_config(self) -> Config:

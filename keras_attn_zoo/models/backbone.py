@@ -8,10 +8,10 @@ import keras_hub
 import numpy as np
 from keras import ops
 
+from keras_attn_zoo.choices import MARGINALIZATIONS, OUTPUTS, TIED
 from keras_attn_zoo.errors import UserError, check_counts
 from keras_attn_zoo.layers import AttentionLayer, LatentAlignmentHead
 from keras_attn_zoo.layers.common.products import repeated
-from keras_attn_zoo.layers.latent_alignment_head import MARGINALIZATIONS
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.models.output_projection import OutputProjection
 from keras_attn_zoo.models.presets import PresetLoading, WeightFiles
@@ -22,8 +22,6 @@ from keras_attn_zoo.types import Config, DType, Shape, Tensor, TensorTree
 AttentionChoice: TypeAlias = str | Config | AttentionLayer
 
 OPTIONAL_INPUTS = {"decoder_padding_mask": None, "teacher_forcing_mask": None}
-TIED = ("none", "target", "all")
-OUTPUTS = ("softmax", "latent")
 # A logit whose probability is 0, finite in float16 too.
 _SUPPRESSED = -60_000.0
 

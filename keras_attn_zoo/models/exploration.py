@@ -77,7 +77,7 @@ class Exploration(TextMethods):
         text = self.encode([_text(source) for source in sources])
         found = self._trace(text.sources)
         given = [i for i, target in enumerate(targets) if target is not None]
-        encoded = self.encode([_text(sources[i]) for i in given], [_text(targets[i] or "") for i in given])
+        encoded = self.encode(text.select(given), [_text(targets[i] or "") for i in given])
         owners = [*range(len(text)), *given]
         along = [own for own, _ in found] + (encoded.targets or [])
         followed = self._follow(dataclasses.replace(text.select(owners), targets=along))
@@ -243,7 +243,7 @@ def explore(
     links = [None] * len(sentences) if gold is None else list(gold)
     for what, found in (("translations", given), ("alignments", links)):
         if len(found) != len(sentences):
-            raise UserError(f"{len(sentences)} sentences and {len(found)} {what}: give as many of each.")
+            raise UserError(f"{len(sentences)} sentences and {len(found)} {what}: give equally many of both.")
     shown = []
     for number, (sentence, target, alignment) in enumerate(zip(sentences, given, links, strict=True), start=1):
         words = _words(sentence, number)

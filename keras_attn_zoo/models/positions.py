@@ -11,8 +11,6 @@ from keras_attn_zoo.layers.common.checks import check_positive
 from keras_attn_zoo.numerics.loops import at_most
 from keras_attn_zoo.types import Config, Tensor
 
-POSITIONS = ("sine", "halved_sine", "learned", "none")
-
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class HalvedSinePositions(keras.layers.Layer):

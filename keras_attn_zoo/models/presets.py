@@ -6,7 +6,7 @@ import io
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import h5py
 import keras
@@ -88,7 +88,7 @@ class PresetFiles:
         write_checksums(preset_dir, _preset_files(Path(preset_dir)))
 
     @classmethod
-    def from_preset(cls, preset: PathLike, *args: Any, **kwargs: Any) -> Any:
+    def from_preset(cls, preset: PathLike, *args: Any, **kwargs: Any) -> Self:
         """Load a preset; see the base class.
 
         Args:
@@ -123,12 +123,12 @@ class PresetLoading(PresetFiles):
         return {name: facts for name, facts in published().items() if facts["body"] in bodies}
 
     @classmethod
-    def from_preset(cls, preset: PathLike, load_weights: bool = True, **kwargs: Any) -> Any:
+    def from_preset(cls, preset: PathLike, load_weights: bool = True, **kwargs: Any) -> Self:
         """Load a preset; see the base class. `dtype` is by default Keras' current dtype policy."""
         if kwargs.get("dtype") is None:
             kwargs["dtype"] = keras.config.dtype_policy()
         with undrawn_weights() if load_weights else contextlib.nullcontext():
-            loaded = super().from_preset(preset, load_weights, **kwargs)
+            loaded: Any = super().from_preset(preset, load_weights, **kwargs)
         preprocessor = getattr(loaded, "preprocessor", None)
         if preprocessor is not None:
             check_vocabulary_sizes(loaded.backbone, preprocessor)

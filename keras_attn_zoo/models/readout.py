@@ -6,10 +6,9 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn_zoo.choices import READOUTS
 from keras_attn_zoo.layers.common.checks import check_choice, check_positive
 from keras_attn_zoo.types import Config, Shape, Tensor
-
-READOUTS = ("linear", "tanh", "maxout", "state")
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn_zoo.choices import ATTENTION_QUERIES, CELLS, INITIAL_STATES, READOUTS
 from keras_attn_zoo.errors import UserError, check_counts, check_rates
 from keras_attn_zoo.layers import get_attention
 from keras_attn_zoo.layers.common.dropout import Dropout
@@ -21,8 +22,8 @@ from keras_attn_zoo.models.backbone import (
     output_layer,
     translation_inputs,
 )
-from keras_attn_zoo.models.readout import READOUTS, Readout
-from keras_attn_zoo.models.rnn_decoder import ATTENTION_QUERIES, CELLS, STATES_OF_CELL, RNNDecoder
+from keras_attn_zoo.models.readout import Readout
+from keras_attn_zoo.models.rnn_decoder import STATES_OF_CELL, RNNDecoder
 from keras_attn_zoo.types import Config, DType, Tensor
 
 ENCODER_LAYERS = {"gru": keras.layers.GRU, "lstm": keras.layers.LSTM}
@@ -125,7 +126,7 @@ class RNNBackbone(TranslationBackbone):
         check_one_of("cell", cell, CELLS)
         check_one_of("attention_query", attention_query, ATTENTION_QUERIES)
         check_one_of("readout", readout, READOUTS)
-        check_one_of("initial_state", initial_state, ("linear", "tanh"))
+        check_one_of("initial_state", initial_state, INITIAL_STATES)
         check_vocabularies(tie_embeddings, source_vocabulary_size, target_vocabulary_size)
         if tie_embeddings != "none" and readout_dim not in (None, embedding_dim):
             raise UserError(

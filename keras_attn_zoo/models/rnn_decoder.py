@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn_zoo.choices import ATTENTION_QUERIES, CELLS
 from keras_attn_zoo.layers import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_choice, check_positive
 from keras_attn_zoo.layers.common.dropout import Dropout
@@ -12,9 +13,8 @@ from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, 
 from keras_attn_zoo.numerics.loops import scan
 from keras_attn_zoo.types import Config, Shape, Tensor, TensorTree
 
-CELLS = {"gru": keras.layers.GRUCell, "lstm": keras.layers.LSTMCell}
+_LAYER_OF_CELL = dict(zip(CELLS, (keras.layers.GRUCell, keras.layers.LSTMCell), strict=True))
 STATES_OF_CELL = {"gru": 1, "lstm": 2}
-ATTENTION_QUERIES = ("previous_state", "current_state")
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -94,7 +94,7 @@ class RNNDecoder(keras.layers.Layer):
         self.states_of_cell = STATES_OF_CELL[cell]
         self.cell = cell
         self.cells = [
-            CELLS[cell](self.hidden_dim, dtype=self.dtype_policy, name=f"cell_{i}") for i in range(num_layers)
+            _LAYER_OF_CELL[cell](self.hidden_dim, dtype=self.dtype_policy, name=f"cell_{i}") for i in range(num_layers)
         ]
         self.embedding_dropout = Dropout(dropout, dtype=self.dtype_policy)
         self.layer_dropout = Dropout(dropout, dtype=self.dtype_policy)

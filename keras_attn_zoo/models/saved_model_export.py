@@ -18,7 +18,7 @@ def export_to_saved_model(translator: Any, folder: PathLike) -> None:
     token. It returns "token_ids" `(batch, beams, length)`, the start token first, and
     "scores" `(batch, beams)`. The search is the translator's sampler, and
     translations are as long as its preprocessor allows. The subword models are in
-    `assets.extra`.
+    `assets.extra`, and so are truecasers, if there are any.
 
     Args:
         translator: a `Translator` with its preprocessor.
@@ -33,7 +33,7 @@ def export_to_saved_model(translator: Any, folder: PathLike) -> None:
     if keras.config.backend() != "tensorflow":
         raise UserError("a SavedModel can be written only under TensorFlow: run the export with --backend tensorflow.")
     if kind_of(folder) is not None:
-        raise UserError(f"{shown(folder)} exists: give a folder that does not, or remove it.")
+        raise UserError(f"{shown(folder)} already exists: choose another folder, or remove it.")
     import tensorflow as tf
 
     tokenizer, length = translator.preprocessor.tokenizer, translator.preprocessor.decoder_sequence_length
@@ -64,3 +64,5 @@ def export_to_saved_model(translator: Any, folder: PathLike) -> None:
         extra.mkdir()
         for side, one in (("source", translator.preprocessor.source_tokenizer), ("target", tokenizer)):
             (extra / f"{side}.spm").write_bytes(one.proto)
+            if one.truecaser is not None:
+                (extra / f"{side}.truecase").write_bytes(one.truecaser.model_bytes)

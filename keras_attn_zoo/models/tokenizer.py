@@ -1,6 +1,7 @@
 """Subword tokenizer of one side of a translator."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -8,8 +9,13 @@ import keras_hub
 import sentencepiece
 
 from keras_attn_zoo.data.subwords import Subwords
+from keras_attn_zoo.data.truecasing import Truecaser
+from keras_attn_zoo.files import PathLike
 from keras_attn_zoo.models.presets import PresetFiles
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
+from keras_attn_zoo.types import Config
+
+_TRUECASER = "truecaser.txt"
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -21,6 +27,8 @@ class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokeni
     Args:
         proto: path or bytes of a SentencePiece model with the pieces `<pad>`,
             `<unk>`, `<s>` and `</s>`, as `keras_attn_zoo.data.subwords` trains them.
+        truecaser: a `Truecaser`, or None.
+        truecased: whether there is a truecaser in the preset, which is read with the other files.
         **kwargs: see `keras_hub.tokenizers.SentencePieceTokenizer`; `config_file`
             tells the two sides of a preset apart.
 
@@ -32,11 +40,21 @@ class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokeni
     # The piece that begins every translation.
     start_piece = "<s>"
 
-    def __init__(self, proto: str | bytes | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        proto: str | bytes | None = None,
+        truecaser: Truecaser | None = None,
+        truecased: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        self.truecaser = truecaser
+        self.truecased = truecased or truecaser is not None
         self._add_special_token(self.start_piece, "start_token")
         self._add_special_token("</s>", "end_token")
         self._add_special_token("<pad>", "pad_token")
         super().__init__(proto=proto, **kwargs)
+        if self.truecased:
+            self.file_assets: list[str] = [*self.file_assets, _TRUECASER]
 
     def set_proto(self, proto: str | bytes | None) -> None:
         """Set the SentencePiece model, a path or bytes."""
@@ -48,7 +66,7 @@ class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokeni
 
     def _read_model(self) -> Subwords:
         """Return what encodes and decodes text by `self.proto`."""
-        return Subwords(self.proto)
+        return Subwords(self.proto, self.truecaser)
 
     def tokenize(self, inputs: Sequence[str]) -> list[list[int]]:
         """Turn a list of sentences into lists of ids, in the same way as training text."""
@@ -57,3 +75,20 @@ class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokeni
     def detokenize(self, inputs: Sequence[int]) -> str:
         """Turn the ids of one sentence into text; special tokens are left out."""
         return self.subwords.decode(inputs)
+
+    def save_assets(self, dir_path: PathLike) -> None:
+        """Write the model, and the truecaser if there is one, into a folder."""
+        super().save_assets(dir_path)
+        if self.truecaser is not None:
+            (Path(dir_path) / _TRUECASER).write_bytes(self.truecaser.model_bytes)
+
+    def load_assets(self, dir_path: PathLike) -> None:
+        """Read the model, and the truecaser if there is one, from a folder."""
+        if self.truecased:
+            self.truecaser = Truecaser(Path(dir_path) / _TRUECASER)
+        super().load_assets(dir_path)
+
+    def get_config(self) -> Config:
+        """Return the arguments of the constructor."""
+        # Without a truecaser, earlier versions can read the preset.
+        return {**super().get_config(), **({"truecased": True} if self.truecased else {})}

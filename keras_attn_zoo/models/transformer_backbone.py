@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn_zoo.choices import ACTIVATIONS, NORMALIZATIONS, POSITIONS
 from keras_attn_zoo.errors import UserError, check_counts, check_rates
 from keras_attn_zoo.layers.common.dropout import Dropout
 from keras_attn_zoo.models.attention_stack import AttentionStack
@@ -22,11 +23,9 @@ from keras_attn_zoo.models.backbone import (
     scores_of_layer,
     translation_inputs,
 )
-from keras_attn_zoo.models.positions import POSITIONS, position_layer
+from keras_attn_zoo.models.positions import position_layer
 from keras_attn_zoo.models.shared_beams import descend, shared_states
 from keras_attn_zoo.models.transformer_layers import (
-    ACTIVATIONS,
-    NORMALIZATIONS,
     TargetMask,
     TransformerDecoderLayer,
     TransformerEncoderLayer,

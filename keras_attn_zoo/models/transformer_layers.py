@@ -6,15 +6,13 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn_zoo.choices import ACTIVATIONS, NORMALIZATIONS
 from keras_attn_zoo.layers import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_choice, check_positive
 from keras_attn_zoo.layers.common.dropout import Dropout
 from keras_attn_zoo.layers.common.products import Dense
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.types import Config, Shape, Tensor, TensorTree
-
-NORMALIZATIONS = ("post", "pre")
-ACTIVATIONS = ("relu", "silu", "gelu", "tanh")
 
 
 class TransformerLayer(keras.layers.Layer):

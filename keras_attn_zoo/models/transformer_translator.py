@@ -29,7 +29,9 @@ class TransformerPreprocessor(TranslationPreprocessor):
         """Convert the preprocessor of another body's translator into a Transformer's."""
 
         def convert(tokenizer):
-            return TransformerTokenizer(tokenizer.proto, config_file=tokenizer.config_file, name=tokenizer.name)
+            return TransformerTokenizer(
+                tokenizer.proto, tokenizer.truecaser, config_file=tokenizer.config_file, name=tokenizer.name
+            )
 
         source, target = preprocessor.source_tokenizer, preprocessor.tokenizer
         tokenizer = convert(target)

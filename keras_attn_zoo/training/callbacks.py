@@ -1,11 +1,11 @@
-"""Callbacks after every round of training: validation BLEU, and the best preset so far.
+"""Callbacks of training: validation BLEU, after every round or after given steps, and the best preset so far.
 
 A *round* is what Keras calls an epoch: the stretch of training between two
 validations, of which an epoch of the corpus may have several.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,12 @@ class ValidationBLEU(keras.callbacks.Callback):
         sources: sentences to translate, or what `Translator.encode` made of them.
         references: their translations.
         batch_size: sentences translated at once.
+        tokenize: sacrebleu's tokeniser.
     """
 
-    def __init__(self, sources: Any, references: Sequence[str], batch_size: int = 32) -> None:
+    def __init__(self, sources: Any, references: Sequence[str], batch_size: int = 32, tokenize: str = "13a") -> None:
         super().__init__()
+        self.tokenize = tokenize
         self.sources, self.references, self.batch_size = sources, references, batch_size
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
@@ -37,11 +39,66 @@ class ValidationBLEU(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Logs) -> None:
         """Add the score to the logs, for the callbacks after this one."""
+        logs["val_bleu"] = self.score()
+
+    def score(self) -> float:
+        """Translate the sentences, and return their BLEU."""
         from keras_attn_zoo.evaluation.text_scores import score_text
 
         found = self.model.translate(self._text, batch_size=self.batch_size)
-        scores = score_text([best[0].text for best in found], self.references, metrics=("bleu",))
-        logs["val_bleu"] = scores["bleu"].score
+        scores = score_text([best[0].text for best in found], self.references, ("bleu",), tokenize=self.tokenize)
+        return scores["bleu"].score
+
+
+class BLEUAtSteps(ValidationBLEU):
+    """Translate validation sentences after given steps; log "val_bleu_at_N" with the round of step N.
+
+    Put it before the log, whose clock then does not see it. A round that is resumed is repeated, and so is this.
+
+    Args:
+        sources, references, batch_size, tokenize: see `ValidationBLEU`.
+        steps: numbers of steps.
+        batches: the `TranslationBatches` that are trained on.
+    """
+
+    def __init__(
+        self,
+        sources: Any,
+        references: Sequence[str],
+        batch_size: int,
+        tokenize: str,
+        steps: Collection[int],
+        batches: Any,
+    ) -> None:
+        super().__init__(sources, references, batch_size, tokenize)
+        self.steps, self.batches = steps, batches
+
+    def on_train_begin(self, logs: Logs | None = None) -> None:
+        """Count the steps that were taken before."""
+        super().on_train_begin(logs)
+        self._step = self.batches.round * len(self.batches)
+        self._found: dict[str, float] = {}
+
+    def on_train_batch_begin(self, batch: int, logs: Logs | None = None) -> None:
+        """Translate after the step before this one, if that is one of those given and of the same round."""
+        if batch > 0:
+            self._translate()
+        self._step += 1
+
+    def on_epoch_end(self, epoch: int, logs: Logs) -> None:
+        """Translate after the last step, and add the scores of the round to the logs."""
+        self._translate()
+        logs.update(self._found)
+        self._found = {}
+
+    def _translate(self):
+        if self._step in self.steps:
+            self._found[bleu_key(self._step)] = self.score()
+
+
+def bleu_key(step: int) -> str:
+    """Return the name in the log of the BLEU after a step."""
+    return f"val_bleu_at_{step}"
 
 
 class BestPreset(keras.callbacks.Callback):

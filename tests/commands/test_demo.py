@@ -61,7 +61,7 @@ def test_without_presets_it_trains_scores_and_draws_and_is_resumed(attn_zoo, sma
     status, output, error = attn_zoo("demo")
     assert status == 0, error
     assert error.splitlines()[1].startswith(
-        "going on without published presets: there is no folder or published preset"
+        "continuing without published presets: there is no folder or published preset"
     )
     lines = output.splitlines()
     table = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
@@ -102,7 +102,7 @@ def test_a_preset_that_cannot_be_loaded_is_one_line_and_the_others_translate(
     monkeypatch.setattr(demo, "train", lambda out, precision: print("trained", out))
     status, output, error = attn_zoo("demo", "--out", "new")
     assert status == 0 and output.endswith("trained new\n")
-    assert error.count("\n") == 2 and error.splitlines()[1].startswith(f"going on without {demo.PRESETS[2]}: ")
+    assert error.count("\n") == 2 and error.splitlines()[1].startswith(f"continuing without {demo.PRESETS[2]}: ")
     assert [system["name"] for system in data_of(demo.Path("new/presets.html"))["systems"]] == list(demo.PRESETS[:2])
 
 

@@ -136,7 +136,7 @@ def test_evaluate_marks_what_differs_from_the_baseline(attn_zoo, trained, tmp_pa
     assert "has no references for 'test'" in attn_zoo("evaluate", *runs, "--stored", "--baseline", runs[0])[2]
 
 
-def test_several_references_and_another_tokeniser(attn_zoo, trained, tmp_path):
+def test_several_references_and_another_tokeniser_of_files(attn_zoo, trained, tmp_path):
     for name, line in {"h": "我在这里", "a": "我在这儿", "b": "我在这里"}.items():
         (tmp_path / name).write_text(f"{line}\n", encoding="utf-8")
     line = ("evaluate", "--hypotheses", tmp_path / "h", "--references", tmp_path / "a", tmp_path / "b")
@@ -145,5 +145,6 @@ def test_several_references_and_another_tokeniser(attn_zoo, trained, tmp_path):
     assert "tok:13a" in attn_zoo(*line)[1]
     assert "case:lc" in attn_zoo(*line, "--lowercase")[1]
     assert "unknown tokenizer 'zz'" in attn_zoo(*line, "--tokenize", "zz")[2]
-    error = attn_zoo("evaluate", trained, "--tokenize", "zh")[2]
-    assert "runs are scored with the usual tokeniser and with case: leave out --tokenize" in error
+    assert "did you mean ja-mecab?" in attn_zoo(*line, "--tokenize", "ja_mecab")[2]
+    error = attn_zoo("evaluate", trained, "--stored", "--tokenize", "zh")[2]
+    assert "--stored scores nothing: leave out --tokenize" in error

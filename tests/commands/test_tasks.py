@@ -1,5 +1,6 @@
 """`--task`: on text files, on runs, and where there is one task alone."""
 
+import dataclasses
 import shutil
 
 import pytest
@@ -10,6 +11,7 @@ from keras_attn_zoo.commands.parser import Parser
 from keras_attn_zoo.commands.recipe import run_recipe
 from keras_attn_zoo.experiments import finished_run, training
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
+from keras_attn_zoo.experiments.paper_tables import Pair
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.files import read_json, write_json
 from tests.tiny_run import TINY
@@ -47,7 +49,7 @@ def test_a_run_has_its_own_task(attn_zoo, trained, tmp_path):
 
 def test_train_takes_the_settings_of_the_task_and_then_those_given(attn_zoo, trained, tmp_path, monkeypatch):
     seen = []
-    monkeypatch.setattr(finished_run, "score_and_draw", lambda *_: None)
+    monkeypatch.setattr(finished_run, "score_and_draw", lambda *_, **__: None)
     monkeypatch.setattr(
         training, "train_system", lambda system, text, *_, **__: seen.append((system, text)) or RunFolder(trained)
     )
@@ -84,5 +86,9 @@ def test_a_recipe_has_the_tasks_of_its_paper(capsys):
         with pytest.raises(SystemExit):
             run_recipe(recipe, "Recipe.", ["--out", "o", "--task", task])
         assert capsys.readouterr().err.count("\n") == 1
-    status = run_recipe(both, "Recipe.", ["--out", "o", "--task", "dialogue", "--systems", "a", "--embedded"])
-    assert status == 2 and "unknown system 'a': choose from c." in capsys.readouterr().err
+    both = dataclasses.replace(both, pairs={"ro-en": Pair(), "tr-en": Pair()})
+    line = ["--out", "o", "--task", "dialogue", "--embedded"]
+    assert run_recipe(both, "Recipe.", [*line, "--systems", "a"]) == 2
+    assert "unknown system 'a': choose from c." in capsys.readouterr().err
+    assert run_recipe(both, "Recipe.", [*line, "--pair", "tr-en"]) == 2
+    assert "--task dialogue has no language pairs: leave out --pair." in capsys.readouterr().err

@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
+from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments import precision
 from keras_attn_zoo.experiments.loading import load_translator
@@ -105,7 +106,7 @@ def test_scores_say_what_they_were_computed_in(in_bfloat16, corpus, tmp_path):
 
 
 def test_a_translator_is_built_in_the_precision_of_its_system(trained, corpus):
-    paths = sorted((trained / "data").glob("*/*.spm"))
+    subwords = [Subwords(path) for path in sorted((trained / "data").glob("*/*.spm"))]
     for name, dtype in {"float32": "float32", "bfloat16": "bfloat16"}.items():
-        task = build_translator(TINY.override(precision=name), (paths[0], paths[-1]), 12)
+        task = build_translator(TINY.override(precision=name), subwords, 12)
         assert task.compute_dtype == dtype and {weight.dtype for weight in task.trainable_weights} == {"float32"}

@@ -358,7 +358,7 @@ def test_what_is_generated_is_bounded(monkeypatch):
 
 def test_numbers_that_overflow_by_themselves_stop_training(run, corpus, tmp_path):
     data = prepare_data(corpus, TINY.data, run.path / "data")
-    translator = build_translator(TINY, data.subword_paths, TINY.data.max_tokens)
+    translator = build_translator(TINY, data.subwords, TINY.data.max_tokens)
     translator.compile(optimizer=keras.optimizers.SGD(1e38))
     batches = TranslationBatches(data.train, sentences_per_batch=16, seed=1, bucket_count=1)
     with pytest.raises(UserError, match=r"training stopped at step \d, where (loss|gradient_norm) is (nan|inf)"):

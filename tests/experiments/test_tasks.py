@@ -11,15 +11,17 @@ import pytest
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.text_scores import ALL_METRICS, score_text
+from keras_attn_zoo.experiments import finished_run
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.corpora import corpus_from_description, embedded_corpus, own_test_text
 from keras_attn_zoo.experiments.drawing import draw_run
 from keras_attn_zoo.experiments.loading import load_translator
+from keras_attn_zoo.experiments.measures import measure
 from keras_attn_zoo.experiments.named_systems import SYSTEMS
 from keras_attn_zoo.experiments.preparation import check_system
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.scales import SCALES, scaled
-from keras_attn_zoo.experiments.scoring import score_run
+from keras_attn_zoo.experiments.scoring import score_again, score_run
 from keras_attn_zoo.experiments.table import COLUMNS, read_results, results_table
 from keras_attn_zoo.experiments.tasks import METRICS, TASKS, settings_of_task
 from keras_attn_zoo.experiments.training import train_system
@@ -60,6 +62,9 @@ def test_a_run_is_scored_by_its_task_and_marks_what_differs(run, tmp_path):
     assert scores["tokens"] == sum(min(5, len(one.split()) + 1) for one in references)
     ids = translator.encode([source for source, _ in text.splits.test]).sources
     assert max(map(len, ids)) == 11
+    score_again(run.path, "test", "intl", True)
+    again = run.read_scores()["test"]["text"]
+    assert (tuple(again["metrics"]), again["tokenize"], again["lowercase"]) == (task.metrics, "intl", True)
     better = RunFolder(shutil.copytree(run.path, tmp_path / "better"))
     better.hypotheses("test").write_text("".join(f"{line}\n" for line in references), encoding="utf-8")
     table = results_table(read_results([run.path, better.path], baselines={better.path: run.path}))
@@ -140,6 +145,12 @@ def test_table_4_has_columns_that_runs_of_the_task_have(zeng, task):
         assert set(entry.paper) <= headings & set(COLUMNS)
         assert entry.system.name == name and entry.system.data.task == task
         assert entry.system.data.sentences_per_batch == 128
+    (table,) = recipe.tables
+    for row in table.cells():
+        assert {cell.column: cell.figure for cell in row} == recipe.entries[row[0].entry].paper
+        assert all(
+            cell.measure in headings and measure(cell.measure).test == (METRICS[cell.measure], None) for cell in row
+        )
     for scale in SCALES:
         check_system(recipe.at(scale).entries["ran-all"].system)
     steps = {"summarization": "300000steps", "dialogue": "20000steps"}[task]
@@ -158,12 +169,14 @@ def test_the_recipe_at_smoke(zeng, task, systems, tmp_path, monkeypatch, capsys)
     from keras_attn_zoo.commands.recipe import run_recipe
 
     small = {"train": 64, "valid": 8, "test": 8, "max_words": 8, "words_per_kind": 3}
-    monkeypatch.setitem(SCALES, "smoke", dataclasses.replace(SCALES["smoke"], corpus=small))
     named = () if systems == ("all",) else ("--systems", *systems)
+    scale = dataclasses.replace(SCALES["smoke"], corpus=small, layers=1 if named else 2)
+    monkeypatch.setitem(SCALES, "smoke", scale)
     if named:
         zeng = dataclasses.replace(zeng, tasks={task: dataclasses.replace(zeng.tasks[task], pictures={})})
+        monkeypatch.setattr(finished_run, "draw_run", lambda *_: None)
     arguments = ["--task", task, "--scale", "smoke", "--out", str(tmp_path), *named, "--set"]
-    arguments += ["budget=4steps", "max_tokens=24", "beams=1"]
+    arguments += ["budget=2steps", "validations_per_epoch=1", f"max_tokens={12 if named else 24}", "beams=1"]
     assert run_recipe(zeng, "Zeng.", arguments) == 0
     output = capsys.readouterr().out
     results = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
@@ -173,7 +186,12 @@ def test_the_recipe_at_smoke(zeng, task, systems, tmp_path, monkeypatch, capsys)
         assert one["paper"] == entries[one["system"]].paper
         assert set(one["paper"]) < set(one["numbers"])
         assert set(one["p_values"]) == (set() if one["system"] == "transformer" else set(one["paper"]) | extra(task))
-    assert f"(paper: {next(iter(entries['ran-all'].paper.values()))})" in output
+    figures = entries["ran-all"].paper
+    assert f"(paper: {next(iter(figures.values()))})" in output
+    (table,) = json.loads((tmp_path / "tables.json").read_text(encoding="utf-8"))["tables"]
+    cells = [cell for cell in table["cells"] if cell["system"] == "ran-all"]
+    assert {cell["column"]: cell["paper"] for cell in cells} == figures
+    assert all(len(cell["values"]) == len(cell["p_values"]) == 1 for cell in cells)
 
 
 def extra(task):

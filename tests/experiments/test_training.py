@@ -11,8 +11,10 @@ import pytest
 from keras import ops
 
 from keras_attn_zoo.data.splits import Splits
+from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import Alignment
+from keras_attn_zoo.evaluation.text_scores import score_text
 from keras_attn_zoo.experiments.corpora import Corpus
 from keras_attn_zoo.experiments.drawing import draw_run
 from keras_attn_zoo.experiments.loading import load_translator
@@ -146,6 +148,24 @@ def test_no_run_begins_with_an_attention_that_cannot_be_made(corpus, tmp_path, w
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.every_backend
+@pytest.mark.long
+def test_bleu_after_given_steps_is_logged_and_changes_nothing(trained, corpus, tmp_path):
+    """At the end of a round, within one, and at the very end; a run that is stopped behind such a step repeats it."""
+    run, steps = RunFolder(tmp_path / "run"), (3, 5, 12, 99)
+    with interrupted_after(6):
+        train_system(TINY, corpus, run.path, bleu_at=steps)
+    train_system(TINY, corpus, run.path, resume=True, bleu_at=steps)
+    found, plain = numbers(run.path), numbers(trained)
+    bleu = [(line["step"], key) for line in found for key in line if key.startswith("val_bleu")]
+    assert bleu == [(3, "val_bleu_at_3"), (6, "val_bleu_at_5"), (12, "val_bleu_at_12")]
+    # The best round is the last one here, whose weights are those of step 12.
+    best = load_translator(run.path).translate([source for source, _ in corpus.splits.valid])
+    wanted = score_text([one[0].text for one in best], [target for _, target in corpus.splits.valid], metrics="bleu")
+    assert np.isclose(found[-1]["val_bleu_at_12"], wanted["bleu"].score)
+    assert [{k: v for k, v in line.items() if not k.startswith("val_bleu")} for line in found] == plain
+
+
 def test_best_by_bleu_and_early_stopping(corpus, tmp_path, caplog):
     system = TINY.override(
         best_by="bleu", bleu_sentences=4, patience=1, learning_rate=1e-9, epochs=5, schedule="constant"
@@ -231,8 +251,8 @@ def test_what_a_grown_model_takes_over(corpus, tmp_path):
     with np.load(run.state) as arrays:
         saved = json.loads(str(arrays["settings"]))["names"]
         saved = {name: arrays[str(i)] for i, name in enumerate(saved)}
-    paths = sorted((run.path / "data").rglob("*.spm"))
-    translator = build_translator(system, paths, system.data.max_tokens)
+    subwords = [Subwords(path) for path in sorted((run.path / "data").rglob("*.spm"))]
+    translator = build_translator(system, subwords, system.data.max_tokens)
     compile_translator(translator, system, steps=100)
     before = {v.path: ops.convert_to_numpy(v) for v in translator.trainable_variables}
 

@@ -15,6 +15,7 @@ COMMANDS = {
     ("demo",): [["demo", "--out", "new"]],
     ("presets",): [["presets"]],
     ("presets", "publish"): [["presets", "publish", "run", "hf://user"]],
+    ("corpora",): [["corpora"], ["corpora", "multi30k-de-en"]],
     ("systems",): [["systems", "--vocabulary-size", "100"]],
     ("train",): [TRAIN],
     ("compare",): [["compare", "--systems", "bahdanau", *CORPUS, "--out", "new", "--set", "hidden_dim=8", *SMALL]],

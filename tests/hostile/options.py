@@ -15,7 +15,7 @@ MODELS = {"model", "models", "runs", "baseline", "beside"}
 WRITES_FILE = {"output"}
 WRITES_FOLDER = {"run", "out", "folder"}
 FREE_TEXT = {"sentence", "sentences", "target"}
-WORDS = {"system", "systems", "key", "backend", "layer"}
+WORDS = {"system", "systems", "key", "backend", "layer", "corpus", "names", "download", "verify"}
 
 NO_NUMBERS = (
     "nonsense",

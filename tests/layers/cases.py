@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import inspect
-import pickle
 import zlib
 from pathlib import Path
 
@@ -183,9 +182,10 @@ def first_of_each(key, cases=CASES):
 
 
 def kind(case, layer):
-    """The place, the base class that mechanisms share, and whether weights follow from weights before."""
+    """The place, the base class that mechanisms share, whether weights follow from weights before, or from contexts."""
     base = next(one for one in layer.__mro__ if ".layers.common." in one.__module__)
-    return case.place, base, layer.advance is AttentionLayer.advance
+    own = [getattr(layer, name) is not getattr(AttentionLayer, name) for name in ("advance", "attend_once")]
+    return case.place, base, *own
 
 
 # One of each kind, if possible with a state, under a sparse normaliser; `test_normalizers.py` has the others.
@@ -218,14 +218,21 @@ def expected_loss_and_gradients(case):
     """The loss by the reference, and its central differences, element by element: by weight and by input."""
     weights = weights_of(case.layer(with_key=True))
 
+    kinds = ("loss", "weight", "of_weight", "of_input")
+
     def make(folder):
-        found = _loss_and_gradients(case, {name: x.copy() for name, x in weights.items()})
-        (folder / "found.pickle").write_bytes(pickle.dumps((weights, found)))
+        loss, *gradients = _loss_and_gradients(case, {name: x.copy() for name, x in weights.items()})
+        found = zip(kinds, ({"": loss}, weights, *gradients), strict=True)
+        np.savez(folder / "found.npz", **{f"{kind}:{name}": x for kind, one in found for name, x in one.items()})
 
     # The weights are equal under all backends, and so are the gradients, which take the longest of all.
-    theirs, found = pickle.loads((made_once(f"gradients-{case}", make) / "found.pickle").read_bytes())
+    with np.load(made_once(f"gradients-{case}", make) / "found.npz") as file:
+        arrays = dict(file)
+    loss, theirs, by_weight, by_input = (
+        {key.removeprefix(f"{kind}:"): x for key, x in arrays.items() if key.startswith(f"{kind}:")} for kind in kinds
+    )
     assert theirs.keys() == weights.keys() and all(np.array_equal(theirs[name], weights[name]) for name in weights)
-    return found
+    return loss[""], by_weight, by_input
 
 
 def _loss_and_gradients(case, weights, difference=1e-5):

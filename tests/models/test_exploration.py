@@ -51,6 +51,13 @@ def test_given_translations_are_forced(explored):
             assert list(given.tokens) == forced.tokens
 
 
+@pytest.mark.one_backend
+def test_every_sentence_is_encoded_once(encodings):
+    next(iter(KINDS.values()))().examine(SOURCES, TARGETS)
+    assert len(encodings) == len(SOURCES) + 2
+    assert set(encodings.values()) == {1}
+
+
 @pytest.mark.slow_compiled
 def test_prior_and_posterior(explored):
     task, results = explored

@@ -7,6 +7,11 @@ from keras_attn_zoo.numerics.loops import scan
 from keras_attn_zoo.types import Tensor
 
 
+def energy_vector(layer: keras.layers.Layer) -> Tensor:
+    """Return v, `(units,)`, from the `energy_kernel` of a layer."""
+    return ops.squeeze(layer.weight(layer.energy_kernel), -1)
+
+
 @keras.remat
 def position_energies(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
     """Energies of one target position: vᵀ tanh(q_i + k_j).

@@ -19,6 +19,7 @@ _REPEATED = contextvars.ContextVar("repeated", default=False)
 def repeated() -> Iterator[None]:
     """Mark the code inside, or the decorated function, as the body of a loop in which weights are constant.
 
+    It changes how a product is computed, never what: so it is no argument of all the layers between loop and product.
     Outside a loop, `product`'s form for few rows costs more than it saves: all weights would be moved for a single use.
     """
     token = _REPEATED.set(True)

@@ -107,7 +107,7 @@ class SelfAttentionSteps(AttentionLayer):
     def observe(
         self, query: Tensor, memory: TensorTree, state: TensorTree
     ) -> tuple[TensorTree, Tensor | None, TensorTree]:
-        """See the position itself; of a memory of cross-attention, as there."""
+        """Add the current position to those seen; with a cross-attention memory, defer to the base class."""
         if "positions" not in memory:
             return super().observe(query, memory, state)
         position, seen = state["position"], {name: x for name, x in state.items() if name != "position"}

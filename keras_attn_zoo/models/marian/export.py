@@ -31,7 +31,6 @@ from keras_attn_zoo.models.transformer_backbone import TransformerBackbone
 _NEVER = -1e9
 # What a layer's configuration may say without computing something else.
 _FREE = ("name", "dtype", "trainable", "dropout", "seed", "_initializer", "_regularizer", "_constraint")
-_ACTIVATIONS = {"relu": "relu", "silu": "swish", "gelu": "gelu", "tanh": "tanh"}
 _LONGEST = 512
 
 
@@ -60,7 +59,7 @@ def export_to_transformers(translator: Any, folder: PathLike) -> None:
     """
     check_standard(translator)
     if kind_of(folder) is not None:
-        raise UserError(f"{shown(folder)} exists: give a folder that does not, or remove it.")
+        raise UserError(f"{shown(folder)} already exists: choose another folder, or remove it.")
     backbone, preprocessor = translator.backbone, translator.preprocessor
     sides = (preprocessor.source_tokenizer, preprocessor.tokenizer)
     pieces = joint_vocabulary(sides[0].get_vocabulary(), sides[1].get_vocabulary(), sides[1].start_token)
@@ -97,6 +96,11 @@ def check_standard(translator: Any) -> None:
                 reason = f"{type(layer).__name__} ({name}) as configured here"
     if reason is None and translator.preprocessor.source_tokenizer.subwords.whole_words:
         reason = "a vocabulary of whole words"
+    if reason is None and any(
+        tokenizer.truecased
+        for tokenizer in (translator.preprocessor.source_tokenizer, translator.preprocessor.tokenizer)
+    ):
+        reason = "a truecaser"
     if reason is not None:
         raise UserError(f"the translator cannot be exported: Transformers has no translator with {reason}.")
 
@@ -210,7 +214,7 @@ def _configurations(backbone, preprocessor, pieces, longest):
         "d_model": backbone.width,
         **sizes,
         "max_position_embeddings": longest,
-        "activation_function": _ACTIVATIONS[backbone.activation],
+        "activation_function": backbone.activation,
         "scale_embedding": True,
         "normalize_before": pre,
         "normalize_embedding": False,

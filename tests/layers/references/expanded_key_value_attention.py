@@ -2,7 +2,7 @@ import functools
 
 import numpy as np
 
-from tests.layers.equations import HEADED, merge, project, softmax
+from tests.layers.equations import HEADED, merge, normalize, project
 
 
 def expanded_key_value(weights, query, key, value, mask, real, variant):
@@ -24,7 +24,7 @@ def expanded_key_value(weights, query, key, value, mask, real, variant):
             q = project(weights, "query", query[i], n)
             keys = [project(weights, "key", h, n) for h in key] + [g_k]
             values = [project(weights, "value", h, n) for h in value] + [g_v]
-            alpha = softmax([q @ k / np.sqrt(d_k) for k in keys], [*mask[n, i], mask[n, i].any()])
+            alpha = normalize([q @ k / np.sqrt(d_k) for k in keys], [*mask[n, i], mask[n, i].any()])
             scores[n, i] = alpha[:-1]
             contexts[i, n] = sum(a * v for a, v in zip(alpha, values, strict=True))
     return merge(weights, contexts, mask), scores

@@ -1,0 +1,17 @@
+"""Names that an argument of a body may have; the command line reads them without importing Keras."""
+
+CELLS = ("gru", "lstm")
+# Which state of the decoder asks the attention.
+ATTENTION_QUERIES = ("previous_state", "current_state")
+READOUTS = ("linear", "tanh", "maxout", "state")
+# Maps from the final states of the encoder to the first ones of the decoder.
+INITIAL_STATES = ("linear", "tanh")
+# Whose embedding is also the output matrix.
+TIED = ("none", "target", "all")
+OUTPUTS = ("softmax", "latent")
+# How the latent alignment is summed over in training.
+MARGINALIZATIONS = ("exact", "top_k")
+# Where the layer norm stands in a sublayer of a Transformer.
+NORMALIZATIONS = ("post", "pre")
+ACTIVATIONS = ("relu", "silu", "gelu", "tanh")
+POSITIONS = ("sine", "halved_sine", "learned", "none")

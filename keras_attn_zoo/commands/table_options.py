@@ -1,0 +1,81 @@
+"""The options of a recipe whose paper has tables: the language pair of the text, and text with gold alignments."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keras_attn_zoo.commands.options import add_gold_arguments, refuse
+from keras_attn_zoo.commands.parser import Parser
+from keras_attn_zoo.commands.task_options import TRANSLATION, task_of
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.comparison import Recipe
+
+if TYPE_CHECKING:
+    from keras_attn_zoo.experiments.corpora import Corpus
+    from keras_attn_zoo.experiments.parallel_text import ParallelText
+
+
+def add_table_arguments(parser: Parser, recipe: Recipe) -> None:
+    """Add `--pair` if the paper has several language pairs, and `--bitext` and `--gold` if it scores alignments."""
+    if recipe.pairs:
+        parser.add_argument(
+            "--pair",
+            choices=recipe.pairs,
+            default=recipe.first_pair,
+            metavar="PAIR",
+            help=f"language pair of the paper that the text stands for, among {', '.join(recipe.pairs)}: its settings "
+            "are used, and its runs are in a folder of that name in --out (default: %(default)s, in --out itself)",
+        )
+    if any("gold" in recipe.splits(name, pair) for name in recipe.entries for pair in recipe.pairs or (None,)):
+        group = parser.add_argument_group("text with gold alignments, for the alignment error rates of the paper")
+        group.add_argument("--bitext", metavar="FILE", help="tokenised pairs, as SOURCE ||| TARGET lines")
+        group.add_argument("--gold", metavar="FILE", help="their links: i-j is sure, ipj possible")
+        add_gold_arguments(group)
+
+
+def pair_of(options: argparse.Namespace) -> str | None:
+    """Return the language pair of `--pair`, or None where there is no such option, or another task than translation."""
+    return getattr(options, "pair", None) if task_of(options) == TRANSLATION else None
+
+
+def recipe_of(recipe: Recipe, options: argparse.Namespace) -> Recipe:
+    """Return the comparison that `--task`, `--pair` and `--scale` name.
+
+    Raises:
+        UserError: a language pair of another task than translation.
+    """
+    task = task_of(options)
+    if task != TRANSLATION and recipe.pairs:
+        refuse(options, f"--task {task} has no language pairs", pair=recipe.first_pair)
+    return recipe.of_task(task).of(pair_of(options)).at(options.scale)
+
+
+def folder_of_runs(recipe: Recipe, options: argparse.Namespace) -> Path:
+    """Return the folder for the runs of `--pair`: `--out`, or one inside."""
+    return recipe.folder_of(options.out, pair_of(options))
+
+
+def texts_of_tables(corpus: "Corpus", options: argparse.Namespace) -> "dict[str, ParallelText]":
+    """Return the texts that a paper's tables may have beside the test text, by name.
+
+    Raises:
+        UserError: one of `--bitext` and `--gold` alone; a file that is missing or damaged.
+    """
+    from keras_attn_zoo.data.words import as_sentence
+    from keras_attn_zoo.evaluation.alignments import read_alignments
+    from keras_attn_zoo.experiments.corpora import read_bitext
+    from keras_attn_zoo.experiments.parallel_text import Gold, ParallelText
+
+    texts = {"valid": ParallelText(corpus.splits.valid)}
+    if "bitext" not in options:
+        return texts
+    if options.gold is None:
+        refuse(options, "there is no --gold", bitext=None, gold_reverse=False, index_base=0)
+        return texts
+    if options.bitext is None:
+        raise UserError("--gold needs --bitext: its links are those of given words.")
+    words = read_bitext(options.bitext)
+    lengths = [(len(source), len(target)) for source, target in words]
+    links = read_alignments(options.gold, options.index_base, options.gold_reverse, lengths=lengths)
+    gold: Gold = [(source, target, one) for (source, target), one in zip(words, links, strict=True)]
+    return {**texts, "gold": ParallelText([(as_sentence(s), as_sentence(t)) for s, t in words], gold)}

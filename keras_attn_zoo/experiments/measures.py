@@ -1,0 +1,144 @@
+"""What the tables of papers show of a run: from its scores, its log and its translations."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from keras_attn_zoo.evaluation.text_scores import score_text
+from keras_attn_zoo.experiments.paper_tables import BLEU_AT
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.table import COLUMNS
+from keras_attn_zoo.experiments.tasks import METRICS
+from keras_attn_zoo.files import kind_of
+from keras_attn_zoo.training.callbacks import bleu_key
+from keras_attn_zoo.training.run_log import read_log
+
+# Tokenisers of sacrebleu. That of Multi-BLEU separates all punctuation, as the paper's tokeniser does, except that this
+# one keeps hyphens in words and known abbreviations whole.
+_MULTI_TOKENIZE = "intl"
+
+
+@dataclasses.dataclass(frozen=True)
+class Scored:
+    """A run that was scored.
+
+    Attributes:
+        run: its folder.
+        split: name of the scores.
+        scores: what `score_run` found.
+        baseline: scores of the baseline's run under the same name, or None.
+    """
+
+    run: RunFolder
+    split: str
+    scores: dict[str, Any]
+    baseline: dict[str, Any] | None = None
+
+    @functools.cached_property
+    def rounds(self) -> list[dict[str, Any]]:
+        """The lines of the rounds in the log; none if there is no log."""
+        return [line for line in read_log(self.run.log) if "round" in line] if kind_of(self.run.log) else []
+
+
+@dataclasses.dataclass(frozen=True)
+class Measure:
+    """One number of a scored run.
+
+    Attributes:
+        value: function from a `Scored`. A missing score (KeyError, TypeError, ValueError) is an empty cell.
+        digits: behind the point, where the paper has no figure to go by.
+        unit: what stands behind the number.
+        test: metric and tokeniser of `compare_systems`, or None for what is not tested; without a tokeniser, that of
+            the run's scores.
+        sign: 1 if a higher number is better, -1 if a lower one.
+        note: what has to be known of it.
+    """
+
+    value: Callable[[Scored], float]
+    digits: int = 1
+    unit: str = ""
+    test: tuple[str, str | None] | None = None
+    sign: int = 1
+    note: str = ""
+
+
+def _of_scores(column, **options):
+    return Measure(lambda one: COLUMNS[column].value(one.scores), **options)
+
+
+def _best(key, choose, scale=1, **options):
+    """The best of a figure of the log over all rounds."""
+    return Measure(lambda one: scale * choose(x for line in one.rounds if (x := line.get(key)) is not None), **options)
+
+
+def _multi_bleu(one):
+    translations, (first, *more) = one.run.read_translations(one.split)
+    return score_text(translations, first, "bleu", tokenize=_MULTI_TOKENIZE, more_references=more)["bleu"].score
+
+
+def _step_seconds(scores):
+    training = scores["training"]
+    return (training["seconds"] - training["compilation_seconds"]) / training["steps"]
+
+
+def _aer(key):
+    note = "AER: the end of the sentence and the full stop are left out"
+    return Measure(lambda one: 100 * one.scores["alignment"][key], sign=-1, note=note)
+
+
+_FREE = "free-running: the decoder is fed its own predictions"
+_ROUND = "lowest, highest: of all rounds of training"
+MEASURES = {
+    "BLEU": _of_scores("BLEU", test=("bleu", None)),
+    "Multi-BLEU": Measure(
+        _multi_bleu,
+        digits=2,
+        test=("bleu", _MULTI_TOKENIZE),
+        note="BLEU (the paper's multi-bleu.perl): of text split at all punctuation (sacrebleu's intl), in our figures; "
+        "the paper's tokeniser keeps hyphens and abbreviations whole. SacreBLEU: 13a",
+    ),
+    "TER": _of_scores("TER", test=("ter", None), sign=-1),
+    **{name: _of_scores(name, test=(METRICS[name], None)) for name in ("ROUGE-1", "ROUGE-2", "ROUGE-L", "METEOR")},
+    "perplexity": _of_scores("perplexity", digits=2, sign=-1),
+    "accuracy": _of_scores("accuracy"),
+    "loss": Measure(lambda one: one.scores["loss"], digits=2, sign=-1),
+    "loss, free-running": Measure(lambda one: one.scores["free_running"]["loss"], digits=2, sign=-1, note=_FREE),
+    "AER": _aer("aer_without_full_stop"),
+    "AER, all layers": _aer("all_layers_aer_without_full_stop"),
+    "training time": _of_scores("training", digits=0, sign=-1),
+    "translation time": _of_scores("translation", digits=0, sign=-1),
+    "training time of a step, relative": Measure(
+        lambda one: _step_seconds(one.scores) / _step_seconds(one.baseline),
+        unit="x",
+        sign=-1,
+        note="training time: of a step, without compilation, relative to the baseline's",
+    ),
+    "lowest training perplexity": _best("perplexity", min, digits=2, sign=-1, note=_ROUND),
+    "lowest training loss": _best("loss", min, digits=2, sign=-1, note=_ROUND),
+    "highest training accuracy": _best("accuracy", max, 100, digits=2, note=_ROUND),
+    "lowest validation perplexity": _best("val_perplexity", min, digits=2, sign=-1, note=_ROUND),
+    "highest validation accuracy": _best("val_accuracy", max, 100, digits=2, note=_ROUND),
+}
+
+
+def measure(name: str) -> Measure:
+    """Return one of `MEASURES`, or "BLEU at N steps", of validation sentences.
+
+    Example:
+        >>> measure("training time of a step, relative").unit
+        'x'
+    """
+    if (found := BLEU_AT.fullmatch(name)) is None:
+        return MEASURES[name]
+    key = bleu_key(int(found[1]))
+    note = "BLEU at so many steps: ours are of the first sentences of the validation text (the setting bleu_sentences)"
+    return Measure(lambda one: next(line[key] for line in one.rounds if line.get(key) is not None), note=note)
+
+
+def number(name: str, one: Scored) -> float | None:
+    """Return what a run has for a measure, or None."""
+    try:
+        return float(measure(name).value(one))
+    except (KeyError, TypeError, ValueError, StopIteration, ZeroDivisionError):
+        return None

@@ -1,0 +1,190 @@
+"""The tables of a paper, written from the runs in a folder: ours, and the paper's figures in brackets."""
+
+import json
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.evaluation.text_scores import sentence_bleu
+from keras_attn_zoo.experiments.comparison import Recipe
+from keras_attn_zoo.experiments.corpora import own_test_text
+from keras_attn_zoo.experiments.measures import measure
+from keras_attn_zoo.experiments.paper_cells import Runs, Value
+from keras_attn_zoo.experiments.paper_tables import Cell, Examples, PaperTable
+from keras_attn_zoo.experiments.table import Result, about_test
+from keras_attn_zoo.experiments.tabular import Table, csv_text
+from keras_attn_zoo.files import write_text
+
+_LOG = logging.getLogger(__name__)
+# A figure of a paper, and the digits behind its point.
+_DECIMALS, _MOST_DIGITS = re.compile(r"[-+]?\d+(?:\.(\d+))?"), 2
+_BRACKETS = "in brackets: the paper's figures; without ours, the system was not run"
+_SPREAD = "mean ± standard deviation over seeds"
+
+
+def write_tables(out: Path, recipe: Recipe, results: Sequence[Result] = (), test: str = "bootstrap") -> bool:
+    """Write a paper's tables to `tables.md`, `tables.tex`, `tables.csv` and `tables.json`.
+
+    They show all runs of the recipe's systems in the folder, of all language pairs and seeds, without those of a grid.
+
+    Args:
+        out: the folder.
+        recipe: the comparison.
+        results: of runs that were compared with their baselines before.
+        test: "bootstrap" or "randomization", see `compare_systems`.
+
+    Returns:
+        whether they were written: not if the recipe has no tables, or nothing was run.
+    """
+    runs = Runs(recipe, out, test, results)
+    if not recipe.tables or not runs.pairs:
+        return False
+    tables: list[tuple[str, Table]] = []
+    contents: list[dict[str, Any]] = []
+    for one in recipe.tables:
+        if isinstance(one, Examples):
+            found = _examples(one, runs)
+            if found is None:
+                continue
+            table, records = found
+        else:
+            table, records = _table(one, runs)
+        tables.append((f"{one.name}: {one.caption}", table))
+        contents.append({"table": one.name, "caption": one.caption, "notes": list(table.notes), "cells": records})
+    title = f"{recipe.title}: the paper's tables"
+    parts = [f"# {title}", *(part for name, table in tables for part in (f"## {name}", table.markdown()))]
+    write_text(out / "tables.md", "\n\n".join([*parts, *filter(None, [recipe.scale])]) + "\n")
+    write_text(out / "tables.tex", "\n\n".join(table.latex(name) for name, table in tables) + "\n")
+    lines = [{"table": one["table"], **_line(record)} for one in contents for record in one["cells"]]
+    write_text(out / "tables.csv", csv_text(lines))
+    content = {"title": title, "scale": recipe.scale, "significance": test, "tables": contents}
+    write_text(out / "tables.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    _LOG.info("the paper's tables: %s", out / "tables.md")
+    return True
+
+
+def _table(table: PaperTable, runs: Runs) -> tuple[Table, list[dict[str, Any]]]:
+    """A table as text, and its cells as plain data."""
+    rows, records = [], []
+    # In order.
+    notes: dict[str, None] = {}
+    marked: set[str | None] = set()
+    digits = _digits(table)
+    runs.without.clear()
+    for row, cells in zip(table.rows, table.cells(), strict=True):
+        shown = [row.title]
+        for cell in cells:
+            value = runs.value(table, cell)
+            mark = _mark(table, value)
+            shown.append(_shown(table, cell, value, mark, digits))
+            records.append(_record(table, cell, runs, value, mark))
+            if value is not None:
+                notes[measure(cell.measure).note] = None
+                notes[_SPREAD if value.spread is not None else ""] = None
+                if value.p_values:
+                    marked.add(runs.baseline(table, cell.entry))
+        rows.append(shown)
+    about = [_BRACKETS, *filter(None, notes), *_about_marks(table, marked, runs), *table.notes]
+    return Table([table.corner, *(column.title for column in table.columns)], rows, about), records
+
+
+def _mark(table, value):
+    if value is None:
+        return ""
+    if table.dagger:
+        return "†" if value.differs(0.01, better=True) else ""
+    return "**" if value.differs(0.01) else "*" if value.differs(0.05) else ""
+
+
+def _digits(table):
+    """Digits behind the point of each measure: as many as the paper's figures have, but no more than anyone needs."""
+    found = {}
+    for cell in (cell for row in table.cells() for cell in row):
+        if printed := _DECIMALS.match(cell.figure):
+            found[cell.measure] = max(found.get(cell.measure, 0), min(len(printed[1] or ""), _MOST_DIGITS))
+    return found
+
+
+def _shown(table: PaperTable, cell: Cell, value: Value | None, mark: str, digits: Mapping[str, int]) -> str:
+    """The text of a cell; `digits` are those of measures that the paper has figures of."""
+    figure = f"[{cell.figure}]" if cell.figure else ""
+    if value is None:
+        return figure
+    wanted = measure(cell.measure)
+    places = digits.get(cell.measure, wanted.digits)
+    text = f"{value.mean:.{places}f}{wanted.unit}"
+    if value.spread is not None:
+        text += f" ± {value.spread:.{places}f}"
+    if table.differences and value.difference is not None:
+        text += f" ({value.difference:+.{places}f})"
+    return f"{text}{mark} {figure}".rstrip()
+
+
+def _about_marks(table, marked, runs):
+    """Lines on the marks of a table, and on what could not be compared."""
+    if marked:
+        which = next(iter(marked)) if len(marked) == 1 else "its baseline"
+        means = (
+            f"†: better than {which}, p < 0.01" if table.dagger else f"*, **: differs from {which}, p < 0.05, p < 0.01"
+        )
+        yield f"{means}, with every seed; {about_test(runs.test)}"
+    for baseline in dict.fromkeys(runs.without.values()):
+        names = ", ".join(name for name, own in runs.without.items() if own == baseline)
+        yield f"no marks for {names}: the baseline {baseline} was not scored on the same text with the same seeds"
+
+
+def _record(table, cell, runs, value, mark):
+    """A cell as plain data."""
+    return {
+        "row": cell.row,
+        "column": cell.column,
+        "system": cell.entry or None,
+        "pairs": list(cell.pairs or filter(None, [runs.recipe.first_pair])),
+        "split": cell.split,
+        "measure": cell.measure,
+        "paper": cell.figure or None,
+        "values": [] if value is None else value.numbers,
+        "mean": None if value is None else value.mean,
+        "sd": None if value is None else value.spread,
+        "difference": None if value is None else value.difference,
+        "baseline": None if not cell.entry else runs.baseline(table, cell.entry),
+        "p_values": [] if value is None else value.p_values,
+        "mark": mark,
+    }
+
+
+def _line(record: dict[str, Any]) -> dict[str, Any]:
+    """A cell's line of `tables.csv`."""
+    return {key: " ".join(map(str, value)) if isinstance(value, list) else value for key, value in record.items()}
+
+
+def _examples(wanted: Examples, runs: Runs) -> tuple[Table, list[dict[str, Any]]] | None:
+    """The best translations of a system; None if it was not run, or its test text is gone."""
+    run = runs.scored(wanted.entry)
+    if run is None:
+        return None
+    translations, references = run.read_translations("test")
+    try:
+        text = own_test_text(run)
+    except UserError as error:
+        _LOG.warning("%s has no examples: %s", wanted.name, error)
+        return None
+    if len(text.sources) != len(references[0]):
+        _LOG.warning("%s has no examples: %s was scored on another text than its own", wanted.name, run.path.name)
+        return None
+    firsts = references[0]
+    scores = [sentence_bleu(one, *wanted) for one, *wanted in zip(translations, *references, strict=True)]
+    # Of equally good ones, the longest: short sentences are easily right.
+    order = sorted(range(len(scores)), key=lambda i: (-scores[i], -len(firsts[i].split()), i))
+    rows, records = [], []
+    for i in order[: wanted.count]:
+        named = {"source": text.sources[i], "reference": firsts[i], wanted.entry: translations[i]}
+        rows += [[sentence, name, ""] for name, sentence in named.items()]
+        rows[-1][-1] = f"{scores[i]:.1f}"
+        of = {"source": text.sources[i], "reference": firsts[i], "translation": translations[i]}
+        records.append({"system": wanted.entry, "sentence": i + 1, **of, "sentence BLEU": scores[i]})
+    notes = [f"of the {len(scores)} sentences of the test text; of equal ones, the longest"]
+    return Table(["sentence", "of", "sentence BLEU"], rows, notes), records

@@ -1,0 +1,162 @@
+"""The tables of a paper as data: what its rows and columns stand for, and its own figures."""
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+# A measure of the training log: BLEU of validation sentences after so many steps.
+BLEU_AT = re.compile(r"BLEU at (\d+) steps")
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """A language pair that a paper has results for.
+
+    Attributes:
+        settings: what the paper does differently for this pair: settings of every system that has them.
+        published: the same at the scale "paper" alone, on top of what the recipe has for all pairs.
+    """
+
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    published: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """A row or a column of a table. A row and a column say together what stands in their cell.
+
+    Attributes:
+        label: what the paper calls it.
+        group: what it has in common with the lines beside it; stands before the label.
+        entry: name of a system; empty in a row that is the paper's alone.
+        pair: a language pair, or several, whose mean it is; by default the first of the recipe.
+        split: name of the scores: "test", "valid", "gold", of another test set, or with `-kK` behind it.
+        measure: name of one of `measures.measure`.
+        figures: of a row: the paper's figure for each column, separated by spaces; a dash if it has none.
+    """
+
+    label: str
+    group: str = ""
+    entry: str = ""
+    pair: str | tuple[str, ...] = ()
+    split: str = ""
+    measure: str = ""
+    figures: str = ""
+
+    @property
+    def title(self) -> str:
+        """The group and the label."""
+        return ", ".join(part for part in (self.group, self.label) if part)
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """What stands in a cell: a measure of a system's scores, and the paper's figure for it.
+
+    Attributes:
+        row, column: their titles.
+        entry, measure: empty if the cell is the paper's alone.
+        pairs: language pairs, whose mean it is; empty for the first of the recipe.
+        split: name of the scores.
+        figure: the paper's; empty if it has none.
+    """
+
+    row: str
+    column: str
+    entry: str
+    measure: str
+    pairs: tuple[str, ...]
+    split: str
+    figure: str
+
+
+@dataclasses.dataclass(frozen=True)
+class PaperTable:
+    """A table of a paper.
+
+    Attributes:
+        name: what the paper calls it.
+        caption: what it shows.
+        columns, rows: its lines; what a row leaves open, its column says.
+        corner: heading of the first column.
+        baseline: name of the system that all others are compared with; by default each one's own in the recipe.
+        dagger: whether a score that is better than the baseline's, p < 0.01, has a dagger, instead of stars for any
+            difference.
+        differences: whether the difference from the baseline stands behind a score.
+        notes: lines below it.
+    """
+
+    name: str
+    caption: str
+    columns: Sequence[Line]
+    rows: Sequence[Line]
+    corner: str = "system"
+    baseline: str | None = None
+    dagger: bool = False
+    differences: bool = False
+    notes: Sequence[str] = ()
+
+    def cells(self) -> Iterator[list[Cell]]:
+        """Yield the cells of each row."""
+        for row in self.rows:
+            figures = row.figures.split() or ["–"] * len(self.columns)
+            yield [_cell(row, column, figure) for column, figure in zip(self.columns, figures, strict=True)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Examples:
+    """The translations of a test text with the highest sentence BLEU.
+
+    Attributes:
+        name, caption: see `PaperTable`.
+        entry: name of the system.
+        count: how many there are.
+    """
+
+    name: str
+    caption: str
+    entry: str
+    count: int = 3
+
+
+def _cell(row, column, figure):
+    pair = row.pair or column.pair
+    return Cell(
+        row.title,
+        column.title,
+        row.entry or column.entry,
+        row.measure or column.measure,
+        (pair,) if isinstance(pair, str) else pair,
+        row.split or column.split or "test",
+        "" if figure == "–" else figure.replace("(", " ("),
+    )
+
+
+def splits_of(tables: Sequence[PaperTable | Examples], entry: str, pair: str | None, first: str | None) -> list[str]:
+    """Return the names of the scores that tables have of a system, "test" left out.
+
+    Args:
+        tables: the tables of a recipe.
+        entry: name of the system.
+        pair: the language pair that it is trained on, or None.
+        first: the first pair of the recipe, or None.
+
+    Example:
+        >>> table = PaperTable("1", "", [Line("BLEU", split="valid", measure="BLEU")], [Line("A", entry="a")])
+        >>> splits_of([table], "a", None, None)
+        ['valid']
+    """
+    found: dict[str, None] = {}
+    for table in tables:
+        if isinstance(table, PaperTable):
+            for cell in (cell for row in table.cells() for cell in row):
+                if cell.entry == entry and pair in (cell.pairs or (first,)):
+                    found[cell.split] = None
+    return [name for name in found if name != "test"]
+
+
+def bleu_steps(tables: Sequence[PaperTable | Examples]) -> list[int]:
+    """Return the steps after which tables have a BLEU, in order."""
+    cells = (cell for table in tables if isinstance(table, PaperTable) for row in table.cells() for cell in row)
+    return sorted({int(found[1]) for cell in cells if (found := BLEU_AT.fullmatch(cell.measure))})

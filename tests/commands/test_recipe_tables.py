@@ -1,0 +1,127 @@
+"""What a recipe scores for its paper's tables, and where it writes them; nothing is trained here."""
+
+import dataclasses
+import shutil
+
+import pytest
+
+from keras_attn_zoo.commands.recipe import run_recipe
+from keras_attn_zoo.experiments import training
+from keras_attn_zoo.experiments.comparison import Entry, Recipe
+from keras_attn_zoo.experiments.paper_tables import Line, Pair, PaperTable
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from tests.tiny_run import TINY, make_text
+
+TABLES = (
+    PaperTable(
+        "Table 1",
+        "Scores",
+        [
+            Line("BLEU", "dev", split="valid", measure="BLEU"),
+            Line("AER", "gold", split="gold", measure="AER"),
+            Line("BLEU", "other", pair="tr-en", measure="BLEU"),
+            Line("BLEU", "steps", measure="BLEU at 7 steps"),
+        ],
+        [Line("RNN", entry="rnn", figures="35.7 71.4 19.6 40.9")],
+    ),
+)
+RECIPE = Recipe(
+    "One body",
+    {"rnn": Entry(dataclasses.replace(TINY, name="rnn"), {"BLEU": "9.9"})},
+    ("rnn",),
+    tables=TABLES,
+    pairs={"ro-en": Pair(), "tr-en": Pair({"dropout": 0.3})},
+)
+
+
+@pytest.fixture
+def recipe(trained, tmp_path, monkeypatch, capsys):
+    """Run the recipe; a system is trained by a copy of a run."""
+    make_text(tmp_path / "text")
+    seen = []
+
+    def train(system, corpus, folder, *args, **kwargs):
+        seen.append((folder, system, kwargs["bleu_at"]))
+        if not folder.exists():
+            shutil.copytree(trained, folder)
+            RunFolder(folder).scores.unlink()
+        return RunFolder(folder)
+
+    def run(*arguments):
+        texts = [
+            word
+            for name in ("train", "valid", "test")
+            for word in (f"--{name}", *(f"text/{name}.{side}" for side in ("de", "en")))
+        ]
+        status = run_recipe(RECIPE, "One body.", ["--out", "out", *texts, *map(str, arguments)])
+        return status, *capsys.readouterr()
+
+    monkeypatch.setattr(training, "train_system", train)
+    monkeypatch.chdir(tmp_path)
+    run.seen = seen
+    return run
+
+
+def cells(folder):
+    (line,) = (line for line in (folder / "tables.md").read_text("utf-8").splitlines() if line.startswith("| RNN"))
+    return [cell.strip() for cell in line.strip("|").split("|")][1:]
+
+
+def test_dev_text_gold_links_and_language_pairs(recipe, tmp_path):
+    out = tmp_path / "out"
+    status, output, _ = recipe("--bitext", "text/test.bitext", "--gold", "text/test.gold")
+    assert status == 0 and "(paper: 9.9)" in output
+    scores = RunFolder(out / "rnn").read_scores()
+    assert list(scores) == ["test", "valid", "gold"]
+    assert [scores[name]["sentences"] for name in scores] == [6, 16, 6]
+    dev, aer, other, steps = cells(out)
+    assert dev == f"{scores['valid']['text']['metrics']['bleu']['score']:.1f} [35.7]"
+    assert aer == f"{100 * scores['gold']['alignment']['aer_without_full_stop']:.1f} [71.4]"
+    assert (other, steps) == ("[19.6]", "[40.9]")
+    # The other pair has settings, a folder and results of its own; the tables gather both.
+    status, output, _ = recipe("--pair", "tr-en")
+    assert status == 0 and "paper" not in output and "Language pair: tr-en." in output
+    assert list(RunFolder(out / "tr-en" / "rnn").read_scores()) == ["test"]
+    assert cells(out)[:3] == [dev, aer, f"{scores['test']['text']['metrics']['bleu']['score']:.1f} [19.6]"]
+    assert (out / "tr-en" / "results.md").is_file() and not (out / "tr-en" / "tables.md").exists()
+    (_, first, bleu_at), (folder, second, _) = recipe.seen
+    assert (first.sizes["dropout"], second.sizes["dropout"], bleu_at) == (0.2, 0.3, [7])
+    assert folder.parent.name == "tr-en"
+
+
+@pytest.mark.long
+def test_a_run_of_an_earlier_version_gets_what_it_lacks(recipe, trained, tmp_path):
+    run = RunFolder(shutil.copytree(trained, tmp_path / "out" / "rnn"))
+    before = run.read_scores()["test"]
+    run.scores.unlink()
+    run.add_scores("test", before)
+    assert recipe("--table-only")[0] == 0
+    # A test text with gold links does for those of the paper.
+    assert cells(tmp_path / "out")[0] == "[35.7]" and cells(tmp_path / "out")[1] != "[71.4]"
+    assert recipe()[0] == 0
+    scores = run.read_scores()
+    assert scores["test"] == before and list(scores) == ["test", "valid"]
+    assert cells(tmp_path / "out")[0].endswith(" [35.7]")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--gold", "text/test.gold"], "--gold needs --bitext"),
+        (["--bitext", "text/test.bitext", "--index-base", "1"], "no --gold: leave out --bitext and --index-base"),
+        (["--bitext", "text/test.bitext", "--gold", "nowhere"], "nowhere"),
+    ],
+)
+def test_what_is_wrong_with_gold_links_is_said_before_training(recipe, arguments, text):
+    status, _, error = recipe(*arguments)
+    assert (status, recipe.seen) == (2, [])
+    assert text in error and error.count("\n") == 1
+
+
+@pytest.mark.long
+def test_what_is_too_long_to_be_translated_is_left_out_of_other_texts(recipe, tmp_path):
+    for side in ("de", "en"):
+        with (tmp_path / "text" / f"valid.{side}").open("a") as file:
+            file.write("haus " * 40 + "\n")
+    assert recipe()[0] == 0
+    assert RunFolder(tmp_path / "out" / "rnn").read_scores()["valid"]["sentences"] == 16

@@ -1,0 +1,133 @@
+"""Several references for a sentence, tokeniser and case: of runs, comparisons, significance tests and pictures."""
+
+import shutil
+import sys
+import types
+
+import pytest
+import sacrebleu
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.evaluation.text_scores import check_tokenizer, compare_systems
+from keras_attn_zoo.experiments.corpora import corpus_from_files, own_test_text
+from keras_attn_zoo.experiments.finished_run import score_and_draw
+from keras_attn_zoo.experiments.named_systems import SYSTEMS
+from keras_attn_zoo.experiments.parallel_text import ParallelText
+from keras_attn_zoo.experiments.preparation import check_system
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.system import SETTINGS
+from keras_attn_zoo.experiments.table import read_results
+from keras_attn_zoo.models import Translator
+from keras_attn_zoo.training.callbacks import ValidationBLEU
+
+SOURCES = ["rot haus", "katze geht", "blau hund"]
+FIRST = ["House-red (1)", "goes cat", "dog blue"]
+SECOND = ["the red house", "", "blue dog!"]
+
+
+@pytest.fixture
+def files(tmp_path):
+    for name, lines in {"src": SOURCES, "a": FIRST, "b": SECOND}.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return [tmp_path / name for name in ("src", "a", "b")]
+
+
+@pytest.fixture
+def run(trained, tmp_path):
+    return RunFolder(shutil.copytree(trained, tmp_path / "run"))
+
+
+def bleu_of(run, name, **options):
+    hypotheses = run.hypotheses(name).read_text(encoding="utf-8").splitlines()
+    metric = sacrebleu.BLEU(**options)
+    score = metric.corpus_score(hypotheses, [FIRST, [line or None for line in SECOND]]).score
+    return score, str(metric.get_signature())
+
+
+def test_a_run_is_scored_as_sacrebleu_scores_it(attn_zoo, run, files):
+    line = ("evaluate", run.path, "--test", *files, "--name", "news")
+    status, output, _ = attn_zoo(*line, "--tokenize", "intl", "--lowercase")
+    score, signature = bleu_of(run, "news", tokenize="intl", lowercase=True)
+    scores = run.read_scores()["news"]["text"]
+    assert status == 0 and signature in output and "nrefs:var" in signature
+    assert scores["metrics"]["bleu"]["score"] == pytest.approx(score)
+    assert (scores["tokenize"], scores["lowercase"], scores["references"]) == ("intl", True, 2)
+    assert run.read_translations("news")[1] == [FIRST, SECOND]
+    assert attn_zoo("evaluate", run.path, "--name", "news", "--stored") == (0, output, "")
+    error = attn_zoo(*line[:2], "--test", *files, "--reverse")[2]
+    assert "in reverse has one reference" in error and error.count("\n") == 1
+    files[2].write_text("one\n")
+    assert "has 3 lines but" in attn_zoo(*line)[2]
+
+
+def test_a_run_keeps_all_references_of_its_test_text(run, files, trained):
+    corpus = corpus_from_files(tuple(files[:2]), tuple(files[:2]), tuple(files))
+    assert corpus.test.references == [FIRST, SECOND] and len(corpus.description["test"]) == 3
+    with pytest.raises(UserError, match="1 references for 3 sentences"):
+        ParallelText(corpus.splits.test, more_references=[["one"]])
+    run.config.unlink()
+    run.create(RunFolder(trained).system(), corpus.description, corpus.test.rows())
+    assert own_test_text(run).references == [FIRST, SECOND]
+
+
+def test_a_comparison_scores_anew_with_another_tokeniser_and_translates_nothing(run, corpus, monkeypatch):
+    monkeypatch.setattr(Translator, "translate", None)
+    run.picture("curves").parent.mkdir()
+    run.picture("curves").touch()
+    before = run.read_scores()["test"]
+    score_and_draw(run.path, corpus.test, keep_scores=True)
+    assert run.read_scores()["test"] == before
+    score_and_draw(run.path, corpus.test, keep_scores=True, tokenize="char", lowercase=True)
+    after = run.read_scores()["test"]
+    hypotheses = run.hypotheses("test").read_text(encoding="utf-8").splitlines()
+    wanted = sacrebleu.corpus_bleu(hypotheses, [corpus.test.targets], tokenize="char", lowercase=True)
+    assert after["text"]["metrics"]["bleu"]["score"] == pytest.approx(wanted.score)
+    assert "tok:char" in after["text"]["metrics"]["bleu"]["signature"]
+    assert {**after, "text": None} == {**before, "text": None}
+
+
+def test_significance_is_that_of_all_references_and_of_the_same_tokeniser(attn_zoo, run, files, tmp_path):
+    other = RunFolder(shutil.copytree(run.path, tmp_path / "other"))
+    line = ("--test", *files, "--tokenize", "char")
+    assert attn_zoo("evaluate", run.path, other.path, *line)[0] == 0
+    (other.path / "hypotheses" / "test.txt").write_text("".join(f"{line}\n" for line in FIRST))
+    attn_zoo("evaluate", run.path, "--stored")
+    found = read_results([run.path, other.path], baselines={other.path: run.path})[1].against["bleu"]
+    hypotheses = run.hypotheses("test").read_text(encoding="utf-8").splitlines()
+    systems = {"a": hypotheses, "b": FIRST}
+    wanted = compare_systems("a", systems, FIRST, "bleu", tokenize="char", more_references=[SECOND])
+    assert found == wanted["b"]["bleu"] and "nrefs:var" in wanted.signatures["bleu"]
+    assert attn_zoo("evaluate", other.path, "--test", *files)[0] == 0
+    with pytest.raises(UserError, match="with different tokenisers or case"):
+        read_results([run.path, other.path], baselines={other.path: run.path})
+    picture = ("--test", *files, "--bounds", 2, "--output", tmp_path / "lengths.png")
+    assert attn_zoo("plot", "by-length", run.path, *picture)[0] == 0
+
+
+def test_validation_bleu_has_its_own_tokeniser():
+    found = ["我在这里"]
+    model = types.SimpleNamespace(
+        encode=lambda texts: texts,
+        translate=lambda texts, batch_size: [[types.SimpleNamespace(text=text)] for text in found],
+    )
+    logs = {}
+    callback = ValidationBLEU(["here"], ["我在这里了"], tokenize="zh")
+    callback.set_model(model)
+    callback.on_train_begin()
+    callback.on_epoch_end(0, logs)
+    assert logs["val_bleu"] == pytest.approx(sacrebleu.corpus_bleu(found, [["我在这里了"]], tokenize="zh").score)
+
+
+def test_a_tokeniser_that_cannot_be_used_is_named_before_anything_is_done(attn_zoo, files, monkeypatch, tmp_path):
+    line = ("train", "--system", "uniform", "--train", *files[:2], "--run", tmp_path / "new")
+    for name, text in (("ja_mecab", "did you mean ja-mecab?"), ("zz", "choose from none, zh")):
+        status, _, error = attn_zoo(*line, "--tokenize", name)
+        assert status == 2 and text in error and error.count("\n") == 1 and not (tmp_path / "new").exists()
+    assert set(SETTINGS["Training"]["bleu_tokenize"].choices) <= set(sacrebleu.BLEU.TOKENIZERS)
+    error = attn_zoo(*line, "--set", "bleu_tokenize=zh")[2]
+    assert "has no effect without best_by=bleu" in error and error.count("\n") == 1
+    monkeypatch.setitem(sys.modules, "MeCab", None)
+    with pytest.raises(UserError, match=r"pip install 'sacrebleu\[ja\]'"):
+        check_system(SYSTEMS["uniform"].override(best_by="bleu", bleu_tokenize="ja-mecab"))
+    with pytest.raises(UserError, match=r"pip install 'sacrebleu\[ja\]'"):
+        check_tokenizer("ja-mecab")

@@ -1,0 +1,212 @@
+"""Corpora by name, without a network: the catalogue, text put in place by hand, splits, what a run remembers."""
+
+import dataclasses
+import gzip
+import itertools
+import json
+import random
+
+import pytest
+
+from keras_attn_zoo.cli import main
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.catalogue import folder, listing
+from keras_attn_zoo.experiments.catalogue.held_out import hold_out
+from keras_attn_zoo.experiments.catalogue.listing import NamedCorpus, catalogue, find_corpus
+from keras_attn_zoo.experiments.corpora import corpus_from_description, corpus_from_name, own_test_text
+from keras_attn_zoo.experiments.finished_run import score_and_draw
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.training import train_system
+from tests.test_docs import RECIPES
+from tests.tiny_run import TINY, make_pairs, make_text
+
+SPLIT = NamedCorpus("tiny-de-en", "text", ("de", "en"), "home", "terms", mtdata={p: [] for p in listing.PARTS})
+WHOLE = NamedCorpus("whole-de-en", "text", ("de", "en"), "home", "terms", mtdata={"all": ["Tiny-all-1-deu-eng"]})
+
+
+@pytest.fixture(autouse=True)
+def corpora(tmp_path, monkeypatch):
+    """A catalogue of two corpora, and the folder for them."""
+    monkeypatch.setenv("ATTN_ZOO_CORPORA", str(tmp_path / "corpora"))
+    monkeypatch.setattr(listing, "catalogue", lambda: {one.name: one for one in (SPLIT, WHOLE)})
+    return tmp_path / "corpora"
+
+
+@pytest.fixture
+def placed(corpora, tmp_path):
+    """The corpus that is split, put in place by hand: plain, gzip and TSV."""
+    make_text(tmp_path / "text")
+    (corpora / SPLIT.name).mkdir(parents=True)
+    for name in ("train.de", "train.en", "valid.de.gz", "valid.en.gz", "test.tsv"):
+        (tmp_path / "text" / name).rename(corpora / SPLIT.name / name)
+    return corpora / SPLIT.name
+
+
+def test_the_catalogue():
+    recipes = {name.removesuffix(".py") for name in RECIPES}
+    names = [name for one in catalogue().values() for name in (one.name, one.reversed_name) if name]
+    assert len(set(names)) == len(names)
+    assert set().union(*(one.papers for one in catalogue().values())) == recipes
+    for one in catalogue().values():
+        # The lists of the two libraries are not both given, and no part is unknown.
+        assert bool(one.mtdata) != bool(one.hub)
+        assert one.parts == ("all",) or one.parts[:1] == ("train",)
+        assert set(one.mtdata) <= {"all", *listing.PARTS}
+        assert set(one.hub) <= {*listing.PARTS, "repository", "revision", "fields", "turns"}
+        assert len(one.pairs) == 3 and one.title and one.terms and one.home.startswith("http")
+
+
+@pytest.mark.parametrize("name, reverse", [("tiny-de-en", False), ("tiny-en-de", True)])
+def test_a_name_says_the_direction(placed, name, reverse):
+    assert find_corpus(name) == (SPLIT, reverse)
+    read = corpus_from_name(name)
+    expected = [make_pairs(96), make_pairs(16, 200), make_pairs(6, 400)]
+    assert [list(part) for part in read.splits] == [[p[::-1] for p in part] if reverse else part for part in expected]
+    assert read.description["name"] == name
+
+
+@pytest.mark.parametrize(
+    "name, advice", [("tiny-en-dee", "did you mean tiny-en-de?"), ("x", "`attn-zoo corpora` lists")]
+)
+def test_an_unknown_name(name, advice):
+    with pytest.raises(UserError, match=f"there is no corpus {name}: ") as caught:
+        find_corpus(name)
+    assert advice in str(caught.value)
+
+
+def test_what_was_put_in_place_gets_a_manifest_and_is_checked(placed, capsys):
+    assert main(["corpora", "--verify"]) == 0
+    assert capsys.readouterr().out == f"tiny-de-en: {placed} is unchanged\n"
+    manifest = json.loads((placed / "corpus.json").read_text())
+    assert manifest["origin"] == "by hand" and manifest["pairs"] == {"train": 96, "valid": 16, "test": 6}
+    assert list(manifest["sha256"]) == ["test.tsv", "train.de", "train.en", "valid.de.gz", "valid.en.gz"]
+    # One letter, the size stays.
+    text = (placed / "train.en").read_bytes()
+    (placed / "train.en").write_bytes(text.replace(b"house", b"mouse", 1))
+    with pytest.raises(UserError, match=r"train\.en is damaged or was changed: .* remove .* to download it again"):
+        corpus_from_name("tiny-de-en")
+    assert main(["corpora", "--verify", "tiny-de-en"]) == 2
+    assert "1 of the corpora is damaged" in capsys.readouterr().err
+    (placed / "train.en").unlink()
+    with pytest.raises(UserError, match=r"train\.en is missing"):
+        corpus_from_name("tiny-de-en")
+
+
+@pytest.mark.parametrize(
+    "damage", [b"{", b"[]", b'{"format": 9, "sha256": {}}', b'{"format": 1, "sha256": {}}', b'{"sha256": {"../x": ""}}']
+)
+def test_a_damaged_manifest(placed, damage):
+    (placed / "corpus.json").write_bytes(damage)
+    with pytest.raises(UserError, match=r"corpus\.json (is damaged|has format 9|names)") as caught:
+        corpus_from_name("tiny-de-en")
+    assert "\n" not in str(caught.value)
+
+
+def test_half_of_it_in_place(placed, capsys):
+    (placed / "valid.en.gz").unlink()
+    with pytest.raises(UserError, match=r"is not a whole corpus: put train, valid and test, each as a file \.de and"):
+        corpus_from_name("tiny-de-en")
+    assert not (placed / "corpus.json").exists()
+    assert main(["corpora", "tiny-de-en"]) == 0
+    out = capsys.readouterr().out
+    assert "here     no" in out and f"into {placed}" in " ".join(out.split())
+
+
+def test_lines_that_do_not_match(placed):
+    with (placed / "train.en").open("a") as file:
+        file.write("more\n")
+    with pytest.raises(UserError, match=r"has 96 lines but .* has 97"):
+        corpus_from_name("tiny-de-en")
+    assert not (placed / "corpus.json").exists()
+
+
+def test_what_has_no_parts_is_split_alike_everywhere(corpora, capsys):
+    pairs = [(f"satz {i}", f"sentence {i}") for i in range(200)]
+    pairs += [("ja", f"yes {i}") for i in range(50)] + [("", "empty"), ("satz 3", "sentence 3")]
+    (corpora / WHOLE.name).mkdir(parents=True)
+    with gzip.open(corpora / WHOLE.name / "all.tsv.gz", "wt") as file:
+        file.writelines(f"{source}\t{target}\n" for source, target in pairs)
+    assert main(["corpora", "--download", "whole-en-de"]) == 0
+    assert capsys.readouterr().out.endswith("(201 train, 25 valid, 25 test)\n")
+    manifest = json.loads((corpora / WHOLE.name / "corpus.json").read_text())
+    assert manifest["held_out"]["parts"] == ["valid", "test"] and manifest["dropped"] == {"all": 1}
+    train, valid, test = (list(part) for part in corpus_from_name("whole-de-en").splits)
+    assert sorted([*train, *valid, *test]) == sorted(pair for pair in pairs if pair[0])
+    assert {("ja", "yes 1")} <= set(train)
+
+
+def test_held_out_text_shares_no_sentence():
+    random.seed(1)
+    pairs = [(f"a{random.randrange(300)}", f"b{random.randrange(300)}") for _ in range(200)]
+    parts = hold_out(pairs, {"valid": 15, "test": 20})
+    assert parts == hold_out(pairs, {"valid": 15, "test": 20})
+    assert 10 < len(parts["valid"]) <= 15 and 15 < len(parts["test"]) <= 20
+    for one, other in itertools.combinations(parts.values(), 2):
+        for side in (0, 1):
+            assert not {pair[side] for pair in one} & {pair[side] for pair in other}
+    assert set(parts["train"]) | set(parts["valid"]) | set(parts["test"]) == set(pairs)
+
+
+def test_text_that_cannot_be_split():
+    with pytest.raises(UserError, match="3 sentence pairs are too few to split"):
+        hold_out([("a", "b"), ("a", "c"), ("d", "c")], {"test": 1})
+
+
+@pytest.mark.parametrize("option", [["--train", "a"], ["--reverse"], ["--split-seed", "3"], ["--embedded"]])
+def test_options_that_exclude_each_other(option, capsys):
+    status = main(["train", "--system", "uniform", "--run", "run", "--corpus", "tiny-de-en", *option])
+    assert status == 2
+    assert "provides the text: leave out" in capsys.readouterr().err
+
+
+def test_a_corpus_that_is_not_here(corpora, monkeypatch, capsys):
+    monkeypatch.setattr("keras_attn_zoo.extras.is_installed", lambda module: module != "mtdata")
+    status = main(["train", "--system", "uniform", "--run", str(corpora / "run"), "--corpus", "whole-de-en"])
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert status == 2
+    assert "needs mtdata: pip install 'keras-attn-zoo[corpora]'. Or put all (which is then split), or train" in error
+    assert error.endswith(f"into {corpora / 'whole-de-en'}.")
+    assert not [path for path in corpora.glob("*") if path.name != "unfinished"]
+
+
+@pytest.mark.long
+def test_a_run_remembers_its_corpus(placed, tmp_path):
+    read = corpus_from_name("tiny-de-en")
+    run = train_system(TINY, read, tmp_path / "run")
+    score_and_draw(run.path, read.test)
+    config = json.loads(run.config.read_text())["corpus"]
+    assert (
+        config["name"] == "tiny-de-en"
+        and config["sha256"].keys() == json.loads((placed / "corpus.json").read_text())["sha256"].keys()
+    )
+    # Its own test text is in the folder; else it is that of the corpus, which nobody need allow.
+    expected = make_pairs(6, 400)
+    assert list(own_test_text(RunFolder(run.path)).pairs) == expected
+    run.test.unlink()
+    assert list(own_test_text(RunFolder(run.path)).pairs) == expected
+    # Resumed with the same text, and not with another.
+    train_system(TINY, corpus_from_name("tiny-de-en"), run.path, resume=True)
+    with pytest.raises(UserError, match=r"started with different settings \(.*corpus"):
+        train_system(TINY, corpus_from_name("tiny-en-de"), run.path, resume=True)
+    (placed / "corpus.json").unlink()
+    (placed / "test.tsv").write_text("rot\tred\n")
+    with pytest.raises(UserError, match="is another text than the run's: give --test"):
+        corpus_from_description(run.corpus())
+
+
+def test_a_description_that_is_none():
+    for bad in ({"name": 3, "sha256": {}}, {"name": "tiny-de-en"}, {"name": "tiny-de-en", "sha256": []}):
+        with pytest.raises(UserError, match="does not describe a corpus"):
+            corpus_from_description(bad)
+    # A run from elsewhere downloads nothing.
+    with pytest.raises(UserError, match="tiny-de-en is not on this machine: attn-zoo corpora --download tiny-de-en"):
+        corpus_from_description({"name": "tiny-de-en", "sha256": {}})
+
+
+def test_a_folder_that_cannot_be_written_to(placed, monkeypatch):
+    """What has its manifest is read without a lock."""
+    folder.provide(SPLIT)
+    monkeypatch.setattr(folder, "locked", None)
+    assert folder.provide(SPLIT)["pairs"]["train"] == 96
+    with pytest.raises(TypeError):
+        folder.provide(dataclasses.replace(SPLIT, name="other-de-en"))

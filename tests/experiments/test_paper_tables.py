@@ -1,0 +1,292 @@
+"""A paper's tables from run folders made by hand, with cells worked out by hand."""
+
+import csv
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from keras_attn_zoo.evaluation.text_scores import TESTS
+from keras_attn_zoo.experiments.comparison import Entry, Recipe
+from keras_attn_zoo.experiments.paper_files import write_tables
+from keras_attn_zoo.experiments.paper_tables import Examples, Line, Pair, PaperTable, bleu_steps
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.settings import DataSettings
+from keras_attn_zoo.experiments.system import System
+
+TRANSFORMER = System("base", {"tie_embeddings": "all"}, DataSettings(joint=True), body="transformer")
+ENTRIES = {"base": Entry(TRANSFORMER, {"BLEU": "9.9"}), "new": Entry(TRANSFORMER, baseline="base")}
+REFERENCES = [f"the {colour} house {number} is here today" for colour in ("red", "blue") for number in range(15)]
+WRONG = [line.replace("house", "dog") for line in REFERENCES]
+LINES = [
+    {"step": 3, "shape": [8, 8], "seconds": 1.0, "tokens": 5, "loss": 9.0},
+    {
+        "round": 1,
+        "step": 3,
+        "loss": 3.0,
+        "perplexity": 20.0,
+        "accuracy": 0.25,
+        "val_perplexity": 9.5,
+        "val_accuracy": 0.5,
+    },
+    {
+        "round": 2,
+        "step": 6,
+        "loss": 2.0,
+        "perplexity": 7.39,
+        "accuracy": 0.5,
+        "val_perplexity": None,
+        "val_bleu_at_5": 41.3,
+    },
+    {
+        "round": 3,
+        "step": 9,
+        "loss": 2.5,
+        "perplexity": 12.0,
+        "accuracy": 0.4,
+        "val_perplexity": 8.25,
+        "val_accuracy": 0.75,
+    },
+]
+
+
+def make_run(folder, bleu=30.0, ter=50.0, translations=WRONG, steps=40, names=("test",), references=REFERENCES, **more):
+    """A scored run; a step takes 80 / `steps` seconds."""
+    run = RunFolder(folder)
+    metrics = {name: {"score": score, "signature": name} for name, score in (("bleu", bleu), ("ter", ter))}
+    times = {"translation_seconds": 9.0, "translation_compilation_seconds": 2.0}
+    training = {"steps": steps, "seconds": 100.0, "compilation_seconds": 20.0, "tokens_per_second": 1.0}
+    scores = {
+        **{"sentences": len(references), "beams": 2, "length_penalty": 1.0, "search_top_k": None, "parameters": 9},
+        **{"text": {"metrics": metrics}, "training": {**training, "environment": "torch"}, **times, **more},
+    }
+    for name in names:
+        for path, lines in ((run.hypotheses(name), translations), (run.references(name), references)):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        run.add_scores(name, scores)
+    run.log.write_text("".join(json.dumps(line) + "\n" for line in LINES))
+    run.test.write_text("".join(f"quelle {i}\t{line}\n" for i, line in enumerate(references)), encoding="utf-8")
+    run.config.write_text(json.dumps({"system": {}, "corpus": {}}))
+    return run
+
+
+def recipe_of(columns, rows, pairs=(), **options):
+    table = PaperTable("Table 1", "Scores", columns, rows, **options)
+    return Recipe("A paper", ENTRIES, ("base",), tables=(table,), pairs={pair: Pair() for pair in pairs})
+
+
+def written(folder, recipe, test="bootstrap"):
+    """The rows of the table, `{title: cells}`, and the lines below it."""
+    assert write_tables(folder, recipe, test=test)
+    lines = (folder / "tables.md").read_text("utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    return {title: cells for title, *cells in rows[2:]}, [line[2:] for line in lines if line.startswith("- ")]
+
+
+def test_scores_beside_the_papers_and_what_was_not_run_is_empty(tmp_path):
+    """Two seeds of 30 and 32: mean 31, and 1.4 is the root of 1 + 1."""
+    make_run(tmp_path / "base", 30.0, names=("test", "valid"))
+    make_run(tmp_path / "base-seed=2", 32.0, 51.0)
+    make_run(tmp_path / "base-dropout=0.3", 99.0)
+    make_run(tmp_path / "baseline", 99.0)
+    columns = [
+        Line("BLEU", measure="BLEU"),
+        Line("TER", "dev", split="valid", measure="TER"),
+        Line("BLEU", "other", split="newstest2018", measure="BLEU"),
+    ]
+    rows = [
+        Line("Base", entry="base", figures="34.25 53.5 –"),
+        Line("New", entry="new", figures="35 – 1.0"),
+        Line("state of the art", figures="36.0 – –"),
+    ]
+    found, notes = written(tmp_path, recipe_of(columns, rows))
+    assert found == {
+        "Base": ["31.00 ± 1.41 [34.25]", "50.0 [53.5]", ""],
+        "New": ["[35]", "", "[1.0]"],
+        "state of the art": ["[36.0]", "", ""],
+    }
+    assert notes == [
+        "in brackets: the paper's figures; without ours, the system was not run",
+        "mean ± standard deviation over seeds",
+    ]
+    text = (tmp_path / "tables.md").read_text("utf-8")
+    assert "# A paper: the paper's tables\n\n## Table 1: Scores\n\n| system" in text
+    assert "| BLEU | dev, TER | other, BLEU |" in re.sub(" +", " ", text)
+
+
+def test_measures_of_scores_log_and_baseline(tmp_path):
+    known = {"loss": 1.5, "perplexity": 4.48, "accuracy": 0.727, "free_running": {"loss": 4.479}}
+    gold = {"aer": 0.9, "aer_without_full_stop": 0.714, "all_layers_aer_without_full_stop": 0.571}
+    make_run(tmp_path / "base", alignment=gold, **known)
+    # 80 seconds of 16 steps are 5 a step, in place of 2.
+    make_run(tmp_path / "new", steps=16, translations=REFERENCES)
+    measures = {
+        "loss": "1.50",
+        "perplexity": "4.48",
+        "accuracy": "72.7",
+        "loss, free-running": "4.48",
+        "training time": "80",
+        "translation time": "7",
+        "training time of a step, relative": "1.0x",
+        "lowest training perplexity": "7.39",
+        "lowest training loss": "2.00",
+        "highest training accuracy": "50.00",
+        "lowest validation perplexity": "8.25",
+        "highest validation accuracy": "75.00",
+        "BLEU at 5 steps": "41.3",
+        "BLEU at 10000 steps": "",
+        "AER": "71.4",
+        "AER, all layers": "57.1",
+    }
+    columns = [Line(name, measure=name, split="gold" if "AER" in name else "") for name in measures]
+    recipe = recipe_of(columns, [Line("Base", entry="base"), Line("New", entry="new")])
+    found, notes = written(tmp_path, recipe)
+    assert found["Base"] == list(measures.values())
+    new = dict(zip(measures, found["New"], strict=True))
+    assert (new["training time of a step, relative"], new["loss"], new["AER"]) == ("2.5x", "", "")
+    assert "AER: the end of the sentence and the full stop are left out" in notes
+    assert bleu_steps(recipe.tables) == [5, 10000]
+    assert (recipe.splits("base", None), recipe.splits("other", None)) == (["gold"], [])
+
+
+@pytest.mark.parametrize("test", ["bootstrap", "randomization"])
+def test_marks_are_of_the_tables_baseline_and_direction(tmp_path, test, monkeypatch):
+    """In every seed: the second seed of `new` is as bad as the baseline's."""
+    monkeypatch.setitem(TESTS, "bootstrap", ("bs", 200))
+    monkeypatch.setitem(TESTS, "randomization", ("ar", 200))
+    make_run(tmp_path / "base", 30.0)
+    make_run(tmp_path / "new", 90.5, 10.0, REFERENCES)
+    columns = [Line(name, measure=name) for name in ("BLEU", "Multi-BLEU", "TER")]
+    rows = [Line("Base", entry="base", figures="30.0 30.00 50.0"), Line("New", entry="new", figures="28.5(+0.5)† – –")]
+    found, notes = written(tmp_path, recipe_of(columns, rows, dagger=True, differences=True), test)
+    # All words are right, and so is every n-gram.
+    base = float(found["Base"][1].split()[0])
+    assert 0 < base < 70
+    assert found["New"] == ["90.5 (+60.5)† [28.5 (+0.5)†]", f"100.00 ({100 - base:+.2f})†", "10.0 (-40.0)†"]
+    names = {"bootstrap": "paired bootstrap, 200 samples", "randomization": "approximate randomization, 200 trials"}
+    assert f"†: better than base, p < 0.01, with every seed; {names[test]}" in notes
+    found, notes = written(tmp_path, recipe_of(columns, rows), test)
+    assert [cell.split()[0] for cell in found["New"]] == ["90.5**", "100.00**", "10.0**"]
+    # The other way round, it differs and is not better.
+    found, _ = written(tmp_path, recipe_of(columns, rows, baseline="new"), test)
+    assert [cell.split()[0] for cell in found["Base"]] == ["30.0**", f"{base:.2f}**", "50.0**"]
+    found, _ = written(tmp_path, recipe_of(columns, rows, baseline="new", dagger=True), test)
+    assert "†" not in "".join(found["Base"])
+    for name in ("base-seed=2", "new-seed=2"):
+        make_run(tmp_path / name, 30.0)
+    found, _ = written(tmp_path, recipe_of(columns, rows), test)
+    assert "*" not in "".join(found["New"])
+
+
+def test_what_was_scored_on_another_text_is_not_compared(tmp_path):
+    make_run(tmp_path / "base")
+    make_run(tmp_path / "new", 90.0, 10.0, REFERENCES[:9], references=REFERENCES[:9])
+    found, notes = written(tmp_path, recipe_of([Line("BLEU", measure="BLEU")], [Line("New", entry="new")]))
+    assert found == {"New": ["90.0"]}
+    assert "no marks for new: the baseline base was not scored on the same text with the same seeds" in notes
+
+
+def test_language_pairs_and_their_average(tmp_path):
+    make_run(tmp_path / "base", 20.0)
+    make_run(tmp_path / "tr-en" / "base", 31.0)
+    make_run(tmp_path / "tr-en" / "new", 33.0)
+    both = ("en-de", "tr-en")
+    rows = [
+        *(Line("BLEU", pair, pair=pair, measure="BLEU") for pair in both),
+        Line("BLEU", "Average", pair=both, measure="BLEU", figures="26.69 26.82(+0.13)"),
+    ]
+    recipe = recipe_of([Line("Base", entry="base"), Line("New", entry="new")], rows, both, differences=True)
+    found, _ = written(tmp_path, recipe)
+    assert found == {
+        "en-de, BLEU": ["20.00", ""],
+        "tr-en, BLEU": ["31.00", "33.00 (+2.00)"],
+        "Average, BLEU": ["25.50 [26.69]", "[26.82 (+0.13)]"],
+    }
+    make_run(tmp_path / "new", 21.0)
+    assert written(tmp_path, recipe)[0]["Average, BLEU"][1] == "27.00 (+1.50) [26.82 (+0.13)]"
+
+
+def test_settings_of_a_language_pair():
+    pairs = {
+        "en-de": Pair(),
+        "zh-en": Pair({"joint": False, "length_penalty": 1.5, "hidden_dim": 3}, {"budget": "20steps"}),
+    }
+    recipe = Recipe("A paper", ENTRIES, ("base",), {"budget": "90steps"}, note="For En-De.", pairs=pairs)
+    first, second = (recipe.of(pair).at("paper") for pair in pairs)
+    assert [one.entries["base"].system.training.budget for one in (first, second)] == ["90steps", "20steps"]
+    assert [one.entries["base"].paper for one in (first, second)] == [{"BLEU": "9.9"}, {}]
+    system = second.entries["base"].system
+    # The source has a vocabulary of its own.
+    assert (system.data.joint, system.sizes["tie_embeddings"], system.search.length_penalty) == (False, "target", 1.5)
+    assert first.entries["base"].system.sizes["tie_embeddings"] == "all"
+    assert [one.note.splitlines()[-1] for one in (first, second)] == ["For En-De.", "Language pair: zh-en."]
+
+
+def test_csv_and_json_have_the_numbers(tmp_path):
+    make_run(tmp_path / "base", 30.125)
+    make_run(tmp_path / "new", 90.0, translations=REFERENCES)
+    rows = [Line("Base", entry="base"), Line("New", entry="new", figures="34.2†"), Line("Other", figures="1.0")]
+    written(tmp_path, recipe_of([Line("BLEU", pair="en-de", measure="BLEU")], rows, ["en-de"], dagger=True))
+    with (tmp_path / "tables.csv").open(encoding="utf-8", newline="") as file:
+        base, new, other = csv.DictReader(file)
+    assert (base["table"], base["row"], base["values"], base["mean"], base["sd"]) == (
+        "Table 1",
+        "Base",
+        "30.125",
+        "30.125",
+        "",
+    )
+    assert (new["paper"], new["baseline"], new["mark"], new["pairs"]) == ("34.2†", "base", "†", "en-de")
+    assert (other["system"], other["mean"], other["paper"]) == ("", "", "1.0")
+    content = json.loads((tmp_path / "tables.json").read_text("utf-8"))
+    assert (content["title"], content["significance"]) == ("A paper: the paper's tables", "bootstrap")
+    (table,) = content["tables"]
+    assert [cell["row"] for cell in table["cells"]] == ["Base", "New", "Other"]
+    assert table["cells"][1]["p_values"][0] < 0.01 and table["cells"][0]["p_values"] == []
+    assert table["cells"][1]["difference"] == 59.875
+
+
+def test_the_best_translations(tmp_path):
+    translations = ["the red house 0 is here today", *WRONG[1:3], "the red house 3 is", *WRONG[4:]]
+    make_run(tmp_path / "base", translations=translations)
+    recipe = Recipe("A paper", ENTRIES, ("base",), tables=(Examples("Examples", "the best", "base", 1),))
+    assert write_tables(tmp_path, recipe)
+    table = (tmp_path / "tables.md").read_text("utf-8")
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:1] == "|"]
+    assert cells[2:] == [
+        ["quelle 0", "source", ""],
+        ["the red house 0 is here today", "reference", ""],
+        ["the red house 0 is here today", "base", "100.0"],
+    ]
+    assert "of the 30 sentences of the test text" in table
+
+
+def test_nothing_is_written_of_nothing(tmp_path):
+    recipe = recipe_of([Line("BLEU", measure="BLEU")], [Line("Base", entry="base")], ["en-de", "tr-en"])
+    assert not write_tables(tmp_path / "nowhere", recipe)
+    make_run(tmp_path / "base")
+    assert not write_tables(tmp_path, Recipe("No tables", ENTRIES, ("base",)))
+    assert not list(tmp_path.glob("tables*"))
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
+def test_latex_compiles(tmp_path):
+    """Whatever a sentence holds: letters that the standard fonts lack are question marks."""
+    odd = ["„Straße“ → 100 % & Größe… «ł» ‚x‘ 中文 Ą", "[b] {c} | $d$ ~ # _ ^ \\ –—"]
+    make_run(tmp_path / "base", translations=odd, references=odd)
+    make_run(tmp_path / "base-seed=2", translations=odd, references=odd)
+    table = recipe_of(
+        [Line("BLEU", "Ro→En", measure="BLEU")], [Line("–Pos-E", "En⇒De", entry="base", figures="28.18(+0.48)†")]
+    ).tables[0]
+    recipe = Recipe("A paper", ENTRIES, ("base",), tables=(table, Examples("Examples", "the best", "base", 2)))
+    assert write_tables(tmp_path, recipe)
+    packages = [r"\usepackage{booktabs}", r"\usepackage{graphicx}"]
+    parts = [r"\documentclass{article}", *packages, r"\begin{document}", r"\input{tables}", r"\end{document}"]
+    (tmp_path / "paper.tex").write_text("\n".join(parts), encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    assert not re.search(r"Overfull|Missing character", done.stdout)
