@@ -76,6 +76,14 @@ SPREAD = ("test_attention_laws.py", "test_attention_inputs.py", "test_attention_
 ALIKE = {"tests", "analysis", "commands", "data", "evaluation", "experiments", "explore", "hostile", "synthetic"}
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Leave out files of which nothing would run: what they import takes seconds."""
+    if "not one_backend" not in config.option.markexpr or not collection_path.match("test_*.py"):
+        return None
+    alike = collection_path.parent.name in ALIKE
+    return True if alike and "every_backend" not in collection_path.read_text(encoding="utf-8") else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Mark what runs under one backend, or seldom; keep tests that share a fixture or cached results in one worker.

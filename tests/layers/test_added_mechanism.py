@@ -76,7 +76,7 @@ PYTEST = [sys.executable, "-m", "pytest", "-vv", "-p", "no:cacheprovider", "-p",
 def test_what_follows_from_the_two_files(tmp_path):
     """In a copy of the package: public names, the registry, all tables, and the tests that go by mechanism."""
     for folder in ("keras_attn_zoo", "tests"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / folder, tmp_path / folder)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     for name, (layer, reference) in examples().items():
         (tmp_path / "keras_attn_zoo" / "layers" / f"{name}_attention.py").write_text(layer, encoding="utf-8")
