@@ -14,8 +14,10 @@ TRANSLATE = {
     "matplotlib": "matplotlib",
     "tqdm": "tqdm",
 }
-# Those of the extra `corpora`.
+# Those of the extras `corpora` and `tasks`.
 CORPORA = {"mtdata": "mtdata", "huggingface_hub": "huggingface_hub", "pyarrow": "pyarrow"}
+TASKS = {"rouge_score": "rouge-score", "nltk": "nltk"}
+EXTRAS = {"corpora": CORPORA, "tasks": TASKS}
 
 
 class MissingPackageError(UserError, ImportError):
@@ -46,22 +48,23 @@ def require(*modules: str, user: str | None = None, backend: bool = False) -> No
     raise _missing(user or "this", missing, extra, instead)
 
 
-def require_corpora(*modules: str, user: str) -> None:
-    """Raise if modules of the extra `corpora` are not installed.
+def require_of(extra: str, *modules: str, user: str) -> None:
+    """Raise if modules of one of the `EXTRAS` are not installed.
 
     Args:
-        *modules: names of modules in `CORPORA`.
+        extra: its name.
+        *modules: names of its modules.
         user: what needs them, for the message.
 
     Raises:
         MissingPackageError: see `require`.
 
     Example:
-        >>> require_corpora(user="a local file")
+        >>> require_of("corpora", user="a local file")
     """
-    missing = [CORPORA[module] for module in modules if not is_installed(module)]
+    missing = [EXTRAS[extra][module] for module in modules if not is_installed(module)]
     if missing:
-        raise _missing(user, missing, "corpora")
+        raise _missing(user, missing, extra)
 
 
 def _missing(user, packages, extra, instead=""):

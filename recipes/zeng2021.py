@@ -2,8 +2,9 @@
 
 A base Transformer whose self-attention, in the encoder, the decoder or both, is replaced by learned matrices that a
 shared transition refines from layer to layer; compared with hard-coded Gaussian attention and the Random Synthesizer,
-with the ablations of the paper's Tables 2 and 3. Tables 1 to 3 are written to `tables.md` in `--out`; each of the ten
-language pairs is a run of this recipe with its own text and `--pair`.
+with the ablations of the paper's Tables 2 and 3, and with its other tasks, summarization and dialogue (Table 4).
+Tables 1 to 3 are written to `tables.md` in `--out`, Table 4 with `--task`; each of the ten language pairs is a run of
+this recipe with its own text and `--pair`.
 
 Examples:
   python recipes/zeng2021.py --train train.en train.de --out runs/zeng
@@ -12,6 +13,7 @@ Examples:
   python recipes/zeng2021.py --train train.de.gz train.en.gz --valid val.de.gz val.en.gz \\
       --test test.de.gz test.en.gz --out runs/multi30k --systems transformer ran-all \\
       --set width=256 num_heads=4 ffn_dim=1024 encoder_layers=3 decoder_layers=3 vocabulary_size=8000
+  python recipes/zeng2021.py --scale paper --task summarization --corpus cnn-dailymail --out runs/summaries
 
 How the paper is read:
 - The other corpora of its Table 1 have names too, from `--corpus wmt14-de-en` to `--corpus wmt17-tr-en`, but for the
@@ -37,6 +39,16 @@ How the paper is read:
   Chinese-English.
 - The best checkpoint has the lowest validation loss; the paper does not say how it chooses its own.
 - For the Transformer, the paper's Table 1 has a SacreBLEU of 27.0, and its Table 2, on positions, 27.12.
+
+How its section on other tasks is read, which is short:
+- It gives no lengths. Articles are cut to 400 tokens and summaries to 100, the numbers of words that are usual for
+  CNN/Daily Mail. Of a dialogue, the last 256 tokens are read. Matrices have 1.25 times as many positions.
+- Summaries: base models, 300,000 steps of 128 articles. Its ROUGE-L may be what is ROUGE-Lsum here, as it mostly is
+  where summaries have several sentences.
+- Dialogue: 20,000 steps of a "SMALL Transformer", which it does not describe: here two layers of width 256 with four
+  heads. Batches have 128 dialogues too. The subwords are of the text's own, 30,000, in place of BERT's 30,522.
+- Its scores of dialogues are those of NLG-Eval. METEOR here has neither synonyms nor paraphrases, ROUGE-L is the plain
+  F1, of stems, and BLEU splits words as SacreBLEU does: they are comparable among themselves alone.
 """
 
 import sys
@@ -46,6 +58,7 @@ from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.named_systems import RAN, TRANSFORMER_ATTENTIONS, transformer
 from keras_attn_zoo.experiments.paper_tables import Line, Pair, PaperTable
 from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings
+from keras_attn_zoo.experiments.tasks import settings_of_task
 
 DATA = DataSettings(
     vocabulary_size=40000, joint=True, max_words=256, max_tokens=256, sentences_per_batch=None, tokens_per_batch=9600
@@ -219,6 +232,71 @@ def entry(name, places):
     return Entry(system, {"BLEU": PAPER[name]}, BASELINES.get(name, "transformer"))
 
 
+# Table 4, by task: its columns, the systems' figures, what is trained, and for how long.
+COLUMNS = {"summarization": ("ROUGE-1", "ROUGE-2", "ROUGE-L"), "dialogue": ("BLEU", "ROUGE-L", "METEOR")}
+TABLE_4 = {
+    "summarization": {
+        "transformer": ("39.07", "17.30", "36.00"),
+        "synthesizer": ("36.99", "15.78", "34.07"),
+        "ran-e": ("39.55", "17.73", "36.62"),
+        "ran-d": ("37.59", "16.41", "34.73"),
+        "ran-all": ("38.25", "17.10", "35.31"),
+    },
+    "dialogue": {
+        "transformer": ("3.12", "16.54", "8.05"),
+        "synthesizer": ("2.87", "14.82", "7.74"),
+        "ran-e": ("3.47", "16.54", "8.33"),
+        "ran-d": ("3.30", "16.32", "8.03"),
+        "ran-all": ("3.50", "16.66", "8.21"),
+    },
+}
+BATCHES = {"sentences_per_batch": 128, "tokens_per_batch": None}
+SETTINGS = {
+    "summarization": BATCHES,
+    "dialogue": {
+        **BATCHES,
+        **{"vocabulary_size": 30000, "width": 256, "num_heads": 4, "ffn_dim": 1024},
+        **{"encoder_layers": 2, "decoder_layers": 2},
+    },
+}
+STEPS = {"summarization": "300000steps", "dialogue": "20000steps"}
+TEXTS = {"summarization": "CNN/Daily Mail", "dialogue": "PersonaChat"}
+
+
+def task_recipe(task):
+    """The comparison on another task."""
+
+    def entry(name, figures):
+        system = transformer(name, "Zeng, section 5", data=DATA, search=SEARCH, **SYSTEMS[name])
+        system = system.override(**settings_of_task(task), **SETTINGS[task])
+        baseline = None if name == "transformer" else "transformer"
+        return Entry(system, dict(zip(COLUMNS[task], figures, strict=True)), baseline)
+
+    return Recipe(
+        title=f"Zeng: recurrent attention (RAN), {task}",
+        entries={name: entry(name, figures) for name, figures in TABLE_4[task].items()},
+        default=tuple(TABLE_4[task]),
+        published={"budget": STEPS[task], "patience": None},
+        pictures={
+            "entropy.png": "entropy transformer synthesizer ran-all",
+            "by-target-length.png": "by-length transformer ran-e ran-d ran-all --side target",
+        },
+        tables=(
+            PaperTable(
+                "Table 4",
+                f"Experimental results on {task}, {TEXTS[task]}",
+                columns=[Line(measure, measure=measure) for measure in COLUMNS[task]],
+                rows=[
+                    Line(LABELS[name], entry=name, figures=" ".join(figures)) for name, figures in TABLE_4[task].items()
+                ],
+                corner="Model",
+                baseline="transformer",
+            ),
+        ),
+        note=f"In brackets: the paper's own figures, for {TEXTS[task]}.",
+    )
+
+
 RECIPE = Recipe(
     title="Zeng: recurrent attention (RAN)",
     entries={name: entry(name, places) for name, places in SYSTEMS.items()},
@@ -235,6 +313,7 @@ RECIPE = Recipe(
         "by-source-length.png": "by-length transformer ran-e ran-d ran-all --side source",
         "by-target-length.png": "by-length transformer ran-e ran-d ran-all --side target",
     },
+    tasks={task: task_recipe(task) for task in TABLE_4},
     tables=TABLES,
     pairs=PAIRS,
     note="In brackets: the paper's own SacreBLEU, for WMT 2014 English-German, 4.5 million sentence pairs, "

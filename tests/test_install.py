@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from keras_attn_zoo.extras import CORPORA, TRANSLATE
+from keras_attn_zoo.extras import CORPORA, TASKS, TRANSLATE
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 # Modules by the requirement that brings them, and those that come along with Keras.
 BROUGHT = {"keras": {"keras", "h5py"}, "numpy": {"numpy"}, "keras-hub": {"keras_hub", "huggingface_hub"}}
+BROUGHT["rouge-score"] = {"rouge_score"}
 BROUGHT["tensorflow"] = {"tensorflow", "tensorflow_text"}
 
 LAYERS_ALONE = """
@@ -101,6 +102,16 @@ def test_the_command_line_names_all_that_is_missing_in_one_line(missing, also, r
     assert (done.returncode, done.stderr) == (2, line)
 
 
+def test_what_the_tasks_lack_is_named_with_the_line_that_installs_it():
+    code = f"import sys\nsys.modules.update({dict.fromkeys(TASKS)})\n"
+    code += "from keras_attn_zoo.evaluation.text_scores import score_text\n"
+    code += "print(score_text(['a b'], ['a b'], 'ter')['ter'].score)\nscore_text(['a'], ['a'], ['rouge1'])"
+    done = run(code)
+    assert (done.returncode, done.stdout) == (1, "0.0\n")
+    message = "scoring with ROUGE or METEOR needs rouge-score, nltk: pip install 'keras-attn-zoo[tasks]'."
+    assert done.stderr.splitlines()[-1].endswith(f"MissingPackageError: {message}")
+
+
 def test_a_missing_backend_is_named_with_the_line_that_installs_it():
     code = "import sys\nsys.modules.update({'torch': None, 'tensorflow': None})\nimport keras_attn_zoo.layers"
     done = run(code, KERAS_BACKEND="torch")
@@ -120,9 +131,10 @@ def test_the_extras_bring_what_the_package_imports():
     extras = PROJECT["optional-dependencies"]
     assert names(PROJECT["dependencies"]) == ["keras", "numpy"]
     assert names(extras["translate"]) == list(TRANSLATE.values())
+    assert names(extras["tasks"]) == list(TASKS.values())
     assert names(extras["corpora"]) == list(CORPORA.values())
-    assert extras["all"] == ["keras-attn-zoo[translate,corpora,jax,tensorflow,torch]"]
-    extra = ("translate", "corpora", "jax", "tensorflow", "torch")
+    assert extras["all"] == ["keras-attn-zoo[translate,tasks,corpora,jax,tensorflow,torch]"]
+    extra = ("translate", "tasks", "corpora", "jax", "tensorflow", "torch")
     declared = [*PROJECT["dependencies"], *(one for name in extra for one in extras[name])]
     brought = set().union(*(BROUGHT.get(name, {name}) for name in names(declared)))
     for path in (ROOT / "keras_attn_zoo").rglob("*.py"):

@@ -4,6 +4,7 @@ import argparse
 
 from keras_attn_zoo.commands.comparison import add_comparison_arguments, own_backend, run_comparison, system_names
 from keras_attn_zoo.commands.parser import Command, Parser
+from keras_attn_zoo.commands.task_options import OTHER_TASKS
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.named_systems import SYSTEMS
@@ -11,7 +12,7 @@ from keras_attn_zoo.experiments.named_systems import SYSTEMS
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
-    add_comparison_arguments(parser, list(SYSTEMS), None)
+    add_comparison_arguments(parser, list(SYSTEMS), None, dict.fromkeys(OTHER_TASKS, ()))
     parser.add_argument(
         "--baseline",
         metavar="NAME",
@@ -41,6 +42,8 @@ COMMAND = Command(
         "--baseline bahdanau",
         "attn-zoo compare --systems transformer --train all.tsv --out runs/grid --grid learning_rate=1e-3,5e-4 "
         "dropout=0.1,0.3",
+        "attn-zoo compare --systems transformer ran-all --task summarization --train articles.txt summaries.txt "
+        "--out runs/summaries",
     ],
     add_arguments,
     run,

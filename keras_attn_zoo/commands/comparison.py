@@ -3,7 +3,7 @@
 import argparse
 import dataclasses
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from keras_attn_zoo.commands.options import (
@@ -21,7 +21,8 @@ from keras_attn_zoo.commands.options import (
 )
 from keras_attn_zoo.commands.parser import Parser, typed
 from keras_attn_zoo.commands.pictures import draw_pictures
-from keras_attn_zoo.commands.table_options import folder_of_runs, pair_of, texts_of_tables
+from keras_attn_zoo.commands.table_options import folder_of_runs, pair_of, recipe_of, texts_of_tables
+from keras_attn_zoo.commands.task_options import OF_A_RUN, add_task_argument, task_of
 from keras_attn_zoo.commands.text_options import add_scoring_arguments, scoring_options
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.comparison import Recipe, expand, parse_grid
@@ -35,13 +36,16 @@ from keras_attn_zoo.process import reason
 _LOG = logging.getLogger(__name__)
 
 
-def add_comparison_arguments(parser: Parser, names: Sequence[str], default: Sequence[str] | None) -> None:
+def add_comparison_arguments(
+    parser: Parser, names: Sequence[str], default: Sequence[str] | None, tasks: Mapping[str, Sequence[str]]
+) -> None:
     """Add the options of a comparison.
 
     Args:
         parser: a `Parser`.
         names: names of the systems to choose from.
         default: names of those that are trained by default; None if some must be named.
+        tasks: names of those that are trained by default for tasks other than translation, by the task's name.
     """
     parser.add_argument("--out", type=Path, required=True, help="folder for the runs; runs in it are resumed")
     usual = f", among {', '.join(names)} (default: {' '.join(default)}; at the scale smoke, all)" if default else ""
@@ -85,12 +89,14 @@ def add_comparison_arguments(parser: Parser, names: Sequence[str], default: Sequ
         "--table-only", action="store_true", help="write the table of the existing runs without training"
     )
     add_significance_argument(parser)
+    if tasks:
+        add_task_argument(parser, tasks, OF_A_RUN)
     add_corpus_arguments(parser)
     add_scoring_arguments(parser)
     add_devices_arguments(parser)
     add_precision_argument(parser, None)
     add_override_argument(parser)
-    parser.set_defaults(job="training", own_backend=own_backend, usual=default, every=list(names))
+    parser.set_defaults(job="training", own_backend=own_backend, usual=default, every=list(names), of_tasks=tasks)
 
 
 def system_names(options: argparse.Namespace) -> list[str]:
@@ -98,6 +104,7 @@ def system_names(options: argparse.Namespace) -> list[str]:
     if "systems" not in options:
         return []
     usual = options.every if options.scale == "smoke" else options.usual
+    usual = options.of_tasks.get(task_of(options)) or usual
     return list(dict.fromkeys(name for item in options.systems or usual for name in item.split(",")))
 
 
@@ -118,7 +125,7 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
         UserError: what is wrong with any run, before the first one is trained; names and reasons of the runs that
             failed, after all others.
     """
-    recipe = recipe.of(pair_of(options)).at(options.scale)
+    recipe = recipe_of(recipe, options)
     out = folder_of_runs(recipe, options)
     runs = _runs(recipe, options, out)
     scoring = scoring_options(options)

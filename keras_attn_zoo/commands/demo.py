@@ -22,7 +22,7 @@ SENTENCES = (
 )
 NAMES = ("bahdanau", "uniform")
 # A small lexicon and short sentences, from which a small system learns to translate within a minute.
-CORPUS = {"train": 7000, "valid": 250, "test": 250, "max_words": 10, "words_per_kind": 6}
+CORPUS: dict[str, Any] = {"train": 7000, "valid": 250, "test": 250, "max_words": 10, "words_per_kind": 6}
 SETTINGS: dict[str, Any] = {
     "vocabulary_size": 1000,
     "epochs": 7,

@@ -15,6 +15,7 @@ from keras_attn_zoo.commands.options import (
     refuse,
 )
 from keras_attn_zoo.commands.parser import Command, Parser
+from keras_attn_zoo.commands.task_options import OTHER_TASKS, TRANSLATION, add_task_argument
 from keras_attn_zoo.commands.text_options import (
     add_scoring_arguments,
     add_test_arguments,
@@ -51,6 +52,7 @@ def add_arguments(parser: Parser) -> None:
         help="references for --hypotheses, one per line; several files give several references per sentence",
     )
     add_scoring_arguments(parser)
+    add_task_argument(parser, OTHER_TASKS, "what --hypotheses are scored with")
     add_search_arguments(parser, several=True)
     add_length_argument(parser)
     add_devices_arguments(parser)
@@ -68,6 +70,7 @@ def run(options: argparse.Namespace) -> None:
 def _score_files(options):
     from keras_attn_zoo.data.text_files import read_lines
     from keras_attn_zoo.evaluation.text_scores import score_text
+    from keras_attn_zoo.experiments.tasks import TASKS
 
     if None in (options.hypotheses, options.references) or options.runs:
         raise UserError("to score a file of translations, give --hypotheses and --references and no run.")
@@ -76,7 +79,8 @@ def _score_files(options):
     refuse(options, "with --hypotheses, nothing is translated", **_SEARCH, **of_runs)
     hypotheses = list(read_lines(options.hypotheses))
     references, *more = (list(read_lines(file)) for file in options.references)
-    scores = score_text(hypotheses, references, more_references=more, **scoring_options(options))
+    metrics = TASKS[options.task].metrics
+    scores = score_text(hypotheses, references, metrics, more_references=more, **scoring_options(options))
     if not any(line.strip() for line in hypotheses):
         _LOG.warning("%s has only empty lines: is it the right file?", options.hypotheses)
     print(scores)
@@ -90,6 +94,7 @@ def _score_runs(options):
 
     if not options.runs:
         raise UserError("give a run folder, or --hypotheses and --references.")
+    refuse(options, "a run's own task says how it is scored", task=TRANSLATION)
     scoring = scoring_options(options)
     if options.stored:
         refuse(options, "--stored translates nothing", **_SEARCH, test=None, reverse=False)
@@ -131,7 +136,7 @@ def _score_runs(options):
 
 COMMAND = Command(
     "evaluate",
-    "score runs on a test text (BLEU, chrF, TER, perplexity, AER), or a file of translations",
+    "score runs on a test text (BLEU, chrF, TER or those of their task, perplexity, AER), or a file of translations",
     [
         "attn-zoo evaluate runs/bahdanau runs/uniform",
         "attn-zoo evaluate runs/bahdanau --test news.de news.en --name news --beams 12",
@@ -140,6 +145,7 @@ COMMAND = Command(
         "attn-zoo evaluate runs/latent --top-k 1 2 3 6 10 0",
         "attn-zoo evaluate --hypotheses ours.en --references news.en",
         "attn-zoo evaluate --hypotheses ours.zh --references news.a.zh news.b.zh --tokenize zh",
+        "attn-zoo evaluate --hypotheses ours.txt --references summaries.txt --task summarization",
     ],
     add_arguments,
     run,

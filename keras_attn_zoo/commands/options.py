@@ -334,7 +334,7 @@ def corpus_from_options(options: argparse.Namespace) -> "Corpus":
     if options.embedded or sizes:
         why = f"--scale {options.scale} provides the text" if sizes else "--embedded provides the text"
         refuse(options, why, corpus=None, train=None, valid=None, test=None, reverse=False, split_seed=0)
-        return embedded_corpus(**(sizes or {}))
+        return embedded_corpus(**(sizes or {}), task=getattr(options, "task", "translation"))
     if options.corpus is not None:
         why = "--corpus provides the text"
         refuse(options, why, train=None, valid=None, test=None, reverse=False, split_seed=0)

@@ -9,6 +9,7 @@ from keras_attn_zoo.commands.parser import Command, Parser, typed
 from keras_attn_zoo.commands.text_options import add_test_arguments, given_text, own_text
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.setting_types import Whole
+from keras_attn_zoo.experiments.tasks import METRICS, TASKS
 
 _LOG = logging.getLogger(__name__)
 # Seven classes, as in Zeng, §4.6.
@@ -29,7 +30,9 @@ def add_arguments(parser: Parser) -> None:
         metavar="N",
         help=f"longest length of each class but the last, in words (default: {' '.join(map(str, _BOUNDS))})",
     )
-    parser.add_argument("--key", choices=("BLEU", "chrF", "TER"), default="BLEU", help="score (default: BLEU)")
+    parser.add_argument(
+        "--key", choices=METRICS, help="score (default: the first of the runs' task, BLEU for translation)"
+    )
     add_name_argument(parser)
     add_test_arguments(parser)
     add_picture_argument(parser)
@@ -43,11 +46,13 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.experiments.curves import titles
     from keras_attn_zoo.experiments.run_folder import RunFolder
     from keras_attn_zoo.experiments.scores_by_length import length_classes, scores_by_length
-    from keras_attn_zoo.experiments.table import METRICS
 
     if options.side == "target":
         refuse(options, "the lengths are those of the run's references", test=None, reverse=False)
     curves, given = {}, given_text(options)
+    if options.key is None:
+        first = TASKS[RunFolder(options.runs[0]).system().data.task].metrics[0]
+        options.key = next(heading for heading, metric in METRICS.items() if metric == first)
     classes = length_classes(options.bounds)
     for folder, title in zip(options.runs, titles(options.runs), strict=True):
         hypotheses, (references, *more) = RunFolder(folder).read_translations(options.name)

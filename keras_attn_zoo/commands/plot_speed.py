@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> None:
         found[title] = []
         with progress_bar(title, len(batches) * len(beams), unit="setting") as progress:
             translator = load_translator(model, beams[0], max_tokens=options.max_tokens, precision=options.precision)
-            encoded = text.encoded(*translator.preprocessor.subwords)
+            encoded = text.encoded_for(translator.preprocessor)
             encoded = encoded.select(range(len(encoded))[: options.sentences])
             length_penalty = translator.sampler.length_penalty
             for beam in beams:

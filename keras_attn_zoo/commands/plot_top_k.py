@@ -35,7 +35,8 @@ def run(options: argparse.Namespace) -> None:
     """Draw the score."""
     from keras_attn_zoo.analysis.pictures import plot_curves
     from keras_attn_zoo.experiments.curves import curves_over_top_k, curves_over_trained_top_k
-    from keras_attn_zoo.experiments.table import METRICS, steady_translation_seconds
+    from keras_attn_zoo.experiments.table import steady_translation_seconds
+    from keras_attn_zoo.experiments.tasks import METRICS
 
     if options.key == "tokens/s" and not options.trained:
         raise UserError("tokens/s are measured in training: give --trained as well.")

@@ -22,7 +22,8 @@ def run_recipe(recipe: Recipe, description: str, arguments: Sequence[str] | None
         the exit status.
     """
     parser = Parser(description=description)
-    add_comparison_arguments(parser, list(recipe.entries), recipe.default)
+    tasks = {task: list(own.entries) for task, own in recipe.tasks.items()}
+    add_comparison_arguments(parser, list(recipe.entries), recipe.default, tasks)
     add_table_arguments(parser, recipe)
     add_backend_argument(parser, resumes=True)
     return guarded(

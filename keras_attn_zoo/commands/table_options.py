@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from keras_attn_zoo.commands.options import add_gold_arguments, refuse
 from keras_attn_zoo.commands.parser import Parser
+from keras_attn_zoo.commands.task_options import TRANSLATION, task_of
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.comparison import Recipe
 
@@ -33,8 +34,20 @@ def add_table_arguments(parser: Parser, recipe: Recipe) -> None:
 
 
 def pair_of(options: argparse.Namespace) -> str | None:
-    """Return the language pair of `--pair`, or None where there is no such option."""
-    return getattr(options, "pair", None)
+    """Return the language pair of `--pair`, or None where there is no such option, or another task than translation."""
+    return getattr(options, "pair", None) if task_of(options) == TRANSLATION else None
+
+
+def recipe_of(recipe: Recipe, options: argparse.Namespace) -> Recipe:
+    """Return the comparison that `--task`, `--pair` and `--scale` name.
+
+    Raises:
+        UserError: a language pair of another task than translation.
+    """
+    task = task_of(options)
+    if task != TRANSLATION and recipe.pairs:
+        refuse(options, f"--task {task} has no language pairs", pair=recipe.first_pair)
+    return recipe.of_task(task).of(pair_of(options)).at(options.scale)
 
 
 def folder_of_runs(recipe: Recipe, options: argparse.Namespace) -> Path:

@@ -15,6 +15,7 @@ from keras_attn_zoo.commands.options import (
     settings_from_options,
 )
 from keras_attn_zoo.commands.parser import Command, Parser
+from keras_attn_zoo.commands.task_options import OF_A_RUN, OTHER_TASKS, add_task_argument, task_of
 from keras_attn_zoo.commands.text_options import add_scoring_arguments, scoring_options
 from keras_attn_zoo.errors import UserError
 
@@ -30,6 +31,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--resume", action="store_true", help="resume the run in the run folder")
     parser.add_argument("--small", action="store_true", help="use the small sizes of attn-zoo demo, to try things out")
     add_budget_argument(parser)
+    add_task_argument(parser, OTHER_TASKS, OF_A_RUN)
     add_corpus_arguments(parser)
     add_scoring_arguments(parser)
     add_devices_arguments(parser)
@@ -42,13 +44,15 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.experiments.finished_run import score_and_draw
     from keras_attn_zoo.experiments.named_systems import SYSTEMS, small
     from keras_attn_zoo.experiments.table import read_results, results_table
+    from keras_attn_zoo.experiments.tasks import settings_of_task
     from keras_attn_zoo.experiments.training import train_system
 
     if options.system not in SYSTEMS:
         raise UserError(f"unknown system {options.system!r}: choose one of {', '.join(SYSTEMS)}.")
     system = SYSTEMS[options.system]
     settings = settings_from_options(options)
-    system = (small(system) if options.small else system).override(**settings)
+    system = (small(system) if options.small else system).override(**settings_of_task(task_of(options)))
+    system = system.override(**settings)
     scoring = scoring_options(options)
     corpus = corpus_from_options(options)
     system = resumed(system, options.run, settings)
@@ -64,6 +68,7 @@ COMMAND = Command(
         "attn-zoo train --system bahdanau --train train.de train.en --run runs/bahdanau",
         "attn-zoo train --system luong-general --train all.tsv --reverse --run runs/luong --set epochs=5",
         "attn-zoo train --system uniform --embedded --small --run runs/uniform --resume",
+        "attn-zoo train --system transformer --task dialogue --train turns.txt answers.txt --run runs/dialogue",
     ],
     add_arguments,
     run,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from keras_attn_zoo.data.subwords import Subwords, train_subword_pair, train_subwords
     from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile, read_lines, read_windows
     from keras_attn_zoo.data.truecasing import Truecaser, train_truecaser
+    from keras_attn_zoo.data.truncation import Truncation
     from keras_attn_zoo.data.words import normalise, split_words, word_count
 
 # The first four ids of every vocabulary.
@@ -33,6 +34,7 @@ _HOMES = {
     "cache": ("EncodedCorpus", "build_cache"),
     "sampled_corpus": ("SampledCorpus", "build_sampled_corpus"),
     "encoded_text": ("EncodedText",),
+    "truncation": ("Truncation",),
     "batches": (
         "TranslationBatches",
         "as_fit_input",

@@ -14,6 +14,7 @@ import numpy as np
 from keras_attn_zoo.checksums import sha256
 from keras_attn_zoo.data.encoded_text import encode_sentences
 from keras_attn_zoo.data.filters import Filter, FilterReport, filter_numbered_pairs
+from keras_attn_zoo.data.truncation import UNCUT, Truncation
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike, atomic_path, read_json, write_json
 
@@ -283,7 +284,7 @@ def _chunks(items):
         yield chunk
 
 
-def _write_arrays(folder, pairs, sides, pair_filter, limits, progress):
+def _write_arrays(folder, pairs, sides, pair_filter, truncation, limits, progress):
     """Write ids, offsets and line numbers; return the report."""
     report, done = FilterReport(), 0
     with contextlib.ExitStack() as files:
@@ -293,7 +294,8 @@ def _write_arrays(folder, pairs, sides, pair_filter, limits, progress):
             numbers, *texts = zip(*chunk, strict=True)
             encoded = [side.subwords.encode(list(text)) for side, text in zip(sides, texts, strict=True)]
             kept = []
-            for number, *ids in zip(numbers, *encoded, strict=True):
+            for number, source, target in zip(numbers, *encoded, strict=True):
+                ids = truncation.source_ids(source), truncation.target_ids(target)
                 if reason := limits.reason_to_drop(number, sides, ids):
                     report.kept -= 1
                     report.count(reason)
@@ -328,11 +330,12 @@ def build_cache(
     max_target_tokens: int | None = None,
     too_long: str = "drop",
     progress: Callable[[int], None] | None = None,
+    truncation: Truncation = UNCUT,
 ) -> EncodedCorpus:
     """Encode a parallel corpus, or open its existing cache.
 
-    A cache is reused if the text, the subword models, the filter and the
-    limits are the same; otherwise, or if it is damaged, it is rebuilt.
+    A cache is reused if the text, the subword models, the filter, the limits
+    and the truncation are the same; otherwise, or if it is damaged, it is rebuilt.
 
     Args:
         folder: the cache, a folder with nothing else in it.
@@ -345,6 +348,7 @@ def build_cache(
         too_long: `"drop"` drops and counts sentence pairs above these limits,
             `"error"` raises.
         progress: called occasionally with the number of pairs encoded.
+        truncation: what sentences are cut to, before the limits are applied.
 
     Returns:
         The `EncodedCorpus`; its `reused` tells whether the cache existed.
@@ -373,12 +377,14 @@ def build_cache(
     )
     limits = _TokenLimits(pairs, too_long)
     settings = [asdict(pair_filter), max_source_tokens, max_target_tokens, too_long]
+    if truncation != UNCUT:
+        settings.append(asdict(truncation))
     found = fingerprint(pairs, (source_subwords, target_subwords), settings)
     if corpus := _standing(folder, found):
         return corpus
     with atomic_path(folder) as aside:
         aside.mkdir()
-        report = _write_arrays(aside, pairs, sides, pair_filter, limits, progress)
+        report = _write_arrays(aside, pairs, sides, pair_filter, truncation, limits, progress)
         sums = {name: sha256(aside / name) for name in sorted(_FILES - {_META})}
         write_json(aside / _META, {"format": FORMAT, "fingerprint": found, "report": asdict(report), "sha256": sums})
     corpus = EncodedCorpus(folder)

@@ -10,6 +10,7 @@ import numpy as np
 from keras_attn_zoo.checksums import sha256
 from keras_attn_zoo.data.cache import EncodedCorpus, fingerprint, growing_array
 from keras_attn_zoo.data.subwords import Subwords
+from keras_attn_zoo.data.truncation import UNCUT, Truncation
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike, atomic_path, read_json, write_json
 
@@ -149,6 +150,7 @@ def build_sampled_corpus(
     alpha: float,
     max_tokens: int | None = None,
     progress: Callable[[int], None] | None = None,
+    truncation: Truncation = UNCUT,
 ) -> SampledCorpus:
     """Segment the sentences of an encoded corpus in several ways, or open what exists.
 
@@ -163,6 +165,7 @@ def build_sampled_corpus(
         alpha: see `SampledCorpus`; the files do not depend on it.
         max_tokens: maximum tokens of a segmentation; longer ones are left out.
         progress: called occasionally with the number of pairs done.
+        truncation: what segmentations are cut to, that of the encoded corpus.
 
     Returns:
         The `SampledCorpus`.
@@ -183,8 +186,13 @@ def build_sampled_corpus(
         aside.mkdir()
         with contextlib.ExitStack() as files:
             writers = [
-                _writer(aside, side, model, max_tokens, files)
-                for side, model in zip(_SIDES, (source_subwords, target_subwords), strict=True)
+                _writer(aside, side, model, max_tokens, cut, files)
+                for side, model, cut in zip(
+                    _SIDES,
+                    (source_subwords, target_subwords),
+                    (truncation.source_ids, truncation.target_ids),
+                    strict=True,
+                )
             ]
             done = 0
             for number, pair in enumerate(pairs):
@@ -204,7 +212,7 @@ def _file(side, part):
     return f"{side}_{part}.npy"
 
 
-def _writer(folder, side, subwords, max_tokens, files):
+def _writer(folder, side, subwords, max_tokens, cut, files):
     """Return a function that appends the segmentations of a sentence to the arrays of a side."""
     dtypes = (np.uint16 if subwords.vocabulary_size <= 2**16 else np.int32, np.int64, np.float32, np.int64)
     append = {
@@ -217,7 +225,7 @@ def _writer(folder, side, subwords, max_tokens, files):
 
     def write(sentence, count, best):
         nonlocal tokens, written
-        every = subwords.n_best(sentence, count)
+        every = [(cut(ids), score) for ids, score in subwords.n_best(sentence, count)]
         # The best segmentation fits; of several that are equally good, it may be another one than the search's first.
         kept = [(ids, score) for ids, score in every if max_tokens is None or len(ids) <= max_tokens] or [(best, 0.0)]
         for ids, _ in kept:

@@ -1,4 +1,4 @@
-"""BLEU, chrF and TER with sacrebleu's signatures, and paired significance tests."""
+"""BLEU, chrF and TER with sacrebleu's signatures, ROUGE and METEOR likewise, and paired significance tests."""
 
 import contextlib
 import difflib
@@ -16,7 +16,10 @@ require("sacrebleu", user=__name__)
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.significance import PairedTest
 
+from keras_attn_zoo.evaluation.overlap_scores import OVERLAP_METRICS, overlap_metric
+
 METRICS = ("bleu", "chrf", "ter")
+ALL_METRICS = (*METRICS, *OVERLAP_METRICS)
 
 # Of each test, sacrebleu's name and how many samples it takes by default.
 TESTS = {"bootstrap": ("bs", 1_000), "randomization": ("ar", 10_000)}
@@ -37,7 +40,7 @@ class MetricScore:
 
     Attributes:
         name: sacrebleu's name of the metric, such as `chrF2`.
-        score: the score, in percent. BLEU and chrF: higher is better; TER: lower.
+        score: the score, in percent. Higher is better; of TER, lower.
         signature: sacrebleu's signature: version, case, tokenisation and the rest.
         verbose: sacrebleu's `verbose_score`, for BLEU the n-gram precisions and
             lengths; empty for metrics without one.
@@ -58,7 +61,7 @@ class TextScores:
     """The scores of one corpus, by metric: `scores["bleu"].score`.
 
     Attributes:
-        metrics: a `MetricScore` for each requested metric, of "bleu", "chrf" and "ter".
+        metrics: a `MetricScore` for each requested metric.
         segments: number of sentences.
         tokenize: sacrebleu's tokeniser for BLEU.
         lowercase: whether case was ignored.
@@ -127,6 +130,8 @@ class SystemComparison:
 
 def _build_metric(name, lowercase, tokenize):
     """Return one sacrebleu metric; `tokenize` applies only to BLEU."""
+    if name in OVERLAP_METRICS:
+        return overlap_metric(name)
     if name == "chrf":
         return CHRF(lowercase=lowercase)
     return TER(case_sensitive=not lowercase) if name == "ter" else _build_bleu(lowercase, tokenize)
@@ -166,8 +171,8 @@ def check_tokenizer(tokenize: str) -> None:
 
 def _build_metrics(metrics, lowercase, tokenize):
     metrics = (metrics,) if isinstance(metrics, str) else tuple(metrics)
-    if not metrics or not set(metrics) <= set(METRICS):
-        raise UserError(f"unknown metrics {metrics}: choose from {', '.join(METRICS)}.")
+    if not metrics or not set(metrics) <= set(ALL_METRICS):
+        raise UserError(f"unknown metrics {metrics}: choose from {', '.join(ALL_METRICS)}.")
     check_tokenizer(tokenize)
     return {name: _build_metric(name, lowercase, tokenize) for name in metrics}
 
@@ -200,16 +205,18 @@ def score_text(
     tokenize: str = TOKENIZE,
     more_references: Iterable[Iterable[str]] = (),
 ) -> TextScores:
-    """Score translations against one or several references each with BLEU, chrF and TER.
+    """Score translations against one or several references each with BLEU, chrF and TER, or with ROUGE and METEOR.
 
-    Give plain detokenised text: sacrebleu tokenises it. All metrics follow
+    Give plain detokenised text: sacrebleu tokenises it. BLEU, chrF and TER follow
     `lowercase`. sacrebleu's command line ignores case in TER by default; with
-    `--ter-case-sensitive` it reports the number returned here.
+    `--ter-case-sensitive` it reports the number returned here. ROUGE and METEOR
+    ignore case anyway; see `overlap_metric`.
 
     Args:
         hypotheses: list of strings, one per sentence; strings may be empty.
         references: list of equally many strings.
-        metrics: any of "bleu", "chrf" and "ter".
+        metrics: any of "bleu", "chrf" and "ter"; with the extra `tasks`, also of "rouge1", "rouge2", "rougel",
+            "rougelsum" and "meteor".
         lowercase: whether to ignore case.
         tokenize: sacrebleu's tokeniser for BLEU: "13a", "zh", "char", "intl", "none", ...
         more_references: further lists of references, each with one string per sentence; an empty one is a sentence
@@ -219,7 +226,8 @@ def score_text(
         `TextScores`.
 
     Raises:
-        UserError: no sentences, unequal counts, references without text, an unknown metric or tokeniser.
+        UserError: no sentences, unequal counts, references without text, an unknown metric or tokeniser, a metric
+            whose packages are not installed.
 
     Example:
         >>> scores = score_text(["the cat sat on the mat"], ["the cat sat on the mat"])

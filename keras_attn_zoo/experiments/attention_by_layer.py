@@ -33,7 +33,7 @@ def statistics_by_layer(
     Raises:
         UserError: no pair is left; a sentence is longer than the limit.
     """
-    encoded = text.encoded(*translator.preprocessor.subwords)
+    encoded = text.encoded_for(translator.preprocessor)
     kept = [i for i, pair in enumerate(text.pairs) if all(side.strip() for side in pair)]
     if not kept:
         raise UserError("every pair of the text has an empty side: give sentences and their translations.")

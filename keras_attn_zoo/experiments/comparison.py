@@ -14,6 +14,7 @@ from keras_attn_zoo.experiments.paper_tables import Examples, Pair, PaperTable, 
 from keras_attn_zoo.experiments.scales import SCALES, scaled
 from keras_attn_zoo.experiments.setting_types import shown_value
 from keras_attn_zoo.experiments.system import System, parse_settings
+from keras_attn_zoo.experiments.tasks import settings_of_task
 
 # Characters of a folder's name that no shell or file system minds, and how long a value in it may be.
 _UNUSUAL, _LONGEST_VALUE = re.compile(r"[^\w.=+-]+", re.ASCII), 40
@@ -51,6 +52,7 @@ class Recipe:
             "{translation}" are a pair of the test text.
         rank_by: function that takes a run's scores and returns the number by which the paper ranks its systems,
             lowest first; None keeps their order.
+        tasks: the paper's comparisons on other tasks, by the task's name.
         tables: the paper's own tables.
         pairs: the language pairs of these, by name; the first is the default. Empty if there is only one.
         scale: what was changed by `at`, in a line.
@@ -63,9 +65,22 @@ class Recipe:
     note: str = ""
     pictures: dict[str, str] = dataclasses.field(default_factory=dict)
     rank_by: Callable[[dict[str, Any]], float] | None = None
+    tasks: Mapping[str, "Recipe"] = dataclasses.field(default_factory=dict)
     tables: tuple[PaperTable | Examples, ...] = ()
     pairs: dict[str, Pair] = dataclasses.field(default_factory=dict)
     scale: str = ""
+
+    def of_task(self, name: str) -> "Recipe":
+        """Return the comparison on a task: its own if it has one, else these systems with the settings of the task."""
+        settings = settings_of_task(name)
+        if name in self.tasks or not settings:
+            return self.tasks.get(name, self)
+        entries = {
+            key: dataclasses.replace(entry, system=entry.system.override(**settings))
+            for key, entry in self.entries.items()
+        }
+        # A paper's tables are of translation.
+        return dataclasses.replace(self, entries=entries, tables=(), pairs={})
 
     @property
     def first_pair(self) -> str | None:

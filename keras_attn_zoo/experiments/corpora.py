@@ -14,6 +14,7 @@ from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile, read_columns,
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import Alignment
 from keras_attn_zoo.experiments.parallel_text import Gold, ParallelText
+from keras_attn_zoo.experiments.tasks import check_generated
 from keras_attn_zoo.files import PathLike, check_file, kind_of, shown
 
 if TYPE_CHECKING:
@@ -130,12 +131,12 @@ def corpus_from_description(description: dict[str, Any]) -> Corpus:
     if not _is_description(description):
         raise UserError(f"{str(description)[:100]!r} does not describe a corpus: is config.json damaged?")
     if "generated" in description:
-        sizes = description["generated"]
+        sizes, task = description["generated"], check_generated(description.get("task", "translation"))
         if sum(sizes.get(name, 0) for name in ("train", "valid", "test")) > _MOST_GENERATED:
             raise UserError(
                 f"the corpus to generate has more than {_MOST_GENERATED:,} sentence pairs: give --test instead."
             )
-        return embedded_corpus(**sizes)
+        return embedded_corpus(**sizes, task=task)
     if "name" in description:
         corpus = corpus_from_name(description["name"], fetch=False)
         if corpus.description["sha256"] != description["sha256"]:
@@ -198,24 +199,29 @@ def embedded_corpus(
     seed: int = 0,
     max_words: int = 25,
     words_per_kind: int | None = None,
+    task: str = "translation",
 ) -> Corpus:
     """Return the built-in synthetic corpus, with gold word alignments; see `generate_splits`.
+
+    For another task than translation, it has no alignments; see `generate_task`.
 
     Example:
         >>> embedded_corpus(100, 10, 10).description["generated"]["train"]
         100
     """
-    from keras_attn_zoo.synthetic import generate_splits
+    from keras_attn_zoo.synthetic import generate_splits, generate_task
 
+    sizes = {"train": train, "valid": valid, "test": test, "seed": seed, "max_words": max_words}
+    if words_per_kind is not None:
+        sizes["words_per_kind"] = words_per_kind
+    if task != "translation":
+        return Corpus(Splits(**generate_task(task, **sizes)), {"generated": sizes, "task": task})
     parts = generate_splits(train, valid, test, seed=seed, max_words=max_words, words_per_kind=words_per_kind)
     pairs = {name: [(pair.source, pair.target) for pair in part] for name, part in parts.items()}
     gold: Gold = [
         (pair.source_words, pair.target_words, Alignment(sure=pair.alignment, possible=pair.possible))
         for pair in parts["test"]
     ]
-    sizes = {"train": train, "valid": valid, "test": test, "seed": seed, "max_words": max_words}
-    if words_per_kind is not None:
-        sizes["words_per_kind"] = words_per_kind
     return Corpus(Splits(pairs["train"], pairs["valid"], pairs["test"]), {"generated": sizes}, gold)
 
 

@@ -38,7 +38,7 @@ def draw_run(
     chosen = sorted(full, key=lambda i: abs(len(pairs[i][0].split()) - WORDS_OF_A_PICTURE))[:count]
     paths = []
     for number, i in enumerate(chosen, start=1):
-        encoded = text.encoded(*translator.preprocessor.subwords).select([i])
+        encoded = text.encoded_for(translator.preprocessor).select([i])
         matrix, source_words, target_words = sentence_picture(translator, *pairs[i], text=encoded)
         paths.append(run.picture(f"attention-{number}"))
         plot_attention(matrix, source_words, target_words, paths[-1], gold=text.gold[i][2] if text.gold else None)

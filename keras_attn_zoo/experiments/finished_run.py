@@ -75,7 +75,7 @@ def _score(run, translator, test, texts, room, how):
 
 def _fitting(text: ParallelText, translator: Translator, room: int) -> ParallelText:
     """The pairs of a text that have at most so many tokens on either side: of the test text alone, none is left out."""
-    encoded = text.encoded(*translator.preprocessor.subwords)
+    encoded = text.encoded_for(translator.preprocessor)
     sides = zip(encoded.sources, encoded.targets or (), strict=True)
     kept = [i for i, pair in enumerate(sides) if max(map(len, pair)) <= room]
     if len(kept) == len(text.pairs):

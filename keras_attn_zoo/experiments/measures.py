@@ -9,6 +9,7 @@ from keras_attn_zoo.evaluation.text_scores import score_text
 from keras_attn_zoo.experiments.paper_tables import BLEU_AT
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.table import COLUMNS
+from keras_attn_zoo.experiments.tasks import METRICS
 from keras_attn_zoo.files import kind_of
 from keras_attn_zoo.training.callbacks import bleu_key
 from keras_attn_zoo.training.run_log import read_log
@@ -98,6 +99,7 @@ MEASURES = {
         "the paper's tokeniser keeps hyphens and abbreviations whole. SacreBLEU: 13a",
     ),
     "TER": _of_scores("TER", test=("ter", None), sign=-1),
+    **{name: _of_scores(name, test=(METRICS[name], None)) for name in ("ROUGE-1", "ROUGE-2", "ROUGE-L", "METEOR")},
     "perplexity": _of_scores("perplexity", digits=2, sign=-1),
     "accuracy": _of_scores("accuracy"),
     "loss": Measure(lambda one: one.scores["loss"], digits=2, sign=-1),

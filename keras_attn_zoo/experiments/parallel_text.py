@@ -1,14 +1,18 @@
 """A test text: sentence pairs, further references and gold alignments if available, and their ids."""
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from keras_attn_zoo.data.encoded_text import EncodedText, encode_text
 from keras_attn_zoo.data.splits import Pair
 from keras_attn_zoo.data.subwords import Subwords
+from keras_attn_zoo.data.truncation import UNCUT, Truncation
 from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import Alignment
+
+if TYPE_CHECKING:
+    from keras_attn_zoo.models import TranslationPreprocessor
 
 # The words of each test pair, and their links.
 Gold: TypeAlias = list[tuple[Sequence[str], Sequence[str], Alignment]]
@@ -43,7 +47,7 @@ class ParallelText:
         for lines in self.references:
             if len(lines) != len(self.pairs):
                 raise UserError(f"{len(lines)} references for {len(self.pairs)} sentences: give one for each sentence.")
-        self._encoded: dict[tuple[str, str], EncodedText] = {}
+        self._encoded: dict[tuple[str, str, Truncation], EncodedText] = {}
         if gold is not None:
             _check_words(self.pairs, gold)
 
@@ -51,12 +55,16 @@ class ParallelText:
         """Return each source sentence with all its translations."""
         return list(zip(self.sources, *self.references, strict=True))
 
-    def encoded(self, source: Subwords, target: Subwords) -> EncodedText:
-        """Return the text as ids of two subword models."""
-        models = source.checksum, target.checksum
-        if models not in self._encoded:
-            self._encoded[models] = encode_text(source, target, self.sources, self.targets)
-        return self._encoded[models]
+    def encoded(self, source: Subwords, target: Subwords, *, truncation: Truncation = UNCUT) -> EncodedText:
+        """Return the text as ids of two subword models, cut to what a system reads and writes."""
+        key = source.checksum, target.checksum, truncation
+        if key not in self._encoded:
+            self._encoded[key] = truncation.cut(encode_text(source, target, self.sources, self.targets))
+        return self._encoded[key]
+
+    def encoded_for(self, preprocessor: "TranslationPreprocessor") -> EncodedText:
+        """Return the text as a translator with this preprocessor reads it."""
+        return self.encoded(*preprocessor.subwords, truncation=preprocessor.truncation)
 
 
 def _check_words(pairs, gold):

@@ -16,6 +16,7 @@ from keras_attn_zoo.data.filters import Filter, filter_pairs
 from keras_attn_zoo.data.sampled_corpus import SampledCorpus, build_sampled_corpus
 from keras_attn_zoo.data.subwords import Subwords, train_subword_pair
 from keras_attn_zoo.data.truecasing import Truecaser, train_truecaser
+from keras_attn_zoo.data.truncation import UNCUT
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.text_scores import check_tokenizer
@@ -26,6 +27,7 @@ from keras_attn_zoo.experiments.outline import body_arguments, outline
 from keras_attn_zoo.experiments.precision import policy
 from keras_attn_zoo.experiments.settings import SMALLEST_VOCABULARY, DataSettings
 from keras_attn_zoo.experiments.system import System
+from keras_attn_zoo.experiments.tasks import check_task
 from keras_attn_zoo.files import PathLike, kind_of, remove_partials
 from keras_attn_zoo.locks import locked
 from keras_attn_zoo.messages import progress_bar
@@ -47,7 +49,8 @@ def check_system(system: System, max_tokens: int | None = None) -> None:
 
     Raises:
         UserError: mechanisms and sizes that do not fit together; more memory than the machine has; weights for
-            sentences that are too short; a missing file of word vectors; a tokeniser that cannot be used.
+            sentences that are too short; a missing file of word vectors; a tokeniser that cannot be used; a missing
+            package to score with.
 
     Example:
         >>> from keras_attn_zoo.experiments.named_systems import SYSTEMS
@@ -55,6 +58,7 @@ def check_system(system: System, max_tokens: int | None = None) -> None:
         Traceback (most recent call last):
         keras_attn_zoo.errors.UserError: a width of 512 is not divisible by 7 heads: choose a multiple, ...
     """
+    check_task(system.data.task)
     longest = longest_translation(system.data.max_tokens)
     if (system.sizes.get("max_length") or longest) < longest:
         raise UserError(
@@ -142,15 +146,23 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike) -> Pr
 
         def cache(name, pairs, pair_filter):
             _LOG.info("encoding the %s text", name)
-            limit = settings.max_tokens - 2
-            folder = place / f"{name}-{settings.max_tokens}"
+            limit, truncation = settings.max_tokens - 2, settings.truncation
+            folder = place / f"{name}-{_lengths(settings)}"
             with progress_bar(f"encoding the {name} text", unit="pair") as show:
-                return build_cache(folder, pairs, source, target, pair_filter, limit, limit, progress=show)
+                return build_cache(
+                    folder, pairs, source, target, pair_filter, limit, limit, progress=show, truncation=truncation
+                )
 
         train = cache("train", corpus.splits.train, pair_filter)
         if settings.subword_sampling_nbest is not None:
             train = _sampled(place, train, corpus.splits.train, (source, target), settings)
         return PreparedData(key, (source, target), train, cache("valid", corpus.splits.valid, Filter()))
+
+
+def _lengths(settings):
+    """What the name of a cache says of the lengths of its sentences."""
+    cut = () if settings.truncation == UNCUT else dataclasses.astuple(settings.truncation)
+    return "-".join(map(str, (settings.max_tokens, *cut)))
 
 
 def _truecasers(place, cases):
@@ -163,7 +175,7 @@ def _sampled(place, train, pairs, subwords, settings):
     _LOG.info("segmenting the training text in %d ways", settings.subword_sampling_nbest)
     with progress_bar("segmenting the training text", unit="pair") as show:
         return build_sampled_corpus(
-            place / f"train-{settings.max_tokens}-best-{settings.subword_sampling_nbest}",
+            place / f"train-{_lengths(settings)}-best-{settings.subword_sampling_nbest}",
             train,
             pairs,
             *subwords,
@@ -171,6 +183,7 @@ def _sampled(place, train, pairs, subwords, settings):
             settings.subword_sampling_alpha,
             settings.max_tokens - 2,
             progress=show,
+            truncation=settings.truncation,
         )
 
 
@@ -233,6 +246,7 @@ def build_translator(system: System, subwords: Iterable[Subwords], max_tokens: i
         TranslationTokenizer(target.model_bytes, target.truecaser),
         encoder_sequence_length=length,
         decoder_sequence_length=length,
+        truncation=system.data.truncation,
     )
     backbone = BODIES[system.body].body_class(
         preprocessor.source_tokenizer.vocabulary_size(),

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from keras_attn_zoo.experiments.comparison import Recipe, Run, run_name
-from keras_attn_zoo.experiments.table import COLUMNS, METRICS, Result, number, results_table, spread_table
+from keras_attn_zoo.experiments.table import COLUMNS, Result, number, results_table, spread_table
 from keras_attn_zoo.experiments.tabular import csv_text
+from keras_attn_zoo.experiments.tasks import METRICS
 from keras_attn_zoo.files import write_text
 
 

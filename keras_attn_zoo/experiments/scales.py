@@ -74,6 +74,9 @@ def scaled(system: System, scale: Scale, published: Mapping[str, Any] | None = N
     if scale.name == "paper":
         return system.override(**system.understood(dict(published or {})))
     sizes, layers = system.sizes, {}
+    # Text that is cut is long on purpose; only the built-in corpus is shorter still.
+    longer = {"max_tokens"} if system.data.truncate_source is not None and scale.corpus is None else set()
+    settings = {name: value for name, value in scale.settings.items() if name not in longer}
     if scale.layers is not None:
         attended = sizes.get("attention_layer", -1)
         needed = attended + 1 if isinstance(attended, int) else 0
@@ -81,4 +84,4 @@ def scaled(system: System, scale: Scale, published: Mapping[str, Any] | None = N
             "encoder_layers": min(sizes["encoder_layers"], scale.layers),
             "decoder_layers": min(sizes["decoder_layers"], max(scale.layers, needed)),
         }
-    return system.override(**system.understood({**scale.settings, **layers}))
+    return system.override(**system.understood({**settings, **layers}))

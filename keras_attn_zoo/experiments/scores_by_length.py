@@ -50,7 +50,7 @@ def scores_by_length(
         hypotheses, references: one for each sentence.
         lengths: of the sentences, in words.
         bounds: the longest length of each class but the last.
-        metric: "bleu", "chrf" or "ter".
+        metric: one of those of `score_text`.
         more_references: further lists of references.
         **options: `tokenize` and `lowercase` of `score_text`.
     """

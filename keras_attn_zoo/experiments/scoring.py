@@ -13,6 +13,7 @@ from keras_attn_zoo.evaluation.text_scores import TOKENIZE, score_text
 from keras_attn_zoo.evaluation.timing import CompilationClock
 from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.tasks import TASKS
 from keras_attn_zoo.experiments.word_alignment import LEAVE_OUT, links_of, score_links
 from keras_attn_zoo.files import PathLike, write_text
 from keras_attn_zoo.messages import progress_bar
@@ -34,6 +35,8 @@ def score_run(
 ) -> dict[str, Any]:
     """Translate and score a test set; write hypotheses, references, scores and alignments to the run folder.
 
+    What the text is scored with depends on the run's task: see `experiments.tasks`.
+
     Args:
         folder: the run folder of a trained system.
         translator: its translator, see `load_translator`.
@@ -53,7 +56,7 @@ def score_run(
     system = run.system()
     # Everything is read before anything is written.
     training, _ = training_summary(run), run.read_scores()
-    encoded = text.encoded(*translator.preprocessor.subwords)
+    encoded = text.encoded_for(translator.preprocessor)
     known = known or _scores_of_references(translator, system, encoded, text, run.alignment(name))
     clock = CompilationClock()
     with progress_bar("translating", len(encoded)) as progress:
@@ -69,7 +72,7 @@ def score_run(
         "beams": translator.sampler.num_beams,
         "length_penalty": translator.sampler.length_penalty,
         "search_top_k": translator.search_top_k if top_k is None else top_k,
-        "text": _text_scores(hypotheses, text.references, tokenize, lowercase),
+        "text": _text_scores(system, hypotheses, text.references, tokenize, lowercase),
         **{key: known[key] for key in (*_OF_REFERENCES, "free_running", "alignment") if key in known},
         "translation_seconds": seconds,
         "translation_compilation_seconds": clock.compilation,
@@ -99,15 +102,16 @@ def score_again(folder: PathLike, name: str, tokenize: str, lowercase: bool) -> 
         UserError: see `RunFolder.read_translations` and `score_text`.
     """
     run = RunFolder(folder)
-    of_text = _text_scores(*run.read_translations(name), tokenize, lowercase)
+    of_text = _text_scores(run.system(), *run.read_translations(name), tokenize, lowercase)
     with run.lock_scores():
         run.add_scores(name, {**run.read_scores()[name], "text": of_text})
     wait()
 
 
-def _text_scores(hypotheses, references, tokenize, lowercase):
-    first, *more = references
-    return score_text(hypotheses, first, lowercase=lowercase, tokenize=tokenize, more_references=more).as_dict()
+def _text_scores(system, hypotheses, references, tokenize, lowercase):
+    """The scores of a system's task, as plain data."""
+    metrics, (first, *more) = TASKS[system.data.task].metrics, references
+    return score_text(hypotheses, first, metrics, lowercase, tokenize, more).as_dict()
 
 
 def score_alignment(
@@ -126,7 +130,7 @@ def score_alignment(
         stop; for a latent alignment, "posterior_aer" too; of several decoder layers, which are averaged,
         "all_layers_aer_without_full_stop".
     """
-    gold, encoded = text.gold or [], text.encoded(*translator.preprocessor.subwords)
+    gold, encoded = text.gold or [], text.encoded_for(translator.preprocessor)
     words = [(source, target) for source, target, _ in gold]
     wanted = [alignment for *_, alignment in gold]
 

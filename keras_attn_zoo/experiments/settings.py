@@ -2,9 +2,11 @@
 
 import dataclasses
 
+from keras_attn_zoo.data.truncation import KEPT, Truncation
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.budget import Budget
 from keras_attn_zoo.experiments.setting_types import MOST_TOKENS, Choice, Number, Setting, Switch, Text, Whole, rate
+from keras_attn_zoo.experiments.tasks import TASKS
 
 # Upper bounds that catch mistyped numbers: beyond them, no machine and nobody's patience would do.
 _STEPS, _ROUNDS, _WORDS, _PATH = 1_000_000_000, 10_000, 10_000, 4096
@@ -106,6 +108,26 @@ class DataSettings(_Checked):
             default=100, help="maximum tokens per sentence, including start and end tokens", least=3, most=MOST_TOKENS
         )
     )
+    truncate_source: int | None = _field(
+        Whole(
+            help="tokens that longer source sentences are cut to, counted as for max_tokens and at most as many; None "
+            "leaves them out of training",
+            optional=True,
+            least=3,
+            most=MOST_TOKENS,
+        )
+    )
+    truncate_target: int | None = _field(
+        Whole(
+            help="likewise for target sentences; test scores compare with the whole ones",
+            optional=True,
+            least=3,
+            most=MOST_TOKENS,
+        )
+    )
+    truncate_keep: str = _field(
+        Choice(default=KEPT[0], help="part of a source sentence that stays when it is cut", choices=KEPT)
+    )
     sentences_per_batch: int | None = _field(
         Whole(
             default=128,
@@ -124,6 +146,9 @@ class DataSettings(_Checked):
         )
     )
     bucket_count: int = _field(Whole(default=6, help="maximum number of batch shapes", least=1, most=100))
+    task: str = _field(
+        Choice(default="translation", help="what is learned, which decides how it is scored", choices=tuple(TASKS))
+    )
 
     def __post_init__(self) -> None:
         """Check every setting, and that they fit together."""
@@ -153,6 +178,12 @@ class DataSettings(_Checked):
             raise UserError(
                 f"max_words={self.max_words} is less than min_words={self.min_words}: no sentences would be left."
             )
+
+    @property
+    def truncation(self) -> Truncation:
+        """What sentences are cut to."""
+        source, target = (one and min(one, self.max_tokens) for one in (self.truncate_source, self.truncate_target))
+        return Truncation(source, target, self.truncate_keep)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,10 +11,10 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.text_scores import TESTS, SystemScore, compare_systems, how_scored
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.tabular import Table
+from keras_attn_zoo.experiments.tasks import METRICS
 from keras_attn_zoo.files import PathLike
 from keras_attn_zoo.training.progress import clock_time
 
-METRICS = {"BLEU": "bleu", "chrF": "chrf", "TER": "ter"}
 EMPTY = "–"
 
 
@@ -236,9 +236,8 @@ def _significance(folders, name, baselines, test):
                     f"{folder} and {baseline} were scored on different texts: evaluate both on the same one."
                 )
         first, *more = references[baseline]
-        found = compare_systems(
-            str(baseline), texts, first, test=test, more_references=more, **_how_scored(group, baseline, name)
-        )
+        how, metrics = _how_scored(group, baseline, name), _shared_metrics(group, baseline, name)
+        found = compare_systems(str(baseline), texts, first, metrics, test=test, more_references=more, **how)
         compared.update({folder: found[str(folder)] for folder in group[1:]})
     return compared
 
@@ -253,6 +252,15 @@ def _how_scored(group, baseline, name):
                 f"{folder} and {baseline} were scored with different tokenisers or case: evaluate both with the same."
             )
     return found[baseline]
+
+
+def _shared_metrics(group, baseline, name):
+    """The metrics that all runs were scored with; raise if there are none."""
+    scored = [RunFolder(folder).read_scores()[name]["text"]["metrics"] for folder in group]
+    shared = [metric for metric in scored[0] if all(metric in one for one in scored)]
+    if not shared:
+        raise UserError(f"{baseline} and the runs compared with it share no score: evaluate them on one task.")
+    return shared
 
 
 def _star(against):

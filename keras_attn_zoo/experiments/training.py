@@ -99,7 +99,8 @@ def _train(system, corpus, run, data, max_tokens, bleu_at):
     # Before the state is read: if it is another model's, that error would say less.
     run.check_settings(system, description)
     subwords = data.subwords
-    check_test_text(corpus.test.encoded(*subwords), max_tokens or longest_translation(system.data.max_tokens))
+    test = corpus.test.encoded(*subwords, truncation=system.data.truncation)
+    check_test_text(test, max_tokens or longest_translation(system.data.max_tokens))
     if system.data.vocabulary_size is None:
         sizes = [one.vocabulary_size for one in subwords]
         check_memory(system, outline(system, *sizes).parameters, sizes[1])
@@ -159,9 +160,11 @@ def _bleu(system, corpus, data, subwords, translator, batches, bleu_at):
         return []
     sources, references = zip(*list(corpus.splits.valid)[: system.training.bleu_sentences], strict=True)
     ids = data.valid.first_sources(sources, subwords[0])
+    text = EncodedText(ids, None, (subwords[0].checksum, subwords[1].checksum))
+    text = system.data.truncation.cut_sources(text)
     # What is too long to be translated says nothing of the others.
-    fits = [i for i, one in enumerate(ids) if len(one) <= longest_translation(system.data.max_tokens)]
-    text = translator.encode(EncodedText([ids[i] for i in fits], None, (subwords[0].checksum, subwords[1].checksum)))
+    fits = [i for i, one in enumerate(text.sources) if len(one) <= longest_translation(system.data.max_tokens)]
+    text = translator.encode(text.select(fits))
     arguments = text, [references[i] for i in fits], system.search.batch_size, system.training.bleu_tokenize
     found = [ValidationBLEU(*arguments)] if by_round else []
     return [*found, BLEUAtSteps(*arguments, bleu_at, batches)] if bleu_at else found

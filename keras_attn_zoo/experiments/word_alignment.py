@@ -51,10 +51,11 @@ def align_words(
         `(target words, source words)`.
 
     Raises:
-        UserError: a head that a layer does not have; an unknown `leave_out`.
+        UserError: a head that a layer does not have; an unknown `leave_out`; a sentence whose start is cut off.
     """
     _check_leave_out(leave_out)
     text = encode_words(translator, pairs) if text is None else text
+    _check_start(translator, text)
     decoded = translator.force(text, layers=layers, heads=heads, batch_size=batch_size, progress=progress)
     return links_of(decoded, pairs, leave_out)
 
@@ -112,6 +113,7 @@ def align_by_layer(
     if backbone.latent_head is not None:
         rows["prior"] = backbone.rows_of_heads(None, None, among=every)
     text = encode_words(translator, pairs)
+    _check_start(translator, text)
     decoded = translator.force(text, layers=every, batch_size=batch_size, progress=progress)
     found: dict[int | str, list[ForcedDecoding]] = {
         name: [dataclasses.replace(one, attention=one.attention[heads]) for one in decoded]
@@ -131,6 +133,18 @@ def _check_leave_out(leave_out):
     unknown = set(leave_out) - set(LEAVE_OUT)
     if unknown:
         raise UserError(f"leave_out must be among {', '.join(LEAVE_OUT)}; received {', '.join(sorted(unknown))}.")
+
+
+def _check_start(translator, text):
+    """Raise if a model reads the end of a sentence alone: its words are counted from the first."""
+    truncation = translator.preprocessor.truncation
+    if truncation.keep == "end" and truncation.source is not None:
+        for number, ids in enumerate(text.sources, start=1):
+            if len(ids) >= truncation.source - 1:
+                raise UserError(
+                    f"of sentence {number}, the model reads the last {len(ids) - 1} tokens: to align words, leave out "
+                    "sentences of as many tokens or more."
+                )
 
 
 def links_of(
@@ -197,6 +211,9 @@ def sentence_picture(
     attention = mean_of_heads(one.attention, rows)
     if subwords:
         return attention, one.source_tokens, one.tokens
+    if translator.preprocessor.truncation.keep == "end":
+        # The words that the model has read, if it is not all of them.
+        sentence = translator.preprocessor.source_tokenizer.detokenize(text.sources[0])
     source_words, target_words = split_words(sentence), split_words(target)
     matrix = word_attention(
         attention, one.source_tokens, one.tokens, source_words, target_words, source_reduction="sum"

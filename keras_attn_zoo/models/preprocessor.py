@@ -12,6 +12,7 @@ import numpy as np
 from keras_attn_zoo.data.encoded_text import EncodedText, encode_sentences, encode_text
 from keras_attn_zoo.data.shapes import grid_length
 from keras_attn_zoo.data.subwords import Subwords
+from keras_attn_zoo.data.truncation import UNCUT, Truncation
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.models.presets import PresetFiles
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
@@ -30,6 +31,8 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
         tokenizer: tokenizer of the target side; may be the same.
         encoder_sequence_length: maximum source tokens, including the end token.
         decoder_sequence_length: maximum target tokens, including start and end token.
+        truncation: what longer sentences are cut to before these limits apply: a `Truncation`, or a dict of its
+            arguments; None cuts nothing. Targets are cut for training, not where they are scored or forced.
 
     Call it with a dict of "encoder_text" and "decoder_text", lists of equally many
     strings. It returns `(x, y, sample_weight)`: x the inputs of `RNNBackbone`, y the
@@ -52,6 +55,7 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
         tokenizer: TranslationTokenizer,
         encoder_sequence_length: int = 128,
         decoder_sequence_length: int = 128,
+        truncation: Truncation | dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(
@@ -61,6 +65,7 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
             **kwargs,
         )
         self.source_tokenizer = source_tokenizer
+        self.truncation = Truncation(**truncation) if isinstance(truncation, dict) else truncation or UNCUT
 
     def build(self, input_shape: Shape) -> None:
         """Nothing to build: packing is done in NumPy."""
@@ -76,7 +81,7 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
         """Return inputs, labels and weights of sentence pairs."""
         sources, targets = _pairs(x)
         lengths = (self.encoder_sequence_length, self.decoder_sequence_length)
-        text = self.encode(sources, targets)
+        text = self.encode(self.truncation.cut(encode_text(*self.subwords, sources, targets)))
         return self.pack_pairs(text.sources, text.targets or [], *lengths)
 
     def generate_preprocess(
@@ -111,7 +116,7 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
     def encode(self, sources: Sequence[str] | EncodedText, targets: Sequence[str] | None = None) -> EncodedText:
         """Encode sentences, and their translations if given; see `Translator.encode`."""
         if not isinstance(sources, EncodedText):
-            text = encode_text(*self.subwords, sources, targets)
+            text = self.truncation.cut_sources(encode_text(*self.subwords, sources, targets))
         elif targets is None:
             text = sources
         elif sources.targets is None:
@@ -169,8 +174,11 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
 
     def get_config(self) -> Config:
         """Return the arguments of the constructor."""
+        # Presets that cut nothing can be read by versions that could not cut.
+        truncation = {} if self.truncation == UNCUT else {"truncation": dataclasses.asdict(self.truncation)}
         return {
             **super().get_config(),
+            **truncation,
             "source_tokenizer": keras.layers.serialize(self.source_tokenizer),
             "encoder_sequence_length": self.encoder_sequence_length,
             "decoder_sequence_length": self.decoder_sequence_length,

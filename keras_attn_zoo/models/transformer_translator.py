@@ -40,6 +40,7 @@ class TransformerPreprocessor(TranslationPreprocessor):
             tokenizer,
             encoder_sequence_length=preprocessor.encoder_sequence_length,
             decoder_sequence_length=preprocessor.decoder_sequence_length,
+            truncation=preprocessor.truncation,
             name=preprocessor.name,
         )
 

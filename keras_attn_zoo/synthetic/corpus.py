@@ -13,7 +13,8 @@ from keras_attn_zoo.synthetic.sentences import SentenceSampler
 _NO_SENTENCE = 2000
 
 
-def _check_count(name, value, least):
+def check_count(name: str, value: int, least: int) -> None:
+    """Raise if a number is no integer, or too small."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise UserError(f"{name} is {value!r}: give an integer of at least {least}.")
 
@@ -65,12 +66,12 @@ def generate_corpus(
         >>> split_words(pair.source) == list(pair.source_words)
         True
     """
-    _check_count("size", size, 0)
-    _check_count("seed", seed, 0)
-    _check_count("min_words", min_words, 1)
-    _check_count("max_words", max_words, min_words)
+    check_count("size", size, 0)
+    check_count("seed", seed, 0)
+    check_count("min_words", min_words, 1)
+    check_count("max_words", max_words, min_words)
     if words_per_kind is not None:
-        _check_count("words_per_kind", words_per_kind, 1)
+        check_count("words_per_kind", words_per_kind, 1)
     return list(islice(_stream(seed, min_words, max_words, words_per_kind), size))
 
 
@@ -103,7 +104,7 @@ def generate_splits(
         {'train': 20, 'valid': 5, 'test': 5}
     """
     for name, size in (("train", train), ("valid", valid), ("test", test)):
-        _check_count(name, size, 0)
+        check_count(name, size, 0)
     pairs = generate_corpus(train + valid + test, seed, min_words, max_words, words_per_kind)
     return {"train": pairs[test + valid :], "valid": pairs[test : test + valid], "test": pairs[:test]}
 

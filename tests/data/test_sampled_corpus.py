@@ -10,6 +10,7 @@ from keras_attn_zoo.data.batches import TranslationBatches
 from keras_attn_zoo.data.cache import build_cache
 from keras_attn_zoo.data.sampled_corpus import SampledCorpus, build_sampled_corpus, uniform_numbers
 from keras_attn_zoo.data.subwords import Subwords, train_subwords
+from keras_attn_zoo.data.truncation import Truncation
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.synthetic import generate_splits
 from tests.data.trees import same
@@ -71,6 +72,22 @@ def test_segmentations_are_drawn_by_their_probabilities(made):
     assert drawn(best, "source", 0, [0])[0] == every[0]
     mean = np.mean([sum(map(len, drawn(sampled, "source", epoch))) for epoch in range(300)])
     assert sampled.tokens("source") == pytest.approx(mean, rel=0.01)
+
+
+def test_segmentations_are_cut_as_the_corpus_is(made, tmp_path):
+    _, subwords, _, _, _ = made
+    cut = Truncation(source=9, target=7, keep="end")
+    corpus = build_cache(tmp_path / "plain", PAIRS, subwords, subwords, None, LIMIT, LIMIT, truncation=cut)
+    sampled = build_sampled_corpus(
+        tmp_path / "best", corpus, PAIRS, subwords, subwords, COUNT, ALPHA, LIMIT, truncation=cut
+    )
+    for side, most in (("source", 7), ("target", 5)):
+        for epoch in range(5):
+            for pair, ids in zip(PAIRS, drawn(sampled, side, epoch), strict=True):
+                assert len(ids) <= most
+                whole, read = pair[side == "target"], subwords.decode(ids)
+                assert whole.endswith(read) if side == "source" else whole.startswith(read)
+    assert sampled.source_lengths.max() == 7 and sampled.target_lengths.max() == 5
 
 
 def test_a_draw_depends_on_seed_epoch_side_and_sentence_alone(made):

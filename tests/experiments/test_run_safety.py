@@ -353,7 +353,7 @@ def test_what_is_generated_is_bounded(monkeypatch):
     for wrong in ({"generated": {"train": "x"}}, {"generated": {"size": 1}}, {"generated": []}, {}, {"train": "file"}):
         with pytest.raises(UserError, match="does not describe a corpus"):
             corpus_from_description(wrong)
-    assert corpus_from_description({"generated": {"train": 100}}) == {"train": 100}
+    assert corpus_from_description({"generated": {"train": 100}}) == {"train": 100, "task": "translation"}
 
 
 def test_numbers_that_overflow_by_themselves_stop_training(run, corpus, tmp_path):

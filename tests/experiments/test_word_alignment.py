@@ -1,8 +1,11 @@
 """Alignments from the layers and heads of a Transformer."""
 
+import types
+
 import numpy as np
 import pytest
 
+from keras_attn_zoo.data.truncation import UNCUT
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import Alignment
 from keras_attn_zoo.experiments.parallel_text import ParallelText
@@ -86,6 +89,8 @@ def test_layers_and_heads_that_are_not_there(task):
 
 class Forced:
     """A translator whose attention is given: a word looks at the end, and so does its full stop a little."""
+
+    preprocessor = types.SimpleNamespace(truncation=UNCUT)
 
     def encode(self, sources, targets):
         """The sentences as they are."""

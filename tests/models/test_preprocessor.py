@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.data.subwords import Subwords
+from keras_attn_zoo.data.truncation import Truncation
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.models import TranslationPreprocessor
+from keras_attn_zoo.models.transformer_translator import TransformerPreprocessor
 from tests import tiny
 
 pytestmark = pytest.mark.one_backend
@@ -81,6 +83,31 @@ def test_a_sentence_takes_all_tokens_but_one_and_no_more(side, number):
     texts[side][number - 1] = by_length[tiny.LENGTH]
     with pytest.raises(UserError, match=rf"^sentence {number} has 16 tokens, more than the 15"):
         preprocessor(texts)
+
+
+@pytest.mark.parametrize("keep", ["start", "end"])
+def test_long_sentences_are_cut_and_targets_in_training_alone(keep):
+    """Whatever the length of a source; a target that is scored stays whole, or is refused."""
+    first = tiny.preprocessor()
+    first.truncation = Truncation(source=8, target=5, keep=keep)
+    sources, targets = ["kalo " * 30, "kalo"], ["bado " * 4, "bado"]
+    whole, short = first.source_tokenizer.tokenize(sources)
+    assert len(short) < 6
+    assert TranslationPreprocessor.from_config(first.get_config()).truncation == first.truncation
+    for preprocessor in (first, TransformerPreprocessor.of(first)):
+        cut = whole[:6] if keep == "start" else whole[-6:]
+        text = preprocessor.encode(sources, targets)
+        assert text.sources == [[*cut, END], [*short, END]]
+        assert text.targets == [[*ids, END] for ids in preprocessor.tokenizer.tokenize(targets)]
+        x, y, _ = preprocessor({"encoder_text": sources, "decoder_text": targets})
+        assert x["encoder_token_ids"][0].tolist() == [*cut, END] + [PAD] * (tiny.LENGTH - 7)
+        assert y[0].tolist() == [*text.targets[0][:3], END] + [PAD] * (tiny.LENGTH - 4)
+        assert (
+            x["encoder_token_ids"].tolist()
+            == preprocessor.pack_search(text.sources, tiny.LENGTH)["encoder_token_ids"].tolist()
+        )
+    with pytest.raises(UserError, match=r"^sentence 1 has .* more than the 15"):
+        first.encode(sources, ["bado " * 40, "bado"])
 
 
 @pytest.mark.parametrize("joint", [False, True])

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from keras_attn_zoo.checksums import sha256
 from keras_attn_zoo.data.splits import Pair
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.extras import require_corpora
+from keras_attn_zoo.extras import require_of
 from keras_attn_zoo.fetching import DownloadError
 from keras_attn_zoo.files import reason_of, shown, write_failed
 
@@ -61,7 +61,7 @@ def read_part(
 
 def _files(repository, revision, pattern, folder, origin):
     """Download the files of a repository that match a pattern, in order; return their paths."""
-    require_corpora("huggingface_hub", *(["pyarrow"] if pattern.endswith(".parquet") else []), user="this corpus")
+    require_of("corpora", "huggingface_hub", *(["pyarrow"] if pattern.endswith(".parquet") else []), user="this corpus")
     from huggingface_hub import HfApi, constants, hf_hub_download
 
     where = f"{repository} on {urlsplit(constants.ENDPOINT).netloc}"

@@ -11,7 +11,7 @@ from typing import Any
 
 from keras_attn_zoo.data.splits import Pair
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.extras import require_corpora
+from keras_attn_zoo.extras import require_of
 from keras_attn_zoo.fetching import fetch_unlisted
 from keras_attn_zoo.files import shown
 from keras_attn_zoo.messages import progress_bar
@@ -35,7 +35,7 @@ def read_entries(
         DownloadError: see `fetch_unlisted`.
         UserError: the index has no such entry; a file is damaged.
     """
-    require_corpora("mtdata", user="this corpus")
+    require_of("corpora", "mtdata", user="this corpus")
     # It is read when mtdata is first imported.
     os.environ.setdefault("MTDATA", str(index_folder))
     for entry in entries:

@@ -1,0 +1,94 @@
+"""`--task`: on text files, on runs, and where there is one task alone."""
+
+import dataclasses
+import shutil
+
+import pytest
+
+from keras_attn_zoo.commands import comparison
+from keras_attn_zoo.commands.comparison import system_names
+from keras_attn_zoo.commands.parser import Parser
+from keras_attn_zoo.commands.recipe import run_recipe
+from keras_attn_zoo.experiments import finished_run, training
+from keras_attn_zoo.experiments.comparison import Entry, Recipe
+from keras_attn_zoo.experiments.paper_tables import Pair
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.files import read_json, write_json
+from tests.tiny_run import TINY
+
+
+def test_text_files_are_scored_by_their_task(attn_zoo, tmp_path):
+    (tmp_path / "a.txt").write_text("The cat sat down. It slept.\n")
+    files = ("--hypotheses", tmp_path / "a.txt", "--references", tmp_path / "a.txt")
+    for task, names in (
+        ("summarization", ["ROUGE-1", "ROUGE-2", "ROUGE-L", "ROUGE-Lsum"]),
+        ("dialogue", ["BLEU", "ROUGE-L", "METEOR"]),
+        ("translation", ["BLEU", "chrF2", "TER"]),
+    ):
+        status, output, error = attn_zoo("evaluate", *files, "--task", task)
+        assert (status, error) == (0, "")
+        assert [line.partition("|")[0] for line in output.splitlines()] == names
+    assert attn_zoo("evaluate", *files)[1] == output
+
+
+def test_a_run_has_its_own_task(attn_zoo, trained, tmp_path):
+    status, output, error = attn_zoo("evaluate", trained, "--stored", "--task", "dialogue")
+    assert (status, output) == (2, "")
+    assert "a run's own task says how it is scored: leave out --task." in error and error.count("\n") == 1
+    folder = shutil.copytree(trained, tmp_path / "run")
+    config = read_json(folder / "config.json")
+    config["system"]["data"]["task"] = "summarization"
+    write_json(folder / "config.json", config)
+    (tmp_path / "t.tsv").write_text("rot haus\thouse red\nkatze\tcat\n")
+    status, output, _ = attn_zoo("evaluate", folder, "--test", tmp_path / "t.tsv", "--name", "other")
+    assert status == 0 and "| ROUGE-1 | ROUGE-2 | ROUGE-L | ROUGE-Lsum |" in output and "BLEU" not in output
+    picture = tmp_path / "by-length.png"
+    line = ("plot", "by-length", folder, "--name", "other", "--side", "target", "--bounds", 1, 2, "--output", picture)
+    assert attn_zoo(*line)[0] == 0 and picture.is_file()
+
+
+def test_train_takes_the_settings_of_the_task_and_then_those_given(attn_zoo, trained, tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(finished_run, "score_and_draw", lambda *_, **__: None)
+    monkeypatch.setattr(
+        training, "train_system", lambda system, text, *_, **__: seen.append((system, text)) or RunFolder(trained)
+    )
+    line = ("train", "--system", "uniform", "--small", "--embedded", "--run", tmp_path / "run", "--task", "dialogue")
+    monkeypatch.setattr("keras_attn_zoo.commands.train.corpus_from_options", lambda options: Text(options.task))
+    assert attn_zoo(*line, "--set", "truncate_source=99")[0] == 0
+    ((system, text),) = seen
+    assert text.task == system.data.task == "dialogue"
+    assert (system.data.truncate_source, system.data.truncate_keep, system.data.max_tokens) == (99, "end", 256)
+
+
+class Text:
+    test = None
+
+    def __init__(self, task):
+        self.task = task
+
+
+def options_of(recipe, *arguments):
+    parser = Parser()
+    tasks = {task: list(own.entries) for task, own in recipe.tasks.items()}
+    comparison.add_comparison_arguments(parser, list(recipe.entries), recipe.default, tasks)
+    return parser.parse_args(["--out", "o", *arguments])
+
+
+def test_a_recipe_has_the_tasks_of_its_paper(capsys):
+    entries = {name: Entry(TINY.override(name=name)) for name in "abc"}
+    alone = Recipe("One", entries, ("a", "b"))
+    both = Recipe("Two", entries, ("a", "b"), tasks={"dialogue": Recipe("Other", {"c": entries["c"]}, ("c",))})
+    assert system_names(options_of(alone)) == system_names(options_of(both)) == ["a", "b"]
+    assert system_names(options_of(both, "--task", "dialogue")) == ["c"]
+    assert system_names(options_of(both, "--task", "dialogue", "--systems", "a,c")) == ["a", "c"]
+    for recipe, task in ((alone, "dialogue"), (both, "summarization")):
+        with pytest.raises(SystemExit):
+            run_recipe(recipe, "Recipe.", ["--out", "o", "--task", task])
+        assert capsys.readouterr().err.count("\n") == 1
+    both = dataclasses.replace(both, pairs={"ro-en": Pair(), "tr-en": Pair()})
+    line = ["--out", "o", "--task", "dialogue", "--embedded"]
+    assert run_recipe(both, "Recipe.", [*line, "--systems", "a"]) == 2
+    assert "unknown system 'a': choose from c." in capsys.readouterr().err
+    assert run_recipe(both, "Recipe.", [*line, "--pair", "tr-en"]) == 2
+    assert "--task dialogue has no language pairs: leave out --pair." in capsys.readouterr().err
