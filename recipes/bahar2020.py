@@ -27,7 +27,7 @@ How the paper is read:
 - At `--scale paper`, both sides are truecased, as the paper does for German and English; otherwise they are not, and
   the text is never tokenised: truecaser and subwords take plain text. BLEU and TER see translations that begin with a
   capital again, as Moses' detruecaser writes them; the paper does not say.
-- For Chinese and English, the third example has what the paper says: unigram subwords sampled from the 30
+- For Chinese and English, the example with `--pair zh-en` has what the paper says: unigram subwords sampled from the 30
   best segmentations, and no pair twice. The paper does not give the exponent of the sampling (0.1 here) or say what
   its illegal characters are: no sentence is left out for them. Its 32,000 "merges" are the size of one vocabulary here.
 - Sentences of more than 100 words, or of more than 100 subwords with start and end, are not trained on; the paper's
@@ -35,9 +35,9 @@ How the paper is read:
 - The lexicon is one bias-free linear map of the sum of the projected embedding, decoder state and encoder state.
 - The weights of the six best positions are not renormalised in training; the search divides by their sum.
 - Both sides share one vocabulary of 50,000 BPE subwords; the paper has 50,000 merges, which give 45,000 German and
-  33,000 English tokens. For Chinese, each side has its own of 32,000 unigram pieces, which are not sampled in training,
-  and the Transformers tie only the target's embedding to the output. Otherwise they share one matrix among both
-  embeddings, the output and the lexicon; the RNNs share none. The paper does not say.
+  33,000 English tokens. For Chinese, each side has its own of 32,000 unigram pieces, sampled only with the settings of
+  that example, and the Transformers tie only the target's embedding to the output. Otherwise they share one matrix
+  among both embeddings, the output and the lexicon; the RNNs share none. The paper does not say.
 - The learning rate is lowered after two validations without improvement; the paper says "several". There are four
   validations per epoch and 20 epochs; the paper gives no numbers.
 - Batches hold 4,096 tokens of the longer side, padding included; the paper's are as large as its memory allows.
@@ -48,8 +48,8 @@ How the paper is read:
 - The plain RNN has a maxout readout, like Bahdanau's; a latent one has the lexicon, which uses the state directly.
 - The RNN's lexicon sees the decoder state after the context is fed in; equation 12 has the previous state.
 - Search uses twelve beams, as in the paper, and a length penalty of 1.0, which the paper does not mention.
-- BLEU is sacrebleu's with its tokeniser 13a, like the paper's. It does not split Chinese: for that language, score the
-  translations in the run folders with `attn-zoo evaluate --hypotheses ... --tokenize zh`.
+- BLEU is sacrebleu's with its tokeniser 13a, like the paper's. It does not split Chinese: into that language, give
+  `--tokenize zh`.
 - TER is case-sensitive, like the paper's, but not normalised: punctuation is not split from words.
 """
 

@@ -102,11 +102,15 @@ def download(names: list[str]) -> None:
 
 def verify(names: list[str]) -> None:
     """Compare the corpora on this machine with their checksums."""
-    from keras_attn_zoo.experiments.catalogue.folder import corpus_folder, is_here, provide
+    from keras_attn_zoo.experiments.catalogue.folder import cache_folder, corpus_folder, is_here, provide
     from keras_attn_zoo.experiments.catalogue.listing import catalogue
+    from keras_attn_zoo.files import shown
 
+    wanted = _found(names) if names else list(catalogue().values())
+    if not names and not any(map(is_here, wanted)):
+        print(f"there are no corpora in {shown(cache_folder())}")
     wrong = 0
-    for corpus in _found(names) if names else catalogue().values():
+    for corpus in wanted:
         if not is_here(corpus):
             if names:
                 print(f"{corpus.name}: not on this machine")

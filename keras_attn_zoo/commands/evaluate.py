@@ -78,12 +78,23 @@ def _score_files(options):
     of_runs |= _COMPARED
     refuse(options, "with --hypotheses, nothing is translated", **_SEARCH, **of_runs)
     hypotheses = list(read_lines(options.hypotheses))
-    references, *more = (list(read_lines(file)) for file in options.references)
+    references, *more = map(_read_references, options.references)
     metrics = TASKS[options.task].metrics
     scores = score_text(hypotheses, references, metrics, more_references=more, **scoring_options(options))
     if not any(line.strip() for line in hypotheses):
         _LOG.warning("%s has only empty lines: is it the right file?", options.hypotheses)
     print(scores)
+
+
+def _read_references(file):
+    """Read one reference per line; warn of a file that looks like one in `references/` of a run folder."""
+    from keras_attn_zoo.data.text_files import read_columns
+    from keras_attn_zoo.data.words import normalise
+
+    rows = list(read_columns(file))
+    if all(len(row) > 1 for row in rows):
+        _LOG.warning("%s has tabs in every line, scored as spaces: give several references as several files", file)
+    return [normalise(" ".join(row)) for row in rows]
 
 
 def _score_runs(options):

@@ -263,7 +263,8 @@ def read_test(files: TextFiles, reverse: bool = False) -> tuple[list[Pair], list
         reverse: see `open_pairs`.
 
     Raises:
-        UserError: see `read_pairs`; a file with another number of lines; several references in reverse.
+        UserError: see `read_pairs`; a file with another number of lines; an empty line in the first file of
+            references; several references in reverse.
 
     Example:
         >>> read_test(("test.de", "test.a.en", "test.b.en"))  # doctest: +SKIP
@@ -275,6 +276,13 @@ def read_test(files: TextFiles, reverse: bool = False) -> tuple[list[Pair], list
         raise UserError("a text in reverse has one reference: give two files, or the source first.")
     source, *references = files
     pairs = read_pairs((source, references[0]))
+    # sacrebleu needs it: found here, and not after hours of training.
+    empty = next((number for number, (_, target) in enumerate(pairs, start=1) if not target), None)
+    if empty:
+        raise UserError(
+            f"{shown(references[0])} line {empty} is empty: with several references, the first file needs one in "
+            "every line."
+        )
     more = [[target for _, target in ParallelFiles(source, file)] for file in references[1:]]
     return pairs, more
 

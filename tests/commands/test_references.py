@@ -60,6 +60,21 @@ def test_a_run_is_scored_as_sacrebleu_scores_it(attn_zoo, run, files):
     assert "has 3 lines but" in attn_zoo(*line)[2]
 
 
+def test_an_empty_first_reference_is_found_before_training(attn_zoo, files, tmp_path):
+    files[1].write_text("House-red (1)\n\ndog blue\n")
+    text = ("--train", *files[:2], "--valid", *files[:2], "--test", *files)
+    status, _, error = attn_zoo("train", "--system", "uniform", "--run", tmp_path / "new", *text)
+    assert status == 2 and f"{files[1]} line 2 is empty: with several references" in error
+    assert error.count("\n") == 1 and not (tmp_path / "new").exists()
+
+
+def test_the_references_of_a_run_folder_are_not_taken_for_one_file(attn_zoo, files, tmp_path):
+    (tmp_path / "both").write_text("".join(f"{a}\t{b}\n" for a, b in zip(FIRST, SECOND, strict=True)))
+    line = ("evaluate", "--hypotheses", files[1], "--references")
+    assert "both has tabs in every line" in attn_zoo(*line, tmp_path / "both")[2]
+    assert attn_zoo(*line, *files[1:])[2] == ""
+
+
 def test_a_run_keeps_all_references_of_its_test_text(run, files, trained):
     corpus = corpus_from_files(tuple(files[:2]), tuple(files[:2]), tuple(files))
     assert corpus.test.references == [FIRST, SECOND] and len(corpus.description["test"]) == 3

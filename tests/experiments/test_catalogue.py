@@ -93,6 +93,24 @@ def test_what_was_put_in_place_gets_a_manifest_and_is_checked(placed, capsys):
 
 
 @pytest.mark.parametrize(
+    "key, value, found",
+    [
+        ("files", {part: [["train.de"], "train.en"] for part in listing.PARTS}, "damaged: it does not name the files"),
+        ("files", {part: 5 for part in listing.PARTS}, "damaged: it does not name the files"),
+        ("pairs", {"train": "many"}, "damaged: it does not name the files"),
+        ("name", "whole-de-en", "holds whole-de-en, not tiny-de-en: rename or remove the folder"),
+    ],
+)
+def test_a_manifest_that_does_not_fit(placed, capsys, key, value, found):
+    corpus_from_name("tiny-de-en")
+    manifest = json.loads((placed / "corpus.json").read_text())
+    (placed / "corpus.json").write_text(json.dumps({**manifest, key: value}))
+    assert main(["corpora", "--download", "tiny-de-en"]) == 2
+    error = capsys.readouterr().err
+    assert found in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
     "damage", [b"{", b"[]", b'{"format": 9, "sha256": {}}', b'{"format": 1, "sha256": {}}', b'{"sha256": {"../x": ""}}']
 )
 def test_a_damaged_manifest(placed, damage):
@@ -100,6 +118,36 @@ def test_a_damaged_manifest(placed, damage):
     with pytest.raises(UserError, match=r"corpus\.json (is damaged|has format 9|names)") as caught:
         corpus_from_name("tiny-de-en")
     assert "\n" not in str(caught.value)
+
+
+def test_one_side_compressed(placed):
+    with gzip.open(placed / "train.en.gz", "wb") as file:
+        file.write((placed / "train.en").read_bytes())
+    (placed / "train.en").unlink()
+    assert list(corpus_from_name("tiny-de-en").splits.train) == make_pairs(96)
+
+
+def test_a_file_in_place_of_the_folder(corpora, capsys):
+    corpora.mkdir()
+    (corpora / SPLIT.name).write_text("")
+    assert main(["corpora", "--download", SPLIT.name]) == 2
+    assert f"{corpora / SPLIT.name} is not a folder: remove it." in capsys.readouterr().err
+
+
+def test_a_split_of_ones_own_is_not_replaced(placed, corpora):
+    placed.rename(corpora / WHOLE.name)
+    (corpora / WHOLE.name / "all.tsv").write_text("ein haus\ta house\n")
+    with pytest.raises(UserError, match="has all of the text, and its three parts too: remove one or the other"):
+        corpus_from_name(WHOLE.name)
+    (corpora / WHOLE.name / "all.tsv").unlink()
+    assert list(corpus_from_name(WHOLE.name).splits.train) == make_pairs(96)
+
+
+def test_the_folder_of_all_corpora(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("ATTN_ZOO_CORPORA", "~/none")
+    assert main(["corpora", "--verify"]) == 0
+    assert capsys.readouterr().out == f"there are no corpora in {tmp_path / 'none'}\n"
 
 
 def test_half_of_it_in_place(placed, capsys):

@@ -29,7 +29,8 @@ MANIFEST = "corpus.json"
 def cache_folder() -> Path:
     """Return the folder for all corpora: that of `ATTN_ZOO_CORPORA`, or one in `XDG_CACHE_HOME` or `~/.cache`."""
     own = os.environ.get(VARIABLE)
-    return Path(own) if own else _usual_cache() / "corpora"
+    # No shell expands a `~` that comes from a Dockerfile or a service; this function leaves what is not a user.
+    return Path(os.path.expanduser(own)) if own else _usual_cache() / "corpora"
 
 
 def _usual_cache():
@@ -95,11 +96,23 @@ def check(corpus: NamedCorpus) -> dict[str, Any]:
                 f"in {MANIFEST}: {remedy}"
             )
     manifest = read_json(folder / MANIFEST)
-    files = manifest.get("files")
-    whole = isinstance(files, dict) and all(set(files.get(part) or [None]) <= sums.keys() for part in PARTS)
-    if not whole or not isinstance(manifest.get("pairs"), dict):
+    if not _is_whole(manifest, sums):
         raise UserError(f"{shown(folder / MANIFEST)} is damaged: it does not name the files of the text. Remove it.")
+    if manifest.get("name") != corpus.name:
+        raise UserError(
+            f"{shown(folder)} holds {shown(manifest.get('name'))}, not {corpus.name}: rename or remove the folder."
+        )
     return manifest
+
+
+def _is_whole(manifest, sums):
+    """Whether a manifest names one or two of its files for every part, and counts its pairs."""
+    files, pairs = manifest.get("files"), manifest.get("pairs")
+    if not isinstance(files, dict) or not isinstance(pairs, dict):
+        return False
+    named = [files.get(part) for part in PARTS]
+    fits = all(isinstance(one, list) and one and all(isinstance(x, str) and x in sums for x in one) for one in named)
+    return fits and all(type(count) is int for count in pairs.values())
 
 
 def text_of(corpus: NamedCorpus, manifest: dict[str, Any]) -> dict[str, PathLike | tuple[PathLike, PathLike]]:
@@ -115,7 +128,10 @@ def _make(corpus, folder, fetch):
     if files is not None:
         _adopt(corpus, folder, files)
         return
-    if kind_of(folder) == "folder" and any(folder.iterdir()):
+    kind = kind_of(folder)
+    if kind not in (None, "folder"):
+        raise UserError(f"{shown(folder)} is not a folder: remove it.")
+    if kind and any(folder.iterdir()):
         raise UserError(f"{shown(folder)} is not a whole corpus: {by_hand(corpus)}, or remove it.")
     if not fetch:
         raise UserError(
@@ -132,8 +148,8 @@ def _by_hand(corpus, folder):
     """The files of each part in a folder; None if any are missing."""
     if kind_of(folder) != "folder":
         return None
-    wanted = [PARTS, ("all",)] if corpus.parts == ("all",) else [PARTS]
-    for parts in reversed(wanted):
+    wanted = [("all",), PARTS] if corpus.parts == ("all",) else [PARTS]
+    for parts in wanted:
         files = {part: _files_of(folder, part, corpus.sides) for part in parts}
         if all(files.values()):
             return files
@@ -142,11 +158,11 @@ def _by_hand(corpus, folder):
 
 def _files_of(folder, part, sides):
     """Names of the files of a part; none if they are not there."""
-    for suffix in ("", ".gz"):
-        pair = [f"{part}.{side}{suffix}" for side in sides]
-        for names in (pair, [f"{part}.tsv{suffix}"]):
-            if all(kind_of(folder / name) == "file" for name in names):
-                return names
+    for endings in (sides, ("tsv",)):
+        plain = [f"{part}.{ending}" for ending in endings]
+        names = [name if kind_of(folder / name) else f"{name}.gz" for name in plain]
+        if all(kind_of(folder / name) == "file" for name in names):
+            return names
     return []
 
 
@@ -154,6 +170,9 @@ def _adopt(corpus, folder, files):
     """Write the manifest of a folder that was filled by hand."""
     texts = {part: _opened([folder / name for name in names]) for part, names in files.items()}
     if "all" in texts:
+        if all(_files_of(folder, part, corpus.sides) for part in PARTS):
+            # They may be somebody's own split, which the files that are written here would replace.
+            raise UserError(f"{shown(folder)} has all of the text, and its three parts too: remove one or the other.")
         _write(corpus, folder, texts, {"origin": "by hand"})
         return
     pairs = {part: sum(1 for _ in text) for part, text in texts.items()}
