@@ -150,6 +150,7 @@ def test_no_run_begins_with_an_attention_that_cannot_be_made(corpus, tmp_path, w
 
 @pytest.mark.every_backend
 @pytest.mark.long
+@pytest.mark.slow_compiled
 def test_bleu_after_given_steps_is_logged_and_changes_nothing(trained, corpus, tmp_path):
     """At the end of a round, within one, and at the very end; a run that is stopped behind such a step repeats it."""
     run, steps = RunFolder(tmp_path / "run"), (3, 5, 12, 99)
