@@ -1,10 +1,12 @@
 """`attn-zoo corpora`: list, download and verify corpora by name."""
 
 import argparse
+import functools
 import textwrap
 from typing import TYPE_CHECKING
 
 from keras_attn_zoo.commands.parser import Command, Parser
+from keras_attn_zoo.commands.verification import verify_each
 from keras_attn_zoo.errors import UserError
 
 if TYPE_CHECKING:
@@ -109,20 +111,15 @@ def verify(names: list[str]) -> None:
     wanted = _found(names) if names else list(catalogue().values())
     if not names and not any(map(is_here, wanted)):
         print(f"there are no corpora in {shown(cache_folder())}")
-    wrong = 0
-    for corpus in wanted:
+
+    def check(corpus):
         if not is_here(corpus):
-            if names:
-                print(f"{corpus.name}: not on this machine")
-            continue
-        try:
-            provide(corpus, fetch=False)
-            print(f"{corpus.name}: {corpus_folder(corpus)} is unchanged")
-        except UserError as error:
-            wrong += 1
-            print(f"{corpus.name}: {error}")
-    if wrong:
-        raise UserError(f"{wrong} of the corpora {'is' if wrong == 1 else 'are'} damaged or changed: see above.")
+            return "not on this machine"
+        provide(corpus, fetch=False)
+        return f"{corpus_folder(corpus)} is unchanged"
+
+    shown_ones = [corpus for corpus in wanted if names or is_here(corpus)]
+    verify_each("corpora", [(corpus.name, functools.partial(check, corpus)) for corpus in shown_ones])
 
 
 def _found(names):

@@ -1,9 +1,11 @@
 """`attn-zoo presets`: list, download and verify presets."""
 
 import argparse
+import functools
 
 from keras_attn_zoo.commands import presets_publish
 from keras_attn_zoo.commands.parser import Command, Parser
+from keras_attn_zoo.commands.verification import verify_each
 from keras_attn_zoo.errors import UserError
 
 _NONE = "no presets are published with this version"
@@ -73,20 +75,14 @@ def verify(names: list[str]) -> None:
     """Compare the presets on this machine with their published checksums."""
     from keras_attn_zoo.models.preset_registry import check_published, local_path
 
-    wrong = 0
-    for name in _checked(names):
+    def check(name):
         folder = local_path(name)
         if folder is None:
-            print(f"{name}: not on this machine")
-            continue
-        try:
-            check_published(name, folder)
-            print(f"{name}: {folder} is as published")
-        except UserError as error:
-            wrong += 1
-            print(f"{name}: {error}")
-    if wrong:
-        raise UserError(f"{wrong} of the presets {'is' if wrong == 1 else 'are'} damaged or changed: see above.")
+            return "not on this machine"
+        check_published(name, folder)
+        return f"{folder} is as published"
+
+    verify_each("presets", [(name, functools.partial(check, name)) for name in _checked(names)])
 
 
 def _checked(names):

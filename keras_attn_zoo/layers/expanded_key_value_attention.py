@@ -207,11 +207,18 @@ class ExpandedKeyValueAttention(DotProductAttention):
 
         def step(pair, at):
             context, scores = self._of_source_and_pair(at, memory["value"], **pair)
+            if self.variant >= 3:
+                # Merged after the loop, in one product.
+                return self._pair_by_head(context), (context, scores)
             merged, pair = self._merged_and_pair(context, at["real"], at["real"][..., None])
             return pair, (merged[:, 0], scores)
 
-        _, (merged, scores) = scan(step, self.initial_state(memory), steps)
-        return ops.transpose(merged, (1, 0, 2)), ops.transpose(scores, (1, 2, 0, 3))
+        _, (found, scores) = scan(step, self.initial_state(memory), steps)
+        if self.variant < 3:
+            merged = ops.transpose(found, (1, 0, 2))
+        else:
+            merged = self.merge(ops.transpose(found, (1, 2, 0, 3)), mask)
+        return merged, ops.transpose(scores, (1, 2, 0, 3))
 
     def _beside_pair(self, at, memory, mask, training):
         """What a step needs that weighs source and pair together, for every head and position."""
