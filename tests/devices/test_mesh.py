@@ -88,7 +88,7 @@ def test_two_processes_give_the_numbers_of_one():
         command = [sys.executable, "-c", PROGRAM]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         found.append(subprocess.Popen(command, env=environment, **pipes))
-    outputs = [process.communicate(timeout=300) for process in found]
+    outputs = [process.communicate(timeout=900) for process in found]
     assert [process.returncode for process in found] == [0, 0], outputs
     # The line before it is gloo's own.
     check(json.loads(outputs[0][0].splitlines()[-1]), numbers(None, parts=2))

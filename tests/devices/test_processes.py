@@ -33,7 +33,7 @@ if leads():
 @pytest.mark.parametrize("translates", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_two_processes_give_the_numbers_of_one(translates):
     command = [sys.executable, "-c", PROGRAM, *(["translates"] if translates else [])]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    found = subprocess.run(command, capture_output=True, text=True, timeout=900)
     assert found.returncode == 0, found.stderr
     check(json.loads(found.stdout), numbers(None, parts=2, translates=translates))
 
@@ -68,7 +68,7 @@ SYSTEM = TINY.override(dropout=0.0, teacher_forcing=1.0)
 @pytest.mark.slow
 def test_a_run_whose_process_was_killed_resumes_alone_to_the_numbers_of_one(corpus, tmp_path):
     command = [sys.executable, "-c", KILLED, tmp_path / "run"]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    found = subprocess.run(command, capture_output=True, text=True, timeout=900)
     last = found.stderr.strip().splitlines()[-1]
     assert found.returncode == 1
     assert "process 1 of 2 lost another one (process 2 was ended by signal 9)" in last and "resume the run" in last
