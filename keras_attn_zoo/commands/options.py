@@ -29,6 +29,8 @@ _SUFFIXES = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
 _PROCESSES = ("WORLD_SIZE", "KERAS_DISTRIBUTION_NUM_PROCESSES")
 # Of `compare_systems`; the first is the default.
 SIGNIFICANCE_TESTS = ("bootstrap", "randomization")
+# Of a test text.
+FURTHER = "; after these (the latter named .tsv or .tsv.gz), files with further references"
 MODEL = "a run folder, the name or folder of a preset, or hf://user/preset"
 
 
@@ -98,8 +100,7 @@ def add_corpus_arguments(parser: Parser) -> None:
     """Add the options that name training, validation and test text."""
     group = parser.add_argument_group("text: two files with one sentence per line, or one TSV file; plain or gzip")
     for name, text in (("train", "training"), ("valid", "validation"), ("test", "test")):
-        more = "; after TARGET, files with further references" * (name == "test")
-        about = f"{text} text: SOURCE TARGET, or one TSV file{more}"
+        about = f"{text} text: SOURCE TARGET, or one TSV file{FURTHER * (name == 'test')}"
         group.add_argument(f"--{name}", nargs="+", metavar="FILE", help=about)
     group.add_argument("--reverse", action="store_true", help="use the second file or column as the source")
     group.add_argument(
@@ -362,7 +363,7 @@ def refuse(options: argparse.Namespace, why: str, **without: object) -> None:
 
 
 def files_of_text(name: str, files: list[str]) -> "TextFiles":
-    """Return the files of an option: source and target, or one TSV file; of a test text, with further references.
+    """Return the files of an option: source and target, or one TSV file; those of a test text as they are.
 
     Raises:
         UserError: there are more than two files, but not of a test text.

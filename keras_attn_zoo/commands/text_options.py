@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from keras_attn_zoo.commands.options import ask, files_of_text
+from keras_attn_zoo.commands.options import FURTHER, ask, files_of_text
 from keras_attn_zoo.commands.parser import Parser
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike
@@ -18,8 +18,7 @@ def add_test_arguments(parser: Parser) -> None:
         "--test",
         nargs="+",
         metavar="FILE",
-        help="test text: SOURCE TARGET, or one TSV file; after TARGET, files with further references (default: the "
-        "run's own)",
+        help=f"test text: SOURCE TARGET, or one TSV file{FURTHER} (default: the run's own)",
     )
     parser.add_argument("--reverse", action="store_true", help="use the second file or column as the source")
 

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import itertools
+import logging
 import os
 import shlex
 from collections.abc import Callable, Iterable, Sequence
@@ -19,6 +20,8 @@ from keras_attn_zoo.files import PathLike, check_file, kind_of, shown
 
 if TYPE_CHECKING:
     from keras_attn_zoo.experiments.run_folder import RunFolder
+
+_LOG = logging.getLogger(__name__)
 
 # Source and target, or one TSV file; of a test text, further references after them.
 TextFiles: TypeAlias = PathLike | tuple[PathLike, ...]
@@ -60,13 +63,15 @@ def corpus_from_files(
 
     Args:
         train, valid, test: each a `(source, target)` pair of files with one sentence per line, or one TSV
-            file, plain or gzip. `test` may have further files with one reference each for every sentence. Without
-            `valid` and `test`, the text is split 8:1:1 at random.
+            file, plain or gzip. `test` may have further files with one reference each for every sentence, after the
+            pair or after a file whose name ends in .tsv or .tsv.gz. Without `valid` and `test`, the text is split
+            8:1:1 at random.
         seed: seed of the random split.
         reverse: whether the second file or column is the source.
 
     Raises:
-        UserError: only one of `valid` and `test`; a missing file; several references in reverse.
+        UserError: only one of `valid` and `test`; a missing file; a TSV file beside another one that is not a
+            reference; several references in reverse.
 
     Example:
         >>> corpus = corpus_from_files(("train.de", "train.en"))  # doctest: +SKIP
@@ -231,11 +236,33 @@ def open_pairs(files: TextFiles, reverse: bool = False) -> Iterable[Pair]:
     Args:
         files: `(source, target)`, or the path of a TSV file.
         reverse: whether the second file or column is the source.
+
+    Raises:
+        UserError: one of two files is a TSV file by its name.
     """
-    if isinstance(files, (str, os.PathLike)):
-        return TSVFile(files, 1, 0) if reverse else TSVFile(files)
-    source, target = reversed(files) if reverse else files
+    given = _as_list(files)
+    if len(given) == 1:
+        return TSVFile(given[0], 1, 0) if reverse else TSVFile(given[0])
+    for file in given:
+        if _is_tsv(file):
+            raise UserError(
+                f"{shown(file)} is a TSV file, which holds source and target: give it alone, or rename it if it has "
+                "one column."
+            )
+        _warn_of_tabs(file)
+    source, target = reversed(given) if reverse else given
     return ParallelFiles(source, target)
+
+
+def _is_tsv(file):
+    """Whether a file among several is a TSV file; only the name tells."""
+    return Path(file).name.lower().endswith((".tsv", ".tsv.gz"))
+
+
+def _warn_of_tabs(file):
+    """Warn of a file for one side that looks like a TSV file; a pipe cannot be read twice."""
+    if kind_of(file) == "file" and all(len(row) > 1 for row in read_columns(file)):
+        _LOG.warning("%s has tabs in every line, read as spaces: a file of source and target is named .tsv", file)
 
 
 def read_pairs(files: TextFiles, reverse: bool = False) -> list[Pair]:
@@ -259,32 +286,48 @@ def read_test(files: TextFiles, reverse: bool = False) -> tuple[list[Pair], list
     """Read a test text: its pairs, and the lists of further references.
 
     Args:
-        files: see `open_pairs`; after source and target, any number of files with further references.
+        files: see `open_pairs`; after source and target, or after a file whose name ends in .tsv or .tsv.gz, any
+            number of files with further references.
         reverse: see `open_pairs`.
 
     Raises:
-        UserError: see `read_pairs`; a file with another number of lines; an empty line in the first file of
-            references; several references in reverse.
+        UserError: see `read_pairs`; a file with another number of lines; a sentence without a first reference;
+            further references in a TSV file, or in reverse.
 
     Example:
         >>> read_test(("test.de", "test.a.en", "test.b.en"))  # doctest: +SKIP
         ([('ein Haus', 'a house')], [['one house']])
     """
-    if isinstance(files, (str, os.PathLike)) or len(files) == 2:
-        return read_pairs(files, reverse), []
+    given = _as_list(files)
+    count = 1 if _is_tsv(given[0]) else 2
+    sides, further = tuple(given[:count]), given[count:]
+    if not further:
+        return read_pairs(sides, reverse), []
     if reverse:
-        raise UserError("a text in reverse has one reference: give two files, or the source first.")
-    source, *references = files
-    pairs = read_pairs((source, references[0]))
+        raise UserError("a text in reverse has one reference: give its two sides alone, or the source first.")
+    for file in further:
+        if _is_tsv(file):
+            raise UserError(f"{shown(file)} is a TSV file: give further references one per line, in files of their own.")
+        _warn_of_tabs(file)
+    pairs = read_pairs(sides)
     # sacrebleu needs it: found here, and not after hours of training.
     empty = next((number for number, (_, target) in enumerate(pairs, start=1) if not target), None)
     if empty:
         raise UserError(
-            f"{shown(references[0])} line {empty} is empty: with several references, the first file needs one in "
-            "every line."
+            f"{shown(sides[-1])} line {empty} {'is empty' if count == 2 else 'has no target'}: with several "
+            "references, each sentence needs the first one."
         )
-    more = [[target for _, target in ParallelFiles(source, file)] for file in references[1:]]
-    return pairs, more
+    return pairs, [_references(file, sides[0], len(pairs)) for file in further]
+
+
+def _references(file, source, count):
+    """Read further references, as many as there are sentences."""
+    lines = list(read_lines(file))
+    if len(lines) != count:
+        raise UserError(
+            f"{shown(source)} has {count} lines but {shown(file)} has {len(lines)}: give files of equal length."
+        )
+    return lines
 
 
 def read_bitext(

@@ -1,5 +1,6 @@
 """Several references for a sentence, tokeniser and case: of runs, comparisons, significance tests and pictures."""
 
+import gzip
 import shutil
 import sys
 import types
@@ -58,6 +59,39 @@ def test_a_run_is_scored_as_sacrebleu_scores_it(attn_zoo, run, files):
     assert "in reverse has one reference" in error and error.count("\n") == 1
     files[2].write_text("one\n")
     assert "has 3 lines but" in attn_zoo(*line)[2]
+
+
+@pytest.mark.parametrize("name", ["Text ü.TSV", "text.tsv.gz"])
+def test_a_tsv_file_holds_both_sides_and_further_files_are_references(attn_zoo, run, files, tmp_path, name):
+    rows = "".join(f"{source}\t{first}\n" for source, first in zip(SOURCES, FIRST, strict=True))
+    (tmp_path / name).write_bytes(gzip.compress(rows.encode()) if name.endswith(".gz") else rows.encode())
+    assert attn_zoo("evaluate", run.path, "--test", tmp_path / name, files[2], "--name", "news")[0] == 0
+    assert run.read_translations("news")[1] == [FIRST, SECOND]
+    assert run.read_scores()["news"]["text"]["metrics"]["bleu"]["score"] == pytest.approx(bleu_of(run, "news")[0])
+    pair = (files[0], files[1])
+    corpus = corpus_from_files(pair, pair, (tmp_path / name, files[2], files[1]))
+    assert corpus.test.references == [FIRST, SECOND, FIRST]
+
+
+def test_a_tsv_file_in_a_wrong_place_is_named(attn_zoo, run, files, tmp_path):
+    tsv = tmp_path / "t.tsv"
+    tsv.write_text("rot haus\tred\n\nhaus\thouse\n")
+    new = ("train", "--system", "uniform", "--run", tmp_path / "new", "--train")
+    test = ("evaluate", run.path, "--name", "news", "--test")
+    for line, text in (
+        ((*new, tsv, files[1]), "t.tsv is a TSV file, which holds source and target: give it alone"),
+        ((*new, files[0], tsv), "t.tsv is a TSV file, which holds source and target: give it alone"),
+        ((*new, *files), "--train takes SOURCE TARGET or one TSV file; received 3 files."),
+        ((*test, *files, tsv), "t.tsv is a TSV file: give further references one per line"),
+        ((*test, tsv, files[1], "--reverse"), "in reverse has one reference"),
+        ((*test, tsv, files[1]), "t.tsv line 2 has no target: with several references"),
+    ):
+        status, output, error = attn_zoo(*line)
+        assert (status, output) == (2, "") and text in error and error.count("\n") == 1
+    assert not (tmp_path / "new").exists() and "news" not in run.read_scores()
+    tabs = shutil.copy(tsv, tmp_path / "t.txt")
+    tabs.write_text("rot haus\tred\n" * 3)
+    assert "t.txt has tabs in every line, read as spaces" in attn_zoo(*test, tabs, files[1])[2]
 
 
 def test_an_empty_first_reference_is_found_before_training(attn_zoo, files, tmp_path):
