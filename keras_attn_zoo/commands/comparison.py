@@ -157,6 +157,8 @@ def _runs(recipe, options, out):
             raise UserError(f"unknown system {shown_value(name)}: choose from {', '.join(recipe.entries)}.")
         entries[name] = recipe.entries[name]
     grid = parse_grid(options.grid)
+    if "task" in grid:
+        raise UserError("the systems of a grid are compared on one task: leave out task; --task names it.")
     settings = settings_from_options(options, [*grid, *(["seed"] if options.seeds else [])])
     runs = expand(entries, settings, grid, options.seeds)
     given = {**settings, **grid}

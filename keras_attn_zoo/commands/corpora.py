@@ -78,6 +78,7 @@ def description(corpus: "NamedCorpus") -> str:
     facts = {
         "name": corpus.name + (f", and {corpus.reversed_name} for the other direction" * bool(corpus.reversed_name)),
         "text": corpus.title,
+        "task": corpus.task,
         "pairs": ", ".join(known) or "unknown",
         "parts": ", ".join(corpus.parts) + "; the others are split off" * (set(corpus.parts) != set(PARTS)),
         "page": corpus.home,

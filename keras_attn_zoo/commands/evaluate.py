@@ -15,7 +15,7 @@ from keras_attn_zoo.commands.options import (
     refuse,
 )
 from keras_attn_zoo.commands.parser import Command, Parser
-from keras_attn_zoo.commands.task_options import OTHER_TASKS, TRANSLATION, add_task_argument
+from keras_attn_zoo.commands.task_options import OTHER_TASKS, add_task_argument, task_of
 from keras_attn_zoo.commands.text_options import (
     add_scoring_arguments,
     add_test_arguments,
@@ -52,7 +52,7 @@ def add_arguments(parser: Parser) -> None:
         help="references for --hypotheses, one per line; several files give several references per sentence",
     )
     add_scoring_arguments(parser)
-    add_task_argument(parser, OTHER_TASKS, "what --hypotheses are scored with")
+    add_task_argument(parser, OTHER_TASKS, "what --hypotheses are scored with", corpus=False)
     add_search_arguments(parser, several=True)
     add_length_argument(parser)
     add_devices_arguments(parser)
@@ -79,7 +79,7 @@ def _score_files(options):
     refuse(options, "with --hypotheses, nothing is translated", **_SEARCH, **of_runs)
     hypotheses = list(read_lines(options.hypotheses))
     references, *more = map(_read_references, options.references)
-    metrics = TASKS[options.task].metrics
+    metrics = TASKS[task_of(options)].metrics
     scores = score_text(hypotheses, references, metrics, more_references=more, **scoring_options(options))
     if not any(line.strip() for line in hypotheses):
         _LOG.warning("%s has only empty lines: is it the right file?", options.hypotheses)
@@ -105,7 +105,7 @@ def _score_runs(options):
 
     if not options.runs:
         raise UserError("give a run folder, or --hypotheses and --references.")
-    refuse(options, "a run's own task says how it is scored", task=TRANSLATION)
+    refuse(options, "a run's own task says how it is scored", task=None)
     scoring = scoring_options(options)
     if options.stored:
         refuse(options, "--stored translates nothing", **_SEARCH, test=None, reverse=False)

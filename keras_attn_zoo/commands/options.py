@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import dataclasses
+import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from keras_attn_zoo.analysis.suffixes import SUFFIXES, checked_suffix
 from keras_attn_zoo.backends import BACKENDS
 from keras_attn_zoo.commands.parser import Parser, checked, typed
+from keras_attn_zoo.commands.task_options import TRANSLATION, task_of
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.bodies import MOST_HEADS, MOST_LAYERS
 from keras_attn_zoo.experiments.run_folder import RunFolder, check_name
@@ -24,6 +26,7 @@ from keras_attn_zoo.files import PathLike
 if TYPE_CHECKING:
     from keras_attn_zoo.experiments.corpora import Corpus, TextFiles
 
+_LOG = logging.getLogger(__name__)
 _SUFFIXES = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
 # Environment variables with the number of processes, of `torchrun` and of Keras.
 _PROCESSES = ("WORLD_SIZE", "KERAS_DISTRIBUTION_NUM_PROCESSES")
@@ -290,7 +293,7 @@ def settings_from_options(options: argparse.Namespace, given: Iterable[str] = ()
         given: names of settings that other options give, and that the file therefore does not.
 
     Raises:
-        UserError: see `read_settings` and `parse_settings`; one given twice; a budget beside epochs.
+        UserError: see `read_settings` and `parse_settings`; one given twice; a budget beside epochs; another task.
     """
     of_file = read_settings(options.settings) if options.settings is not None else {}
     settings = parse_settings(options.set)
@@ -301,6 +304,8 @@ def settings_from_options(options: argparse.Namespace, given: Iterable[str] = ()
                 raise UserError(f"the {name} was given twice: leave out --{name}, or the setting.")
             settings[name] = value
     for one in (of_file, settings):
+        if (task := one.get("task", task_of(options))) != task_of(options):
+            raise UserError(f"the task is {task_of(options)}, not {task}: leave out the setting; --task names it.")
         if one.get("budget") is not None and "epochs" in one:
             raise UserError("training ends after a budget or after epochs: give one of them.")
     given = {*given, *settings}
@@ -335,10 +340,12 @@ def corpus_from_options(options: argparse.Namespace) -> "Corpus":
     if options.embedded or sizes:
         why = f"--scale {options.scale} provides the text" if sizes else "--embedded provides the text"
         refuse(options, why, corpus=None, train=None, valid=None, test=None, reverse=False, split_seed=0)
-        return embedded_corpus(**(sizes or {}), task=getattr(options, "task", "translation"))
+        return embedded_corpus(**(sizes or {}), task=task_of(options))
     if options.corpus is not None:
         why = "--corpus provides the text"
         refuse(options, why, train=None, valid=None, test=None, reverse=False, split_seed=0)
+        if (task := task_of(options)) != TRANSLATION:
+            _LOG.info("the corpus %s is for %s: --task %s", options.corpus, task, task)
         return corpus_from_name(options.corpus)
     if not options.train:
         raise UserError("no training text: give --train SOURCE TARGET, --train FILE.tsv, --corpus NAME, or --embedded.")

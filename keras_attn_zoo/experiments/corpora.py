@@ -307,7 +307,7 @@ def read_test(files: TextFiles, reverse: bool = False) -> tuple[list[Pair], list
         raise UserError("a text in reverse has one reference: give its two sides alone, or the source first.")
     for file in further:
         if _is_tsv(file):
-            raise UserError(f"{shown(file)} is a TSV file: give further references one per line, in files of their own.")
+            raise UserError(f"{shown(file)} is a TSV file: give further references one per line, one file each.")
         _warn_of_tabs(file)
     pairs = read_pairs(sides)
     # sacrebleu needs it: found here, and not after hours of training.

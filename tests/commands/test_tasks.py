@@ -61,6 +61,48 @@ def test_train_takes_the_settings_of_the_task_and_then_those_given(attn_zoo, tra
     assert (system.data.truncate_source, system.data.truncate_keep, system.data.max_tokens) == (99, "end", 256)
 
 
+@pytest.fixture
+def chats(tmp_path, monkeypatch):
+    """The corpus dailydialog, put in place by hand."""
+    monkeypatch.setenv("ATTN_ZOO_CORPORA", str(tmp_path / "corpora"))
+    folder = tmp_path / "corpora" / "dailydialog"
+    folder.mkdir(parents=True)
+    for part in ("train", "valid", "test"):
+        (folder / f"{part}.tsv").write_text("".join(f"how is {part} {n}?\tfine {n}\n" for n in range(9)))
+
+
+def test_the_task_is_that_of_the_corpus(attn_zoo, chats, trained, tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(finished_run, "score_and_draw", lambda *_, **__: None)
+    monkeypatch.setattr(
+        training, "train_system", lambda system, text, *_, **__: seen.append(system) or RunFolder(trained)
+    )
+    line = ("train", "--system", "uniform", "--small", "--run", tmp_path / "run", "--corpus", "dailydialog")
+    for more in ((), ("--task", "dialogue"), ("--set", "task=dialogue")):
+        status, _, error = attn_zoo(*line, *more)
+        assert status == 0 and "the corpus dailydialog is for dialogue: --task dialogue\n" in error
+    systems = [(system.data.task, system.data.truncate_keep, system.data.max_tokens) for system in seen]
+    assert systems == [("dialogue", "end", 256)] * 3
+
+
+def test_a_task_that_contradicts_the_corpus_is_refused(attn_zoo, chats, tmp_path):
+    (tmp_path / "s.toml").write_text('task = "summarization"\n')
+    train = ("train", "--system", "uniform", "--run", tmp_path / "run", "--corpus")
+    compare = ("compare", "--systems", "uniform", "--out", tmp_path / "out", "--corpus", "dailydialog")
+    for line, text in (
+        ((*train, "cnn-dailymail", "--task", "dialogue"), "cnn-dailymail is for summarization: leave out --task dia"),
+        ((*train, "dailydialog", "--task", "translation"), "dailydialog is for dialogue: leave out --task translation"),
+        ((*train, "multi30k-en-de", "--task", "dialogue"), "multi30k-en-de is for translation: leave out --task"),
+        ((*train, "dailydialog", "--set", "task=translation"), "the task is dialogue, not translation: leave out"),
+        ((*compare, "--settings", tmp_path / "s.toml"), "the task is dialogue, not summarization: leave out"),
+        ((*compare, "--grid", "task=dialogue,translation"), "a grid are compared on one task: leave out task"),
+        ((*train, "cnn-dailymial"), "there is no corpus cnn-dailymial: did you mean cnn-dailymail?"),
+    ):
+        status, output, error = attn_zoo(*line)
+        assert (status, output) == (2, "") and text in error and error.count("\n") == 1
+    assert not (tmp_path / "run").exists() and not (tmp_path / "out").exists()
+
+
 class Text:
     test = None
 
@@ -82,6 +124,11 @@ def test_a_recipe_has_the_tasks_of_its_paper(capsys):
     assert system_names(options_of(alone)) == system_names(options_of(both)) == ["a", "b"]
     assert system_names(options_of(both, "--task", "dialogue")) == ["c"]
     assert system_names(options_of(both, "--task", "dialogue", "--systems", "a,c")) == ["a", "c"]
+    assert system_names(options_of(both, "--corpus", "personachat")) == ["c"]
+    for recipe, corpus, text in ((alone, "personachat", "translation"), (both, "gigaword", "translation and dialogue")):
+        assert run_recipe(recipe, "Recipe.", ["--out", "o", "--corpus", corpus]) == 2
+        error = capsys.readouterr().err
+        assert f"but these systems are for {text}." in error and error.count("\n") == 1
     for recipe, task in ((alone, "dialogue"), (both, "summarization")):
         with pytest.raises(SystemExit):
             run_recipe(recipe, "Recipe.", ["--out", "o", "--task", task])

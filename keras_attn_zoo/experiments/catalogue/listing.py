@@ -26,6 +26,7 @@ class NamedCorpus:
         sides: the source and the target of the name: languages, or for example article and summary.
         home: the page of its publisher.
         terms: the terms of use, in short.
+        task: what is learned from it, one of `experiments.tasks.TASKS`.
         papers: names of the recipes whose papers use it.
         pairs: sentence pairs of the parts; 0 where unknown.
         mtdata, hub: where each part comes from; one of them is empty.
@@ -37,6 +38,7 @@ class NamedCorpus:
     sides: tuple[str, str]
     home: str
     terms: str
+    task: str = "translation"
     papers: tuple[str, ...] = ()
     pairs: tuple[int, ...] = (0, 0, 0)
     mtdata: Mapping[str, Any] = dataclasses.field(default_factory=dict)
