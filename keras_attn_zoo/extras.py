@@ -14,10 +14,12 @@ TRANSLATE = {
     "matplotlib": "matplotlib",
     "tqdm": "tqdm",
 }
+# What that extra has besides, which some recipes need.
+_MOSES = {"sacremoses": "sacremoses"}
 # Those of the extras `corpora` and `tasks`.
 CORPORA = {"mtdata": "mtdata", "huggingface_hub": "huggingface_hub", "pyarrow": "pyarrow"}
 TASKS = {"rouge_score": "rouge-score", "nltk": "nltk"}
-EXTRAS = {"corpora": CORPORA, "tasks": TASKS}
+EXTRAS = {"translate": {**TRANSLATE, **_MOSES}, "corpora": CORPORA, "tasks": TASKS}
 
 
 class MissingPackageError(UserError, ImportError):

@@ -30,8 +30,8 @@ How the paper is read:
   most 256 words, as in the paper, and 256 subwords. The paper tokenises before it makes subwords, Chinese into words;
   here subwords are made of plain text.
 - Only RAN has the attention dropout of 0.2, except for English-French; the other mechanisms have none.
-- Multi-BLEU, which the paper's tables call BLEU, is of text split at all punctuation, with sacrebleu's tokeniser
-  "intl". The paper's tokeniser keeps hyphens in words and known abbreviations whole.
+- Multi-BLEU, which the paper's tables call BLEU, is of text split by Moses' tokenizer (sacremoses) for the target
+  language, hyphenated words whole; the paper does not give the tokeniser's options.
 - Chinese-English is scored on one test text; the paper's figure is the mean of five.
 - The learned matrices have 320 positions, 1.25 times the 256 subwords that a training sentence may have; the paper does
   not say how many.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_attn_zoo.extras import CORPORA, TASKS, TRANSLATE
+from keras_attn_zoo.extras import CORPORA, EXTRAS, TASKS, TRANSLATE
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -130,7 +130,7 @@ def names(requirements):
 def test_the_extras_bring_what_the_package_imports():
     extras = PROJECT["optional-dependencies"]
     assert names(PROJECT["dependencies"]) == ["keras", "numpy"]
-    assert names(extras["translate"]) == list(TRANSLATE.values())
+    assert names(extras["translate"]) == list(EXTRAS["translate"].values())
     assert names(extras["tasks"]) == list(TASKS.values())
     assert names(extras["corpora"]) == list(CORPORA.values())
     assert extras["all"] == ["keras-attn-zoo[translate,tasks,corpora,jax,tensorflow,torch]"]

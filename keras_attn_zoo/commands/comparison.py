@@ -26,7 +26,7 @@ from keras_attn_zoo.commands.task_options import OF_A_RUN, add_task_argument, ta
 from keras_attn_zoo.commands.text_options import add_scoring_arguments, scoring_options
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.comparison import Recipe, expand, parse_grid
-from keras_attn_zoo.experiments.paper_tables import bleu_steps
+from keras_attn_zoo.experiments.paper_tables import bleu_steps, measures_of
 from keras_attn_zoo.experiments.scales import SCALES
 from keras_attn_zoo.experiments.setting_types import shown_value
 from keras_attn_zoo.experiments.system import SETTINGS
@@ -125,7 +125,10 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
         UserError: what is wrong with any run, before the first one is trained; names and reasons of the runs that
             failed, after all others.
     """
+    from keras_attn_zoo.experiments.measures import check_measures
+
     recipe = recipe_of(recipe, options)
+    check_measures(measures_of(recipe.tables))
     out = folder_of_runs(recipe, options)
     runs = _runs(recipe, options, out)
     scoring = scoring_options(options)

@@ -39,7 +39,8 @@ def add_scoring_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--tokenize",
         metavar="NAME",
-        help="tokeniser of sacrebleu for BLEU: 13a, intl, zh, ja-mecab, char and so on (default: 13a)",
+        help="tokeniser of sacrebleu for BLEU: 13a, intl, zh, ja-mecab, char and so on, or Moses' for a language, such "
+        "as moses-de, for Multi-BLEU (default: 13a)",
     )
     parser.add_argument("--lowercase", action="store_true", help="ignore case in BLEU, chrF and TER")
 

@@ -4,6 +4,7 @@ import contextlib
 import difflib
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -16,6 +17,7 @@ require("sacrebleu", user=__name__)
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.significance import PairedTest
 
+from keras_attn_zoo.evaluation.multi_bleu import MultiBLEU
 from keras_attn_zoo.evaluation.overlap_scores import OVERLAP_METRICS, overlap_metric
 
 METRICS = ("bleu", "chrf", "ter")
@@ -28,6 +30,8 @@ TESTS = {"bootstrap": ("bs", 1_000), "randomization": ("ar", 10_000)}
 TOKENIZE = "13a"
 # Tokenisers that need packages, and the extra of sacrebleu that has them.
 _EXTRAS = {"ja-mecab": "ja", "ko-mecab": "ko"}
+# Ours, for Multi-BLEU.
+_MOSES = re.compile(r"moses-([a-z]{2,3})", re.ASCII)
 _SENTENCE_BLEU = BLEU(effective_order=True)
 
 # The environment variable from which sacrebleu reads its seed.
@@ -138,9 +142,12 @@ def _build_metric(name, lowercase, tokenize):
 
 
 def _build_bleu(lowercase, tokenize):
+    if moses := _MOSES.fullmatch(tokenize):
+        return MultiBLEU(moses[1], lowercase)
     if tokenize not in BLEU.TOKENIZERS:
-        near = difflib.get_close_matches(tokenize, BLEU.TOKENIZERS, n=1)
-        advice = f"did you mean {near[0]}?" if near else f"choose from {', '.join(BLEU.TOKENIZERS)}."
+        names = [*BLEU.TOKENIZERS, "moses-LANGUAGE"]
+        near = difflib.get_close_matches(tokenize, names, n=1)
+        advice = f"did you mean {near[0]}?" if near else f"choose from {', '.join(names)}."
         raise UserError(f"unknown tokenizer {tokenize!r}: {advice}")
     try:
         return BLEU(lowercase=lowercase, tokenize=tokenize)
@@ -218,7 +225,8 @@ def score_text(
         metrics: any of "bleu", "chrf" and "ter"; with the extra `tasks`, also of "rouge1", "rouge2", "rougel",
             "rougelsum" and "meteor".
         lowercase: whether to ignore case.
-        tokenize: sacrebleu's tokeniser for BLEU: "13a", "zh", "char", "intl", "none", ...
+        tokenize: sacrebleu's tokeniser for BLEU: "13a", "zh", "char", "intl", "none", ...; or Moses' for a language,
+            such as "moses-de", for Multi-BLEU.
         more_references: further lists of references, each with one string per sentence; an empty one is a sentence
             that has no more.
 

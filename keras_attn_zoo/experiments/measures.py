@@ -2,10 +2,11 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from keras_attn_zoo.evaluation.text_scores import score_text
+from keras_attn_zoo.evaluation.multi_bleu import MultiBLEU, require_moses
+from keras_attn_zoo.evaluation.text_scores import how_scored, score_text
 from keras_attn_zoo.experiments.paper_tables import BLEU_AT
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.table import COLUMNS
@@ -14,9 +15,9 @@ from keras_attn_zoo.files import kind_of
 from keras_attn_zoo.training.callbacks import bleu_key
 from keras_attn_zoo.training.run_log import read_log
 
-# Tokenisers of sacrebleu. That of Multi-BLEU separates all punctuation, as the paper's tokeniser does, except that this
-# one keeps hyphens in words and known abbreviations whole.
-_MULTI_TOKENIZE = "intl"
+_MULTI_BLEU = "Multi-BLEU"
+# What its tokeniser is for where no language pair is known.
+_USUAL_LANGUAGE = "en"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,12 +29,14 @@ class Scored:
         split: name of the scores.
         scores: what `score_run` found.
         baseline: scores of the baseline's run under the same name, or None.
+        pair: its language pair, such as "en-de", or None.
     """
 
     run: RunFolder
     split: str
     scores: dict[str, Any]
     baseline: dict[str, Any] | None = None
+    pair: str | None = None
 
     @functools.cached_property
     def rounds(self) -> list[dict[str, Any]]:
@@ -49,10 +52,10 @@ class Measure:
         value: function from a `Scored`. A missing score (KeyError, TypeError, ValueError) is an empty cell.
         digits: behind the point, where the paper has no figure to go by.
         unit: what stands behind the number.
-        test: metric and tokeniser of `compare_systems`, or None for what is not tested; without a tokeniser, that of
-            the run's scores.
+        test: metric and tokeniser of `compare_systems`, or None for what is not tested, see `tested`; without a
+            tokeniser, that of the run's scores.
         sign: 1 if a higher number is better, -1 if a lower one.
-        note: what has to be known of it.
+        note: what has to be known of it; see `note_of`.
     """
 
     value: Callable[[Scored], float]
@@ -72,9 +75,18 @@ def _best(key, choose, scale=1, **options):
     return Measure(lambda one: scale * choose(x for line in one.rounds if (x := line.get(key)) is not None), **options)
 
 
+def _language(pair):
+    return pair.rpartition("-")[2] if pair else _USUAL_LANGUAGE
+
+
+def _moses(pair):
+    return f"moses-{_language(pair)}"
+
+
 def _multi_bleu(one):
     translations, (first, *more) = one.run.read_translations(one.split)
-    return score_text(translations, first, "bleu", tokenize=_MULTI_TOKENIZE, more_references=more)["bleu"].score
+    how = how_scored(one.scores["text"]) | {"tokenize": _moses(one.pair)}
+    return score_text(translations, first, "bleu", more_references=more, **how)["bleu"].score
 
 
 def _step_seconds(scores):
@@ -91,12 +103,11 @@ _FREE = "free-running: the decoder is fed its own predictions"
 _ROUND = "lowest, highest: of all rounds of training"
 MEASURES = {
     "BLEU": _of_scores("BLEU", test=("bleu", None)),
-    "Multi-BLEU": Measure(
+    _MULTI_BLEU: Measure(
         _multi_bleu,
         digits=2,
-        test=("bleu", _MULTI_TOKENIZE),
-        note="BLEU (the paper's multi-bleu.perl): of text split at all punctuation (sacrebleu's intl), in our figures; "
-        "the paper's tokeniser keeps hyphens and abbreviations whole. SacreBLEU: 13a",
+        test=("bleu", "moses"),
+        note="BLEU (the paper's multi-bleu.perl): without smoothing, {tokenizer}; SacreBLEU: 13a",
     ),
     "TER": _of_scores("TER", test=("ter", None), sign=-1),
     **{name: _of_scores(name, test=(METRICS[name], None)) for name in ("ROUGE-1", "ROUGE-2", "ROUGE-L", "METEOR")},
@@ -134,6 +145,42 @@ def measure(name: str) -> Measure:
     key = bleu_key(int(found[1]))
     note = "BLEU at so many steps: ours are of the first sentences of the validation text (the setting bleu_sentences)"
     return Measure(lambda one: next(line[key] for line in one.rounds if line.get(key) is not None), note=note)
+
+
+def tested(one: Measure, pair: str | None) -> tuple[str, str | None] | None:
+    """Return metric and tokeniser that a measure is tested with; for Multi-BLEU, the tokeniser of the target language.
+
+    Example:
+        >>> tested(measure("Multi-BLEU"), "en-lv")
+        ('bleu', 'moses-lv')
+    """
+    return (one.test[0], _moses(pair)) if one.test is not None and one.test[1] == "moses" else one.test
+
+
+def note_of(name: str, pair: str | None) -> str:
+    """Return what has to be known of a measure, for a language pair; of Multi-BLEU, also its tokeniser.
+
+    Example:
+        >>> "tok:moses-de-sacremoses" in note_of("Multi-BLEU", "en-de")
+        True
+    """
+    note = measure(name).note
+    if name != _MULTI_BLEU:
+        return note
+    return note.format(tokenizer=f"tok:{MultiBLEU(_language(pair)).tokenizer_signature}")
+
+
+def check_measures(names: Iterable[str]) -> None:
+    """Raise if the package that one of the measures needs is not installed.
+
+    Raises:
+        MissingPackageError: names it, and the command that installs it.
+
+    Example:
+        >>> check_measures(["BLEU", "Multi-BLEU"])
+    """
+    if _MULTI_BLEU in names:
+        require_moses()
 
 
 def number(name: str, one: Scored) -> float | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from keras_attn_zoo.evaluation.text_scores import compare_systems, how_scored
 from keras_attn_zoo.experiments.comparison import Recipe
-from keras_attn_zoo.experiments.measures import Scored, measure, number
+from keras_attn_zoo.experiments.measures import Scored, measure, number, tested
 from keras_attn_zoo.experiments.paper_tables import Cell, PaperTable
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.table import Result
@@ -86,7 +86,7 @@ class Runs:
         """Return what stands in a cell; None if it was not run."""
         if not cell.entry:
             return None
-        pairs = cell.pairs or (self.recipe.first_pair,)
+        pairs = self.pairs_of(cell)
         if len(pairs) == 1:
             return self._value(table, cell, pairs[0])
         found = [self._value(table, cell, pair) for pair in pairs]
@@ -97,6 +97,10 @@ class Runs:
         difference = statistics.fmean(differences) if len(differences) == len(pairs) else None
         return Value([statistics.fmean(one.mean for one in whole)], difference=difference)
 
+    def pairs_of(self, cell: Cell) -> tuple[str | None, ...]:
+        """Return the language pairs of a cell; None if the recipe has none."""
+        return cell.pairs or (self.recipe.first_pair,)
+
     def _value(self, table, cell, pair):
         folders, split = self._scored(pair, cell.entry), cell.split
         baseline = self.baseline(table, cell.entry)
@@ -104,16 +108,16 @@ class Runs:
         numbers, p_values, better, differences = [], [], [], []
         for seed, folder in folders.items():
             other = others.get(seed)
-            found = self._number(folder, split, cell.measure, other)
+            found = self._number(folder, split, cell.measure, other, pair)
             if found is None:
                 continue
             numbers.append(found)
-            against = None if other in (None, folder) else self._number(other, split, cell.measure, other)
+            against = None if other in (None, folder) else self._number(other, split, cell.measure, other, pair)
             if against is None:
                 continue
             differences.append(found - against)
             wanted = measure(cell.measure)
-            p_value = wanted.test and self._p_value(folder, other, split, wanted.test)
+            p_value = wanted.test and self._p_value(folder, other, split, tested(wanted, pair))
             if p_value is not None:
                 p_values.append(p_value)
                 better.append(wanted.sign * differences[-1] > 0)
@@ -160,14 +164,14 @@ class Runs:
         """The name of the scores that stand for a split in a run."""
         return split if split in self._read(folder) else _INSTEAD.get(split, split)
 
-    def _number(self, folder, split, name, other):
+    def _number(self, folder, split, name, other, pair):
         own = self._split(folder, split)
         if own not in self._read(folder):
             return None
         key = folder, own, name, other
         if key not in self._numbers:
             baseline = self._read(other).get(own) if other is not None else None
-            scored = Scored(RunFolder(folder), own, self._read(folder)[own], baseline)
+            scored = Scored(RunFolder(folder), own, self._read(folder)[own], baseline, pair)
             self._numbers[key] = number(name, scored)
         return self._numbers[key]
 

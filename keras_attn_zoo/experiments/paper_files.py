@@ -11,7 +11,7 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.text_scores import sentence_bleu
 from keras_attn_zoo.experiments.comparison import Recipe
 from keras_attn_zoo.experiments.corpora import own_test_text
-from keras_attn_zoo.experiments.measures import measure
+from keras_attn_zoo.experiments.measures import measure, note_of
 from keras_attn_zoo.experiments.paper_cells import Runs, Value
 from keras_attn_zoo.experiments.paper_tables import Cell, Examples, PaperTable
 from keras_attn_zoo.experiments.table import Result, about_test
@@ -82,7 +82,8 @@ def _table(table: PaperTable, runs: Runs) -> tuple[Table, list[dict[str, Any]]]:
             shown.append(_shown(table, cell, value, mark, digits))
             records.append(_record(table, cell, runs, value, mark))
             if value is not None:
-                notes[measure(cell.measure).note] = None
+                for pair in runs.pairs_of(cell):
+                    notes[note_of(cell.measure, pair)] = None
                 notes[_SPREAD if value.spread is not None else ""] = None
                 if value.p_values:
                     marked.add(runs.baseline(table, cell.entry))

@@ -156,7 +156,12 @@ def splits_of(tables: Sequence[PaperTable | Examples], entry: str, pair: str | N
     return [name for name in found if name != "test"]
 
 
+def measures_of(tables: Sequence[PaperTable | Examples]) -> set[str]:
+    """Return the names of the measures that tables have."""
+    paper_tables = [table for table in tables if isinstance(table, PaperTable)]
+    return {cell.measure for table in paper_tables for row in table.cells() for cell in row}
+
+
 def bleu_steps(tables: Sequence[PaperTable | Examples]) -> list[int]:
     """Return the steps after which tables have a BLEU, in order."""
-    cells = (cell for table in tables if isinstance(table, PaperTable) for row in table.cells() for cell in row)
-    return sorted({int(found[1]) for cell in cells if (found := BLEU_AT.fullmatch(cell.measure))})
+    return sorted(int(found[1]) for name in measures_of(tables) if (found := BLEU_AT.fullmatch(name)))

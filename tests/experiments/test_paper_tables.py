@@ -5,9 +5,11 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
+from keras_attn_zoo.commands.recipe import run_recipe
 from keras_attn_zoo.evaluation.text_scores import TESTS
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.paper_files import write_tables
@@ -168,6 +170,7 @@ def test_marks_are_of_the_tables_baseline_and_direction(tmp_path, test, monkeypa
     assert found["New"] == ["90.5 (+60.5)† [28.5 (+0.5)†]", f"100.00 ({100 - base:+.2f})†", "10.0 (-40.0)†"]
     names = {"bootstrap": "paired bootstrap, 200 samples", "randomization": "approximate randomization, 200 trials"}
     assert f"†: better than base, p < 0.01, with every seed; {names[test]}" in notes
+    assert any("multi-bleu.perl" in note and "tok:moses-en-sacremoses-" in note for note in notes)
     found, notes = written(tmp_path, recipe_of(columns, rows), test)
     assert [cell.split()[0] for cell in found["New"]] == ["90.5**", "100.00**", "10.0**"]
     # The other way round, it differs and is not better.
@@ -207,6 +210,30 @@ def test_language_pairs_and_their_average(tmp_path):
     }
     make_run(tmp_path / "new", 21.0)
     assert written(tmp_path, recipe)[0]["Average, BLEU"][1] == "27.00 (+1.50) [26.82 (+0.13)]"
+
+
+def test_multi_bleu_splits_as_in_the_target_language(tmp_path):
+    """`Nr.` is a word in German and two in Latvian: 5 to 2 n-grams of 6 to 3 are right, or 6 to 3 of 7 to 4."""
+    references = ["Nr. Zwei drei vier fünf sechs"]
+    for folder in (tmp_path, tmp_path / "en-lv"):
+        make_run(folder / "base", translations=["Nr. Zwei drei vier fünf neun"], references=references)
+        make_run(folder / "new", translations=references, references=references)
+    rows = [Line(pair, pair=pair, measure="Multi-BLEU") for pair in ("en-de", "en-lv")]
+    recipe = recipe_of([Line("Base", entry="base"), Line("New", entry="new")], rows, ("en-de", "en-lv"))
+    found, notes = written(tmp_path, recipe)
+    wanted = {"en-de": 5 / 6 * 4 / 5 * 3 / 4 * 2 / 3, "en-lv": 6 / 7 * 5 / 6 * 4 / 5 * 3 / 4}
+    assert {pair: cells[0] for pair, cells in found.items()} == {k: f"{100 * p**0.25:.2f}" for k, p in wanted.items()}
+    for language in ("de", "lv"):
+        assert any(f"tok:moses-{language}-sacremoses-" in note for note in notes)
+
+
+def test_a_recipe_of_multi_bleu_without_its_tokeniser_is_refused_at_once(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sacremoses", None)
+    recipe = recipe_of([Line("BLEU", measure="Multi-BLEU")], [Line("Base", entry="base")])
+    assert run_recipe(recipe, "A paper.", ["--out", str(tmp_path / "out"), "--embedded"]) == 2
+    error = capsys.readouterr().err
+    assert "needs sacremoses: pip install 'keras-attn-zoo[translate]'." in error and error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
 
 
 def test_settings_of_a_language_pair():
