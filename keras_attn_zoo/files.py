@@ -122,6 +122,8 @@ def read_bytes(path: PathLike, largest: int | None = None) -> bytes:
 
 def write_failed(path: PathLike, error: BaseException) -> UserError:
     """Return the error for a file that cannot be written."""
+    if isinstance(error, IsADirectoryError):
+        return UserError(f"{shown(path)} is a folder: give the name of a file.")
     return UserError(
         f"cannot write {shown(path)}: {reason_of(error)}. Free some space, or choose a folder with write permission."
     )

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -93,6 +94,12 @@ def test_a_full_device_is_one_line_and_a_reader_that_went_is_told_apart(monkeypa
             atomic_path(f"/dev/fd/{full.fileno()}") as aside,
         ):
             aside.write_text("text")
+
+
+def test_a_folder_in_place_of_a_file_to_write_is_named(tmp_path):
+    with pytest.raises(UserError, match=rf"^{re.escape(str(tmp_path))} is a folder: give the name of a file\.$"):
+        write_text(tmp_path, "text")
+    assert not list(tmp_path.iterdir())
 
 
 def test_links_stay_links_and_their_targets_are_replaced(tmp_path):

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import PathLike
+from keras_attn_zoo.files import PathLike, shown
 
 SUFFIXES = (".png", ".pdf", ".svg")
 
@@ -16,5 +16,5 @@ def checked_suffix(path: PathLike) -> str:
     """
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
-        raise UserError(f"{path} has the suffix {suffix!r}: choose one of {', '.join(SUFFIXES)}.")
+        raise UserError(f"{shown(path)} has the suffix {suffix!r}: choose one of {', '.join(SUFFIXES)}.")
     return suffix[1:]

@@ -62,8 +62,8 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.experiments.translation_speed import translation_speed
 
     by_batch = options.by == "batch"
-    batches = options.batch_sizes or (_BATCHES if by_batch else [100])
-    beams = options.beams or ([4] if by_batch else _BEAMS)
+    batches = list(dict.fromkeys(options.batch_sizes or (_BATCHES if by_batch else [100])))
+    beams = list(dict.fromkeys(options.beams or ([4] if by_batch else _BEAMS)))
     if len(beams if by_batch else batches) > 1:
         other = "beams" if by_batch else "batch-sizes"
         raise UserError(f"--by {options.by} takes one value of --{other}; received several.")

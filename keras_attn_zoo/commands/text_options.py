@@ -53,7 +53,7 @@ def scoring_options(options: argparse.Namespace) -> dict[str, Any]:
     """
     from keras_attn_zoo.evaluation.text_scores import TOKENIZE, check_tokenizer
 
-    tokenize = options.tokenize or TOKENIZE
+    tokenize = TOKENIZE if options.tokenize is None else options.tokenize
     check_tokenizer(tokenize)
     return {"tokenize": tokenize, "lowercase": options.lowercase}
 

@@ -171,7 +171,8 @@ def expand(
         seeds: the seeds; by default each system's own.
 
     Raises:
-        UserError: a setting that none of the systems has, or that was given twice; a value that a system rejects.
+        UserError: a setting that none of the systems has, or that was given twice; a budget beside epochs; a value
+            that a system rejects.
 
     Example:
         >>> entries = {"a": Entry(System("a", {}))}
@@ -184,6 +185,9 @@ def expand(
         raise UserError(f"the setting {twice} was given twice: take it out of the grid, or leave out the other value.")
     if "seed" in grid or (seeds and "seed" in settings):
         raise UserError("--seeds gives the seeds: leave out the setting seed.")
+    lengths = {"budget", "epochs"}
+    if lengths & grid.keys() and lengths <= {*grid, *(name for name, value in settings.items() if value is not None)}:
+        raise UserError("training ends after a budget or after epochs: give one of them, in the grid or outside.")
     names = sorted(grid)
     points = [dict(zip(names, values, strict=True)) for values in itertools.product(*(grid[name] for name in names))]
     points = [{**point, "seed": seed} for point in points for seed in seeds] if seeds else points

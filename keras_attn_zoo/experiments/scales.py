@@ -37,15 +37,15 @@ SCALES = {
     for scale in (
         Scale(
             "smoke",
-            "tiny systems and 18 steps on a built-in corpus, to see that everything runs",
+            "tiny systems and 6 steps on a built-in corpus, to see that everything runs",
             {
                 **_widths(16, heads=2, ffn_dim=32),
-                **{"vocabulary_size": 200, "min_words": 1, "max_words": None, "max_tokens": 40, "bucket_count": 1},
+                **{"vocabulary_size": 300, "min_words": 1, "max_words": None, "max_tokens": 24, "bucket_count": 1},
                 **{"sentences_per_batch": 16, "tokens_per_batch": None, "beams": 2, "batch_size": 32},
-                **{"budget": "18steps", "validations_per_epoch": 2, "warmup_steps": 10, "learning_rate": 3e-3},
+                **{"budget": "6steps", "validations_per_epoch": 2, "warmup_steps": 5, "learning_rate": 3e-3},
             },
             layers=2,
-            corpus={"train": 200, "valid": 16, "test": 16, "max_words": 6, "words_per_kind": 4},
+            corpus={"train": 96, "valid": 16, "test": 16, "max_words": 5, "words_per_kind": 3},
         ),
         Scale(
             "small",

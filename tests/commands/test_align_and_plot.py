@@ -101,6 +101,9 @@ def test_plots_are_pictures(attn_zoo, trained, tmp_path, encodings, capsys):
     with pytest.raises(SystemExit, match="2"):
         attn_zoo("plot", "curves", trained, "--output", tmp_path / "c.doc")
     assert "has the suffix '.doc': choose one of .png, .pdf, .svg" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        attn_zoo("plot", "curves", trained, "--output", "")
+    assert "'' has the suffix '': choose one of" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")
@@ -194,7 +197,7 @@ def test_pictures_of_runs_and_text(attn_zoo, trained, text_files, tmp_path):
 
 def test_speed_is_measured_and_drawn(attn_zoo, trained, tmp_path):
     line = ("plot", "speed", trained, "--runs", 1, "--output", tmp_path / "s.png")
-    status, output, _ = attn_zoo(*line, "--batch-sizes", 2, 4, "--beams", 1)
+    status, output, _ = attn_zoo(*line, "--batch-sizes", 2, 4, 2, "--beams", 1, 1)
     assert status == 0 and (tmp_path / "s.png").read_bytes().startswith(b"\x89PNG")
     heading, _, row = output.splitlines()
     assert [cell.strip() for cell in heading.strip("|").split("|")] == ["tokens/s by sentences per batch", "2", "4"]

@@ -169,7 +169,11 @@ def test_validation_bleu_has_its_own_tokeniser():
 
 def test_a_tokeniser_that_cannot_be_used_is_named_before_anything_is_done(attn_zoo, files, monkeypatch, tmp_path):
     line = ("train", "--system", "uniform", "--train", *files[:2], "--run", tmp_path / "new")
-    for name, text in (("ja_mecab", "did you mean ja-mecab?"), ("zz", "choose from none, zh")):
+    for name, text in (
+        ("ja_mecab", "did you mean ja-mecab?"),
+        ("zz", "choose from none, zh"),
+        ("", "choose from none"),
+    ):
         status, _, error = attn_zoo(*line, "--tokenize", name)
         assert status == 2 and text in error and error.count("\n") == 1 and not (tmp_path / "new").exists()
     assert set(SETTINGS["Training"]["bleu_tokenize"].choices) <= set(sacrebleu.BLEU.TOKENIZERS)

@@ -66,7 +66,12 @@ def test_a_name_says_the_direction(placed, name, reverse):
 
 
 @pytest.mark.parametrize(
-    "name, advice", [("tiny-en-dee", "did you mean tiny-en-de?"), ("x", "`attn-zoo corpora` lists")]
+    "name, advice",
+    [
+        ("tiny-en-dee", "did you mean tiny-en-de?"),
+        ("TINY-EN-DE", "did you mean tiny-en-de?"),
+        ("x", "`attn-zoo corpora` lists"),
+    ],
 )
 def test_an_unknown_name(name, advice):
     with pytest.raises(UserError, match=f"there is no corpus {name}: ") as caught:

@@ -60,8 +60,11 @@ def test_a_decoder_has_the_layers_that_attention_is_read_from():
     assert [scaled(lower, SCALES[name]).sizes["decoder_layers"] for name in SCALES] == [2, 3, 6]
 
 
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-@pytest.mark.slow
+# Seconds each, so that a worker takes them one by one.
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, id=path.stem, marks=pytest.mark.xdist_group(path.stem)) for path in RECIPES]
+)
+@pytest.mark.long
 def test_every_system_of_every_paper_runs_at_the_scale_smoke(path, tmp_path, capsys):
     known = recipe(path)
     assert run_recipe(known, "A recipe.", ["--scale", "smoke", "--out", str(tmp_path)]) == 0

@@ -104,7 +104,7 @@ def test_settings_of_a_task_fit_every_body_and_keep_their_lengths():
         system = recipe.of_task(task).entries["tiny"].system
         assert system.data.task == task and set(TASKS[task].metrics) <= set(METRICS.values()) == set(ALL_METRICS)
         assert scaled(system, SCALES["small"]).data.truncation == system.data.truncation
-        assert scaled(system, SCALES["smoke"]).data.truncation.source == 40
+        assert scaled(system, SCALES["smoke"]).data.truncation.source == 24
     own = dataclasses.replace(recipe, tasks={"dialogue": Recipe("Two", entries, ())})
     assert own.of_task("dialogue").title == "Two"
 

@@ -96,6 +96,6 @@ def find_corpus(name: str) -> tuple[NamedCorpus, bool]:
     other = {corpus.reversed_name: corpus for corpus in corpora.values() if corpus.reversed_name}
     if name in other:
         return other[name], True
-    near = difflib.get_close_matches(name, [*corpora, *other], n=1, cutoff=0.4)
+    near = difflib.get_close_matches(name.lower(), [*corpora, *other], n=1, cutoff=0.4)
     advice = f"did you mean {near[0]}?" if near else "`attn-zoo corpora` lists them."
     raise UserError(f"there is no corpus {shown(name)}: {advice}")
