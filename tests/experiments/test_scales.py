@@ -1,11 +1,13 @@
 """Every system of every recipe at every scale."""
 
+import functools
 import importlib.util
 from pathlib import Path
 
 import pytest
 
 from keras_attn_zoo.commands.recipe import run_recipe
+from keras_attn_zoo.experiments import finished_run
 from keras_attn_zoo.experiments.outline import outline
 from keras_attn_zoo.experiments.preparation import check_system
 from keras_attn_zoo.experiments.scales import SCALES, scaled
@@ -65,7 +67,9 @@ def test_a_decoder_has_the_layers_that_attention_is_read_from():
     "path", [pytest.param(path, id=path.stem, marks=pytest.mark.xdist_group(path.stem)) for path in RECIPES]
 )
 @pytest.mark.long
-def test_every_system_of_every_paper_runs_at_the_scale_smoke(path, tmp_path, capsys):
+def test_every_system_of_every_paper_runs_at_the_scale_smoke(path, tmp_path, capsys, monkeypatch):
+    # One sentence's attention of each run in place of three.
+    monkeypatch.setattr(finished_run, "draw_run", functools.partial(finished_run.draw_run, count=1))
     known = recipe(path)
     assert run_recipe(known, "A recipe.", ["--scale", "smoke", "--out", str(tmp_path)]) == 0
     table = capsys.readouterr().out
