@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import sys
+import types
 import warnings
 from pathlib import Path
 
@@ -21,9 +22,12 @@ _BFLOAT16_ON_CPU = ("tensorflow", "torch")
 _BFLOAT16_FLAGS = {"amx_bf16", "avx512_bf16"}
 # glibc's names of how many arrays may come from the system one by one, and of how much may lie free (-1: anything).
 _M_MMAP_MAX, _M_TRIM_THRESHOLD = -4, -1
-# What Keras and TensorFlow import if it is installed: for pictures of data sets, and for models of JAX.
-_NEEDLESS = ("matplotlib", "jax")
-# Those that it shall not find, see `import_keras`.
+# What Keras and KerasHub import if it is installed, for what no command uses of them: pictures of data sets, models of
+# JAX, scores of summaries; presets of Kaggle, for which `models.hub_presets` imports it; images and a callback.
+_NEEDLESS = ("matplotlib", "jax", "rouge_score", "kagglehub", "PIL", "requests")
+# What TensorFlow needs itself.
+_OF_TENSORFLOW = ("requests",)
+# Those that they shall not find, see `import_keras`.
 _hidden: list[str] = []
 # Modules that read Keras' configuration on import: Keras' own, and TensorFlow's copy.
 READ_CONFIGURATION = ("keras.src.backend.config", "tensorflow.python.keras.backend")
@@ -72,15 +76,24 @@ def choose_backend(name: str | None = None, job: str = "search", own: str | None
             f"or choose one of {', '.join(installed) or 'none'}."
         )
     os.environ["KERAS_BACKEND"] = name
-    _hidden[:] = [module for module in _NEEDLESS if module != name]
+    needed = _OF_TENSORFLOW if name == "tensorflow" else ()
+    _hidden[:] = [module for module in _NEEDLESS if module != name and module not in needed]
     _quieten(name)
     return name
 
 
-def import_keras() -> None:
-    """Import Keras; after `choose_backend`, without what the command line does not need of it."""
+def import_keras(hub: bool = False) -> None:
+    """Import Keras; after `choose_backend`, without what the command line does not need of it.
+
+    Args:
+        hub: whether to import KerasHub too.
+    """
+    quickly = _without_dynamo() if _hidden and os.environ["KERAS_BACKEND"] == "torch" else contextlib.nullcontext()
     with _without(*_hidden):
-        import keras  # noqa: F401
+        with quickly:
+            import keras  # noqa: F401
+        if hub:
+            import keras_hub  # noqa: F401
 
 
 @contextlib.contextmanager
@@ -93,6 +106,27 @@ def _without(*modules):
     finally:
         for module in hidden:
             del sys.modules[module]
+
+
+@contextlib.contextmanager
+def _without_dynamo():
+    """Let Keras find a stand-in for PyTorch's compiler, which takes longer to import than the rest of PyTorch.
+
+    Keras only keeps it away from two functions. So does the stand-in, which imports the compiler when one is called.
+    """
+    import torch
+
+    name = "torch._dynamo"
+    if name in sys.modules:
+        yield
+        return
+    stand_in = types.ModuleType(name)
+    vars(stand_in)["disable"] = torch._disable_dynamo
+    sys.modules[name] = stand_in
+    try:
+        yield
+    finally:
+        del sys.modules[name]
 
 
 def configuration_file() -> Path:
@@ -145,13 +179,13 @@ def _quieten(backend):
         logging.getLogger("tensorflow").setLevel(logging.ERROR)
         with _silent_standard_error(), _without(*_hidden):
             import tensorflow
-            import tensorflow_text  # noqa: F401
 
             tensorflow.constant(0)
     else:
         # KerasHub would import TensorFlow if it is installed, which takes seconds and is of no use here.
         sys.modules.setdefault("tensorflow", None)
-        sys.modules.setdefault("tensorflow_text", None)
+    # KerasHub would give its tokenizers a second model each; ours split text by SentencePiece itself.
+    sys.modules.setdefault("tensorflow_text", None)
 
 
 def _keep_freed_memory():

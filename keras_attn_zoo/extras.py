@@ -73,8 +73,11 @@ def _missing(user, packages, extra, instead=""):
     return MissingPackageError(f"{user} needs {', '.join(packages)}: pip install 'keras-attn-zoo[{extra}]'{instead}.")
 
 
-def require_backend() -> None:
-    """Raise if Keras' backend is not installed, which Keras reports without a remedy.
+def require_backend(hub: bool = False) -> None:
+    """Import Keras; raise if its backend is not installed, which Keras reports without a remedy.
+
+    Args:
+        hub: whether to import KerasHub too.
 
     Raises:
         MissingPackageError: names the backend, the command that installs it, and the installed backends.
@@ -83,7 +86,7 @@ def require_backend() -> None:
         >>> require_backend()
     """
     try:
-        import_keras()
+        import_keras(hub)
     except ModuleNotFoundError as error:
         backend = (error.name or "").partition(".")[0]
         if backend not in BACKENDS:

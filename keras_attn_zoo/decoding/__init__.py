@@ -3,7 +3,7 @@
 from keras_attn_zoo.extras import require, require_backend
 
 require("keras_hub", user=__name__, backend=True)
-require_backend()
+require_backend(hub=True)
 
 from keras_attn_zoo.decoding.beam_search import BeamSearch, length_penalty
 from keras_attn_zoo.decoding.pooled_beam_search import PooledBeamSearch

@@ -1,5 +1,9 @@
 """Several devices that share the rows of every batch: which ones, and what each backend needs for that."""
 
+from keras_attn_zoo.extras import require_backend
+
+require_backend()
+
 from keras_attn_zoo.devices.context import Devices, agreed, current, leader_first, leads, using, wait
 from keras_attn_zoo.devices.start import KINDS, devices_of
 

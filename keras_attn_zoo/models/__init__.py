@@ -3,7 +3,7 @@
 from keras_attn_zoo.extras import require, require_backend
 
 require("keras_hub", "sentencepiece", user=__name__, backend=True)
-require_backend()
+require_backend(hub=True)
 
 from keras_attn_zoo.models.backbone import TranslationBackbone
 from keras_attn_zoo.models.marian import MarianTokenizer

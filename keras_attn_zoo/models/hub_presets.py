@@ -124,6 +124,18 @@ def _check_package(address, scheme):
     if importlib.util.find_spec(package) is None:
         advice = "use that backend" if scheme == "gs" else f"pip install {package}"
         raise UserError(f"{address} needs the package {package}, which is not installed: {advice}.")
+    if scheme == "kaggle":
+        _show_kagglehub()
+
+
+def _show_kagglehub():
+    """Give KerasHub the package that the command line hid from it, see `backends.import_keras`."""
+    import kagglehub
+    from kagglehub.exceptions import KaggleApiHTTPError
+    from keras_hub.src.utils import preset_utils
+
+    if preset_utils.kagglehub is None:
+        preset_utils.kagglehub, preset_utils.KaggleApiHTTPError = kagglehub, KaggleApiHTTPError
 
 
 @contextlib.contextmanager

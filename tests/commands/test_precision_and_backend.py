@@ -143,15 +143,48 @@ def test_large_arrays_that_are_freed_are_kept_under_torch():
 
 
 @pytest.mark.long
-def test_keras_is_imported_without_what_notebooks_and_pictures_need():
-    """Nothing else may miss it: matplotlib can be imported afterwards."""
+@pytest.mark.parametrize("package", ["devices", "numerics", "training", "layers", "decoding", "models"])
+def test_keras_is_imported_without_what_no_command_needs_of_it(package):
+    """Whichever package imports it first. Nothing else may miss it: all can be imported afterwards."""
+    needless = {
+        *("IPython", "matplotlib", "rouge_score", "kagglehub", "PIL"),
+        *({"jax", "tensorflow"} - {keras.config.backend()}),
+        *(() if keras.config.backend() == "tensorflow" else ("requests",)),
+        "torch._dynamo",
+    }
+    script = (
+        "import importlib, importlib.util, sys; from keras_attn_zoo.backends import choose_backend\n"
+        "backend, package, *needless = sys.argv[1:]\n"
+        "choose_backend(backend)\n"
+        "importlib.import_module(f'keras_attn_zoo.{package}')\n"
+        "print([name for name in needless if sys.modules.get(name)])\n"
+        "import matplotlib, torch._dynamo\n"
+        "print(hasattr(torch._dynamo, 'optimize'))"
+    )
+    command = [sys.executable, "-c", script, keras.config.backend(), package, *needless]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\nTrue\n"
+
+
+@pytest.mark.long
+def test_a_preset_of_kaggle_is_found_by_a_command():
+    """KerasHub is imported without the package; a download needs it."""
+    pytest.importorskip("kagglehub")
     script = (
         "import sys; from keras_attn_zoo.backends import choose_backend\n"
-        "choose_backend()\n"
+        "choose_backend(sys.argv[1])\n"
         "import keras_attn_zoo.models\n"
-        "others = {'jax', 'tensorflow'} - {sys.argv[1]}\n"
-        "print([name for name in ('IPython', 'matplotlib', *others) if sys.modules.get(name)])\n"
-        "import matplotlib"
+        "from keras_attn_zoo.models.hub_presets import downloading\n"
+        "from keras_hub.src.utils.preset_utils import get_file\n"
+        "import kagglehub\n"
+        "def download(handle, path):\n"
+        "    error = kagglehub.exceptions.KaggleApiHTTPError\n"
+        "    raise error('404 Client Error', response=None)\n"
+        "kagglehub.model_download = download\n"
+        "try:\n"
+        "    with downloading('kaggle://a/b/keras/c'):\n"
+        "        get_file('kaggle://a/b/keras/c', 'config.json')\n"
+        "except FileNotFoundError as error:\n"
+        "    print('config.json' in str(error))"
     )
     command = [sys.executable, "-c", script, keras.config.backend()]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "True\n"
