@@ -7,6 +7,7 @@ import keras
 import keras_hub
 from keras import ops, tree
 
+from keras_attn_zoo.decoding.candidates import largest
 from keras_attn_zoo.types import Config, Tensor, TensorTree
 
 # The log-probability of the impossible; finite, so that sums and quotients are never NaN.
@@ -165,7 +166,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
             steps = ops.where(frozen, ops.where(ids == 0, 0.0, IMPOSSIBLE), steps)
             # The best candidates of a sentence are among the best of each of its beams.
             width = min(considered, vocabulary) if isinstance(vocabulary, int) else considered
-            steps, chosen = ops.top_k(steps, k=width)
+            steps, chosen = largest(steps, width)
             steps = ops.reshape(steps, (-1, beams, width))
             chosen = ops.reshape(ops.cast(chosen, "int32"), (-1, beams * width))
 

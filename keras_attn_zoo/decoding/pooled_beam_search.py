@@ -6,6 +6,7 @@ import keras
 from keras import ops, tree
 
 from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE, BeamSearch
+from keras_attn_zoo.decoding.candidates import largest
 from keras_attn_zoo.types import Tensor, TensorTree
 
 
@@ -90,7 +91,7 @@ class PooledBeamSearch(BeamSearch):
             vocabulary = ops.shape(logits)[-1]
             steps = self.log_probs_of_step(logits, tokens[:, index], forced[:, index])
             width = min(2 * beams, vocabulary) if isinstance(vocabulary, int) else 2 * beams
-            steps, chosen = ops.top_k(steps, k=width)
+            steps, chosen = largest(steps, width)
             candidates = ops.maximum(running[..., None] + ops.reshape(steps, (batch, beams, width)), IMPOSSIBLE)
             candidates, best = ops.top_k(ops.reshape(candidates, (batch, -1)), k=2 * beams)
             best = ops.cast(best, "int32")
