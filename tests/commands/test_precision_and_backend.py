@@ -143,7 +143,7 @@ def test_large_arrays_that_are_freed_are_kept_under_torch():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("package", ["devices", "numerics", "training", "layers", "decoding", "models"])
+@pytest.mark.parametrize("package", ["devices", "training", "layers", "decoding", "models"])
 def test_keras_is_imported_without_what_no_command_needs_of_it(package):
     """Whichever package imports it first. Nothing else may miss it: all can be imported afterwards."""
     needless = {
