@@ -231,17 +231,9 @@ def align(translator, recipe, options):
     if options.links is None:
         return None, None
     from keras_attn_zoo.data.words import as_sentence
-    from keras_attn_zoo.evaluation.alignments import read_alignments
-    from keras_attn_zoo.experiments.corpora import read_bitext
     from keras_attn_zoo.experiments.word_alignment import align_by_layer
 
-    pairs = read_bitext(options.links / "test.de-en", reverse=not recipe.reversed)
-    gold = read_alignments(
-        options.links / "gold.talp",
-        index_base=1,
-        reverse=not recipe.reversed,
-        lengths=[(len(source), len(target)) for source, target in pairs],
-    )
+    pairs, gold = read_links(options.links, recipe)
     preprocessor = translator.preprocessor
     longest = min(LONGEST, translator.backbone.longest_sentence or LONGEST)
     translator.make_room(longest)
@@ -258,6 +250,17 @@ def align(translator, recipe, options):
     by = name_of(best, len(translator.backbone.cross_attention_heads))
     facts = {"sentences": len(fits), "of": len(pairs), "longest": longest, "layer": best, "by": by}
     return round(100 * found[best][1].aer, 1), facts
+
+
+def read_links(links, recipe):
+    """Return the tokenised pairs with gold links in the direction of a preset, and their links."""
+    from keras_attn_zoo.evaluation.alignments import read_alignments
+    from keras_attn_zoo.experiments.corpora import read_bitext
+
+    pairs = read_bitext(links / "test.de-en", reverse=not recipe.reversed)
+    lengths = [(len(source), len(target)) for source, target in pairs]
+    gold = read_alignments(links / "gold.talp", index_base=1, reverse=not recipe.reversed, lengths=lengths)
+    return pairs, gold
 
 
 def name_of(layer, count):

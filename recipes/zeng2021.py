@@ -56,7 +56,7 @@ import sys
 from keras_attn_zoo.commands.recipe import run_recipe
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.named_systems import RAN, TRANSFORMER_ATTENTIONS, transformer
-from keras_attn_zoo.experiments.paper_tables import Line, Pair, PaperTable
+from keras_attn_zoo.experiments.paper_tables import BETTER, LEVEL, WORSE, Contrast, Finding, Line, Pair, PaperTable
 from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings
 from keras_attn_zoo.experiments.tasks import settings_of_task
 
@@ -215,6 +215,51 @@ TABLES = (
         baseline="ran-all",
     ),
 )
+RANS = ("ran-e", "ran-d", "ran-all")
+FINDINGS = (
+    Finding(
+        "RAN translates as well as the Transformer or better, in the encoder, the decoder or both",
+        "§3.2, Table 1",
+        (LEVEL, BETTER),
+        [Contrast(name, "transformer") for name in RANS],
+    ),
+    Finding(
+        "Gaussian attention and the Random Synthesizer translate significantly worse than the Transformer",
+        "§3.2, Table 1",
+        (WORSE,),
+        [Contrast(name, "transformer") for name in ("gaussian", "synthesizer")],
+    ),
+    Finding(
+        "RAN in both places closes the gap: it is better than either",
+        "§3.2, Table 1",
+        (BETTER,),
+        [Contrast("ran-all", name) for name in ("gaussian", "synthesizer")],
+    ),
+    Finding(
+        "RAN in both places searches faster than the Transformer, by up to 23.6 %",
+        "§3.3, Figure 3",
+        (BETTER,),
+        [Contrast("ran-all", "transformer", "translation time")],
+    ),
+    Finding(
+        "Without the positions of the encoder, the Transformer fails; RAN makes up for them",
+        "§4.4, Table 2",
+        (WORSE,),
+        [Contrast("no-encoder-positions", name) for name in ("transformer", "no-encoder-positions-ran-e")],
+    ),
+    Finding(
+        "Initial matrices that are not trained do as well",
+        "§4.5, Table 3",
+        (LEVEL,),
+        [Contrast("ran-all-fixed", "ran-all")],
+    ),
+    Finding(
+        "Without normalisation and residual connection, RAN is worse",
+        "§4.5, Table 3",
+        (WORSE,),
+        [Contrast("ran-all-bare", "ran-all")],
+    ),
+)
 SMALLER = {"vocabulary_size": 32000}
 PAIRS = {
     "en-de": Pair(),
@@ -232,6 +277,17 @@ def entry(name, places):
     return Entry(system, {"BLEU": PAPER[name]}, BASELINES.get(name, "transformer"))
 
 
+CAPTIONS = {
+    "speed-by-batch.png": "Decoding speed by batch size",
+    "speed-by-beam.png": "Decoding speed by the number of beams",
+    "entropy.png": "Entropy of the attention of each layer",
+    "weights-encoder.png": "Attention weights in layers of the encoder",
+    "weights-decoder.png": "Attention weights in layers of the decoder",
+    "matrices.png": "The learned matrices",
+    "divergence.png": "Jensen-Shannon divergence between layers",
+    "by-source-length.png": "BLEU by the length of the source",
+    "by-target-length.png": "BLEU by the length of the reference",
+}
 # Table 4, by task: its columns, the systems' figures, what is trained, and for how long.
 COLUMNS = {"summarization": ("ROUGE-1", "ROUGE-2", "ROUGE-L"), "dialogue": ("BLEU", "ROUGE-L", "METEOR")}
 TABLE_4 = {
@@ -293,6 +349,16 @@ def task_recipe(task):
                 baseline="transformer",
             ),
         ),
+        about=f"Does RAN do as well where source and target are of one language? The paper tries {task}.",
+        findings=(
+            Finding(
+                "RAN does as well as the Transformer",
+                "§5, Table 4",
+                (LEVEL, BETTER),
+                [Contrast(name, "transformer", measure) for name in RANS for measure in COLUMNS[task]],
+            ),
+        ),
+        captions=CAPTIONS,
         note=f"In brackets: the paper's own figures, for {TEXTS[task]}.",
     )
 
@@ -313,6 +379,11 @@ RECIPE = Recipe(
         "by-source-length.png": "by-length transformer ran-e ran-d ran-all --side source",
         "by-target-length.png": "by-length transformer ran-e ran-d ran-all --side target",
     },
+    about="Most heads of self-attention learn simple patterns of positions. The paper replaces self-attention "
+    "by matrices that are learned, the same for every sentence, and refined from layer to layer (RAN), "
+    "and asks whether comparing tokens with one another is needed at all.",
+    findings=FINDINGS,
+    captions=CAPTIONS,
     tasks={task: task_recipe(task) for task in TABLE_4},
     tables=TABLES,
     pairs=PAIRS,

@@ -145,8 +145,12 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
     else:
         _check(runs, options, out)
         failed = _train(recipe, runs, options, out, scoring)
-    _write_tables(recipe, runs, options, out, anyway=not failed)
+    tables = _write_tables(recipe, runs, options, out, anyway=not failed)
     draw_pictures(recipe, runs, out, options.max_tokens)
+    if tables is not None:
+        from keras_attn_zoo.experiments.paper_page import write_page
+
+        write_page(*tables)
     if failed:
         reasons = "; ".join(f"{name} ({why.rstrip('.')})" for name, why in failed.items())
         raise UserError(f"{len(failed)} of {len(runs)} runs failed: {reasons}.")
@@ -212,7 +216,11 @@ def _train(recipe, runs, options, out, scoring):
 
 
 def _write_tables(recipe, runs, options, out, anyway):
-    """Write the results and the paper's tables, and print the former; if no run was scored, raise or do nothing."""
+    """Write the results and the paper's tables, and print the former; if no run was scored, raise or do nothing.
+
+    Return the paper's runs and tables, for its page; None if no run was scored.
+    """
+    from keras_attn_zoo.experiments.paper_cells import Runs
     from keras_attn_zoo.experiments.paper_files import write_tables
     from keras_attn_zoo.experiments.result_files import write_results
     from keras_attn_zoo.experiments.run_folder import RunFolder
@@ -220,8 +228,9 @@ def _write_tables(recipe, runs, options, out, anyway):
 
     folders, test = [out / run.name for run in runs], options.significance
     if not (anyway or any(RunFolder(folder).read_scores() for folder in folders)):
-        return
+        return None
     baselines = {out / run.name: out / run.baseline for run in runs if run.baseline}
     results = read_results(folders, baselines=baselines, test=test)
     print(write_results(out, recipe, runs, results))
-    write_tables(options.out, recipe, results, test)
+    of_paper = Runs(recipe, options.out, test, results)
+    return of_paper, write_tables(of_paper)

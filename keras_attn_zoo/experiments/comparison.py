@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.paper_tables import Examples, Pair, PaperTable, splits_of
+from keras_attn_zoo.experiments.paper_tables import Examples, Finding, Pair, PaperTable, splits_of
 from keras_attn_zoo.experiments.scales import SCALES, scaled
 from keras_attn_zoo.experiments.setting_types import shown_value
 from keras_attn_zoo.experiments.system import System, parse_settings
@@ -56,6 +56,9 @@ class Recipe:
         tables: the paper's own tables.
         pairs: the language pairs of these, by name; the first is the default. Empty if there is only one.
         scale: what was changed by `at`, in a line.
+        about: what the paper asks, in a paragraph.
+        findings: what it claims to have found.
+        captions: what the pictures show, by the name of the file.
     """
 
     title: str
@@ -69,6 +72,9 @@ class Recipe:
     tables: tuple[PaperTable | Examples, ...] = ()
     pairs: dict[str, Pair] = dataclasses.field(default_factory=dict)
     scale: str = ""
+    about: str = ""
+    findings: tuple[Finding, ...] = ()
+    captions: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def of_task(self, name: str) -> "Recipe":
         """Return the comparison on a task: its own if it has one, else these systems with the settings of the task."""
@@ -79,8 +85,8 @@ class Recipe:
             key: dataclasses.replace(entry, system=entry.system.override(**settings))
             for key, entry in self.entries.items()
         }
-        # A paper's tables are of translation.
-        return dataclasses.replace(self, entries=entries, tables=(), pairs={})
+        # A paper's tables and findings are of translation.
+        return dataclasses.replace(self, entries=entries, tables=(), pairs={}, findings=())
 
     @property
     def first_pair(self) -> str | None:

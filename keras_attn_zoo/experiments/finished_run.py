@@ -27,6 +27,7 @@ def score_and_draw(
     tokenize: str = TOKENIZE,
     lowercase: bool = False,
     more: Mapping[str, ParallelText] | None = None,
+    pictures: bool = True,
 ) -> list[Path]:
     """Score and draw a trained run; its model is loaded once, and only if there is something to do.
 
@@ -39,6 +40,7 @@ def score_and_draw(
         tokenize, lowercase: see `score_text`.
         more: other texts to score by name, without pairs that are too long; for `NAME-kK`, a latent alignment sums
             over K source positions in search.
+        pictures: whether the run is drawn too.
 
     Returns:
         the paths of the run's pictures.
@@ -54,7 +56,7 @@ def score_and_draw(
     for name in texts:
         if name in before and how_scored(before[name]["text"]) != how:
             score_again(folder, name, **how)
-    drawn = "test" not in left and run.picture("curves").exists()
+    drawn = not pictures or ("test" not in left and run.picture("curves").exists())
     if left or not drawn:
         translator = load_translator(folder, max_tokens=max_tokens)
         _score(run, translator, text, left, max_tokens or longest_translation(run.system().data.max_tokens), how)

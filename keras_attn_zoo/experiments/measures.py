@@ -9,7 +9,7 @@ from keras_attn_zoo.evaluation.multi_bleu import MultiBLEU, require_moses
 from keras_attn_zoo.evaluation.text_scores import how_scored, score_text
 from keras_attn_zoo.experiments.paper_tables import BLEU_AT
 from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.table import COLUMNS
+from keras_attn_zoo.experiments.table import COLUMNS, steady_translation_seconds
 from keras_attn_zoo.experiments.tasks import METRICS
 from keras_attn_zoo.files import kind_of
 from keras_attn_zoo.training.callbacks import bleu_key
@@ -90,8 +90,21 @@ def _multi_bleu(one):
 
 
 def _step_seconds(scores):
+    return _training_seconds(scores) / scores["training"]["steps"]
+
+
+def _training_seconds(scores):
     training = scores["training"]
-    return (training["seconds"] - training["compilation_seconds"]) / training["steps"]
+    if not training["steps"]:
+        raise ValueError("the log has no steps")
+    return training["seconds"] - training["compilation_seconds"]
+
+
+def _translation_seconds(scores):
+    seconds = steady_translation_seconds(scores)
+    if not seconds:
+        raise ValueError("the translation was not timed")
+    return seconds
 
 
 def _aer(key):
@@ -117,8 +130,8 @@ MEASURES = {
     "loss, free-running": Measure(lambda one: one.scores["free_running"]["loss"], digits=2, sign=-1, note=_FREE),
     "AER": _aer("aer_without_full_stop"),
     "AER, all layers": _aer("all_layers_aer_without_full_stop"),
-    "training time": _of_scores("training", digits=0, sign=-1),
-    "translation time": _of_scores("translation", digits=0, sign=-1),
+    "training time": Measure(lambda one: _training_seconds(one.scores), digits=0, sign=-1),
+    "translation time": Measure(lambda one: _translation_seconds(one.scores), digits=0, sign=-1),
     "training time of a step, relative": Measure(
         lambda one: _step_seconds(one.scores) / _step_seconds(one.baseline),
         unit="x",

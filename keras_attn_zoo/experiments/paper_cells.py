@@ -70,11 +70,12 @@ class Runs:
         self._scores: dict[Path, dict[str, Any]] = {}
         self._folders: dict[tuple[str | None, str], dict[str, Path]] = {}
         self._numbers: dict[tuple[Path, str, str, Path | None], float | None] = {}
-        self._p_values: dict[tuple[Path, Path, str, tuple[str, str]], float] = {}
+        self._p_values: dict[tuple[Path, str, Path, str, tuple[str, str | None]], float | None] = {}
         for one in results:
             if one.baseline is not None:
                 for metric, found in one.against.items():
-                    self._keep(one.folder, one.baseline, one.name, (metric, None), found.p_value)
+                    key = one.folder, one.name, one.baseline, one.name, (metric, None)
+                    self._p_values[key] = found.p_value
 
     @property
     def pairs(self) -> list[str | None]:
@@ -82,42 +83,47 @@ class Runs:
         pairs: list[str | None] = [*self.recipe.pairs]
         return [pair for pair in pairs or [None] if any(self._scored(pair, entry) for entry in self.recipe.entries)]
 
-    def value(self, table: PaperTable, cell: Cell) -> Value | None:
-        """Return what stands in a cell; None if it was not run."""
+    def value(self, cell: Cell, against: Cell | None = None) -> Value | None:
+        """Return what stands in a cell; None if it was not run.
+
+        Args:
+            cell: the cell.
+            against: another, whose number it is compared with, seed by seed.
+        """
         if not cell.entry:
             return None
-        pairs = self.pairs_of(cell)
-        if len(pairs) == 1:
-            return self._value(table, cell, pairs[0])
-        found = [self._value(table, cell, pair) for pair in pairs]
+        found = [self._value(cell, against, pair) for pair in self.pairs_of(cell)]
+        if len(found) == 1:
+            return found[0]
         whole = [one for one in found if one is not None]
-        if len(whole) < len(pairs):
+        if len(whole) < len(found):
             return None
         differences = [one.difference for one in whole if one.difference is not None]
-        difference = statistics.fmean(differences) if len(differences) == len(pairs) else None
+        difference = statistics.fmean(differences) if len(differences) == len(found) else None
         return Value([statistics.fmean(one.mean for one in whole)], difference=difference)
 
     def pairs_of(self, cell: Cell) -> tuple[str | None, ...]:
-        """Return the language pairs of a cell; None if the recipe has none."""
+        """Return the language pairs that a cell is of."""
         return cell.pairs or (self.recipe.first_pair,)
 
-    def _value(self, table, cell, pair):
-        folders, split = self._scored(pair, cell.entry), cell.split
-        baseline = self.baseline(table, cell.entry)
-        others = self._scored(pair, baseline or cell.entry)
+    def _value(self, cell, against, pair):
+        if against is not None and _same(cell, against):
+            against = None
+        folders = self._scored(pair, cell.entry)
+        others = self._scored(pair, cell.entry if against is None else against.entry)
         numbers, p_values, better, differences = [], [], [], []
         for seed, folder in folders.items():
             other = others.get(seed)
-            found = self._number(folder, split, cell.measure, other, pair)
+            found = self._number(folder, cell, other, pair)
             if found is None:
                 continue
             numbers.append(found)
-            against = None if other in (None, folder) else self._number(other, split, cell.measure, other, pair)
-            if against is None:
+            reference = None if against is None or other is None else self._number(other, against, other, pair)
+            if reference is None:
                 continue
-            differences.append(found - against)
+            differences.append(found - reference)
             wanted = measure(cell.measure)
-            p_value = wanted.test and self._p_value(folder, other, split, tested(wanted, pair))
+            p_value = wanted.test and self._p_value(folder, cell, other, against, tested(wanted, pair))
             if p_value is not None:
                 p_values.append(p_value)
                 better.append(wanted.sign * differences[-1] > 0)
@@ -125,8 +131,9 @@ class Runs:
             return None
         # Of some seeds alone it would be another comparison.
         whole = len(p_values) == len(numbers)
-        if not whole and baseline is not None and measure(cell.measure).test is not None:
-            self.without[f"{cell.entry}{f' ({pair})' if pair != self.recipe.first_pair else ''}"] = baseline
+        if not whole and against is not None and measure(cell.measure).test is not None:
+            name = f"{cell.entry}{f' ({pair})' if pair != self.recipe.first_pair else ''}"
+            self.without[name] = against.entry
         return Value(
             numbers,
             p_values if whole else [],
@@ -134,14 +141,20 @@ class Runs:
             statistics.fmean(differences) if len(differences) == len(numbers) else None,
         )
 
-    def baseline(self, table: PaperTable, entry: str) -> str | None:
-        """Return the name of the system that another is compared with in a table, or None."""
-        own = self.recipe.entries[entry].baseline if table.baseline is None else table.baseline
-        return None if own == entry else own
+    def against(self, table: PaperTable, cell: Cell) -> Cell | None:
+        """Return the cell that another is compared with in a table: that of the baseline; None if there is none."""
+        if not cell.entry:
+            return None
+        own = self.recipe.entries[cell.entry].baseline if table.baseline is None else table.baseline
+        return None if own in (None, cell.entry) else dataclasses.replace(cell, entry=own)
 
     def scored(self, entry: str) -> RunFolder | None:
         """Return the first run of a system on the first language pair that was scored, or None."""
-        return next(map(RunFolder, self._scored(self.recipe.first_pair, entry).values()), None)
+        return next(map(RunFolder, self.folders(self.recipe.first_pair, entry)), None)
+
+    def folders(self, pair: str | None, entry: str) -> list[Path]:
+        """Return the folders of a system's runs on a language pair that were scored, one for each seed."""
+        return list(self._scored(pair, entry).values())
 
     def _scored(self, pair, entry):
         """The folders of a system's runs that were scored, by what their names say of the seed."""
@@ -164,34 +177,36 @@ class Runs:
         """The name of the scores that stand for a split in a run."""
         return split if split in self._read(folder) else _INSTEAD.get(split, split)
 
-    def _number(self, folder, split, name, other, pair):
-        own = self._split(folder, split)
+    def _number(self, folder, cell, other, pair):
+        own = self._split(folder, cell.split)
         if own not in self._read(folder):
             return None
-        key = folder, own, name, other
+        key = folder, own, cell.measure, other
         if key not in self._numbers:
             baseline = self._read(other).get(own) if other is not None else None
             scored = Scored(RunFolder(folder), own, self._read(folder)[own], baseline, pair)
-            self._numbers[key] = number(name, scored)
+            self._numbers[key] = number(cell.measure, scored)
         return self._numbers[key]
 
-    def _p_value(self, folder, other, split, test):
-        """The p-value of a run against its baseline's; None if they were scored on different texts."""
-        split = self._split(folder, split)
-        if (folder, other, split, test) not in self._p_values:
-            metric, tokenize = test
-            translations, references = RunFolder(folder).read_translations(split)
-            of_other, wanted = RunFolder(other).read_translations(split)
-            how, of_baseline = (how_scored(self._read(one)[split]["text"]) for one in (folder, other))
-            if references != wanted or how != of_baseline:
+    def _p_value(self, folder, cell, other, against, test):
+        """The p-value of a run against another's; None if they were scored on different texts."""
+        own, others = self._split(folder, cell.split), self._split(other, against.split)
+        metric, tokenize = test
+        key = folder, own, other, others, test
+        if key not in self._p_values:
+            translations, references = RunFolder(folder).read_translations(own)
+            of_other, wanted = RunFolder(other).read_translations(others)
+            how = how_scored(self._read(folder)[own]["text"])
+            if references != wanted or how != how_scored(self._read(other)[others]["text"]):
                 return None
             if tokenize is not None:
                 how["tokenize"] = tokenize
             first, *more = wanted
             systems = {"": of_other, "ours": translations}
             found = compare_systems("", systems, first, metric, test=self.test, more_references=more, **how)
-            self._keep(folder, other, split, test, found["ours"][metric].p_value)
-        return self._p_values[folder, other, split, test]
+            self._p_values[key] = found["ours"][metric].p_value
+        return self._p_values[key]
 
-    def _keep(self, folder, other, split, test, p_value):
-        self._p_values[folder, other, split, test] = p_value
+
+def _same(cell, other):
+    return all(getattr(cell, name) == getattr(other, name) for name in ("entry", "split", "measure"))

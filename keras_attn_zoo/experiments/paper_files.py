@@ -3,18 +3,16 @@
 import json
 import logging
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.text_scores import sentence_bleu
-from keras_attn_zoo.experiments.comparison import Recipe
 from keras_attn_zoo.experiments.corpora import own_test_text
 from keras_attn_zoo.experiments.measures import measure, note_of
 from keras_attn_zoo.experiments.paper_cells import Runs, Value
 from keras_attn_zoo.experiments.paper_tables import Cell, Examples, PaperTable
-from keras_attn_zoo.experiments.table import Result, about_test
+from keras_attn_zoo.experiments.table import about_test
 from keras_attn_zoo.experiments.tabular import Table, csv_text
 from keras_attn_zoo.files import write_text
 
@@ -25,23 +23,20 @@ _BRACKETS = "in brackets: the paper's figures; without ours, the system was not 
 _SPREAD = "mean ± standard deviation over seeds"
 
 
-def write_tables(out: Path, recipe: Recipe, results: Sequence[Result] = (), test: str = "bootstrap") -> bool:
-    """Write a paper's tables to `tables.md`, `tables.tex`, `tables.csv` and `tables.json`.
+def write_tables(runs: Runs) -> list[tuple[str, Table]]:
+    """Write a paper's tables to `tables.md`, `tables.tex`, `tables.csv` and `tables.json` in the folder of its runs.
 
     They show all runs of the recipe's systems in the folder, of all language pairs and seeds, without those of a grid.
 
     Args:
-        out: the folder.
-        recipe: the comparison.
-        results: of runs that were compared with their baselines before.
-        test: "bootstrap" or "randomization", see `compare_systems`.
+        runs: the recipe's runs.
 
     Returns:
-        whether they were written: not if the recipe has no tables, or nothing was run.
+        the tables and their titles; none, and nothing is written, if the recipe has no tables or nothing was run.
     """
-    runs = Runs(recipe, out, test, results)
+    recipe, out = runs.recipe, runs.out
     if not recipe.tables or not runs.pairs:
-        return False
+        return []
     tables: list[tuple[str, Table]] = []
     contents: list[dict[str, Any]] = []
     for one in recipe.tables:
@@ -60,10 +55,10 @@ def write_tables(out: Path, recipe: Recipe, results: Sequence[Result] = (), test
     write_text(out / "tables.tex", "\n\n".join(table.latex(name) for name, table in tables) + "\n")
     lines = [{"table": one["table"], **_line(record)} for one in contents for record in one["cells"]]
     write_text(out / "tables.csv", csv_text(lines))
-    content = {"title": title, "scale": recipe.scale, "significance": test, "tables": contents}
+    content = {"title": title, "scale": recipe.scale, "significance": runs.test, "tables": contents}
     write_text(out / "tables.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n")
     _LOG.info("the paper's tables: %s", out / "tables.md")
-    return True
+    return tables
 
 
 def _table(table: PaperTable, runs: Runs) -> tuple[Table, list[dict[str, Any]]]:
@@ -71,22 +66,23 @@ def _table(table: PaperTable, runs: Runs) -> tuple[Table, list[dict[str, Any]]]:
     rows, records = [], []
     # In order.
     notes: dict[str, None] = {}
-    marked: set[str | None] = set()
+    marked: set[str] = set()
     digits = _digits(table)
     runs.without.clear()
     for row, cells in zip(table.rows, table.cells(), strict=True):
         shown = [row.title]
         for cell in cells:
-            value = runs.value(table, cell)
+            against = runs.against(table, cell)
+            value = runs.value(cell, against)
             mark = _mark(table, value)
             shown.append(_shown(table, cell, value, mark, digits))
-            records.append(_record(table, cell, runs, value, mark))
+            records.append(_record(cell, runs, value, against, mark))
             if value is not None:
                 for pair in runs.pairs_of(cell):
                     notes[note_of(cell.measure, pair)] = None
                 notes[_SPREAD if value.spread is not None else ""] = None
-                if value.p_values:
-                    marked.add(runs.baseline(table, cell.entry))
+                if value.p_values and against is not None:
+                    marked.add(against.entry)
         rows.append(shown)
     about = [_BRACKETS, *filter(None, notes), *_about_marks(table, marked, runs), *table.notes]
     return Table([table.corner, *(column.title for column in table.columns)], rows, about), records
@@ -137,7 +133,7 @@ def _about_marks(table, marked, runs):
         yield f"no marks for {names}: the baseline {baseline} was not scored on the same text with the same seeds"
 
 
-def _record(table, cell, runs, value, mark):
+def _record(cell, runs, value, against, mark):
     """A cell as plain data."""
     return {
         "row": cell.row,
@@ -151,7 +147,7 @@ def _record(table, cell, runs, value, mark):
         "mean": None if value is None else value.mean,
         "sd": None if value is None else value.spread,
         "difference": None if value is None else value.difference,
-        "baseline": None if not cell.entry else runs.baseline(table, cell.entry),
+        "baseline": None if against is None else against.entry,
         "p_values": [] if value is None else value.p_values,
         "mark": mark,
     }

@@ -1,4 +1,4 @@
-"""The tables of a paper as data: what its rows and columns stand for, and its own figures."""
+"""The tables and the findings of a paper as data: what its rows and columns stand for, its own figures, its claims."""
 
 import dataclasses
 import re
@@ -118,6 +118,57 @@ class Examples:
     caption: str
     entry: str
     count: int = 3
+
+
+# What may come of a comparison: the system is better or worse than the other, or there is no telling.
+BETTER, WORSE, LEVEL = "better", "worse", "level"
+
+
+@dataclasses.dataclass(frozen=True)
+class Contrast:
+    """Two numbers that a claim of a paper compares.
+
+    Attributes:
+        entry, other: names of the systems; the first is compared with the second.
+        measure, split: see `Line`.
+        other_measure, other_split: those of the other, if they are not the same.
+        figures: the paper's figures for both, separated by a space, if its tables have none.
+    """
+
+    entry: str
+    other: str
+    measure: str = "BLEU"
+    split: str = "test"
+    other_measure: str = ""
+    other_split: str = ""
+    figures: str = ""
+
+    def cells(self, pair: str | None = None) -> tuple[Cell, Cell]:
+        """Return the cells of both numbers, of a language pair."""
+        pairs = () if pair is None else (pair,)
+        one = Cell("", "", self.entry, self.measure, pairs, self.split, "")
+        measure, split = self.other_measure or self.measure, self.other_split or self.split
+        return one, dataclasses.replace(one, entry=self.other, measure=measure, split=split)
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """A claim of a paper that runs can confirm or contradict.
+
+    Attributes:
+        claim: what the paper says, in a sentence.
+        place: where it says so.
+        expected: what each comparison should come to, according to the claim: of `BETTER`, `WORSE` and `LEVEL`, one
+            or several.
+        contrasts: the comparisons.
+        margin: of measures without a test of significance, how large a difference must be to count.
+    """
+
+    claim: str
+    place: str
+    expected: tuple[str, ...]
+    contrasts: Sequence[Contrast]
+    margin: float = 0.0
 
 
 def _cell(row, column, figure):

@@ -12,6 +12,7 @@ import pytest
 from keras_attn_zoo.commands.recipe import run_recipe
 from keras_attn_zoo.evaluation.text_scores import TESTS
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
+from keras_attn_zoo.experiments.paper_cells import Runs
 from keras_attn_zoo.experiments.paper_files import write_tables
 from keras_attn_zoo.experiments.paper_tables import Examples, Line, Pair, PaperTable, bleu_steps
 from keras_attn_zoo.experiments.run_folder import RunFolder
@@ -82,7 +83,7 @@ def recipe_of(columns, rows, pairs=(), **options):
 
 def written(folder, recipe, test="bootstrap"):
     """The rows of the table, `{title: cells}`, and the lines below it."""
-    assert write_tables(folder, recipe, test=test)
+    assert write_tables(Runs(recipe, folder, test))
     lines = (folder / "tables.md").read_text("utf-8").splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
     return {title: cells for title, *cells in rows[2:]}, [line[2:] for line in lines if line.startswith("- ")]
@@ -280,7 +281,7 @@ def test_the_best_translations(tmp_path):
     translations = ["the red house 0 is here today", *WRONG[1:3], "the red house 3 is", *WRONG[4:]]
     make_run(tmp_path / "base", translations=translations)
     recipe = Recipe("A paper", ENTRIES, ("base",), tables=(Examples("Examples", "the best", "base", 1),))
-    assert write_tables(tmp_path, recipe)
+    assert write_tables(Runs(recipe, tmp_path, "bootstrap"))
     table = (tmp_path / "tables.md").read_text("utf-8")
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:1] == "|"]
     assert cells[2:] == [
@@ -293,9 +294,9 @@ def test_the_best_translations(tmp_path):
 
 def test_nothing_is_written_of_nothing(tmp_path):
     recipe = recipe_of([Line("BLEU", measure="BLEU")], [Line("Base", entry="base")], ["en-de", "tr-en"])
-    assert not write_tables(tmp_path / "nowhere", recipe)
+    assert not write_tables(Runs(recipe, tmp_path / "nowhere", "bootstrap"))
     make_run(tmp_path / "base")
-    assert not write_tables(tmp_path, Recipe("No tables", ENTRIES, ("base",)))
+    assert not write_tables(Runs(Recipe("No tables", ENTRIES, ("base",)), tmp_path, "bootstrap"))
     assert not list(tmp_path.glob("tables*"))
 
 
@@ -309,7 +310,7 @@ def test_latex_compiles(tmp_path):
         [Line("BLEU", "Ro→En", measure="BLEU")], [Line("–Pos-E", "En⇒De", entry="base", figures="28.18(+0.48)†")]
     ).tables[0]
     recipe = Recipe("A paper", ENTRIES, ("base",), tables=(table, Examples("Examples", "the best", "base", 2)))
-    assert write_tables(tmp_path, recipe)
+    assert write_tables(Runs(recipe, tmp_path, "bootstrap"))
     packages = [r"\usepackage{booktabs}", r"\usepackage{graphicx}"]
     parts = [r"\documentclass{article}", *packages, r"\begin{document}", r"\input{tables}", r"\end{document}"]
     (tmp_path / "paper.tex").write_text("\n".join(parts), encoding="utf-8")

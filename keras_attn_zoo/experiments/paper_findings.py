@@ -1,0 +1,158 @@
+"""What a paper found, held against the runs in a folder."""
+
+import dataclasses
+import re
+from collections.abc import Iterator, Sequence
+
+from keras_attn_zoo.experiments.measures import measure
+from keras_attn_zoo.experiments.paper_cells import Runs, Value
+from keras_attn_zoo.experiments.paper_tables import BETTER, LEVEL, WORSE, Cell, Contrast, Examples, Finding, PaperTable
+from keras_attn_zoo.experiments.table import about_test
+from keras_attn_zoo.experiments.tabular import Table
+
+AGREES, DIFFERS, NO_DIFFERENCE, NOT_RUN = "agrees", "differs", "no significant difference", "not run"
+INCOMPARABLE = "scored on different texts"
+_LEVEL_OF_SIGNIFICANCE = 0.05
+_NUMBER = re.compile(r"[-+]?\d+(?:\.(\d+))?")
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """One comparison of a finding, in the paper and here.
+
+    Attributes:
+        finding, contrast: what is compared.
+        pair: the language pair, or None.
+        paper: the paper's difference and the figures that it is of; empty if it has none.
+        here: the same of the runs; empty without them.
+        verdict: whether both agree: one of the constants of this module.
+    """
+
+    finding: Finding
+    contrast: Contrast
+    pair: str | None
+    paper: str
+    here: str
+    verdict: str
+
+
+def compare(runs: Runs) -> list[Comparison]:
+    """Return the comparisons of all findings of a recipe.
+
+    A finding is held against the runs of every language pair that has them; without runs, it stands there once.
+
+    Args:
+        runs: the recipe's runs.
+    """
+    return [
+        _compared(runs, finding, contrast, pair)
+        for finding in runs.recipe.findings
+        for contrast in finding.contrasts
+        for pair in _pairs(runs, contrast)
+    ]
+
+
+def _pairs(runs, contrast):
+    """The language pairs in which both systems were scored; if there are none, the first."""
+    every = [*runs.recipe.pairs] or [None]
+    return [pair for pair in every if all(runs.value(cell) for cell in contrast.cells(pair))] or every[:1]
+
+
+def _compared(runs, finding, contrast, pair):
+    one, other = contrast.cells(pair)
+    value, against = runs.value(one, other), runs.value(other)
+    paper = _of_paper(runs, contrast, pair)
+    if value is None or against is None or value.difference is None:
+        return Comparison(finding, contrast, pair, paper, "", NOT_RUN)
+    wanted = measure(one.measure)
+    here = _difference(value.mean, against.mean, value.difference, wanted.digits, wanted.unit)
+    return Comparison(finding, contrast, pair, paper, f"{here}{_star(value)}", verdict(finding, one.measure, value))
+
+
+def verdict(finding: Finding, name: str, value: Value) -> str:
+    """Return whether a difference is what a finding says.
+
+    Args:
+        finding: the finding.
+        name: the measure. If it has a test of significance, that decides, for every seed; if not, the margin.
+        value: the number of the system, compared with the other's.
+    """
+    wanted = measure(name)
+    if wanted.test is None:
+        found = wanted.sign * (value.difference or 0.0)
+        outcome = LEVEL if abs(found) <= finding.margin else BETTER if found > 0 else WORSE
+    elif not value.p_values:
+        return INCOMPARABLE
+    elif value.differs(_LEVEL_OF_SIGNIFICANCE):
+        outcome = BETTER if value.better[0] else WORSE
+    else:
+        outcome = LEVEL
+    if outcome in finding.expected:
+        return AGREES
+    return NO_DIFFERENCE if outcome == LEVEL and wanted.test is not None else DIFFERS
+
+
+def _star(value):
+    return "**" if value.differs(0.01) else "*" if value.differs(_LEVEL_OF_SIGNIFICANCE) else ""
+
+
+def _of_paper(runs, contrast, pair):
+    """The paper's difference, of the figures that are printed."""
+    figures = contrast.figures.split() or [_figure(runs, cell) for cell in contrast.cells(pair)]
+    found = [_NUMBER.match(figure) for figure in figures]
+    if not all(found):
+        return ""
+    numbers, digits = [float(one[0]) for one in found], max(len(one[1] or "") for one in found)
+    return _difference(*numbers, numbers[0] - numbers[1], digits, measure(contrast.measure).unit)
+
+
+def _figure(runs: Runs, wanted: Cell) -> str:
+    """What the paper's tables have for a cell."""
+    for cell in _cells(runs.recipe.tables):
+        alike = all(getattr(cell, name) == getattr(wanted, name) for name in ("entry", "measure", "split"))
+        if alike and cell.figure and runs.pairs_of(cell) == runs.pairs_of(wanted):
+            return cell.figure
+    return ""
+
+
+def _cells(tables: Sequence[PaperTable | Examples]) -> Iterator[Cell]:
+    for table in tables:
+        if isinstance(table, PaperTable):
+            for row in table.cells():
+                yield from row
+
+
+def _difference(one, other, difference, digits, unit):
+    return f"{difference:+.{digits}f}{unit} ({one:.{digits}f}{unit} – {other:.{digits}f}{unit})"
+
+
+def findings_table(runs: Runs, comparisons: Sequence[Comparison]) -> Table:
+    """Return the comparisons as a table; each finding has the number of its place in the recipe.
+
+    Args:
+        runs: the recipe's runs.
+        comparisons: those of `compare`.
+    """
+    numbers = {id(finding): str(number) for number, finding in enumerate(runs.recipe.findings, start=1)}
+    rows = [
+        [numbers[id(one.finding)], _label(runs, one), one.paper, one.here, one.verdict.capitalize()]
+        for one in comparisons
+    ]
+    return Table(["", "compared", "the paper", "here", "verdict"], rows, list(_notes(runs, comparisons)))
+
+
+def _label(runs, one):
+    contrast, pair = one.contrast, "" if one.pair in (None, runs.recipe.first_pair) else f", {one.pair}"
+    sides = [f"{cell.measure}{'' if cell.split == 'test' else f' ({cell.split})'}" for cell in contrast.cells(one.pair)]
+    if contrast.entry == contrast.other:
+        return f"`{contrast.entry}`: {' – '.join(sides)}{pair}"
+    return f"`{contrast.entry}` – `{contrast.other}`: {sides[0]}{pair}"
+
+
+def _notes(runs, comparisons):
+    run = [one for one in comparisons if one.here]
+    if any(measure(one.contrast.measure).test for one in run):
+        yield f"*, **: p < 0.05, p < 0.01, with every seed; {about_test(runs.test)}. What is neither is no difference"
+    untested = dict.fromkeys(one.contrast.measure for one in run if measure(one.contrast.measure).test is None)
+    if untested:
+        yield f"without a test of significance, so the verdict is on the bare difference: {', '.join(untested)}"
