@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "keras_attn_zoo"
 BACKENDS = {"jax", "tensorflow", "tensorflow_text", "torch"}
 RECIPES = {path.name: path for path in sorted((ROOT / "recipes").glob("*.py"))}
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "results").glob("*.md"))]
 
 
 def section(page, heading):

@@ -18,7 +18,9 @@ from keras_attn_zoo.commands.pictures import PICTURES
 from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.measures import measure
 from keras_attn_zoo.experiments.named_systems import SYSTEMS
-from keras_attn_zoo.experiments.paper_tables import PaperTable
+from keras_attn_zoo.experiments.paper_cells import Runs
+from keras_attn_zoo.experiments.paper_findings import compare
+from keras_attn_zoo.experiments.paper_tables import BETTER, LEVEL, WORSE, PaperTable
 from keras_attn_zoo.experiments.system import parse_settings
 from keras_attn_zoo.experiments.table import COLUMNS
 
@@ -118,6 +120,28 @@ def test_tables_of_a_recipe(path):
     for pair in recipe.pairs:
         for entry in recipe.of(pair).entries.values():
             assert entry.paper == {} or pair == recipe.first_pair
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_findings_of_a_recipe(path, tmp_path):
+    """What is compared is scored, and the paper's own figures say what it claims."""
+    recipe = load(path).RECIPE
+    assert recipe.about and 3 <= len(recipe.findings) <= 7
+    for finding in recipe.findings:
+        assert finding.claim and finding.place and finding.contrasts
+        assert set(finding.expected) < {BETTER, WORSE, LEVEL}
+        for one in (cell for contrast in finding.contrasts for cell in contrast.cells()):
+            assert one.entry in recipe.entries and measure(one.measure)
+            scored = [recipe.splits(one.entry, pair) for pair in recipe.pairs or (None,)]
+            assert one.split == "test" or any(one.split in splits for splits in scored)
+    known = 0
+    for one in compare(Runs(recipe, tmp_path, "bootstrap")):
+        assert (one.here, one.verdict) == ("", "not run")
+        if one.paper and len(one.finding.expected) == 1 and one.finding.expected != (LEVEL,):
+            better = measure(one.contrast.measure).sign * float(re.match(r"[-+][\d.]+", one.paper)[0]) > 0
+            assert better == (one.finding.expected == (BETTER,)), one
+            known += 1
+    assert known
 
 
 def figures_of(table, system):

@@ -20,7 +20,7 @@ COMMENTS = "comments.md"
 _UNEXPLAINED = "For what differs from the paper, no reason was tested."
 
 
-def write_page(runs: Runs, tables: Sequence[tuple[str, Table]], before: str = "") -> Path | None:
+def write_page(runs: Runs, tables: Sequence[tuple[str, Table]], before: str = "", after: str = "") -> Path | None:
     """Write what a paper found, what its runs in a folder found, its tables and pictures to `page.md` in that folder.
 
     What was written by hand to `comments.md` there follows the findings.
@@ -28,7 +28,7 @@ def write_page(runs: Runs, tables: Sequence[tuple[str, Table]], before: str = ""
     Args:
         runs: the recipe's runs.
         tables: those of `write_tables`.
-        before: what the runs are, in Markdown; stands before the findings.
+        before, after: what else there is to say of the runs, in Markdown: before the findings, and at the end.
 
     Returns:
         the page; None, and nothing is written, if there are no tables.
@@ -39,7 +39,7 @@ def write_page(runs: Runs, tables: Sequence[tuple[str, Table]], before: str = ""
     parts = [f"# {runs.recipe.title}", _filled(runs.recipe.about), before, *_findings(runs)]
     for title, table in tables:
         parts += [f"## {title}", table.markdown()]
-    parts += [*_pictures(runs), *_runs(runs)]
+    parts += [*_pictures(runs), *_runs(runs), after]
     write_text(path, "\n\n".join(filter(None, parts)) + "\n")
     _LOG.info("what the paper found, and what was found here: %s", path)
     return path

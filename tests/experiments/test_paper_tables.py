@@ -15,65 +15,12 @@ from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.paper_cells import Runs
 from keras_attn_zoo.experiments.paper_files import write_tables
 from keras_attn_zoo.experiments.paper_tables import Examples, Line, Pair, PaperTable, bleu_steps
-from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.settings import DataSettings
 from keras_attn_zoo.experiments.system import System
+from tests.made_runs import REFERENCES, WRONG, make_run
 
 TRANSFORMER = System("base", {"tie_embeddings": "all"}, DataSettings(joint=True), body="transformer")
 ENTRIES = {"base": Entry(TRANSFORMER, {"BLEU": "9.9"}), "new": Entry(TRANSFORMER, baseline="base")}
-REFERENCES = [f"the {colour} house {number} is here today" for colour in ("red", "blue") for number in range(15)]
-WRONG = [line.replace("house", "dog") for line in REFERENCES]
-LINES = [
-    {"step": 3, "shape": [8, 8], "seconds": 1.0, "tokens": 5, "loss": 9.0},
-    {
-        "round": 1,
-        "step": 3,
-        "loss": 3.0,
-        "perplexity": 20.0,
-        "accuracy": 0.25,
-        "val_perplexity": 9.5,
-        "val_accuracy": 0.5,
-    },
-    {
-        "round": 2,
-        "step": 6,
-        "loss": 2.0,
-        "perplexity": 7.39,
-        "accuracy": 0.5,
-        "val_perplexity": None,
-        "val_bleu_at_5": 41.3,
-    },
-    {
-        "round": 3,
-        "step": 9,
-        "loss": 2.5,
-        "perplexity": 12.0,
-        "accuracy": 0.4,
-        "val_perplexity": 8.25,
-        "val_accuracy": 0.75,
-    },
-]
-
-
-def make_run(folder, bleu=30.0, ter=50.0, translations=WRONG, steps=40, names=("test",), references=REFERENCES, **more):
-    """A scored run; a step takes 80 / `steps` seconds."""
-    run = RunFolder(folder)
-    metrics = {name: {"score": score, "signature": name} for name, score in (("bleu", bleu), ("ter", ter))}
-    times = {"translation_seconds": 9.0, "translation_compilation_seconds": 2.0}
-    training = {"steps": steps, "seconds": 100.0, "compilation_seconds": 20.0, "tokens_per_second": 1.0}
-    scores = {
-        **{"sentences": len(references), "beams": 2, "length_penalty": 1.0, "search_top_k": None, "parameters": 9},
-        **{"text": {"metrics": metrics}, "training": {**training, "environment": "torch"}, **times, **more},
-    }
-    for name in names:
-        for path, lines in ((run.hypotheses(name), translations), (run.references(name), references)):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        run.add_scores(name, scores)
-    run.log.write_text("".join(json.dumps(line) + "\n" for line in LINES))
-    run.test.write_text("".join(f"quelle {i}\t{line}\n" for i, line in enumerate(references)), encoding="utf-8")
-    run.config.write_text(json.dumps({"system": {}, "corpus": {}}))
-    return run
 
 
 def recipe_of(columns, rows, pairs=(), **options):

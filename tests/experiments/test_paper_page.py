@@ -1,0 +1,205 @@
+"""The page of a paper from run folders made by hand: verdicts, differences and notes worked out by hand."""
+
+import dataclasses
+
+import pytest
+
+from keras_attn_zoo.evaluation.text_scores import TESTS
+from keras_attn_zoo.experiments.comparison import Entry, Recipe
+from keras_attn_zoo.experiments.measures import measure
+from keras_attn_zoo.experiments.paper_cells import Runs, Value
+from keras_attn_zoo.experiments.paper_files import write_tables
+from keras_attn_zoo.experiments.paper_findings import compare, verdict
+from keras_attn_zoo.experiments.paper_page import write_page
+from keras_attn_zoo.experiments.paper_tables import BETTER, LEVEL, WORSE, Contrast, Finding, Line, Pair, PaperTable
+from keras_attn_zoo.experiments.system import System
+from tests.made_runs import REFERENCES, WRONG, make_run
+
+SYSTEM = System("base", {}, body="transformer")
+ENTRIES = {name: Entry(SYSTEM, baseline=None if name == "base" else "base") for name in ("base", "new", "other")}
+TABLE = PaperTable(
+    "Table 7",
+    "Scores",
+    [Line("BLEU", measure="BLEU"), Line("TER", measure="TER"), Line("AER", split="gold", measure="AER")],
+    [Line("Base", entry="base", figures="34.2 53.5 71.4"), Line("New", entry="new", figures="34.70† 53.2 57.8")],
+    baseline="base",
+)
+
+
+@pytest.fixture(autouse=True)
+def few_samples(monkeypatch):
+    monkeypatch.setitem(TESTS, "bootstrap", ("bs", 100))
+
+
+def recipe_of(*findings, **options):
+    return Recipe("A paper", ENTRIES, ("base",), tables=(TABLE,), findings=findings, **options)
+
+
+def finding(*contrasts, expected=(BETTER,), **options):
+    return Finding("New is better than base", "§5, Table 7", expected, contrasts, **options)
+
+
+def compared(folder, *findings, **options):
+    """The comparisons as `(the paper, here, verdict)`."""
+    runs = Runs(recipe_of(*findings, **options), folder, "bootstrap")
+    return [(one.paper, one.here, one.verdict) for one in compare(runs)]
+
+
+def page_of(folder, recipe, before=""):
+    runs = Runs(recipe, folder, "bootstrap")
+    path = write_page(runs, write_tables(runs), before)
+    return path.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("expected", "verdicts"),
+    [
+        ((BETTER,), ["agrees", "differs", "no significant difference"]),
+        ((WORSE,), ["differs", "agrees", "no significant difference"]),
+        ((LEVEL,), ["differs", "differs", "agrees"]),
+        ((LEVEL, WORSE), ["differs", "agrees", "agrees"]),
+    ],
+)
+def test_significance_decides_about_bleu(tmp_path, expected, verdicts):
+    """All words right against one wrong in every sentence; the third has the words of the baseline."""
+    make_run(tmp_path / "base", 30.0, translations=WRONG)
+    make_run(tmp_path / "new", 90.5, translations=REFERENCES)
+    make_run(tmp_path / "other", 30.0, translations=WRONG)
+    claim = finding(Contrast("new", "base"), Contrast("base", "new"), Contrast("other", "base"), expected=expected)
+    assert compared(tmp_path, claim) == [
+        ("+0.50 (34.70 – 34.20)", "+60.5 (90.5 – 30.0)**", verdicts[0]),
+        ("-0.50 (34.20 – 34.70)", "-60.5 (30.0 – 90.5)**", verdicts[1]),
+        ("", "+0.0 (30.0 – 30.0)", verdicts[2]),
+    ]
+
+
+def test_of_two_seeds_both_must_differ(tmp_path):
+    for name, translations in (("base", WRONG), ("new", REFERENCES), ("base-seed=2", WRONG), ("new-seed=2", WRONG)):
+        make_run(tmp_path / name, 30.0 if translations is WRONG else 90.0, translations=translations)
+    ((_, here, found),) = compared(tmp_path, finding(Contrast("new", "base")))
+    assert (here, found) == ("+30.0 (60.0 – 30.0)", "no significant difference")
+
+
+def test_a_lower_error_rate_is_better_without_a_test(tmp_path):
+    for name, aer in (("base", 0.444), ("new", 0.301)):
+        gold = {"aer": 0.9, "aer_without_full_stop": aer, "all_layers_aer_without_full_stop": 0.2}
+        make_run(tmp_path / name, names=("test", "gold"), alignment=gold)
+    of_aer = Contrast("new", "base", "AER", "gold")
+    layers = Contrast("new", "new", "AER, all layers", "gold", other_measure="AER", figures="54.8 57.8")
+    assert compared(tmp_path, finding(of_aer, layers), finding(of_aer, expected=(WORSE,))) == [
+        ("-13.6 (57.8 – 71.4)", "-14.3 (30.1 – 44.4)", "agrees"),
+        ("-3.0 (54.8 – 57.8)", "-10.1 (20.0 – 30.1)", "agrees"),
+        ("-13.6 (57.8 – 71.4)", "-14.3 (30.1 – 44.4)", "differs"),
+    ]
+
+
+@pytest.mark.parametrize(("steps", "found"), [(8, "agrees"), (20, "differs")])
+def test_a_factor_counts_from_its_margin_on(tmp_path, steps, found):
+    """80 seconds of 40 steps: 2 a step; of 8 steps five times that, of 20 twice."""
+    make_run(tmp_path / "base", steps=40)
+    make_run(tmp_path / "new", steps=steps)
+    slow = Contrast("new", "base", "training time of a step, relative", figures="5.6x 1.0x")
+    ((paper, here, verdict_found),) = compared(tmp_path, finding(slow, expected=(WORSE,), margin=3.9))
+    times = {8: "+4.0x (5.0x – 1.0x)", 20: "+1.0x (2.0x – 1.0x)"}
+    assert (paper, here, verdict_found) == ("+4.6x (5.6x – 1.0x)", times[steps], found)
+
+
+def test_what_was_not_run_or_timed_says_so(tmp_path):
+    make_run(tmp_path / "base", steps=0, translation_seconds=0.0, translation_compilation_seconds=0.0)
+    make_run(tmp_path / "other", steps=0, translation_seconds=0.0, translation_compilation_seconds=0.0)
+    untimed = [Contrast("other", "base", name) for name in ("training time", "translation time")]
+    claim = finding(Contrast("new", "base"), Contrast("base", "new"), Contrast("new", "new", "TER"), *untimed)
+    found = compared(tmp_path, claim)
+    assert [one[1:] for one in found] == [("", "not run")] * 5
+    assert found[0][0] == "+0.50 (34.70 – 34.20)"
+
+
+def test_other_texts_are_not_compared(tmp_path):
+    make_run(tmp_path / "base")
+    make_run(tmp_path / "new", translations=REFERENCES[:9], references=REFERENCES[:9])
+    ((_, _, found),) = compared(tmp_path, finding(Contrast("new", "base")))
+    assert found == "scored on different texts"
+
+
+def test_a_finding_is_held_against_every_language_pair_that_was_run(tmp_path):
+    pairs = {"ro-en": Pair(), "tr-en": Pair(), "en-it": Pair()}
+    claim = finding(Contrast("new", "base"))
+    recipe = recipe_of(claim, pairs=pairs)
+    for folder in (tmp_path / "tr-en", tmp_path / "en-it"):
+        make_run(folder / "base", translations=WRONG)
+        make_run(folder / "new", 90.0, translations=REFERENCES)
+    found = compare(Runs(recipe, tmp_path, "bootstrap"))
+    # The paper's figures are those of the first pair.
+    assert [(one.pair, one.paper, one.verdict) for one in found] == [("tr-en", "", "agrees"), ("en-it", "", "agrees")]
+    text = page_of(tmp_path, recipe)
+    assert "`new` – `base`: BLEU, tr-en" in text and "| tr-en |" in text
+
+
+def test_a_verdict_of_no_difference_at_all():
+    """Without a test of significance there is no "significant": nothing is not what was claimed."""
+    same = Value([30.0], difference=0.0)
+    assert verdict(finding(), "AER", same) == "differs"
+    assert verdict(finding(expected=(LEVEL,)), "AER", same) == "agrees"
+    assert measure("AER").test is None
+
+
+def test_the_page(tmp_path):
+    make_run(tmp_path / "base", names=("test", "valid"), beams=4, length_penalty=0.6)
+    make_run(tmp_path / "new", 90.5, translations=REFERENCES, beams=4, length_penalty=0.6)
+    make_run(tmp_path / "new-seed=2", 90.5, translations=REFERENCES, beams=4, length_penalty=0.6)
+    (tmp_path / "curves.png").write_bytes(b"")
+    recipe = recipe_of(
+        finding(Contrast("new", "base")),
+        finding(Contrast("other", "base")),
+        about="It asks " + "whether this helps " * 9 + "at all.",
+        pictures={"curves.png": "curves base new", "missing.png": "curves base"},
+        captions={"curves.png": "Loss over steps"},
+        scale="Scale small: less.",
+    )
+    text = page_of(tmp_path, recipe, "These runs are made by hand.")
+    parts = text.split("\n## ")
+    assert [part.partition("\n")[0] for part in parts] == [
+        "# A paper",
+        "Findings",
+        "Table 7: Scores",
+        "Pictures",
+        "Runs",
+    ]
+    assert "This" not in parts[1] and text.index("It asks") < text.index("made by hand") < text.index("## Findings")
+    assert max(map(len, parts[0].splitlines())) <= 120
+    assert "1. New is better than base (§5, Table 7)\n2. New is better" in parts[1]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in parts[1].splitlines() if line[:1] == "|"]
+    assert rows[0] == ["", "compared", "the paper", "here", "verdict"]
+    # The second seed of the baseline is missing.
+    assert rows[2] == ["1", "`new` – `base`: BLEU", "+0.50 (34.70 – 34.20)", "", "Not run"]
+    assert rows[3] == ["2", "`other` – `base`: BLEU", "", "", "Not run"]
+    tables = (tmp_path / "tables.md").read_text("utf-8")
+    assert parts[2].strip() in tables
+    assert "![Loss over steps](curves.png)\n\nLoss over steps." in parts[3] and "missing" not in text
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in parts[4].splitlines() if line[:1] == "|"]
+    assert rows[2:] == [
+        ["`base`", "1", "9", "0.0 M", "30", "4, 0.6", "torch"],
+        ["`new`", "2", "9", "0.0 M", "30", "4, 0.6", "torch"],
+    ]
+    assert "- text: unknown\n- Scale small: less." in parts[4]
+
+
+def test_what_is_said_about_differences(tmp_path):
+    """By hand, if there is a file; else that no reason was tested, where something differs."""
+    make_run(tmp_path / "base", translations=WRONG)
+    make_run(tmp_path / "new", 90.5, translations=REFERENCES)
+    unexplained = "no reason was tested"
+    assert unexplained not in page_of(tmp_path, recipe_of(finding(Contrast("new", "base"))))
+    differs = recipe_of(finding(Contrast("new", "base"), expected=(WORSE,)))
+    assert unexplained in page_of(tmp_path, differs)
+    (tmp_path / "comments.md").write_text("The sentences are short.\n", encoding="utf-8")
+    text = page_of(tmp_path, differs)
+    assert unexplained not in text
+    assert text.index("Differs") < text.index("The sentences are short.\n\n## Table 7")
+
+
+def test_no_page_without_tables(tmp_path):
+    make_run(tmp_path / "base")
+    runs = Runs(dataclasses.replace(recipe_of(), tables=()), tmp_path, "bootstrap")
+    assert write_page(runs, write_tables(runs)) is None
+    assert not (tmp_path / "page.md").exists()

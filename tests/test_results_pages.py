@@ -1,0 +1,97 @@
+"""The pages of docs/results: what can be held against their sources without the runs."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from keras_attn_zoo.experiments.paper_cells import Runs
+from keras_attn_zoo.experiments.paper_findings import compare
+from keras_attn_zoo.experiments.paper_tables import PaperTable
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "docs" / "results"
+NAMES = sorted(path.stem for path in (ROOT / "recipes").glob("*.py"))
+# Kilobytes of a picture.
+MOST = 60
+
+
+@pytest.fixture(scope="module")
+def writer():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "docs")
+        patch.syspath_prepend(ROOT / "presets")
+        yield importlib.import_module("write_results")
+
+
+def words(text):
+    """Text without its line breaks."""
+    return " ".join(text.split())
+
+
+def test_there_is_a_page_for_every_recipe(writer):
+    pages, _ = writer.read_pages()
+    assert sorted(pages) == NAMES == sorted(path.stem for path in FOLDER.glob("*.md"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_has_what_it_is_made_of(writer, name, tmp_path):
+    """Claims and figures of the recipe, comments and pictures of `pages.toml`."""
+    pages, common = writer.read_pages()
+    page, recipe, text = pages[name], writer.load_recipe(name), words((FOLDER / f"{name}.md").read_text("utf-8"))
+    assert text.startswith(f"# {recipe.title} {words(recipe.about)}")
+    claims = [f"{number}. {one.claim} ({one.place})" for number, one in enumerate(recipe.findings, start=1)]
+    assert f"## Findings {' '.join(claims)} |" in text
+    for one in compare(Runs(recipe, tmp_path, "bootstrap")):
+        assert one.paper in text
+    for table in (table for table in recipe.tables if isinstance(table, PaperTable)):
+        assert f"## {table.name}: {table.caption} |" in text
+        assert all(f"[{cell.figure}]" in text for row in table.cells() for cell in row if cell.figure)
+    # Else it is a page of other runs.
+    if words(common["before"]) in text:
+        assert page["comments"].strip() and words(page["comments"]) in text
+        assert all(f"![{picture['caption']}](" in text for picture in page["pictures"].values())
+    assert not re.search(r"/(tmp|work|home)/", text)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_preset_has_the_mechanisms_of_the_system_that_it_stands_for(writer, name):
+    import make
+
+    presets, _ = make.recipes()
+    pages, _ = writer.read_pages()
+    recipe = writer.load_recipe(name)
+    for row in pages[name]["presets"]:
+        own, theirs = presets[row["preset"]].trained(), recipe.entries[row["entry"]].system
+        assert own.body == theirs.body and row.get("pair") in (None, *recipe.pairs)
+        for key in own.sizes:
+            if key.endswith("_attention") or key == "output":
+                assert own.sizes[key] == theirs.sizes[key], (row, key)
+        assert own.sizes.get("marginalization", "exact") == theirs.sizes.get("marginalization", "exact")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pictures_are_small_and_shown(name):
+    shown = set(re.findall(r"\]\(([^)]+\.png)\)", (FOLDER / f"{name}.md").read_text("utf-8")))
+    assert shown == {path.name for path in FOLDER.glob(f"{name}-*.png")} and shown
+    for file in shown:
+        assert (FOLDER / file).stat().st_size < 1000 * MOST, file
+        with Image.open(FOLDER / file) as image:
+            assert image.mode == "P", file
+
+
+def test_settings_that_differ_are_shown_once(writer, trained, tmp_path):
+    """Of two systems with the same difference one row, with two differences two rows."""
+    from keras_attn_zoo.experiments.comparison import Entry, Recipe
+    from tests.tiny_run import TINY
+
+    for name in ("one", "two"):
+        (tmp_path / name).symlink_to(trained, target_is_directory=True)
+    one, two = TINY.override(seed=1, epochs=5, beams=3), TINY.override(seed=1, epochs=5, beams=4)
+    recipe = Recipe("A paper", {"one": Entry(one), "two": Entry(two)}, ("one",))
+    table = writer.settings_table(recipe, Runs(recipe, tmp_path, "bootstrap"))
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+    assert rows[0] == ["setting", "recipe", "here", "of"]
+    assert rows[2:] == [["`beams`", "3", "2", "`one`"], ["`beams`", "4", "2", "`two`"], ["`epochs`", "5.0", "2.0", ""]]
