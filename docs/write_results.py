@@ -75,12 +75,12 @@ def prepare(pages, options):
         score_preset(presets[preset], options.runs / "presets" / preset, options.corpus, options.links, texts)
     for name, page in pages.items():
         out = options.runs / name
-        shutil.rmtree(out, ignore_errors=True)
         for row in published(page):
             folder = loaded[name].folder_of(out, row.get("pair"))
             folder.mkdir(parents=True, exist_ok=True)
             run = (options.runs / "presets" / row["preset"]).resolve()
-            (folder / row["entry"]).symlink_to(run, target_is_directory=True)
+            if not (folder / row["entry"]).is_symlink():
+                (folder / row["entry"]).symlink_to(run, target_is_directory=True)
         (out / "comments.md").write_text(page["comments"].strip() + "\n", "utf-8")
     return {name: options.runs / name for name in pages}
 

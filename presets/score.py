@@ -28,7 +28,8 @@ def score_preset(recipe, folder, corpus, links, wanted=()):
     log_round(run, recipe)
     # Whatever else ran at the time, the presets one after the other were not timed under equal conditions.
     for name, scores in run.read_scores().items():
-        run.add_scores(name, {**scores, **dict.fromkeys(TIMES, 0.0)})
+        if any(scores[key] for key in TIMES):
+            run.add_scores(name, {**scores, **dict.fromkeys(TIMES, 0.0)})
 
 
 def _score(recipe, run, corpus, links, wanted):

@@ -11,7 +11,8 @@ from keras_attn_zoo.experiments.table import about_test
 from keras_attn_zoo.experiments.tabular import Table
 
 AGREES, DIFFERS, NO_DIFFERENCE, NOT_RUN = "agrees", "differs", "no significant difference", "not run"
-INCOMPARABLE = "scored on different texts"
+# Both systems were run, and one of them has no such number, or not with the same seeds.
+NOT_MEASURED, INCOMPARABLE = "not measured", "scored on different texts"
 _LEVEL_OF_SIGNIFICANCE = 0.05
 _NUMBER = re.compile(r"[-+]?\d+(?:\.(\d+))?")
 
@@ -63,7 +64,8 @@ def _compared(runs, finding, contrast, pair):
     value, against = runs.value(one, other), runs.value(other)
     paper = _of_paper(runs, contrast, pair)
     if value is None or against is None or value.difference is None:
-        return Comparison(finding, contrast, pair, paper, "", NOT_RUN)
+        run = all(runs.folders(pair, cell.entry) for cell in (one, other))
+        return Comparison(finding, contrast, pair, paper, "", NOT_MEASURED if run else NOT_RUN)
     wanted = measure(one.measure)
     here = _difference(value.mean, against.mean, value.difference, wanted.digits, wanted.unit)
     return Comparison(finding, contrast, pair, paper, f"{here}{_star(value)}", verdict(finding, one.measure, value))
@@ -135,24 +137,23 @@ def findings_table(runs: Runs, comparisons: Sequence[Comparison]) -> Table:
     """
     numbers = {id(finding): str(number) for number, finding in enumerate(runs.recipe.findings, start=1)}
     rows = [
-        [numbers[id(one.finding)], _label(runs, one), one.paper, one.here, one.verdict.capitalize()]
-        for one in comparisons
+        [f"{numbers[id(one.finding)]}: {_label(runs, one)}", one.paper, one.here, one.verdict] for one in comparisons
     ]
-    return Table(["", "compared", "the paper", "here", "verdict"], rows, list(_notes(runs, comparisons)))
+    return Table(["finding", "the paper", "here", "verdict"], rows, list(_notes(runs, comparisons)))
 
 
 def _label(runs, one):
     contrast, pair = one.contrast, "" if one.pair in (None, runs.recipe.first_pair) else f", {one.pair}"
     sides = [f"{cell.measure}{'' if cell.split == 'test' else f' ({cell.split})'}" for cell in contrast.cells(one.pair)]
     if contrast.entry == contrast.other:
-        return f"`{contrast.entry}`: {' – '.join(sides)}{pair}"
-    return f"`{contrast.entry}` – `{contrast.other}`: {sides[0]}{pair}"
+        return f"`{contrast.entry}`, {' – '.join(sides)}{pair}"
+    return f"`{contrast.entry}` – `{contrast.other}`, {sides[0]}{pair}"
 
 
 def _notes(runs, comparisons):
     run = [one for one in comparisons if one.here]
     if any(measure(one.contrast.measure).test for one in run):
-        yield f"*, **: p < 0.05, p < 0.01, with every seed; {about_test(runs.test)}. What is neither is no difference"
+        yield f"*, **: p < 0.05, p < 0.01, with every seed; {about_test(runs.test)}"
     untested = dict.fromkeys(one.contrast.measure for one in run if measure(one.contrast.measure).test is None)
     if untested:
         yield f"without a test of significance, so the verdict is on the bare difference: {', '.join(untested)}"

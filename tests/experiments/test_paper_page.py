@@ -110,7 +110,7 @@ def test_what_was_not_run_or_timed_says_so(tmp_path):
     untimed = [Contrast("other", "base", name) for name in ("training time", "translation time")]
     claim = finding(Contrast("new", "base"), Contrast("base", "new"), Contrast("new", "new", "TER"), *untimed)
     found = compared(tmp_path, claim)
-    assert [one[1:] for one in found] == [("", "not run")] * 5
+    assert [one[1:] for one in found] == [("", "not run")] * 3 + [("", "not measured")] * 2
     assert found[0][0] == "+0.50 (34.70 – 34.20)"
 
 
@@ -132,7 +132,7 @@ def test_a_finding_is_held_against_every_language_pair_that_was_run(tmp_path):
     # The paper's figures are those of the first pair.
     assert [(one.pair, one.paper, one.verdict) for one in found] == [("tr-en", "", "agrees"), ("en-it", "", "agrees")]
     text = page_of(tmp_path, recipe)
-    assert "`new` – `base`: BLEU, tr-en" in text and "| tr-en |" in text
+    assert "1: `new` – `base`, BLEU, tr-en" in text and "| tr-en |" in text
 
 
 def test_a_verdict_of_no_difference_at_all():
@@ -169,10 +169,10 @@ def test_the_page(tmp_path):
     assert max(map(len, parts[0].splitlines())) <= 120
     assert "1. New is better than base (§5, Table 7)\n2. New is better" in parts[1]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in parts[1].splitlines() if line[:1] == "|"]
-    assert rows[0] == ["", "compared", "the paper", "here", "verdict"]
+    assert rows[0] == ["finding", "the paper", "here", "verdict"]
     # The second seed of the baseline is missing.
-    assert rows[2] == ["1", "`new` – `base`: BLEU", "+0.50 (34.70 – 34.20)", "", "Not run"]
-    assert rows[3] == ["2", "`other` – `base`: BLEU", "", "", "Not run"]
+    assert rows[2] == ["1: `new` – `base`, BLEU", "+0.50 (34.70 – 34.20)", "", "not measured"]
+    assert rows[3] == ["2: `other` – `base`, BLEU", "", "", "not run"]
     tables = (tmp_path / "tables.md").read_text("utf-8")
     assert parts[2].strip() in tables
     assert "![Loss over steps](curves.png)\n\nLoss over steps." in parts[3] and "missing" not in text
@@ -195,7 +195,7 @@ def test_what_is_said_about_differences(tmp_path):
     (tmp_path / "comments.md").write_text("The sentences are short.\n", encoding="utf-8")
     text = page_of(tmp_path, differs)
     assert unexplained not in text
-    assert text.index("Differs") < text.index("The sentences are short.\n\n## Table 7")
+    assert text.index("differs") < text.index("The sentences are short.\n\n## Table 7")
 
 
 def test_no_page_without_tables(tmp_path):
