@@ -68,7 +68,7 @@ def prepare(pages, options):
         for row in published(page):
             splits = loaded[name].splits(row["entry"], row.get("pair", loaded[name].first_pair))
             wanted.setdefault(row["preset"], {}).update(dict.fromkeys([*splits, *page.get("texts", [])]))
-    for preset, splits in wanted.items():
+    for preset, splits in wanted.items() if options.corpus else ():
         # A second test text of a paper has no counterpart.
         texts = [split for split in splits if split.partition("-")[0] in ("valid", "gold")]
         print(preset, *texts, flush=True)
@@ -156,7 +156,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="RECIPE", help="pages to write; by default all")
     parser.add_argument("--runs", type=Path, default=Path("runs/results"), help="folder for the scored presets")
-    parser.add_argument("--corpus", type=Path, help="folder of train, valid and test.tsv.gz, English first")
+    parser.add_argument(
+        "--corpus",
+        type=Path,
+        help="folder of train, valid and test.tsv.gz, English first; without it, nothing more is scored",
+    )
     parser.add_argument("--links", type=Path, help="folder of test.de-en and gold.talp, for AER")
     parser.add_argument("--out", action="append", default=[], metavar="RECIPE=FOLDER", help="a recipe's own runs")
     options = parser.parse_args()
