@@ -56,7 +56,7 @@ def compare(runs: Runs) -> list[Comparison]:
 def _pairs(runs, contrast):
     """The language pairs in which both systems were scored; if there are none, the first."""
     every = [*runs.recipe.pairs] or [None]
-    return [pair for pair in every if all(runs.value(cell) for cell in contrast.cells(pair))] or every[:1]
+    return [pair for pair in every if all(runs.folders(pair, cell.entry) for cell in contrast.cells(pair))] or every[:1]
 
 
 def _compared(runs, finding, contrast, pair):
