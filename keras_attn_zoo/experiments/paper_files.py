@@ -18,7 +18,7 @@ from keras_attn_zoo.files import write_text
 
 _LOG = logging.getLogger(__name__)
 # A figure of a paper, and the digits behind its point.
-_DECIMALS, _MOST_DIGITS = re.compile(r"[-+]?\d+(?:\.(\d+))?"), 2
+DECIMALS, MOST_DIGITS = re.compile(r"[-+]?\d+(?:\.(\d+))?"), 2
 _BRACKETS = "in brackets: the paper's figures; without ours, the system was not run"
 _SPREAD = "mean ± standard deviation over seeds"
 
@@ -100,8 +100,8 @@ def _digits(table):
     """Digits behind the point of each measure: as many as the paper's figures have, but no more than anyone needs."""
     found = {}
     for cell in (cell for row in table.cells() for cell in row):
-        if printed := _DECIMALS.match(cell.figure):
-            found[cell.measure] = max(found.get(cell.measure, 0), min(len(printed[1] or ""), _MOST_DIGITS))
+        if printed := DECIMALS.match(cell.figure):
+            found[cell.measure] = max(found.get(cell.measure, 0), min(len(printed[1] or ""), MOST_DIGITS))
     return found
 
 

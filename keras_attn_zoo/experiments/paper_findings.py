@@ -1,11 +1,11 @@
 """What a paper found, held against the runs in a folder."""
 
 import dataclasses
-import re
 from collections.abc import Iterator, Sequence
 
 from keras_attn_zoo.experiments.measures import measure
 from keras_attn_zoo.experiments.paper_cells import Runs, Value
+from keras_attn_zoo.experiments.paper_files import DECIMALS, MOST_DIGITS
 from keras_attn_zoo.experiments.paper_tables import BETTER, LEVEL, WORSE, Cell, Contrast, Examples, Finding, PaperTable
 from keras_attn_zoo.experiments.table import about_test
 from keras_attn_zoo.experiments.tabular import Table
@@ -14,7 +14,6 @@ AGREES, DIFFERS, NO_DIFFERENCE, NOT_RUN = "agrees", "differs", "no significant d
 # Both systems were run, and one of them has no such number, or not with the same seeds.
 NOT_MEASURED, INCOMPARABLE = "not measured", "scored on different texts"
 _LEVEL_OF_SIGNIFICANCE = 0.05
-_NUMBER = re.compile(r"[-+]?\d+(?:\.(\d+))?")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,10 +100,11 @@ def _star(value):
 def _of_paper(runs, contrast, pair):
     """The paper's difference, of the figures that are printed."""
     figures = contrast.figures.split() or [_figure(runs, cell) for cell in contrast.cells(pair)]
-    found = [_NUMBER.match(figure) for figure in figures]
+    found = [DECIMALS.match(figure) for figure in figures]
     if not all(found):
         return ""
-    numbers, digits = [float(one[0]) for one in found], max(len(one[1] or "") for one in found)
+    numbers = [float(one[0]) for one in found]
+    digits = min(MOST_DIGITS, max(len(one[1] or "") for one in found))
     return _difference(*numbers, numbers[0] - numbers[1], digits, measure(contrast.measure).unit)
 
 
