@@ -53,9 +53,12 @@ def compare(runs: Runs) -> list[Comparison]:
 
 
 def _pairs(runs, contrast):
-    """The language pairs in which both systems were scored; if there are none, the first."""
+    """The language pairs in which both numbers are known; if there are none, one in which both systems were run."""
     every = [*runs.recipe.pairs] or [None]
-    return [pair for pair in every if all(runs.folders(pair, cell.entry) for cell in contrast.cells(pair))] or every[:1]
+    cells = {pair: contrast.cells(pair) for pair in every}
+    known = [pair for pair in every if all(map(runs.value, cells[pair]))]
+    run = [pair for pair in every if all(runs.folders(pair, cell.entry) for cell in cells[pair])]
+    return known or run[:1] or every[:1]
 
 
 def _compared(runs, finding, contrast, pair):
@@ -125,7 +128,7 @@ def _cells(tables: Sequence[PaperTable | Examples]) -> Iterator[Cell]:
 
 
 def _difference(one, other, difference, digits, unit):
-    return f"{difference:+.{digits}f}{unit} ({one:.{digits}f}{unit} – {other:.{digits}f}{unit})"
+    return f"{difference:+z.{digits}f}{unit} ({one:.{digits}f}{unit} – {other:.{digits}f}{unit})"
 
 
 def findings_table(runs: Runs, comparisons: Sequence[Comparison]) -> Table:

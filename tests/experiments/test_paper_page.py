@@ -135,6 +135,24 @@ def test_a_finding_is_held_against_every_language_pair_that_was_run(tmp_path):
     assert "1: `new` – `base`, BLEU, tr-en" in text and "| tr-en |" in text
 
 
+def test_of_language_pairs_those_with_numbers_are_shown(tmp_path):
+    """Else one in which both were run; what rounds to nothing has no minus sign."""
+    recipe = recipe_of(
+        finding(Contrast("new", "base", split="valid")),
+        finding(Contrast("new", "base", "translation time")),
+        pairs={"ro-en": Pair(), "tr-en": Pair(), "en-it": Pair()},
+    )
+    untimed = {"translation_seconds": 0.0, "translation_compilation_seconds": 0.0}
+    for pair, names in (("tr-en", ("test",)), ("en-it", ("test", "valid"))):
+        make_run(tmp_path / pair / "base", 30.01, names=names, **untimed)
+        make_run(tmp_path / pair / "new", 30.0, names=names, **untimed)
+    found = compare(Runs(recipe, tmp_path, "bootstrap"))
+    assert [(one.pair, one.here, one.verdict) for one in found] == [
+        ("en-it", "+0.0 (30.0 – 30.0)", "no significant difference"),
+        ("tr-en", "", "not measured"),
+    ]
+
+
 def test_a_verdict_of_no_difference_at_all():
     """Without a test of significance there is no "significant": nothing is not what was claimed."""
     same = Value([30.0], difference=0.0)
