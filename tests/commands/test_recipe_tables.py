@@ -78,12 +78,15 @@ def test_dev_text_gold_links_and_language_pairs(recipe, tmp_path):
     assert dev == f"{scores['valid']['text']['metrics']['bleu']['score']:.1f} [35.7]"
     assert aer == f"{100 * scores['gold']['alignment']['aer_without_full_stop']:.1f} [71.4]"
     assert (other, steps) == ("[19.6]", "[40.9]")
+    assert "## Table 1: Scores\n" in (out / "page.md").read_text("utf-8")
     # The other pair has settings, a folder and results of its own; the tables gather both.
     status, output, _ = recipe("--pair", "tr-en")
     assert status == 0 and "paper" not in output and "Language pair: tr-en." in output
     assert list(RunFolder(out / "tr-en" / "rnn").read_scores()) == ["test"]
     assert cells(out)[:3] == [dev, aer, f"{scores['test']['text']['metrics']['bleu']['score']:.1f} [19.6]"]
     assert (out / "tr-en" / "results.md").is_file() and not (out / "tr-en" / "tables.md").exists()
+    page = (out / "page.md").read_text("utf-8")
+    assert "| ro-en |" in page and "| tr-en |" in page and not (out / "tr-en" / "page.md").exists()
     (_, first, bleu_at), (folder, second, _) = recipe.seen
     assert (first.sizes["dropout"], second.sizes["dropout"], bleu_at) == (0.2, 0.3, [7])
     assert folder.parent.name == "tr-en"
