@@ -1,4 +1,4 @@
-"""Records as the page reads them: JSON, and weights as bytes."""
+"""Records as the page reads them: JSON, and a byte for each weight."""
 
 import base64
 import json
@@ -14,44 +14,49 @@ from keras_attn_zoo.evaluation.attention_links import extract_alignment
 from keras_attn_zoo.explore.records import PLACES, Result, Sentence, System
 
 END = "</s>"
-# Weights are stored as bytes, row by row: the largest as a share of 1 in 65535 parts, the others as the square root
-# of their share of the largest in 255 parts. So small weights, which entropies are made of, keep their digits.
-_LARGEST, _ROOT = 65535, 255
+# How a byte stands for a weight: below the knee by its root, so that small weights, which entropies are made of, keep
+# their digits; above it in even steps. A page takes the first of these (step, knee) with which it stays small.
+SCALES = ((2 / 255, 1.0), *((1 / steps, 2 / steps) for steps in (250, 125, 60, 30)))
+# Characters of data, beside which the style and the script of a page have room in 2 MB.
+MOST = 1_900_000
+# What would end a script element becomes what base85 leaves out and JSON does not escape.
+_HARMLESS = bytes.maketrans(b"<>&", b",.:")
 
 
-class Bytes:
-    """Attention weights, packed one behind the other.
+class Matrices:
+    """Attention weights, one matrix behind the other; equal ones are kept once.
 
     Example:
-        >>> packed = Bytes()
-        >>> packed.add(np.eye(2)[None])
+        >>> matrices = Matrices()
+        >>> matrices.add(np.eye(2)[None])
         {'at': 0, 'shape': [1, 2, 2]}
     """
 
     def __init__(self) -> None:
-        self._parts: list[bytes] = []
+        self._places: dict[bytes, int] = {}
+        self._parts: list[np.ndarray] = []
         self._size = 0
 
     def add(self, weights: np.ndarray) -> dict[str, Any]:
         """Add weights `(matrices, rows, columns)`; return where they are."""
-        weights = np.clip(np.nan_to_num(np.asarray(weights, "float64")), 0.0, 1.0)
-        largest = weights.max(axis=-1, initial=0.0)
-        largest = np.ceil(largest * _LARGEST).astype("<u2")
-        share = weights / np.maximum(largest, 1)[..., None] * _LARGEST
-        place = {"at": self._size, "shape": list(weights.shape)}
-        self._parts += [largest.tobytes(), np.round(_ROOT * np.sqrt(share)).astype("u1").tobytes()]
-        self._size += sum(map(len, self._parts[-2:]))
-        return place
+        part = np.clip(np.nan_to_num(np.asarray(weights, "float32")), 0.0, 1.0).ravel()
+        place = self._places.setdefault(part.tobytes(), self._size)
+        if place == self._size:
+            self._parts.append(part)
+            self._size += part.size
+        return {"at": place, "shape": list(np.shape(weights))}
 
-    def all(self) -> bytes:
-        """All of them."""
-        return b"".join(self._parts)
+    def quantized(self, step: float, knee: float) -> bytes:
+        """Return all weights, a byte each; see `SCALES`."""
+        weights = np.concatenate(self._parts) if self._parts else np.zeros(0)
+        counts = np.where(weights < knee, 2 * np.sqrt(weights * knee), weights + knee) / step
+        return np.round(counts).astype("u1").tobytes()
 
 
 def pack(systems: Sequence[System], sentences: Sequence[Sentence], results: Sequence[Sequence[Result]]) -> str:
     """Return a page's data as JSON that may stand inside a `script` element.
 
-    It holds one string, "packed": in base64, deflated, the length of more JSON in four bytes, that JSON, and the
+    It holds one string, "packed": in base85, deflated, the length of more JSON in four bytes, that JSON, and the
     weights that it points to.
 
     Args:
@@ -59,15 +64,30 @@ def pack(systems: Sequence[System], sentences: Sequence[Sentence], results: Sequ
         sentences: the sentences.
         results: for each sentence, the `Result` of each system.
     """
-    packed = Bytes()
+    matrices = Matrices()
     data = {
         "places": PLACES,
         "systems": [_system(system, _error_rates(i, sentences, results)) for i, system in enumerate(systems)],
-        "sentences": [_sentence(packed, *both) for both in zip(sentences, results, strict=True)],
+        "sentences": [_sentence(matrices, *both) for both in zip(sentences, results, strict=True)],
     }
-    text = safe_json(data).encode()
-    whole = zlib.compress(len(text).to_bytes(4, "little") + text + packed.all(), 9)
-    return safe_json({"packed": base64.b64encode(whole).decode("ascii")})
+    for scale in SCALES:
+        text = safe_json({**data, "scale": scale}).encode()
+        packed = base64.b85encode(_deflated(len(text).to_bytes(4, "little") + text, matrices.quantized(*scale)))
+        if len(packed) <= MOST:
+            break
+    return safe_json({"packed": packed.translate(_HARMLESS).decode("ascii")})
+
+
+def _deflated(text, weights):
+    """Both as one raw stream. Weights repeat nothing but zeros, and to look for more takes time and space."""
+    parts = []
+    for data, strategy, end in (
+        (text, zlib.Z_DEFAULT_STRATEGY, zlib.Z_FULL_FLUSH),
+        (weights, zlib.Z_RLE, zlib.Z_FINISH),
+    ):
+        stream = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS, 9, strategy)
+        parts += [stream.compress(data), stream.flush(end)]
+    return b"".join(parts)
 
 
 def safe_json(value: Any) -> str:
@@ -118,12 +138,12 @@ def _links(sentence, source_tokens, path, layer):
     return Alignment(sure=frozenset(extract_alignment(words)))
 
 
-def _sentence(packed, sentence, results):
+def _sentence(matrices, sentence, results):
     return {
         "text": sentence.text,
         "words": list(sentence.words),
         "gold": None if sentence.gold is None else _gold(sentence.gold),
-        "results": [_result(packed, sentence, result) for result in results],
+        "results": [_result(matrices, sentence, result) for result in results],
     }
 
 
@@ -131,13 +151,13 @@ def _gold(gold):
     return [[j, i, int((j, i) in gold.sure)] for j, i in sorted(gold.possible)]
 
 
-def _result(packed, sentence, result):
+def _result(matrices, sentence, result):
     return {
         "tokens": list(result.source_tokens),
         "groups": _groups(result.source_tokens, sentence.words),
-        "encoder": _layers(packed, result.encoder),
-        "paths": [_path(packed, path) for path in result.paths],
-        "steps": [_step(packed, step) for step in result.steps],
+        "encoder": _layers(matrices, result.encoder),
+        "paths": [_path(matrices, path) for path in result.paths],
+        "steps": [_step(matrices, step) for step in result.steps],
     }
 
 
@@ -147,11 +167,11 @@ def _groups(tokens, words):
     return [len(words) if token == END else group for token, group in zip(tokens, groups, strict=True)]
 
 
-def _layers(packed, layers):
-    return [packed.add(layer) for layer in layers]
+def _layers(matrices, layers):
+    return [matrices.add(layer) for layer in layers]
 
 
-def _path(packed, path):
+def _path(matrices, path):
     return {
         "kind": path.kind,
         "text": path.text,
@@ -159,18 +179,18 @@ def _path(packed, path):
         "tokens": list(path.tokens),
         "groups": _groups(path.tokens, path.words),
         "logProbs": _rounded(path.log_probs),
-        "weights": {place: _layers(packed, layers) for place, layers in path.weights.items() if len(layers)},
+        "weights": {place: _layers(matrices, layers) for place, layers in path.weights.items() if len(layers)},
     }
 
 
-def _step(packed, step):
+def _step(matrices, step):
     return {
         "tokens": list(step.tokens),
         "parents": [int(parent) for parent in step.parents],
         "logProbs": _rounded(step.log_probs),
         "scores": _rounded(step.scores),
         "ended": [int(ended) for ended in step.ended],
-        "attention": packed.add(np.moveaxis(np.asarray(step.attention), 0, 1)),
+        "attention": matrices.add(np.moveaxis(np.asarray(step.attention), 0, 1)),
     }
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 import re
 import zlib
 
@@ -9,8 +10,8 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.explore import page
-from keras_attn_zoo.explore.packing import Bytes, pack, safe_json
+from keras_attn_zoo.explore import packing, page
+from keras_attn_zoo.explore.packing import SCALES, Matrices, pack, safe_json
 from keras_attn_zoo.explore.page import Page
 from keras_attn_zoo.explore.records import Result, SearchStep, Sentence
 from tests.explore import samples
@@ -25,41 +26,66 @@ HOSTILE = [
 
 def unpack(text):
     """JSON and weights of what `pack` returns."""
-    data = zlib.decompress(base64.b64decode(json.loads(text)["packed"]))
+    packed = json.loads(text)["packed"]
+    for harmless, digit in zip(",.:", "<>&", strict=True):
+        packed = packed.replace(harmless, digit)
+    data = zlib.decompress(base64.b85decode(packed), -zlib.MAX_WBITS)
     end = 4 + int.from_bytes(data[:4], "little")
     return json.loads(data[4:end]), data[end:]
 
 
-def weights_at(data, place):
+def weights_at(data, place, scale):
     """Weights, read as the page reads them."""
-    count, rows, columns = place["shape"]
-    largest = np.frombuffer(data, "<u2", count * rows, place["at"]).reshape(count, rows, 1) / 65535
-    roots = np.frombuffer(data, "u1", count * rows * columns, place["at"] + 2 * count * rows)
-    return largest * (roots.reshape(count, rows, columns) / 255) ** 2
+    step, knee = scale
+    shares = step * np.frombuffer(data, "u1", math.prod(place["shape"]), place["at"]).reshape(place["shape"])
+    return np.where(shares < 2 * knee, shares**2 / (4 * knee), shares - knee)
 
 
-@pytest.mark.parametrize("columns, sharp", [(7, 3.0), (100, 1.0), (100, 8.0)])
-def test_weights_keep_their_digits(columns, sharp):
+# For each scale, by how much a weight may be off, and the entropy of a row in nats.
+ERRORS = list(zip(SCALES, (0.004, 0.002, 0.004, 1 / 120, 1 / 60), (0.03, 0.08, 0.15, 0.25, 0.45), strict=True))
+
+
+@pytest.mark.parametrize("columns, sharp", [(7, 3.0), (30, 1.0), (30, 2.0), (100, 8.0)])
+@pytest.mark.parametrize("scale, most, of_entropy", ERRORS)
+def test_weights_keep_their_digits(columns, sharp, scale, most, of_entropy):
     weights = samples.rows(np.random.default_rng(1), 3, 11, columns, sharp=sharp)
-    packed = Bytes()
-    packed.add(np.ones((1, 1, 3)))
-    place = packed.add(weights)
-    found = weights_at(packed.all(), place)
-    # Half a step of a byte's root is 1/510, of which twice the root of the share is the error.
-    error = weights.max(axis=-1, keepdims=True) * (
-        2 * np.sqrt(weights / weights.max(axis=-1, keepdims=True)) / 510 + 1e-5
-    )
-    assert (np.abs(found - weights) <= error + 2e-5).all()
-    logs = np.log(np.maximum(weights, 1e-30))
-    exact = -(weights * logs).sum(axis=-1)
-    shown = -(found * np.log(np.maximum(found, 1e-30))).sum(axis=-1)
-    np.testing.assert_allclose(shown, exact, rtol=0, atol=0.02)
+    matrices = Matrices()
+    matrices.add(np.ones((1, 1, 3)))
+    place = matrices.add(weights)
+    found = weights_at(matrices.quantized(*scale), place, scale)
+    assert np.abs(found - weights).max() <= most + 1e-6
+    exact, shown = (-(one * np.log(np.maximum(one, 1e-30))).sum(axis=-1) for one in (weights.astype("float64"), found))
+    np.testing.assert_allclose(shown, exact, rtol=0, atol=of_entropy)
 
 
-def test_rows_without_weight_and_values_that_are_none_stay_zero():
-    packed = Bytes()
-    place = packed.add(np.array([[[0.0, 0.0], [np.nan, 1.0]]]))
-    assert weights_at(packed.all(), place).tolist() == [[[0.0, 0.0], [0.0, 1.0]]]
+@pytest.mark.parametrize("scale", SCALES)
+def test_rows_without_weight_and_values_that_are_none_stay_zero(scale):
+    matrices = Matrices()
+    place = matrices.add(np.array([[[0.0, 0.0], [np.nan, 1.0]]]))
+    found = weights_at(matrices.quantized(*scale), place, scale)
+    assert found[0, 0].tolist() == [0, 0] and found[0, 1, 0] == 0 and abs(found[0, 1, 1] - 1) < 1e-6
+
+
+def test_equal_matrices_are_kept_once():
+    """As a mechanism that looks at positions has them in every sentence."""
+    matrices = Matrices()
+    one, other = (samples.rows(np.random.default_rng(seed), 2, 3, 4) for seed in (0, 1))
+    places = [matrices.add(weights)["at"] for weights in (one, other, one)]
+    assert places == [0, 24, 0] and len(matrices.quantized(*SCALES[0])) == 48
+
+
+def test_what_would_be_large_gets_coarser_weights(monkeypatch):
+    """The first scale with which the data are small enough, and the last if none is."""
+    sizes = {}
+    for most in (10**9, 0):
+        monkeypatch.setattr(packing, "MOST", most)
+        text = samples.large_page().html()
+        data, _ = unpack(text.split('id="data">')[1].split("</script>")[0])
+        sizes[tuple(data["scale"])] = len(text)
+    assert list(sizes) == [SCALES[0], SCALES[-1]] and sizes[SCALES[-1]] < 0.5 * sizes[SCALES[0]]
+    monkeypatch.setattr(packing, "MOST", sizes[SCALES[-1]])
+    text = samples.large_page().html().split('id="data">')[1].split("</script>")[0]
+    assert len(text) <= sizes[SCALES[-1]] and tuple(unpack(text)[0]["scale"]) != SCALES[0]
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -102,29 +128,30 @@ def test_the_best_layer_is_that_with_the_lowest_error_rate():
     assert (data["systems"][0]["best"], data["systems"][0]["bestBy"], data["systems"][0]["aer"]) == (1, "model", [])
 
 
-def test_twenty_sentences_of_three_systems_fit_into_two_megabytes():
-    """Transformers of three layers and four heads, 20 subwords a side, with their searches of four beams.
+@pytest.mark.parametrize("layers, heads, size, most", [(3, 4, 20, 1.4), (3, 4, 30, 1.9), (6, 8, 20, 2.2)])
+def test_twenty_sentences_of_three_systems_fit_into_two_megabytes(layers, heads, size, most):
+    """Three Transformers with `size` subwords a side and their searches of four beams.
 
-    Random weights: those of trained models take less.
+    Random weights: those of trained models take less, and even six layers of eight heads fit.
     """
-    rng, size = np.random.default_rng(0), 20
+    rng = np.random.default_rng(0)
     words = [f"w{i}" for i in range(size - 1)]
     tokens = [*(f"▁{word}" for word in words), "</s>"]
 
     def step():
         numbers = rng.random((2, 8))
-        return SearchStep(tokens[:8], [0] * 8, *numbers, [False] * 8, samples.rows(rng, 4, 4, size))
+        return SearchStep(tokens[:8], [0] * 8, *numbers, [False] * 8, samples.rows(rng, 4, heads, size))
 
     def result():
-        encoder = [samples.rows(rng, 4, size, size) for _ in range(3)]
-        path = samples.path(rng, "own", words, tokens, size, 3, 4)
+        encoder = [samples.rows(rng, heads, size, size) for _ in range(layers)]
+        path = samples.path(rng, "own", words, tokens, size, layers, heads)
         return Result(tokens, encoder, [path], [step() for _ in range(size)])
 
     sentences = [Sentence(" ".join(words), words)] * 20
     results = [[result() for _ in range(3)] for _ in sentences]
-    html = Page([samples.system(str(i), 3, 4) for i in range(3)], sentences, results).html()
-    assert len(html.encode()) < 2_000_000
+    html = Page([samples.system(str(i), layers, heads) for i in range(3)], sentences, results).html()
     print(f"\n{len(html.encode()):,} bytes")
+    assert len(html.encode()) < most * 1e6
 
 
 def test_a_notebook_shows_the_page_apart():

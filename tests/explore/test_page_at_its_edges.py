@@ -2,10 +2,13 @@
 
 import dataclasses
 
+import numpy as np
+
+from keras_attn_zoo.explore import packing
 from keras_attn_zoo.explore.page import Page
 from keras_attn_zoo.explore.server import PageServer, serving
 from tests.explore import samples
-from tests.explore.panels import TOKEN, choose, text
+from tests.explore.panels import TOKEN, choose, shown, text
 
 
 def test_markup_in_a_sentence_is_text(browser, tmp_path):
@@ -107,3 +110,29 @@ def test_speed_of_a_hover(browser, tmp_path):
             print(f"\n{view}, {name}: {median:.1f} ms, at most {max(times):.1f} ms")
             assert median < HOVER * GRANTED
     assert browser.complaints == []
+
+
+def test_coarser_weights_of_a_large_page(browser, tmp_path, monkeypatch):
+    """Read with the scale that the page was written with."""
+    monkeypatch.setattr(packing, "MOST", 0)
+    samples.page().save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    browser.run("explorer.setLevel('subwords')")
+    choose(browser, "layer", "1")
+    choose(browser, "head", "2")
+    attention = samples.page().results[0][0].paths[1].weights["cross"][1][2]
+    off = np.abs(shown(browser)[0] - attention).max()
+    assert 0.004 < off <= 1 / 60 + 1e-6
+    assert browser.complaints == []
+
+
+def test_a_browser_that_cannot_read_the_page_says_so(browser, tmp_path):
+    samples.page().save(tmp_path / "page.html")
+    script = "window.DecompressionStream = class { constructor() { throw new TypeError('deflate-raw'); } };"
+    number = browser.send("Page.addScriptToEvaluateOnNewDocument", source=script)["identifier"]
+    try:
+        browser.send("Page.navigate", url=(tmp_path / "page.html").as_uri())
+        browser.wait("document.readyState === 'complete' && document.getElementById('page').textContent")
+    finally:
+        browser.send("Page.removeScriptToEvaluateOnNewDocument", identifier=number)
+    assert text(browser, "#page").startswith("This browser is too old for this page")

@@ -21,50 +21,62 @@ function makeSelect(label, options, value, onchange) {
   return select;
 }
 
-// JSON and the weights that it points to; see packing.py.
-async function unpack({ packed }) {
-  const deflated = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
-  const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
-  const end = 4 + new DataView(bytes.buffer).getUint32(0, true);
-  return { data: JSON.parse(new TextDecoder().decode(bytes.subarray(4, end))), bytes: bytes.subarray(end) };
+// Bytes in base85, with ",.:" in place of "<>&".
+function fromBase85(text) {
+  const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%:()*+-;,=.?@^_`{|}~";
+  const values = new Uint8Array(128);
+  for (let i = 0; i < digits.length; i++) values[digits.charCodeAt(i)] = i;
+  const whole = Math.ceil(text.length / 5);
+  const view = new DataView(new ArrayBuffer(4 * whole));
+  for (let i = 0; i < whole; i++) {
+    let number = 0;
+    // What is missing at the end counts as the highest digit.
+    for (let j = 5 * i; j < 5 * i + 5; j++) number = 85 * number + (j < text.length ? values[text.charCodeAt(j)] : 84);
+    view.setUint32(4 * i, number);
+  }
+  return new Uint8Array(view.buffer, 0, 4 * whole - (5 * whole - text.length));
 }
 
-// What the page holds: systems, and sentences that know their bytes.
+// JSON and the weights that it points to; see packing.py.
+async function unpack({ packed }) {
+  const stream = new Blob([fromBase85(packed)]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+  const end = 4 + new DataView(bytes.buffer).getUint32(0, true);
+  const data = JSON.parse(new TextDecoder().decode(bytes.subarray(4, end)));
+  const [step, knee] = data.scale;
+  const values = Float32Array.from({ length: 256 }, (_, byte) => {
+    const share = step * byte;
+    return share < 2 * knee ? (share * share) / (4 * knee) : share - knee;
+  });
+  return { data, weights: { bytes: bytes.subarray(end), values } };
+}
+
+// What the page holds: systems, and sentences that know their weights.
 class Store {
-  constructor({ data, bytes }) {
+  constructor({ data, weights }) {
     this.systems = data.systems;
     this.places = data.places;
     this.sentences = [];
-    this.add({ data, bytes });
+    this.add({ data, weights });
   }
 
-  add({ data, bytes }) {
-    for (const sentence of data.sentences) this.sentences.push({ ...sentence, bytes });
+  add({ data, weights }) {
+    for (const sentence of data.sentences) this.sentences.push({ ...sentence, weights });
     return this.sentences.length - 1;
   }
 }
 
-// Weights of one matrix: the largest of a row is in 65535 parts, the roots of the shares of it in 255; see packing.py.
-function addMatrix(sum, bytes, { at, shape }, index, times) {
-  const [count, rows, columns] = shape;
-  const body = at + 2 * count * rows;
-  for (let row = 0; row < rows; row++) {
-    const head = at + 2 * (index * rows + row);
-    const largest = (bytes[head] + 256 * bytes[head + 1]) / 65535;
-    const from = body + (index * rows + row) * columns;
-    for (let column = 0; column < columns; column++) {
-      const root = bytes[from + column] / 255;
-      sum[row * columns + column] += times * largest * root * root;
-    }
-  }
+// Add the weights of one matrix to a sum.
+function addMatrix(sum, { bytes, values }, { at, shape }, index, times) {
+  const size = shape[1] * shape[2];
+  for (let i = 0; i < size; i++) sum[i] += times * values[bytes[at + index * size + i]];
 }
 
 // Mean of several matrices, [[place, index], ...] of one shape.
-function meanMatrix(bytes, chosen) {
+function meanMatrix(weights, chosen) {
   const [, rows, columns] = chosen[0][0].shape;
   const values = new Float32Array(rows * columns);
-  for (const [place, index] of chosen) addMatrix(values, bytes, place, index, 1 / chosen.length);
+  for (const [place, index] of chosen) addMatrix(values, weights, place, index, 1 / chosen.length);
   return { rows, columns, values };
 }
 

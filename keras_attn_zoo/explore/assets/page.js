@@ -206,7 +206,9 @@ class Page {
 
 async function start() {
   const element = document.getElementById("page");
-  if (typeof DecompressionStream === "undefined") {
+  try {
+    new DecompressionStream("deflate-raw");
+  } catch {
     element.textContent = "This browser is too old for this page, which needs one from 2023 or later.";
     return;
   }

@@ -61,7 +61,7 @@ class Panel {
       return [{ heads: heads.length, matrix: (head) => heads[head] }];
     }
     return layersOf(result, result.paths[choice.path], choice.place).map((layer) => ({
-      heads: layer.shape[0], matrix: (head) => meanMatrix(sentence.bytes, [[layer, head]]),
+      heads: layer.shape[0], matrix: (head) => meanMatrix(sentence.weights, [[layer, head]]),
     }));
   }
 

@@ -74,7 +74,7 @@ function beamMatrices(sentence, result, path) {
     path.chain.forEach(([at, place], row) => {
       const { attention, parents } = result.steps[at];
       const one = new Float32Array(attention.shape[1] * columns);
-      addMatrix(one, sentence.bytes, attention, head, 1);
+      addMatrix(one, sentence.weights, attention, head, 1);
       values.set(one.subarray(parents[place] * columns, (parents[place] + 1) * columns), row * columns);
     });
     return { rows: path.chain.length, columns, values };
@@ -112,7 +112,7 @@ function buildView(store, sentence, choice, level) {
     }
   } else {
     const layers = layersOf(result, path, choice.place);
-    matrix = meanMatrix(sentence.bytes, chooseMatrices(layers, system.best, choice.layer, choice.head));
+    matrix = meanMatrix(sentence.weights, chooseMatrices(layers, system.best, choice.layer, choice.head));
   }
   const ofWords = level === "words";
   if (ofWords) {
