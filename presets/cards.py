@@ -9,13 +9,15 @@ LANGUAGES = {"de": "German", "en": "English"}
 METRICS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
 COLUMNS = ("preset", "mechanism", "BLEU", "chrF", "TER", "AER", "sentences/s", "parameters", "size")
 NONE = "This version has no presets yet. `python presets/make.py` trains and builds them."
+# The name of a card in its folder.
+CARD = "README.md"
 # Pictures side by side.
 ABREAST = 2
 
 
 def size_of(facts):
-    """Bytes that a preset takes to download."""
-    return sum(record["size"] for record in facts["files"].values())
+    """Bytes of the files that a preset is loaded from; the card says this, so it is not one of them."""
+    return sum(record["size"] for name, record in facts["files"].items() if name != CARD)
 
 
 def card(name, facts, command, text):

@@ -20,7 +20,7 @@ import time
 import tomllib
 from pathlib import Path
 
-from cards import PAGE, card, with_presets
+from cards import CARD, PAGE, card, with_presets
 
 HERE = Path(__file__).parent
 # What every card shows, written for it.
@@ -138,13 +138,15 @@ def build_one(recipe, run, options, text):
             "license": text["corpus"]["license"],
             "sentence": SENTENCES[recipe.source],
             **measure(folder, recipe, run, options),
-            "files": records(folder),
+            "files": records(folder, loaded_from(folder)),
         }
         draw(folder, facts, run)
         # What "auto" stood for on the machine that trained it.
         precision = RunFolder(run).system().precision
         command = recipe.command(Path("tatoeba"), Path("runs") / recipe.name, precision)
-        write_text(folder / "README.md", card(recipe.name, facts, command, text))
+        write_text(folder / CARD, card(recipe.name, facts, command, text))
+        # After it is written: it says how large the others are. It goes wherever they go, for license and credit.
+        facts["files"] |= records(folder, [CARD])
     presets = {**read_json(REGISTRY)["presets"], recipe.name: facts}
     order = [name for name in text["presets"] if name in presets]
     write_json(REGISTRY, {"presets": {name: presets[name] for name in order}})
@@ -169,11 +171,17 @@ def _differ(wanted, found, part, key):
     return wanted[part].get(key) != found[part].get(key)
 
 
-def records(folder):
-    """Size and SHA-256 of the files that a preset is loaded from."""
-    from keras_attn_zoo.checksums import CHECKSUMS, read_checksums, sha256
+def loaded_from(folder):
+    """Names of the files that a preset is loaded from."""
+    from keras_attn_zoo.checksums import CHECKSUMS, read_checksums
 
-    names = [CHECKSUMS, *read_checksums(folder / CHECKSUMS)]
+    return [CHECKSUMS, *read_checksums(folder / CHECKSUMS)]
+
+
+def records(folder, names):
+    """Size and SHA-256 of files of a preset."""
+    from keras_attn_zoo.checksums import sha256
+
     return {name: {"size": (folder / name).stat().st_size, "sha256": sha256(folder / name)} for name in names}
 
 

@@ -92,9 +92,7 @@ def test_a_preset_is_made_from_a_run(built, facts, run, monkeypatch):
     folder = built / "presets" / NAME
     check_published(NAME, folder)
     assert set(facts["files"]) == {
-        path.relative_to(folder).as_posix()
-        for path in folder.rglob("*")
-        if path.is_file() and path.suffix not in (".png", ".md")
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file() and path.suffix != ".png"
     }
     assert (facts["system"], facts["body"], facts["source"], facts["target"]) == ("bahdanau", "RNNBackbone", "de", "en")
     # Scored as it is stored, with the run's search.
