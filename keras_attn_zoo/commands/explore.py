@@ -3,6 +3,7 @@
 import argparse
 import itertools
 import logging
+import os
 from pathlib import Path
 
 from keras_attn_zoo.commands.options import (
@@ -20,6 +21,8 @@ from keras_attn_zoo.experiments.setting_types import Whole
 _LOG = logging.getLogger(__name__)
 # Sentences of a run's own test text, where none are given.
 OWN_SENTENCES = 5
+# How much a word must share with the name of a preset to be a misspelt name rather than a sentence, at most 1.
+NEAR = 0.8
 
 
 def add_arguments(parser: Parser) -> None:
@@ -89,23 +92,39 @@ def _check_options(options):
 
 def _models_and_sentences(arguments):
     """The first argument and those behind it that name models; and the rest."""
-    from keras_attn_zoo.files import kind_of, shown
-    from keras_attn_zoo.models.preset_registry import names_preset
+    from keras_attn_zoo.files import shown
+    from keras_attn_zoo.models.preset_registry import near_name
 
-    def names_model(argument):
-        return "://" in argument or names_preset(argument) or kind_of(argument) == "folder"
-
-    models = [arguments[0], *itertools.takewhile(names_model, arguments[1:])]
+    models = [arguments[0], *itertools.takewhile(_names_model, arguments[1:])]
     sentences = arguments[len(models) :]
     for argument in sentences:
-        if names_model(argument) or ("/" in argument and not any(map(str.isspace, argument))):
+        if _names_model(argument):
             raise UserError(
-                f"{shown(argument)} is {'a model behind sentences' if names_model(argument) else 'no model'}: models "
-                "come first; give a sentence that looks like a path in a file, with --text."
+                f"{shown(argument)} is a model behind sentences: models come first; give a sentence that looks like a "
+                "path in a file, with --text."
+            )
+        if any(map(str.isspace, argument)):
+            continue
+        near = near_name(argument, NEAR)
+        if near or "/" in argument:
+            raise UserError(
+                f"{shown(argument)} is no model{f': did you mean {near}?' if near else '.'} Give a sentence that looks "
+                "like one in a file, with --text."
             )
     if len(set(models)) < len(models):
         raise UserError("a model is given twice: give each once.")
     return models, sentences
+
+
+def _names_model(argument):
+    from keras_attn_zoo.models.hub_presets import PACKAGES
+    from keras_attn_zoo.models.preset_registry import names_preset
+
+    scheme, separator, address = argument.partition("://")
+    # A sentence may hold an address.
+    if separator and scheme in PACKAGES and not any(map(str.isspace, address)):
+        return True
+    return names_preset(argument) or os.path.isdir(argument)
 
 
 def _text(options, models, sentences):

@@ -32,6 +32,12 @@ def test_sentences_and_two_models(attn_zoo, trained, tmp_path):
     assert [sentence["text"] for sentence in data["sentences"]] == ["rot haus", "blau <b>"]
 
 
+def test_what_looks_like_a_path_or_an_address_may_be_a_sentence(attn_zoo, trained, tmp_path):
+    page, sentences = tmp_path / "page.html", ["rot http://haus/blau", "rot " + "h" * 300, "Haus.", "nowhere"]
+    assert attn_zoo("explore", trained, *sentences, "--max-tokens", "1000", "--output", page)[0] == 0
+    assert [sentence["text"] for sentence in data_of(page)["sentences"]] == sentences
+
+
 def test_text_translations_and_gold_links(attn_zoo, trained, tmp_path, text):
     page, lines = tmp_path / "page.html", (text / "test.en").read_text().splitlines()
     (tmp_path / "force").write_text("\n".join([*lines[:-1], ""]) + "\n")
@@ -55,7 +61,14 @@ def test_a_run_has_sentences_of_its_own(attn_zoo, trained, tmp_path):
 BAD = {
     "say where the page goes": ["RUN", "rot"],
     "there is no folder or published preset nowhere": ["nowhere", "rot", "--output", "PAGE"],
-    "runs/unifrom is no model": ["RUN", "runs/unifrom", "rot", "--output", "PAGE"],
+    "runs/unifrom is no model. Give a sentence": ["RUN", "runs/unifrom", "rot", "--output", "PAGE"],
+    "transfomer_tatoeba_de_en is no model: did you mean transformer_tatoeba_de_en?": [
+        *("RUN", "transfomer_tatoeba_de_en", "Hallo.Welt", "--output", "PAGE")
+    ],
+    "preset Transformer_tatoeba_de_en: did you mean transformer_tatoeba_de_en?": [
+        *("Transformer_tatoeba_de_en", "rot", "--output", "PAGE")
+    ],
+    "is a model behind sentences": ["RUN", "rot haus", "hf://user/preset", "--output", "PAGE"],
     "a model is given twice": ["RUN", "RUN", "rot", "--output", "PAGE"],
     "there is nothing to explore: give sentences": ["RUN/best", "--output", "PAGE"],
     "sentence 1 is empty": ["RUN", " ", "--output", "PAGE"],
