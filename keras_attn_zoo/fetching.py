@@ -5,6 +5,7 @@ import http.client
 import logging
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -21,6 +22,9 @@ PATIENCE = 20.0
 ATTEMPTS = 4
 PAUSE = 1.0
 _CHUNK = 2**16
+# Seconds of silence that a fetch with a deadline bears.
+_HURRY = 5.0
+_LONGEST_REASON = 200
 _OTHER = "Try again later, or check the network: a proxy may have sent a different file."
 
 
@@ -28,11 +32,24 @@ class DownloadError(UserError):
     """A file that a server does not send: no network, no such file, or a different one."""
 
 
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follow redirects to servers, but not from an encrypted connection to an open one."""
+
+    def redirect_request(self, req, fp, code, msg, headers, newurl):
+        found = urllib.parse.urlsplit(newurl).scheme
+        if found != "https" and (found != "http" or req.type == "https"):
+            raise DownloadError(
+                f"cannot download {req.full_url}: the server redirects to {_plain(newurl)}, which is not safe."
+            )
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
 def fetch_files(
     folder: Path,
     files: Mapping[str, FileRecord],
     address_of: Callable[[str], str],
     progress: Callable[[int], None] | None = None,
+    deadline: float | None = None,
 ) -> None:
     """Download files to a folder; what an earlier attempt left there is kept or completed.
 
@@ -41,6 +58,8 @@ def fetch_files(
         files: `{name: {"size": bytes, "sha256": digits}}`.
         address_of: function that takes a name and returns its address.
         progress: function called with the number of bytes so far.
+        deadline: where someone waits: the `time.monotonic()` at which the download is given up. No attempt is then
+            repeated.
 
     Raises:
         DownloadError: no network; no such file; a server that keeps breaking off, or sends a different file.
@@ -49,7 +68,7 @@ def fetch_files(
     there = 0
     for name, record in files.items():
         report = functools.partial(_report, progress, there) if progress else None
-        fetch_file(address_of(name), folder / name, record, report)
+        fetch_file(address_of(name), folder / name, record, report, deadline)
         there += record["size"]
 
 
@@ -57,16 +76,22 @@ def _report(progress, before, size):
     progress(before + size)
 
 
-def fetch_file(address: str, path: Path, record: FileRecord, progress: Callable[[int], None] | None = None) -> None:
+def fetch_file(
+    address: str,
+    path: Path,
+    record: FileRecord,
+    progress: Callable[[int], None] | None = None,
+    deadline: float | None = None,
+) -> None:
     """Download one file; see `fetch_files`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # An earlier attempt may have left part of a different file: then start over, once.
         begun = path.exists()
-        _complete(address, path, record["size"], progress)
+        _complete(address, path, record["size"], progress, deadline)
         if begun and sha256(path) != record["sha256"]:
             path.unlink()
-            _complete(address, path, record["size"], progress)
+            _complete(address, path, record["size"], progress, deadline)
         found = sha256(path)
         if found == record["sha256"]:
             return
@@ -110,24 +135,36 @@ def published_size(address: str) -> int:
         if attempt:
             time.sleep(PAUSE * 2 ** (attempt - 1))
         try:
-            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            with _open(request, PATIENCE) as answer:
                 size = answer.headers.get("Content-Length") or ""
             if not size.isdecimal():
                 raise DownloadError(f"cannot download {address}: the server does not say its size. {_OTHER}")
             return int(size)
-        except (http.client.HTTPException, OSError) as error:
+        except UserError:
+            raise
+        except (http.client.HTTPException, OSError, ValueError) as error:
             reason = _reason(address, error)
     raise _gave_up(address, reason)
+
+
+def _open(request, patience):
+    return urllib.request.build_opener(_Redirects).open(request, timeout=patience)
 
 
 def _reason(address, error):
     """Why an attempt failed; raise if another one would too."""
     if isinstance(error, urllib.error.HTTPError):
-        said = f"the server says {error.code} {error.reason}"
+        said = _plain(f"the server says {error.code} {error.reason}")
         if error.code < 500 and error.code not in (416, 429):
             raise DownloadError(f"cannot download {address}: {said}.") from None
         return said
-    return str(getattr(error, "reason", None) or error) or type(error).__name__
+    return _plain(getattr(error, "reason", None) or error) or type(error).__name__
+
+
+def _plain(reason):
+    """What a server or a library said, on one line without control characters."""
+    text = " ".join("".join(c if c.isprintable() else " " for c in str(reason)).split())
+    return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]}..."
 
 
 def _gave_up(address, reason):
@@ -136,8 +173,8 @@ def _gave_up(address, reason):
     )
 
 
-def _complete(address, path, size, progress):
-    """Download the rest of a file, retrying as long as attempts make progress."""
+def _complete(address, path, size, progress, deadline=None):
+    """Download the rest of a file, retrying as long as attempts make progress and there is no deadline."""
     failures, most = 0, -1
     while True:
         there = _size(path)
@@ -148,15 +185,17 @@ def _complete(address, path, size, progress):
             there = -1
         most = max(most, there)
         try:
-            _append(address, path, max(there, 0), size, progress)
+            _append(address, path, max(there, 0), size, progress, deadline)
             reason = "the connection ended early"
         except _Surplus:
             path.unlink()
             raise DownloadError(
                 f"{address} is not the file that was published: it has more than {size:,} bytes. {_OTHER}"
             ) from None
-        except (http.client.HTTPException, OSError) as error:
-            # Errors of the disk have already become a UserError: these are errors of the network.
+        except UserError:
+            # An error of the disk, or a redirect: the others are errors of the network, or of what the server sends.
+            raise
+        except (http.client.HTTPException, OSError, ValueError) as error:
             reason = _reason(address, error)
             if getattr(error, "code", None) == 416:
                 path.unlink(missing_ok=True)
@@ -164,7 +203,7 @@ def _complete(address, path, size, progress):
         if there == size:
             return
         failures = 0 if there > most else failures + 1
-        if failures == ATTEMPTS:
+        if failures == ATTEMPTS or deadline is not None:
             raise _gave_up(address, reason)
         _LOG.info("downloading %s: %s after %s of %s bytes; trying again", address, reason, max(there, 0), size)
         time.sleep(PAUSE * 2 ** max(failures - 1, 0))
@@ -179,16 +218,19 @@ class _Surplus(Exception):
     """A server sent more bytes than the file has."""
 
 
-def _append(address, path, start, size, progress):
+def _append(address, path, start, size, progress, deadline):
     """Append a file from byte `start` on to what is there, or write all of it if the server sends all."""
     request = urllib.request.Request(address, headers={"Accept-Encoding": "identity"})
     if start:
         request.add_header("Range", f"bytes={start}-")
-    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+    with _open(request, PATIENCE if deadline is None else min(PATIENCE, _HURRY)) as answer:
         resumes = answer.status == 206 and (answer.headers.get("Content-Range") or "").startswith(f"bytes {start}-")
         done = start if resumes else 0
         with _opened(path, "ab" if resumes else "wb") as file:
-            while chunk := answer.read(_CHUNK):
+            # As soon as anything has arrived: a slow server must not outlast the deadline.
+            while chunk := answer.read1(_CHUNK):
+                if deadline is not None and time.monotonic() > deadline:
+                    raise TimeoutError("it takes too long")
                 done += len(chunk)
                 if done > size:
                     raise _Surplus

@@ -3,6 +3,7 @@
 import argparse
 import logging
 import shlex
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,8 @@ SETTINGS: dict[str, Any] = {
 SAMPLES = 4
 # The columns of the table that are printed; the file has all.
 COLUMNS = ("BLEU", "AER", "perplexity", "training", "parameters")
+# Seconds that downloads may take, after which the training begins.
+PATIENCE = 60.0
 _LOG = logging.getLogger(__name__)
 
 
@@ -63,13 +66,20 @@ def run(options: argparse.Namespace) -> None:
 def translate(path: Path) -> None:
     """Translate with the published presets that can be loaded, and write the page that shows how."""
     from keras_attn_zoo.experiments.loading import load_translator
+    from keras_attn_zoo.fetching import DownloadError
     from keras_attn_zoo.models.exploration import explore
+    from keras_attn_zoo.models.preset_registry import find_preset, local_folder
 
     _LOG.info("translating with published presets")
-    translators, refused = {}, {}
+    translators, refused, deadline, failed = {}, {}, time.monotonic() + PATIENCE, None
     for name in PRESETS:
         try:
-            translators[name] = load_translator(name)
+            if failed is not None and local_folder(name) is None:
+                raise failed
+            translators[name] = load_translator(find_preset(name, deadline))
+        except DownloadError as error:
+            # The others would wait for the same server.
+            failed, refused[name] = error, str(error)
         except UserError as error:
             refused[name] = str(error)
     if not translators:

@@ -18,7 +18,7 @@ def add_arguments(parser: Parser) -> None:
         "--download",
         nargs="*",
         metavar="NAME",
-        help="download these presets to the cache unless they are on this machine (default: all)",
+        help="download these presets to the cache unless they are on this machine as published (default: all)",
     )
     actions.add_argument(
         "--verify",
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> None:
 def table() -> str:
     """Return the table of all published presets."""
     from keras_attn_zoo.experiments.tabular import markdown_table
-    from keras_attn_zoo.models.preset_registry import cache_folder, local_path, published
+    from keras_attn_zoo.models.preset_registry import is_cached, local_path, published
 
     if not published():
         return _NONE
@@ -51,7 +51,7 @@ def table() -> str:
         scores = [_number(facts["scores"].get(score)) for score in ("bleu", "chrf", "ter", "aer")]
         size = sum(record["size"] for record in facts["files"].values())
         found = local_path(name)
-        place = "no" if found is None else "cache" if found.parent == cache_folder() else "yes"
+        place = "no" if found is None else "cache" if is_cached(found) else "yes"
         rows.append(
             [name, facts["system"], *scores, f"{facts['parameters'] / 1e6:.1f} M", f"{size / 1e6:.1f} MB", place]
         )
@@ -63,7 +63,7 @@ def _number(value):
 
 
 def download(names: list[str]) -> None:
-    """Download presets that are not on this machine."""
+    """Download presets that are not on this machine, or not as published."""
     from keras_attn_zoo.models.preset_registry import fetch_preset, local_folder
 
     for name in _checked(names):

@@ -42,8 +42,6 @@ def load_translator(
         preset = str(run.best)
     else:
         preset = find_preset(preset)
-        if "://" not in preset and kind_of(preset) != "folder":
-            raise UserError(f"there is no run folder or preset {shown(path)}: check the path.")
     translator = _from_preset(preset, policy(resolve(precision)))
     given: dict[str, Any] = {"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k}
     # Creating the settings anew checks them.

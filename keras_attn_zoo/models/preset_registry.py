@@ -2,8 +2,9 @@
 
 import difflib
 import functools
+import logging
 import os
-import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,18 +12,19 @@ from typing import Any
 from keras_attn_zoo.checksums import check_sum
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.fetching import fetch_files
-from keras_attn_zoo.files import PathLike, kind_of, read_json, shown
+from keras_attn_zoo.files import PathLike, atomic_path, kind_of, read_json, shown
 from keras_attn_zoo.locks import locked
 from keras_attn_zoo.messages import progress_bar
 
-# Where the files of a preset are downloaded from. To publish them elsewhere, change this line.
+_LOG = logging.getLogger(__name__)
+# Where the files of a preset are downloaded from. To publish them elsewhere, change this line: {preset} becomes the
+# name, {file} the path in its folder, {asset} that path with dots for slashes, for servers without folders.
 ADDRESS = "https://huggingface.co/keras-attn-zoo/{preset}/resolve/main/{file}"
 # The environment variable for a folder of presets that takes precedence over all others.
 VARIABLE = "ATTN_ZOO_PRESETS"
 REGISTRY = Path(__file__).with_name("presets.json")
 # The folder of presets in a source checkout, beside the package.
 CHECKOUT = Path(__file__).parents[2] / "presets"
-_NAME = re.compile(r"[a-z0-9_]+")
 
 
 @functools.cache
@@ -36,19 +38,42 @@ def published() -> Mapping[str, dict[str, Any]]:
 
 
 def cache_folder() -> Path:
-    """Return the folder for downloaded presets, in `XDG_CACHE_HOME` or `~/.cache`."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "keras-attn-zoo" / "presets"
+    """Return the folder for downloaded presets, in `XDG_CACHE_HOME` or `~/.cache`.
+
+    Raises:
+        UserError: this user has no home folder.
+    """
+    try:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:
+        raise UserError(
+            "this user has no home folder to keep downloads in: set XDG_CACHE_HOME to a folder for them."
+        ) from None
+    return cache / "keras-attn-zoo" / "presets"
 
 
-def find_preset(preset: PathLike) -> str:
-    """Return the folder of a published preset; return anything else unchanged.
+def own_folder() -> Path | None:
+    """Return the folder that `ATTN_ZOO_PRESETS` names, or None.
+
+    Raises:
+        UserError: it is not a folder.
+    """
+    own = os.environ.get(VARIABLE)
+    if own and not os.path.isdir(own):
+        raise UserError(f"{VARIABLE} names {shown(own)}, which is not a folder: correct or unset it.")
+    return Path(own) if own else None
+
+
+def find_preset(preset: PathLike, deadline: float | None = None) -> str:
+    """Return the folder of a published preset; return another folder or an address unchanged.
 
     A name is looked up in the folder named by the environment variable `ATTN_ZOO_PRESETS`, in `presets/` of a source
-    checkout, and in the cache. A preset found nowhere is downloaded. The folder may also hold presets under names of
-    their own.
+    checkout, and in the cache. A preset found nowhere is downloaded, and so is one in the cache whose files are not
+    those of this version. The folder may also hold presets under names of their own.
 
     Args:
         preset: the name of a published preset; or a folder, or an address such as `hf://user/preset`.
+        deadline: see `fetch_files`.
 
     Raises:
         UserError: neither a published preset nor a folder; a preset that cannot be downloaded; files other than those
@@ -56,45 +81,82 @@ def find_preset(preset: PathLike) -> str:
     """
     preset = os.fspath(preset)
     if names_preset(preset):
-        return str(local_folder(preset) or fetch_preset(preset))
-    if "://" not in preset and kind_of(preset) is None and _NAME.fullmatch(preset):
-        raise UserError(f"there is no folder or published preset {preset}: {nearest(preset)}")
-    return preset
+        return str(local_folder(preset) or fetch_preset(preset, deadline))
+    if "://" in preset or os.path.isdir(preset):
+        return preset
+    if kind_of(preset) is not None:
+        raise UserError(f"{shown(preset)} is a file, not the folder of a preset: check the path.")
+    advice = "check the path." if "/" in preset else nearest(preset)
+    raise UserError(f"there is no folder or published preset {shown(preset)}: {advice}")
 
 
 def names_preset(name: str) -> bool:
     """Whether a preset is known by a name: a published one, or one in the folder that `ATTN_ZOO_PRESETS` names."""
-    return name in published() or (
-        _NAME.fullmatch(name) is not None and kind_of(name) is None and local_path(name) is not None
-    )
+    if name in published():
+        return True
+    if name in ("", ".", "..") or os.path.basename(name) != name or os.path.isdir(name):
+        return False
+    own = own_folder()
+    return own is not None and os.path.isdir(own / name)
+
+
+def near_name(name: str, cutoff: float) -> str | None:
+    """Return the name of a preset that a name is near to, or None.
+
+    Args:
+        name: what was given.
+        cutoff: how much both must share, from 0 to 1; case, surrounding spaces and hyphens do not count.
+    """
+    own = own_folder()
+    known = {*published(), *(os.listdir(own) if own else ())}
+    plain = name.strip().lower().replace("-", "_")
+    return next(iter(difflib.get_close_matches(plain, sorted(known), n=1, cutoff=cutoff)), None)
 
 
 def nearest(name: str) -> str:
     """Return the advice for a name that no preset has."""
-    own = os.environ.get(VARIABLE)
-    known = {*published(), *(os.listdir(own) if own and kind_of(own) == "folder" else ())}
-    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.4)
-    return f"did you mean {near[0]}?" if near else "`attn-zoo presets` lists them."
+    near = near_name(name, 0.4)
+    return f"did you mean {near}?" if near else "`attn-zoo presets` lists them."
 
 
 def local_folder(name: str) -> Path | None:
     """Return the folder of a published preset on this machine, after checking it; None if it must be downloaded.
 
     Raises:
-        UserError: a file in the checkout or the cache is missing, or is not the published one.
+        UserError: a file in the checkout is missing, or is not the published one.
     """
     folder = local_path(name)
     # A folder that the user names may have presets of their own.
-    if folder is not None and name in published() and folder.parent in (CHECKOUT, cache_folder()):
+    if folder is None or name not in published() or folder.parent not in (CHECKOUT, *_cache()):
+        return folder
+    try:
         check_published(name, folder)
+    except UserError:
+        if folder.parent == CHECKOUT:
+            raise
+        _LOG.warning("%s is damaged or of another version of keras-attn-zoo: downloading it again", shown(folder))
+        return None
     return folder
 
 
 def local_path(name: str) -> Path | None:
     """Return the folder of a preset on this machine, or None."""
-    own = os.environ.get(VARIABLE)
-    places = [*([Path(own)] if own else []), *([CHECKOUT, cache_folder()] if name in published() else [])]
-    return next((place / name for place in places if kind_of(place / name) == "folder"), None)
+    own = own_folder()
+    places = [*([own] if own else []), *([CHECKOUT, *_cache()] if name in published() else [])]
+    return next((place / name for place in places if os.path.isdir(place / name)), None)
+
+
+def is_cached(folder: Path) -> bool:
+    """Whether a folder of a preset is one that was downloaded."""
+    return folder.parent in _cache()
+
+
+def _cache():
+    """The cache, if there can be one."""
+    try:
+        return [cache_folder()]
+    except UserError:
+        return []
 
 
 def check_published(name: str, folder: PathLike) -> None:
@@ -110,21 +172,58 @@ def check_published(name: str, folder: PathLike) -> None:
         check_sum(path, record["sha256"], REGISTRY.name)
 
 
-def fetch_preset(name: str) -> Path:
+def fetch_preset(name: str, deadline: float | None = None) -> Path:
     """Download a published preset to the cache; what an earlier attempt downloaded is kept.
 
+    A folder in the cache whose files are not those published is replaced.
+
+    Args:
+        name: of the preset.
+        deadline: see `fetch_files`.
+
     Raises:
-        UserError: see `fetch_files`.
+        UserError: something else is where the folder would be; see `fetch_files`.
     """
     files = published()[name]["files"]
     folder = cache_folder() / name
     aside = cache_folder() / "unfinished" / name
     with locked(cache_folder(), f".{name}.lock", wait=True):
-        if kind_of(folder) == "folder":
+        if os.path.lexists(folder) and not os.path.isdir(folder):
+            raise UserError(f"{shown(folder)} is not a folder: remove it, for the preset to be downloaded there.")
+        if _is_published(name, folder):
             # Another process has downloaded it meanwhile.
             return folder
+        _tidy(aside, files)
         total = sum(record["size"] for record in files.values())
         with progress_bar(f"downloading {name}", total, "B") as progress:
-            fetch_files(aside, files, lambda file: ADDRESS.format(preset=name, file=file), progress)
-        os.replace(aside, folder)
+            fetch_files(aside, files, functools.partial(_address, name), progress, deadline)
+        with atomic_path(folder) as whole:
+            os.replace(aside, whole)
     return folder
+
+
+def _is_published(name, folder):
+    try:
+        check_published(name, folder)
+    except UserError:
+        return False
+    return True
+
+
+def _address(name, file):
+    return ADDRESS.format(preset=name, file=file, asset=file.replace("/", "."))
+
+
+def _tidy(folder, files):
+    """Remove whatever in a folder is not one of some files, or part of one: links, and what other versions left."""
+    if folder.is_symlink():
+        folder.unlink()
+    for path in sorted(folder.rglob("*"), reverse=True):
+        known = path.relative_to(folder).as_posix()
+        if path.is_symlink() or (path.exists() and not path.is_file() and not path.is_dir()):
+            path.unlink()
+        elif path.is_dir():
+            if not any(file.startswith(f"{known}/") for file in files):
+                shutil.rmtree(path)
+        elif known not in files:
+            path.unlink()

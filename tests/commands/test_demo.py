@@ -3,9 +3,12 @@
 import os
 import shlex
 import shutil
+import socket
+import time
 
 import pytest
 
+from keras_attn_zoo import fetching
 from keras_attn_zoo.commands import demo
 from keras_attn_zoo.locks import locked
 from keras_attn_zoo.models import Translator, preset_registry
@@ -104,6 +107,30 @@ def test_a_preset_that_cannot_be_loaded_is_one_line_and_the_others_translate(
     assert status == 0 and output.endswith("trained new\n")
     assert error.count("\n") == 2 and error.splitlines()[1].startswith(f"continuing without {demo.PRESETS[2]}: ")
     assert [system["name"] for system in data_of(demo.Path("new/presets.html"))["systems"]] == list(demo.PRESETS[:2])
+
+
+@pytest.mark.parametrize("answers", [False, True])
+def test_without_a_network_the_training_begins_at_once(attn_zoo, small, presets, monkeypatch, tmp_path, answers):
+    """One attempt for all presets that are not on this machine, whether nothing listens or nothing is sent."""
+    file = {"checksums.json": {"size": 10, "sha256": "0" * 64}}
+    monkeypatch.setattr(preset_registry, "published", lambda: {name: {"files": file} for name in demo.PRESETS})
+    monkeypatch.setattr(preset_registry, "CHECKOUT", tmp_path / "absent")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(fetching, "PATIENCE", 0.3)
+    monkeypatch.setattr(fetching, "PAUSE", 30)
+    monkeypatch.setattr(demo, "train", lambda out, precision: print("trained", out))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/{{preset}}/{{file}}"
+        if not answers:
+            silent.close()
+        monkeypatch.setattr(preset_registry, "ADDRESS", address)
+        began = time.monotonic()
+        status, output, error = attn_zoo("demo", "--out", "new")
+        assert time.monotonic() - began < 10
+    assert (status, output) == (0, "trained new\n")
+    [line] = error.splitlines()[1:]
+    assert line.startswith("continuing without published presets: cannot download http://127.0.0.1:")
+    assert f"/{demo.PRESETS[0]}/checksums.json" in line and ("timed out" if answers else "refused") in line
 
 
 def test_what_is_in_the_way_is_found_before_anything_is_loaded(attn_zoo, small, monkeypatch):

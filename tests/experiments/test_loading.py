@@ -46,7 +46,7 @@ def test_a_damaged_preset_is_one_line(trained, tmp_path, name, content, message)
 
 
 def test_what_is_no_run_is_said(tmp_path):
-    with pytest.raises(UserError, match="no run folder or preset"):
+    with pytest.raises(UserError, match=r"no folder or published preset .*nowhere: check the path"):
         load_translator(tmp_path / "nowhere")
     with pytest.raises(UserError, match="is not a run folder"):
         RunFolder(tmp_path).system()

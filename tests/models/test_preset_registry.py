@@ -1,8 +1,7 @@
-"""Published presets: where they are found, and how they are fetched from a server that does its worst."""
+"""Published presets: where they are found, and what is done with copies that are not as published."""
 
-import hashlib
-import http.server
 import json
+import os
 import re
 import shutil
 import threading
@@ -10,115 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from keras_attn_zoo import fetching
 from keras_attn_zoo.cli import main
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.models import RNNBackbone, TransformerTranslator, Translator, preset_registry
 from keras_attn_zoo.models.preset_registry import ADDRESS, fetch_preset, find_preset, published
 from tests import tiny
+from tests.models.preset_server import NAME, TEXTS, files_of
 
 pytestmark = pytest.mark.one_backend
-
-NAME = "tiny_de_en"
-TEXTS = tiny.sentences("source")[:2]
-
-
-class Server(http.server.ThreadingHTTPServer):
-    """Serves the files of a folder; `faults` holds, per request of a file, how it goes wrong."""
-
-    daemon_threads = True
-
-    def __init__(self, folder):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.folder, self.faults, self.requests, self.released = folder, [], [], threading.Event()
-
-    @property
-    def address(self):
-        return f"http://127.0.0.1:{self.server_port}/{{preset}}/{{file}}"
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        server = self.server
-        fault = server.faults.pop(0) if server.faults else None
-        start = int(re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", "bytes=0-"))[1])
-        server.requests.append((self.path, start, fault))
-        path = server.folder / self.path.lstrip("/").removeprefix("moved/")
-        if fault == "redirect":
-            self.send_response(302)
-            self.send_header("Location", f"/moved{self.path}")
-            self.end_headers()
-            return
-        if isinstance(fault, int) or not path.is_file():
-            self.send_error(fault or 404)
-            return
-        data = path.read_bytes()
-        if fault == "another file":
-            data = bytes(len(data))
-        if fault == "too much":
-            data += b"more"
-        if fault == "no ranges":
-            start = 0
-        self.send_response(206 if start else 200)
-        if start:
-            self.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
-        body = data[start:]
-        says = {"too small": len(body) // 2, "too large": len(body) + 9}.get(fault, len(body))
-        self.send_header("Content-Length", str(says))
-        self.end_headers()
-        if fault in ("cut", "stall"):
-            self.wfile.write(body[: len(body) // 2])
-            self.wfile.flush()
-            if fault == "stall":
-                server.released.wait(5)
-            self.close_connection = True
-        else:
-            self.wfile.write(body)
-
-    def log_message(self, *args):
-        pass
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("published")
-    tiny.translator().save_to_preset(folder / NAME, storage="float16")
-    return folder
-
-
-@pytest.fixture
-def server(saved, monkeypatch, tmp_path):
-    """A server of the one published preset; no copy of it is on this machine."""
-    records = {
-        path.relative_to(saved / NAME).as_posix(): {
-            "size": path.stat().st_size,
-            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-        }
-        for path in sorted((saved / NAME).rglob("*"))
-        if path.is_file()
-    }
-    facts = {"body": "RNNBackbone", "system": "bahdanau", "parameters": 1, "scores": {"bleu": 1.5}, "files": records}
-    (tmp_path / "presets.json").write_text(json.dumps({"presets": {NAME: facts}}))
-    monkeypatch.setattr(preset_registry, "REGISTRY", tmp_path / "presets.json")
-    monkeypatch.setattr(preset_registry, "CHECKOUT", tmp_path / "checkout")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv("ATTN_ZOO_PRESETS", raising=False)
-    monkeypatch.setattr(fetching, "PATIENCE", 0.3)
-    monkeypatch.setattr(fetching, "PAUSE", 0.01)
-    preset_registry.published.cache_clear()
-    with Server(saved) as server:
-        monkeypatch.setattr(preset_registry, "ADDRESS", server.address)
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
-        yield server
-        server.released.set()
-        server.shutdown()
-    preset_registry.published.cache_clear()
-
-
-def files_of(folder):
-    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
 def test_a_name_is_fetched_once_and_translates_as_its_folder(server, saved, tmp_path):
@@ -144,6 +43,7 @@ def test_places_in_order(server, saved, tmp_path, monkeypatch):
     shutil.copytree(saved / NAME, tmp_path / "checkout" / NAME)
     assert find_preset(NAME) == str(tmp_path / "checkout" / NAME)
     monkeypatch.setenv("ATTN_ZOO_PRESETS", str(tmp_path / "own"))
+    (tmp_path / "own").mkdir()
     assert find_preset(NAME) == str(tmp_path / "checkout" / NAME)
     shutil.copytree(saved / NAME, tmp_path / "own" / NAME)
     assert find_preset(NAME) == str(tmp_path / "own" / NAME)
@@ -157,85 +57,30 @@ def test_places_in_order(server, saved, tmp_path, monkeypatch):
     with pytest.raises(UserError, match="no folder or published preset mine"):
         find_preset("mine")
     # What is no name is left as it is.
-    assert find_preset("hf://user/preset") == "hf://user/preset" and find_preset("runs/mine") == "runs/mine"
+    assert find_preset("hf://user/preset") == "hf://user/preset" and find_preset("own/mine") == "own/mine"
 
 
-@pytest.mark.parametrize(
-    "faults",
-    [
-        ["cut"],
-        ["cut", "cut", "cut", "cut", "cut"],
-        ["stall"],
-        ["cut", "no ranges"],
-        ["too small"],
-        ["too large"],
-        [500, 503, 429],
-        ["redirect"],
-        ["cut", 416],
-        ["cut", "redirect", "cut"],
-    ],
-    ids=lambda faults: "-".join(map(str, faults)),
-)
-def test_a_bad_connection_is_overcome(server, saved, faults):
-    server.faults = list(faults)
-    assert files_of(fetch_preset(NAME)) == files_of(saved / NAME)
-    assert not server.faults
-    if faults == ["cut"]:
-        # The second half alone was asked for again.
-        first, second = (request[1] for request in server.requests[:2])
-        assert first == 0 and second > 0
-
-
-@pytest.mark.parametrize(
-    "fault, message",
-    [
-        ("another file", "is not the file that was published: its SHA-256 is"),
-        ("too much", "is not the file that was published: it has more than"),
-        (404, "the server says 404 Not Found"),
-        (403, "the server says 403 Forbidden"),
-        (500, "the server says 500 .*check the network and run the command again"),
-    ],
-)
-def test_what_cannot_be_fetched_is_one_line_and_nothing_is_used(server, tmp_path, fault, message):
-    server.faults = [fault] * 4
-    with pytest.raises(UserError, match=message) as caught:
+@pytest.mark.parametrize("kind", ["absent", "file"])
+def test_a_folder_of_ones_own_that_is_none_is_refused(server, tmp_path, monkeypatch, capsys, kind):
+    if kind == "file":
+        (tmp_path / "own").write_text("")
+    monkeypatch.setenv("ATTN_ZOO_PRESETS", str(tmp_path / "own"))
+    with pytest.raises(
+        UserError, match=r"^ATTN_ZOO_PRESETS names .*own, which is not a folder: correct or unset it\.$"
+    ):
         Translator.from_preset(NAME)
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "cache" / "keras-attn-zoo" / "presets" / NAME).exists()
-    server.faults = []
-    assert Translator.from_preset(NAME).generate(TEXTS)
+    assert main(["presets"]) == 2 and "ATTN_ZOO_PRESETS names" in capsys.readouterr().err
+    assert not server.requests
 
 
-def test_a_stopped_fetch_is_resumed_by_the_next_process(server, saved):
-    # Four attempts that bring nothing new end it; what came before them stays.
-    server.faults = ["cut"] + [500] * 4
-    with pytest.raises(UserError, match="run the command again to resume"):
-        fetch_preset(NAME)
-    count = len(server.requests)
+def test_a_server_without_folders(server, saved, tmp_path, monkeypatch):
+    """As release assets are."""
+    server.folder = tmp_path / "assets"
+    server.folder.mkdir()
+    for path, content in files_of(saved / NAME).items():
+        (server.folder / f"{NAME}.{path.replace('/', '.')}").write_bytes(content)
+    monkeypatch.setattr(preset_registry, "ADDRESS", f"http://127.0.0.1:{server.server_port}/{{preset}}.{{asset}}")
     assert files_of(fetch_preset(NAME)) == files_of(saved / NAME)
-    assert server.requests[count][1] > 0
-
-
-def test_a_part_of_another_file_is_not_kept(server, saved, tmp_path):
-    part = tmp_path / "cache" / "keras-attn-zoo" / "presets" / "unfinished" / NAME
-    part.mkdir(parents=True)
-    (part / "config.json").write_bytes(b"?" * 10)
-    (part / "task.json").write_bytes(b"?" * 100_000)
-    assert files_of(fetch_preset(NAME)) == files_of(saved / NAME)
-
-
-def test_no_network(server, monkeypatch):
-    server.shutdown()
-    server.server_close()
-    with pytest.raises(UserError, match=r"cannot download http://127.*Connection refused.*check the network"):
-        Translator.from_preset(NAME)
-
-
-def test_a_full_disk(server, monkeypatch):
-    opened = fetching._opened
-    monkeypatch.setattr(fetching, "_opened", lambda path, mode: opened(Path("/dev/full"), mode))
-    with pytest.raises(UserError, match=r"cannot write .*: No space left on device. Free some space"):
-        fetch_preset(NAME)
 
 
 def test_two_at_once_fetch_it_once(server, saved):
@@ -249,17 +94,85 @@ def test_two_at_once_fetch_it_once(server, saved):
     assert len(server.requests) == len(files_of(saved / NAME))
 
 
-def test_a_damaged_copy_is_found_before_anything_is_loaded(server):
+@pytest.mark.parametrize("change", ["damaged", "missing", "outdated", "empty"])
+def test_a_copy_that_is_not_as_published_is_replaced(server, saved, caplog, change):
+    """Nothing of it is loaded, with or without a network."""
     folder = fetch_preset(NAME)
-    weights = folder / "model.weights.h5"
-    data = bytearray(weights.read_bytes())
-    data[len(data) // 2] ^= 1
-    weights.write_bytes(data)
-    with pytest.raises(UserError, match=r"model\.weights\.h5 is damaged or was changed.*presets\.json"):
+    if change == "damaged":
+        weights = bytearray((folder / "model.weights.h5").read_bytes())
+        weights[len(weights) // 2] ^= 1
+        (folder / "model.weights.h5").write_bytes(weights)
+    elif change == "missing":
+        (folder / "task.json").unlink()
+    elif change == "outdated":
+        # Whole by its own checksums, but of an earlier registry; and with a file that there is no more.
+        tiny.translator(seed=1).save_to_preset(folder, storage="float16")
+        (folder / "old.json").write_text("{}")
+    else:
+        shutil.rmtree(folder)
+        folder.mkdir()
+    changed, server.faults = files_of(folder), [404]
+    with pytest.raises(UserError, match="404 Not Found"):
         Translator.from_preset(NAME)
-    (folder / "task.json").unlink()
-    with pytest.raises(UserError, match=r"damaged|task\.json is missing"):
+    assert files_of(folder) == changed
+    caplog.clear()
+    expected = Translator.from_preset(str(saved / NAME)).generate(TEXTS)
+    assert Translator.from_preset(NAME).generate(TEXTS) == expected
+    assert files_of(folder) == files_of(saved / NAME)
+    [message] = caplog.messages
+    assert str(folder) in message and "downloading it again" in message
+
+
+def test_a_download_replaces_what_is_not_as_published(server, saved, capsys):
+    folder = fetch_preset(NAME)
+    (folder / "config.json").write_text("{}")
+    assert main(["presets", "--download", NAME]) == 0
+    assert files_of(folder) == files_of(saved / NAME)
+    assert str(folder) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["file", "dangling link"])
+def test_what_is_in_the_way_is_told_before_anything_is_downloaded(server, tmp_path, kind):
+    path = tmp_path / "cache" / "keras-attn-zoo" / "presets" / NAME
+    path.parent.mkdir(parents=True)
+    if kind == "file":
+        path.write_text("precious")
+    else:
+        path.symlink_to(tmp_path / "absent")
+    with pytest.raises(
+        UserError, match=rf"^{path} is not a folder: remove it, for the preset to be downloaded there\.$"
+    ):
         Translator.from_preset(NAME)
+    assert not server.requests and os.path.lexists(path)
+
+
+def test_what_lies_among_the_parts_of_a_download_is_removed(server, saved, tmp_path):
+    parts = tmp_path / "cache" / "keras-attn-zoo" / "presets" / "unfinished" / NAME
+    (parts / "more").mkdir(parents=True)
+    (parts / "config.json").mkdir()
+    os.mkfifo(parts / "metadata.json")
+    (parts / "more" / "old.json").write_text("{}")
+    (tmp_path / "precious").write_text("precious")
+    (parts / "task.json").symlink_to(tmp_path / "precious")
+    assert files_of(fetch_preset(NAME)) == files_of(saved / NAME)
+    assert (tmp_path / "precious").read_text() == "precious"
+
+
+def test_a_user_without_a_home(server, saved, tmp_path, monkeypatch, capsys):
+    """As in a container whose user has no entry among the passwords."""
+
+    def home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", home)
+    assert main(["presets"]) == 0 and NAME in capsys.readouterr().out
+    assert main(["presets", "--verify"]) == 0
+    assert main(["presets", "--download", NAME]) == 2
+    error = capsys.readouterr().err
+    assert "no home folder" in error and "set XDG_CACHE_HOME" in error and error.count("\n") == 1
+    shutil.copytree(saved / NAME, tmp_path / "checkout" / NAME)
+    assert Translator.from_preset(NAME).generate(TEXTS)
 
 
 def test_a_newer_format_says_so(saved, tmp_path):
@@ -275,8 +188,18 @@ def test_a_newer_format_says_so(saved, tmp_path):
 def test_an_unknown_name_names_the_nearest(server, tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"no folder or published preset tiny_de_fr: did you mean tiny_de_en\?"):
         Translator.from_preset("tiny_de_fr")
-    with pytest.raises(UserError, match="no folder or published preset 0000: `attn-zoo presets` lists them"):
-        load_translator("0000")
+    for near in ("Tiny_de_en", "tiny-de-en", "tiny_de_en ", "TINY DE EN"):
+        with pytest.raises(UserError, match=rf"no folder or published preset {near}: did you mean tiny_de_en\?$"):
+            Translator.from_preset(near)
+    for other in ("0000", "", "öü"):
+        with pytest.raises(UserError, match=r"no folder or published preset .*: `attn-zoo presets` lists them"):
+            load_translator(other)
+    for path in ("./x", "runs/tiny_de_en"):
+        with pytest.raises(UserError, match=f"no folder or published preset {path}: check the path"):
+            Translator.from_preset(path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="file is a file, not the folder of a preset: check the path"):
+        Translator.from_preset(tmp_path / "file")
     # Those of the user's own folder are known too.
     (tmp_path / "my_preset_de_fr").mkdir()
     monkeypatch.setenv(preset_registry.VARIABLE, str(tmp_path))
