@@ -2,11 +2,13 @@
 
 import contextlib
 import http.server
+import io
 import json
 import logging
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,8 +20,11 @@ from keras_attn_zoo.files import reason_of
 _LOG = logging.getLogger(__name__)
 # The largest request: two sentences.
 MOST_BYTES = 20_000
-# Seconds in which a request has to arrive.
+# Seconds in which a request has to arrive as a whole, and in which an answer has to be taken.
 TIMEOUT = 10
+PATIENCE = 60
+# Connections at a time; a browser opens six.
+MOST_CONNECTIONS = 32
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -44,7 +49,7 @@ class PageServer(http.server.ThreadingHTTPServer):
         port: port to listen on; 0 for a free one.
 
     Raises:
-        UserError: the port is taken or unavailable; no such address.
+        UserError: the port is taken or unavailable; no such address, or an empty one.
 
     Example:
         >>> PageServer(page, translator.explore).serve_forever()  # doctest: +SKIP
@@ -57,7 +62,10 @@ class PageServer(http.server.ThreadingHTTPServer):
     def __init__(
         self, page: Page, examine: Callable[[str, str | None], Page], host: str = "127.0.0.1", port: int = 8000
     ) -> None:
+        if not host.strip():
+            raise UserError("the address to listen on is empty: give one, such as 127.0.0.1, or 0.0.0.0 for all.")
         self.page, self._examine, self._one_at_a_time = page.html(live=True).encode(), examine, threading.Lock()
+        self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
             super().__init__((host, port), _Handler)
@@ -75,17 +83,35 @@ class PageServer(http.server.ThreadingHTTPServer):
 
     def allows(self, host: str | None) -> bool:
         """Whether a `Host` header names this server."""
-        name, _, port = (host or "").strip().lower().rpartition(":")
-        if port.isdigit():
+        name = (host or "").strip().lower()
+        before, _, port = name.rpartition(":")
+        if _is_number(port):
             if int(port) != self.port:
                 return False
-        else:
-            name = (host or "").strip().lower()
+            name = before
         names = {self.host.lower(), *(_LOOPBACK if self.host in _LOOPBACK else ())}
         if self.host in ("0.0.0.0", "::"):
             # Asked to listen everywhere: by addresses alone, which no site's name turns into.
             return name in _LOOPBACK or _is_address(name.strip("[]"))
         return name.strip("[]") in names
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread of its own, unless too many are already there."""
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self._free.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer, and make room for another connection."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
 
     def examine(self, sentence: str, target: str | None) -> str:
         """Return the JSON of a sentence."""
@@ -97,11 +123,36 @@ class PageServer(http.server.ThreadingHTTPServer):
         """Say nothing of a browser that has gone."""
 
 
+class _Arriving(io.RawIOBase):
+    """What arrives on a connection until a deadline; a timeout of the socket alone would begin anew with every byte."""
+
+    def __init__(self, connection):
+        self._connection, self.deadline = connection, 0.0
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the request takes too long")
+        self._connection.settimeout(left)
+        return self._connection.recv_into(buffer)
+
+
 class _Handler(http.server.BaseHTTPRequestHandler):
     server: PageServer
     server_version, sys_version = "attn-zoo", ""
     protocol_version = "HTTP/1.1"
-    timeout = TIMEOUT
+
+    def setup(self):
+        super().setup()
+        self._arriving = _Arriving(self.connection)
+        self.rfile = io.BufferedReader(self._arriving)
+
+    def handle_one_request(self):
+        self._arriving.deadline = time.monotonic() + TIMEOUT
+        super().handle_one_request()
 
     def do_GET(self):
         self._get(body=True)
@@ -110,15 +161,22 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._get(body=False)
 
     def _get(self, body):
-        if not self.server.allows(self.headers.get("Host")):
+        if "Content-Length" in self.headers or "Transfer-Encoding" in self.headers:
+            # What is not read would be taken for the next request.
+            self.close_connection = True
+        if not self._is_for_here():
             self._fail(403, "this server answers to its own address alone.")
         elif self.path != "/":
             self._fail(404, "there is nothing here; the page is at /.")
         else:
             self._send(200, self.server.page, "text/html; charset=utf-8", body)
 
+    def _is_for_here(self):
+        hosts = self.headers.get_all("Host", [])
+        return len(hosts) == 1 and self.server.allows(hosts[0])
+
     def do_POST(self):
-        if not self.server.allows(self.headers.get("Host")):
+        if not self._is_for_here():
             return self._fail(403, "this server answers to its own address alone.")
         if self.path != "/explore":
             return self._fail(404, "there is nothing here.")
@@ -128,7 +186,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if self.headers.get_content_type() != "application/json":
             return self._fail(415, "send JSON.")
         length = self.headers.get("Content-Length", "")
-        if not (length.isascii() and length.isdigit()) or self.headers.get("Transfer-Encoding"):
+        if not _is_number(length) or self.headers.get("Transfer-Encoding"):
             return self._fail(411, "say how long the request is.")
         if int(length) > MOST_BYTES:
             return self._fail(413, f"a request has at most {MOST_BYTES:,} bytes: shorten the sentence.")
@@ -149,6 +207,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._send(status, safe_json({"error": message}).encode(), "application/json; charset=utf-8")
 
     def _send(self, status, content, kind, body=True):
+        self.connection.settimeout(PATIENCE)
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
@@ -178,6 +237,11 @@ def _read(body):
     except UnicodeEncodeError:
         raise UserError("the sentence is not valid Unicode.") from None
     return sentence, target
+
+
+def _is_number(text):
+    """Whether `int` reads it as a size or a port: it takes other scripts' digits too, and no thousands of them."""
+    return text.isascii() and text.isdecimal() and len(text) < 10
 
 
 def _is_address(name):

@@ -1,12 +1,16 @@
 """The server of the page: what it answers, and what it refuses."""
 
+import contextlib
 import http.client
 import json
+import select
 import socket
+import time
 
 import pytest
 
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.explore import server as explore_server
 from keras_attn_zoo.explore.page import Page
 from keras_attn_zoo.explore.server import MOST_BYTES, PageServer, serving
 from tests.explore import samples
@@ -65,7 +69,11 @@ def test_no_path_but_its_own(server, path):
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:{port}", "127.0.0.1:1", "127.0.0.1.evil.example:{port}", ""]
+    "host",
+    [
+        *("evil.example", "evil.example:{port}", "127.0.0.1:1", "127.0.0.1.evil.example:{port}", ""),
+        *("127.0.0.1:\xb2", "127.0.0.1:" + "1" * 5000),
+    ],
 )
 def test_other_names_are_refused(server, host):
     """A site whose name turns into 127.0.0.1 reaches nothing."""
@@ -113,6 +121,83 @@ def test_large_requests_are_refused_unread(server):
                 f"POST /explore HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n{headers}\r\n".encode()
             )
             assert connection.recv(100).startswith(b"HTTP/1.1 411")
+
+
+def talk(server, data, wait=10):
+    """What a server sends until it closes the connection."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=wait) as connection:
+        connection.sendall(data)
+        answer = b""
+        while part := connection.recv(65536):
+            answer += part
+    return answer
+
+
+def test_without_a_host_or_with_two_it_answers_nothing(server):
+    for hosts in ("", "Host:\r\n", "Host: 127.0.0.1\r\nHost: evil.example\r\n"):
+        request = f"GET / HTTP/1.1\r\n{hosts}Connection: close\r\n\r\n".encode()
+        assert talk(server, request).startswith(b"HTTP/1.1 403")
+    assert b"<html" not in talk(server, b"GET /\r\n\r\n")
+
+
+def test_a_length_of_thousands_of_digits(server):
+    head = "POST /explore HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    assert talk(server, f"{head}Content-Length: {'9' * 5000}\r\n\r\n".encode()).startswith(b"HTTP/1.1 411")
+
+
+def test_the_body_of_a_get_is_no_request(server):
+    inner = b"GET /inner HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    outer = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    for header, body in (
+        (f"Content-Length: {len(inner)}".encode(), inner),
+        (b"Transfer-Encoding: chunked", b"%x\r\n" % len(inner) + inner + b"\r\n0\r\n\r\n"),
+    ):
+        answer = talk(server, outer + header + b"\r\n\r\n" + body)
+        assert answer.count(b"HTTP/1.1 ") == 1 and answer.startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET / HT", b"POST /explore HTTP/1.1\r\nHost: 127.0.0.1\r\n"])
+def test_a_request_has_to_arrive_in_time_as_a_whole(server, monkeypatch, begun):
+    """A byte now and then does not keep it open."""
+    monkeypatch.setattr(explore_server, "TIMEOUT", 0.5)
+    headers = b"Content-Type: application/json\r\nContent-Length: 20000\r\n\r\n" if begun.startswith(b"POST") else b""
+    began = time.monotonic()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+        connection.sendall(begun + headers)
+        with contextlib.suppress(ConnectionError):
+            while not select.select([connection], [], [], 0.1)[0] and time.monotonic() - began < 5:
+                connection.sendall(b"x")
+    assert 0.4 < time.monotonic() - began < 3
+
+
+def test_a_slow_answer_is_not_cut(server, monkeypatch):
+    """Only what arrives is hurried, not the search."""
+    monkeypatch.setattr(explore_server, "TIMEOUT", 0.3)
+    monkeypatch.setattr(server, "_examine", lambda *both: (time.sleep(0.6), examine(*both))[1])
+    assert post(server, {"sentence": "Hallo"})[0] == 200
+
+
+def test_so_many_connections_and_no_more(server, monkeypatch):
+    monkeypatch.setattr(explore_server, "MOST_CONNECTIONS", 3)
+    with serving(PageServer(samples.page(), examine, port=0)) as few:
+        idle = [socket.create_connection(("127.0.0.1", few.port), timeout=10) for _ in range(3)]
+        with pytest.raises((http.client.HTTPException, OSError)):
+            ask(few)
+        for connection in idle:
+            connection.close()
+        end = time.monotonic() + 10
+        while time.monotonic() < end:
+            with contextlib.suppress(http.client.HTTPException, OSError):
+                assert ask(few)[0].status == 200
+                break
+        else:
+            pytest.fail("no room was made")
+
+
+@pytest.mark.parametrize("host", ["", " "])
+def test_an_empty_address_is_refused(host):
+    with pytest.raises(UserError, match=r"^the address to listen on is empty: give one, such as 127\.0\.0\.1"):
+        PageServer(samples.page(), examine, host, 0)
 
 
 def test_a_port_that_is_taken(server):
