@@ -12,15 +12,23 @@ from pathlib import Path
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike, discards_output, kind_of, reason_of, shown, write_failed
 
+try:
+    import fcntl
+except ImportError:
+    # Windows.
+    fcntl = None  # type: ignore[assignment]
+
 _LOG = logging.getLogger(__name__)
+# Windows locks bytes, and others cannot read them then: one far behind what a lock file holds.
+_LOCKED_BYTE = 2**30
 
 
 @contextlib.contextmanager
 def locked(folder: PathLike, name: str = ".lock", wait: bool = False) -> Iterator[None]:
-    """Keep other processes out of a folder, by a file with the process number and the host.
+    """Keep other processes out of a folder, by a locked file with the process number and the host.
 
-    The lock of a killed process is taken over. The state of a process on another
-    host is unknown: the message says which file to remove.
+    The system releases the lock of a process that has ended, however it ended and
+    whatever host its file names.
 
     Args:
         folder: the folder; created if necessary, and then removed again if it stays empty.
@@ -28,14 +36,12 @@ def locked(folder: PathLike, name: str = ".lock", wait: bool = False) -> Iterato
         wait: whether to wait if another process holds the lock, instead of raising.
 
     Raises:
-        UserError: another process holds the lock, or a process on another host left it.
+        UserError: another process holds the lock; the file system has no locks.
 
     Example:
         >>> with locked("runs/bahdanau"):
         ...     pass
     """
-    import fcntl
-
     if discards_output():
         yield
         return
@@ -50,7 +56,7 @@ def locked(folder: PathLike, name: str = ".lock", wait: bool = False) -> Iterato
             raise write_failed(path, error) from None
         try:
             # Through a link, a file elsewhere would be overwritten.
-            file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+b")
+            file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666), "r+b")
         except FileNotFoundError:
             # Another process has just removed the folder that it created for its lock.
             continue
@@ -59,7 +65,7 @@ def locked(folder: PathLike, name: str = ".lock", wait: bool = False) -> Iterato
                 raise UserError(f"{shown(path)} is a link, but must be a file: remove it.") from None
             raise write_failed(path, error) from None
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(file)
         except BlockingIOError:
             holder = _holder(file)
             file.close()
@@ -80,12 +86,6 @@ def locked(folder: PathLike, name: str = ".lock", wait: bool = False) -> Iterato
                 break
         file.close()
     with file:
-        holder = _holder(file)
-        if holder and holder[1] != socket.gethostname():
-            raise UserError(
-                f"{shown(folder)} was in use by process {holder[0]} on another host, {holder[1]}: if it no longer runs "
-                f"there, remove {shown(path)}."
-            )
         file.seek(0)
         file.truncate()
         file.write(json.dumps({"process": os.getpid(), "host": socket.gethostname()}).encode())
@@ -93,10 +93,29 @@ def locked(folder: PathLike, name: str = ".lock", wait: bool = False) -> Iterato
         try:
             yield
         finally:
-            path.unlink(missing_ok=True)
+            if fcntl is None:
+                # Windows removes no open file.
+                file.close()
+            with contextlib.suppress(PermissionError):
+                # Another process may have opened it meanwhile, to which it then belongs.
+                path.unlink(missing_ok=True)
             if made:
                 with contextlib.suppress(OSError):
                     folder.rmdir()
+
+
+def _lock(file):
+    """Lock an open file for this process; raise BlockingIOError if another one holds it."""
+    if fcntl is not None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return
+    import msvcrt
+
+    file.seek(_LOCKED_BYTE)
+    try:
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    except PermissionError as error:
+        raise BlockingIOError(*error.args) from None
 
 
 def _holder(file):

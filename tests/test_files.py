@@ -7,9 +7,11 @@ import re
 import subprocess
 import sys
 import threading
+import types
 
 import pytest
 
+from keras_attn_zoo import locks
 from keras_attn_zoo.checksums import check_sum, read_checksums, write_checksums
 from keras_attn_zoo.data import text_files
 from keras_attn_zoo.data.subwords import Subwords
@@ -271,7 +273,7 @@ def test_a_folder_in_use_is_refused_with_process_and_host(tmp_path, caplog):
     assert not folder.exists()
 
 
-def test_the_lock_of_a_killed_process_is_taken_over_and_that_of_another_host_is_not(tmp_path):
+def test_the_lock_of_a_process_that_has_ended_is_taken_over(tmp_path):
     script = (
         "import os, sys; from keras_attn_zoo.locks import locked\nwith locked(sys.argv[1]): os.kill(os.getpid(), 9)"
     )
@@ -280,16 +282,34 @@ def test_the_lock_of_a_killed_process_is_taken_over_and_that_of_another_host_is_
     assert holder["host"] == os.uname().nodename
     with locked(tmp_path / "run"):
         pass
+    # That of a container that is no more names a host that is no more; what was cut or garbled names none.
     (tmp_path / "run").mkdir(exist_ok=True)
-    (tmp_path / "run" / ".lock").write_text(json.dumps({**holder, "host": "elsewhere"}))
-    text = rf"process {holder['process']} on another host, elsewhere.* remove .*\.lock"
-    with pytest.raises(UserError, match=text), locked(tmp_path / "run"):
-        pass
-    # A lock that was cut while it was written, or garbled, holds nobody out.
-    for damaged in ("{", "[" * 4000, '{"process": 1e999, "host": "elsewhere"}'):
-        (tmp_path / "run" / ".lock").write_text(damaged)
+    elsewhere = json.dumps({**holder, "host": "elsewhere"})
+    for left in (elsewhere, "{", "[" * 4000, '{"process": 1e999, "host": "elsewhere"}'):
+        (tmp_path / "run" / ".lock").write_text(left)
         with locked(tmp_path / "run"):
+            assert json.loads((tmp_path / "run" / ".lock").read_text())["host"] == os.uname().nodename
+
+
+def test_locks_of_windows(tmp_path, monkeypatch):
+    """Its module locks a byte, and raises PermissionError where another process has locked it."""
+    held = set()
+
+    def locking(descriptor, mode, count):
+        assert (mode, count) == (2, 1) and os.lseek(descriptor, 0, os.SEEK_CUR) > 4096
+        place = os.fstat(descriptor).st_ino
+        if place in held:
+            raise PermissionError(13, "Permission denied")
+        held.add(place)
+
+    monkeypatch.setattr(locks, "fcntl", None)
+    monkeypatch.delattr(os, "O_NOFOLLOW")
+    monkeypatch.setitem(sys.modules, "msvcrt", types.SimpleNamespace(locking=locking, LK_NBLCK=2))
+    with locked(tmp_path / "run"):
+        with pytest.raises(UserError, match=rf"run is in use by process {os.getpid()}"), locked(tmp_path / "run"):
             pass
+        assert (tmp_path / "run" / ".lock").stat().st_size < 4096
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_lock_that_is_a_link_overwrites_nothing(tmp_path):
