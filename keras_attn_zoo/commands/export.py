@@ -5,6 +5,12 @@ from pathlib import Path
 
 from keras_attn_zoo.commands.options import MODEL
 from keras_attn_zoo.commands.parser import Command, Parser
+from keras_attn_zoo.errors import UserError
+
+_NO_ONNX = (
+    "a translator cannot be exported to ONNX: Keras writes one call of a model there, and a translation is a loop of "
+    "calls. Use --to saved_model, which holds the loop, or --to transformers."
+)
 
 
 def add_arguments(parser: Parser) -> None:
@@ -13,15 +19,17 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--to",
         required=True,
-        choices=("transformers", "saved_model"),
+        choices=("transformers", "saved_model", "onnx"),
         help="the format; transformers takes standard Transformers, and CTranslate2 converts what is written; "
-        "saved_model takes every system, and needs --backend tensorflow",
+        "saved_model takes every system, and needs --backend tensorflow; onnx is refused, with the reason",
     )
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder to write, which must not exist")
 
 
 def run(options: argparse.Namespace) -> None:
     """Export."""
+    if options.to == "onnx":
+        raise UserError(_NO_ONNX)
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.models.marian import export_to_transformers
     from keras_attn_zoo.models.saved_model_export import export_to_saved_model

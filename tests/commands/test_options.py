@@ -19,6 +19,8 @@ from keras_attn_zoo.experiments.comparison import Recipe
         (["translate", "nowhere", "--backend", "theano", "x"], ["'theano'", "jax, tensorflow, torch"]),
         (["evaluate"], ["--hypotheses"]),
         (["align", "m", "--source", "x"], ["--bitext"]),
+        (["export", "m", "--to", "onnx", "new"], ["to ONNX", "a loop of calls", "--to saved_model"]),
+        (["translate", "transformer_tatoeba_de_em", "x"], ["did you mean transformer_tatoeba_de_en?"]),
     ],
 )
 def test_bad_input_is_one_line_with_status_2_and_writes_nothing(attn_zoo, tmp_path, monkeypatch, arguments, texts):
