@@ -9,15 +9,8 @@ LANGUAGES = {"de": "German", "en": "English"}
 METRICS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
 COLUMNS = ("preset", "mechanism", "BLEU", "chrF", "TER", "AER", "sentences/s", "parameters", "size")
 NONE = "This version has no presets yet. `python presets/make.py` trains and builds them."
-# The name of a card in its folder.
-CARD = "README.md"
 # Pictures side by side.
 ABREAST = 2
-
-
-def size_of(facts):
-    """Bytes of the files that a preset is loaded from; the card says this, so it is not one of them."""
-    return sum(record["size"] for name, record in facts["files"].items() if name != CARD)
 
 
 def card(name, facts, command, text):
@@ -29,6 +22,8 @@ def card(name, facts, command, text):
         command: the command line that trained it, as a list.
         text: what `presets.toml` says of the corpus and the training.
     """
+    from keras_attn_zoo.models.preset_registry import size_of
+
     source, target = LANGUAGES[facts["source"]], LANGUAGES[facts["target"]]
     scores, search, training = facts["scores"], facts["search"], facts["training"]
     corpus, hardware = text["corpus"], text["training"]["hardware"]
@@ -163,6 +158,8 @@ def _wrapped(command):
 
 def table(presets):
     """The lines of the table of all presets."""
+    from keras_attn_zoo.models.preset_registry import size_of
+
     rows = [[*COLUMNS], ["---", "---", *["---:"] * (len(COLUMNS) - 2)]]
     for name, facts in presets.items():
         scores = ["" if facts["scores"][key] is None else f"{facts['scores'][key]:.1f}" for key in (*METRICS, "aer")]

@@ -20,7 +20,7 @@ import time
 import tomllib
 from pathlib import Path
 
-from cards import CARD, PAGE, card, with_presets
+from cards import PAGE, card, with_presets
 
 HERE = Path(__file__).parent
 # What every card shows, written for it.
@@ -124,7 +124,7 @@ def build_one(recipe, run, options, text):
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.experiments.run_folder import RunFolder
     from keras_attn_zoo.files import atomic_path, read_json, write_json, write_text
-    from keras_attn_zoo.models.preset_registry import REGISTRY
+    from keras_attn_zoo.models.preset_registry import CARD, REGISTRY
 
     check_settings(recipe, run)
     with atomic_path(HERE / recipe.name) as folder:

@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> None:
 def table() -> str:
     """Return the table of all published presets."""
     from keras_attn_zoo.experiments.tabular import markdown_table
-    from keras_attn_zoo.models.preset_registry import is_cached, local_path, published
+    from keras_attn_zoo.models.preset_registry import is_cached, local_path, published, size_of
 
     if not published():
         return _NONE
@@ -49,11 +49,17 @@ def table() -> str:
     rows = []
     for name, facts in published().items():
         scores = [_number(facts["scores"].get(score)) for score in ("bleu", "chrf", "ter", "aer")]
-        size = sum(record["size"] for record in facts["files"].values())
         found = local_path(name)
         place = "no" if found is None else "cache" if is_cached(found) else "yes"
         rows.append(
-            [name, facts["system"], *scores, f"{facts['parameters'] / 1e6:.1f} M", f"{size / 1e6:.1f} MB", place]
+            [
+                name,
+                facts["system"],
+                *scores,
+                f"{facts['parameters'] / 1e6:.1f} M",
+                f"{size_of(facts) / 1e6:.1f} MB",
+                place,
+            ]
         )
     return markdown_table(columns, rows)
 

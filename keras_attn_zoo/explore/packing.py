@@ -16,7 +16,7 @@ from keras_attn_zoo.explore.records import PLACES, Result, Sentence, System
 END = "</s>"
 # How a byte stands for a weight: below the knee by its root, so that small weights, which entropies are made of, keep
 # their digits; above it in even steps. A page takes the first of these (step, knee) with which it stays small.
-SCALES = ((2 / 255, 1.0), *((1 / steps, 2 / steps) for steps in (250, 125, 60, 30)))
+SCALES = ((2 / 255, 1.0), *((1 / steps, 2 / steps) for steps in (250, 125, 60, 30, 15)))
 # Characters of data, beside which the style and the script of a page have room in 2 MB.
 MOST = 1_900_000
 # What would end a script element becomes what base85 leaves out and JSON does not escape.

@@ -23,6 +23,8 @@ ADDRESS = "https://huggingface.co/keras-attn-zoo/{preset}/resolve/main/{file}"
 # The environment variable for a folder of presets that takes precedence over all others.
 VARIABLE = "ATTN_ZOO_PRESETS"
 REGISTRY = Path(__file__).with_name("presets.json")
+# A preset's description, with its license.
+CARD = "README.md"
 # The folder of presets in a source checkout, beside the package.
 CHECKOUT = Path(__file__).parents[2] / "presets"
 
@@ -35,6 +37,15 @@ def published() -> Mapping[str, dict[str, Any]]:
         >>> published()["transformer_tatoeba_de_en"]["scores"]["bleu"]  # doctest: +SKIP
     """
     return read_json(REGISTRY)["presets"]
+
+
+def size_of(facts: Mapping[str, Any]) -> int:
+    """Return the bytes of the files that a preset is loaded from; its card, which says this, is not one of them.
+
+    Args:
+        facts: its entry in the registry.
+    """
+    return sum(record["size"] for name, record in facts["files"].items() if name != CARD)
 
 
 def cache_folder() -> Path:

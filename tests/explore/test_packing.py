@@ -42,7 +42,9 @@ def weights_at(data, place, scale):
 
 
 # For each scale, by how much a weight may be off, and the entropy of a row in nats.
-ERRORS = list(zip(SCALES, (0.004, 0.002, 0.004, 1 / 120, 1 / 60), (0.03, 0.08, 0.15, 0.25, 0.45), strict=True))
+ERRORS = list(
+    zip(SCALES, (0.004, 0.002, 0.004, 1 / 120, 1 / 60, 1 / 30), (0.03, 0.08, 0.15, 0.2, 0.35, 0.5), strict=True)
+)
 
 
 @pytest.mark.parametrize("columns, sharp", [(7, 3.0), (30, 1.0), (30, 2.0), (100, 8.0)])
@@ -128,11 +130,11 @@ def test_the_best_layer_is_that_with_the_lowest_error_rate():
     assert (data["systems"][0]["best"], data["systems"][0]["bestBy"], data["systems"][0]["aer"]) == (1, "model", [])
 
 
-@pytest.mark.parametrize("layers, heads, size, most", [(3, 4, 20, 1.4), (3, 4, 30, 1.9), (6, 8, 20, 2.2)])
+@pytest.mark.parametrize("layers, heads, size, most", [(3, 4, 20, 1.4), (3, 4, 30, 2.0), (6, 8, 20, 2.0)])
 def test_twenty_sentences_of_three_systems_fit_into_two_megabytes(layers, heads, size, most):
     """Three Transformers with `size` subwords a side and their searches of four beams.
 
-    Random weights: those of trained models take less, and even six layers of eight heads fit.
+    Random weights: those of trained models take less.
     """
     rng = np.random.default_rng(0)
     words = [f"w{i}" for i in range(size - 1)]

@@ -122,7 +122,7 @@ def test_coarser_weights_of_a_large_page(browser, tmp_path, monkeypatch):
     choose(browser, "head", "2")
     attention = samples.page().results[0][0].paths[1].weights["cross"][1][2]
     off = np.abs(shown(browser)[0] - attention).max()
-    assert 0.004 < off <= 1 / 60 + 1e-6
+    assert 0.004 < off <= 1 / 30 + 1e-6
     assert browser.complaints == []
 
 
