@@ -130,7 +130,10 @@ def test_the_best_layer_is_that_with_the_lowest_error_rate():
     assert (data["systems"][0]["best"], data["systems"][0]["bestBy"], data["systems"][0]["aer"]) == (1, "model", [])
 
 
-@pytest.mark.parametrize("layers, heads, size, most", [(3, 4, 20, 1.4), (3, 4, 30, 2.0), (6, 8, 20, 2.0)])
+@pytest.mark.parametrize(
+    "layers, heads, size, most",
+    [(3, 4, 20, 1.4), *(pytest.param(*one, marks=pytest.mark.long) for one in ((3, 4, 30, 2.0), (6, 8, 20, 2.0)))],
+)
 def test_twenty_sentences_of_three_systems_fit_into_two_megabytes(layers, heads, size, most):
     """Three Transformers with `size` subwords a side and their searches of four beams.
 
