@@ -2,25 +2,29 @@
 
   python presets/make.py train --corpus tatoeba --runs runs/presets
   python presets/make.py build --corpus tatoeba --runs runs/presets --links word-alignment-de-en
+  python presets/make.py measure --corpus tatoeba --links word-alignment-de-en
   python presets/make.py page
 
 `train` trains one preset after the other and resumes interrupted runs. `build` stores the best round of each run in
 int8, measures the stored model, writes `presets/NAME` and its entry in `keras_attn_zoo/models/presets.json`, and then
-the page. `page` writes the table and the pictures of `docs/presets.md` from the registry.
+the page. `measure` measures presets that are there again, on one machine, without their runs. `page` writes the table
+and the pictures of `docs/presets.md` from the registry.
 """
 
 import argparse
 import dataclasses
 import json
 import os
+import re
 import shlex
+import shutil
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 
 from cards import PAGE, card, with_presets
+from measuring import history, measure
 
 HERE = Path(__file__).parent
 # What every card shows, written for it.
@@ -28,8 +32,6 @@ SENTENCES = {
     "de": "Gestern habe ich im Park einen alten Freund getroffen.",
     "en": "I met an old friend in the park yesterday.",
 }
-# The longest sentences that are aligned, in subwords: learned matrices of weights reach no further.
-LONGEST = 75
 # Colours of a picture in a palette, which takes a third of the bytes.
 COLOURS = 256
 
@@ -119,16 +121,23 @@ def build(options, chosen, text):
     write_page()
 
 
+def measure_all(options, chosen, text):
+    """Measure presets that stand there again, and write the page."""
+    for recipe in chosen:
+        print(f"{recipe.name}: {measure_again(recipe, options, text)}", flush=True)
+    write_page()
+
+
 def build_one(recipe, run, options, text):
     """Store, measure and describe one preset; return its scores."""
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.experiments.run_folder import RunFolder
-    from keras_attn_zoo.files import atomic_path, read_json, write_json, write_text
-    from keras_attn_zoo.models.preset_registry import CARD, REGISTRY
+    from keras_attn_zoo.files import atomic_path
 
     check_settings(recipe, run)
     with atomic_path(HERE / recipe.name) as folder:
         load_translator(run).save_to_preset(folder, storage="int8")
+        draw_curve(folder, run)
         facts = {
             "system": recipe.system,
             "source": recipe.source,
@@ -137,19 +146,56 @@ def build_one(recipe, run, options, text):
             "papers": recipe.trained().source,
             "license": text["corpus"]["license"],
             "sentence": SENTENCES[recipe.source],
-            **measure(folder, recipe, run, options),
-            "files": records(folder, loaded_from(folder)),
+            "search": {key: getattr(RunFolder(run).system().search, key) for key in ("beams", "length_penalty")},
+            **history(run),
         }
-        draw(folder, facts, run)
         # What "auto" stood for on the machine that trained it.
-        precision = RunFolder(run).system().precision
-        command = recipe.command(Path("tatoeba"), Path("runs") / recipe.name, precision)
-        write_text(folder / CARD, card(recipe.name, facts, command, text))
-        # After it is written: it says how large the others are. It goes wherever they go, for license and credit.
-        facts["files"] |= records(folder, [CARD])
-    presets = {**read_json(REGISTRY)["presets"], recipe.name: facts}
-    order = [name for name in text["presets"] if name in presets]
-    write_json(REGISTRY, {"presets": {name: presets[name] for name in order}})
+        facts = describe(folder, recipe, facts, RunFolder(run).system().precision, options, text)
+    return register(recipe.name, facts, text)
+
+
+def measure_again(recipe, options, text):
+    """Measure a preset that stands there; return its scores."""
+    from keras_attn_zoo.files import atomic_path, read_json
+    from keras_attn_zoo.models.preset_registry import REGISTRY
+
+    facts = read_json(REGISTRY)["presets"][recipe.name]
+    with atomic_path(HERE / recipe.name) as folder:
+        shutil.copytree(HERE / recipe.name, folder)
+        facts = describe(folder, recipe, facts, precision_of(recipe.name), options, text)
+    return register(recipe.name, facts, text)
+
+
+def precision_of(name):
+    """What a preset was trained in, by its card."""
+    return re.search(r"--precision (\w+)", (HERE / name / "README.md").read_text("utf-8"))[1]
+
+
+def describe(folder, recipe, facts, precision, options, text):
+    """Measure the preset in a folder, draw its attention and write its card; return what is known of it."""
+    from keras_attn_zoo.files import write_text
+    from keras_attn_zoo.models.preset_registry import CARD
+
+    facts = {
+        **facts,
+        **measure(folder, recipe, facts["search"], options),
+        "files": records(folder, loaded_from(folder)),
+    }
+    draw_attention(folder, facts)
+    command = recipe.command(Path("tatoeba"), Path("runs") / recipe.name, precision)
+    write_text(folder / CARD, card(recipe.name, facts, command, text))
+    # After it is written: it says how large the others are. It goes wherever they go, for license and credit.
+    facts["files"] |= records(folder, [CARD])
+    return facts
+
+
+def register(name, facts, text):
+    """Enter a preset in the registry; return its scores as text."""
+    from keras_attn_zoo.files import read_json, write_json
+    from keras_attn_zoo.models.preset_registry import REGISTRY
+
+    presets = {**read_json(REGISTRY)["presets"], name: facts}
+    write_json(REGISTRY, {"presets": {one: presets[one] for one in text["presets"] if one in presets}})
     return json.dumps(facts["scores"])
 
 
@@ -185,103 +231,9 @@ def records(folder, names):
     return {name: {"size": (folder / name).stat().st_size, "sha256": sha256(folder / name)} for name in names}
 
 
-def measure(folder, recipe, run, options):
-    """Translate and score with what was stored; return parameters, scores, signatures and speed."""
-    import keras
-
-    from keras_attn_zoo.data.text_files import TSVFile
-    from keras_attn_zoo.evaluation.likelihood import corpus_likelihood
-    from keras_attn_zoo.evaluation.text_scores import score_text
-    from keras_attn_zoo.experiments.loading import load_translator
-    from keras_attn_zoo.experiments.run_folder import RunFolder
-    from keras_attn_zoo.experiments.scoring import training_summary
-
-    run = RunFolder(run)
-    search = run.system().search
-    translator = load_translator(folder, beams=search.beams, length_penalty=search.length_penalty)
-    pairs = list(TSVFile(options.corpus / "test.tsv.gz", int(recipe.reversed), int(not recipe.reversed)))
-    sources, references = map(list, zip(*pairs, strict=True))
-    # Once for the compilation, once for the clock.
-    translator.translate(sources)
-    began = time.perf_counter()
-    hypotheses = [best[0].text for best in translator.translate(sources)]
-    seconds = time.perf_counter() - began
-    text = score_text(hypotheses, references).as_dict()["metrics"]
-    unquantized = run.read_scores()["test"]["text"]["metrics"]
-    summary = training_summary(run)
-    aer, alignment = align(translator, recipe, options)
-    return {
-        "body": type(translator.backbone).__name__,
-        "parameters": translator.count_params(),
-        "scores": {
-            **{name: round(metric["score"], 2) for name, metric in text.items()},
-            "perplexity": round(corpus_likelihood(translator.score(sources, references))["perplexity"], 3),
-            "aer": aer,
-        },
-        "signatures": {name: metric["signature"] for name, metric in text.items()},
-        "search": {"beams": search.beams, "length_penalty": search.length_penalty},
-        "sentences_per_second": round(len(sources) / seconds, 1),
-        "backend": keras.config.backend(),
-        "cores": len(os.sched_getaffinity(0)),
-        "unquantized": {name: round(metric["score"], 2) for name, metric in unquantized.items()},
-        "training": {
-            "steps": summary["steps"],
-            "epochs": summary["rounds"],
-            "hours": round(summary["seconds"] / 3600, 2),
-            "test": len(sources),
-        },
-        "alignment": alignment,
-    }
-
-
-def align(translator, recipe, options):
-    """Return AER on the gold links, and on how many sentences and by which attention; None twice without links."""
-    if options.links is None:
-        return None, None
-    from keras_attn_zoo.data.words import as_sentence
-    from keras_attn_zoo.experiments.word_alignment import align_by_layer
-
-    pairs, gold = read_links(options.links, recipe)
-    preprocessor = translator.preprocessor
-    longest = min(LONGEST, translator.backbone.longest_sentence or LONGEST)
-    translator.make_room(longest)
-    sides = zip(*((as_sentence(source), as_sentence(target)) for source, target in pairs), strict=True)
-    lengths = [
-        [len(tokenizer(text)) + 2 for text in side]
-        for tokenizer, side in zip(
-            (preprocessor.source_tokenizer, preprocessor.tokenizer), map(list, sides), strict=True
-        )
-    ]
-    fits = [i for i, both in enumerate(zip(*lengths, strict=True)) if max(both) <= longest]
-    found = align_by_layer(translator, [pairs[i] for i in fits], [gold[i] for i in fits])
-    best = min(found, key=lambda layer: found[layer][1].aer)
-    by = name_of(best, len(translator.backbone.cross_attention_heads))
-    facts = {"sentences": len(fits), "of": len(pairs), "longest": longest, "layer": best, "by": by}
-    return round(100 * found[best][1].aer, 1), facts
-
-
-def read_links(links, recipe):
-    """Return the tokenised pairs with gold links in the direction of a preset, and their links."""
-    from keras_attn_zoo.evaluation.alignments import read_alignments
-    from keras_attn_zoo.experiments.corpora import read_bitext
-
-    pairs = read_bitext(links / "test.de-en", reverse=not recipe.reversed)
-    lengths = [(len(source), len(target)) for source, target in pairs]
-    gold = read_alignments(links / "gold.talp", index_base=1, reverse=not recipe.reversed, lengths=lengths)
-    return pairs, gold
-
-
-def name_of(layer, count):
-    """What a card calls the attention that `align_by_layer` names; None for the only layer of a model."""
-    if isinstance(layer, int):
-        return f"layer {layer + 1} of {count}" if count > 1 else None
-    return f"the {layer} of its latent alignment" if layer in ("prior", "posterior") else "the mean of its layers"
-
-
-def draw(folder, facts, run):
-    """Draw the attention of the sentence of all cards, and the curve of the training."""
-    from keras_attn_zoo.analysis.pictures import plot_attention, plot_curves
-    from keras_attn_zoo.experiments.curves import curves
+def draw_attention(folder, facts):
+    """Draw the attention of the sentence of all cards."""
+    from keras_attn_zoo.analysis.pictures import plot_attention
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.experiments.word_alignment import sentence_picture
 
@@ -289,13 +241,20 @@ def draw(folder, facts, run):
     layers = layers_of(facts["alignment"], translator.backbone)
     matrix, source_words, target_words = sentence_picture(translator, facts["sentence"], layers=layers)
     plot_attention(matrix, source_words, target_words, folder / "attention.png")
+    shrink(folder / "attention.png")
+
+
+def draw_curve(folder, run):
+    """Draw the curve of the training."""
+    from keras_attn_zoo.analysis.pictures import plot_curves
+    from keras_attn_zoo.experiments.curves import curves
+
     found = {
         name: next(iter(curves([run], key).values()))
         for name, key in (("training", "perplexity"), ("validation", "val_perplexity"))
     }
     plot_curves(found, folder / "curve.png", ylabel="perplexity", log_scale=True)
-    for picture in ("attention.png", "curve.png"):
-        shrink(folder / picture)
+    shrink(folder / "curve.png")
 
 
 def layers_of(alignment, backbone):
@@ -326,7 +285,7 @@ def write_page():
 def main():
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=("train", "build", "page"))
+    parser.add_argument("action", choices=("train", "build", "measure", "page"))
     parser.add_argument("names", nargs="*", metavar="NAME", help="presets; by default all")
     parser.add_argument("--corpus", type=Path, help="folder of train, valid and test.tsv.gz, English first")
     parser.add_argument("--runs", type=Path, help="folder of the run folders")
@@ -335,8 +294,10 @@ def main():
     if options.action == "page":
         write_page()
         return
-    if options.corpus is None or options.runs is None:
-        parser.error(f"{options.action} needs --corpus and --runs")
+    if options.corpus is None:
+        parser.error(f"{options.action} needs --corpus")
+    if options.runs is None and options.action != "measure":
+        parser.error(f"{options.action} needs --runs")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from keras_attn_zoo.backends import choose_backend
 
@@ -348,6 +309,8 @@ def main():
     chosen = [found[name] for name in options.names or found]
     if options.action == "train":
         train(options, chosen)
+    elif options.action == "measure":
+        measure_all(options, [recipe for recipe in chosen if (HERE / recipe.name).exists()], text)
     else:
         build(options, chosen, text)
 

@@ -2,10 +2,10 @@
 
 import dataclasses
 import json
-import re
 import shutil
 
-from make import HERE, read_links
+from make import HERE, precision_of
+from measuring import read_links
 
 TIMES = ("translation_seconds", "translation_compilation_seconds")
 
@@ -58,8 +58,7 @@ def _score(recipe, run, corpus, links, wanted):
 
 def trained(recipe):
     """The system of a preset, in the precision that its card says it was trained in."""
-    card = (HERE / recipe.name / "README.md").read_text("utf-8")
-    return dataclasses.replace(recipe.trained(), precision=re.search(r"--precision (\w+)", card)[1])
+    return dataclasses.replace(recipe.trained(), precision=precision_of(recipe.name))
 
 
 def log_round(run, recipe):
