@@ -40,7 +40,7 @@ def _presets_in(folder):
     """Return the folders of the presets in a folder, all checked before the first is uploaded."""
     from keras_attn_zoo.checksums import CHECKSUMS
     from keras_attn_zoo.files import kind_of, shown
-    from keras_attn_zoo.models.presets import check_preset
+    from keras_attn_zoo.models.preset_checks import check_preset
 
     presets = sorted(path.parent for path in folder.glob(f"*/{CHECKSUMS}")) if kind_of(folder) == "folder" else []
     if not presets:

@@ -59,6 +59,12 @@ class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone)
     suppressed_tokens: Sequence[int] = ()
     feeds_itself: bool = False
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # Keras would ignore what a functional model does not know.
+        for argument in kwargs.keys() - {"inputs", "outputs", "name", "trainable", "dtype"}:
+            raise UserError(f"{type(self).__name__} has no argument {argument}: leave it out, or correct it.")
+        super().__init__(*args, **kwargs)
+
     @property
     def can_run_free(self) -> bool:
         """Whether the decoder can be fed its own predictions, by "teacher_forcing_mask"."""

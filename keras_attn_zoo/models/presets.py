@@ -3,30 +3,33 @@
 import contextlib
 import contextvars
 import io
-import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
-import h5py
 import keras
 import numpy as np
 from keras import ops
 from keras_hub.src.utils.preset_utils import get_file
 from keras_hub.src.utils.python_utils import classproperty
 
-from keras_attn_zoo.checksums import CHECKSUMS, check_sum, read_checksums, write_checksums
+from keras_attn_zoo.checksums import CHECKSUMS, write_checksums
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike, check_file, kind_of, open_output, read_json, reason_of, shown
 from keras_attn_zoo.models.hub_presets import downloading
+from keras_attn_zoo.models.preset_checks import (
+    WEIGHTS,
+    check_configs,
+    check_preset,
+    check_sizes,
+    preset_files,
+    readable_shapes,
+    write_version,
+)
 from keras_attn_zoo.models.preset_registry import find_preset, published
 from keras_attn_zoo.models.undrawn_weights import undrawn_weights
-from keras_attn_zoo.models.weight_storage import STORAGES, compact, expanded, holds_int8, is_weight
+from keras_attn_zoo.models.weight_storage import STORAGES, compact, expanded, holds_int8
 
-_WEIGHTS = ".weights.h5"
-# Integers of a body that say nothing about its weights, and the longest sentence that positions may be made for.
-_NO_SIZES = ("top_k", "attention_layer")
-_LONGEST = 100_000
 # How weights are stored in the preset that is being saved, or None. A task saves its parts into the same folder:
 # checksums are computed once, when it is complete.
 _saving: contextvars.ContextVar[str | None] = contextvars.ContextVar("saving", default=None)
@@ -85,7 +88,8 @@ class PresetFiles:
             ) from error
         finally:
             _saving.reset(token)
-        write_checksums(preset_dir, _preset_files(Path(preset_dir)))
+        write_version(Path(preset_dir))
+        write_checksums(preset_dir, preset_files(Path(preset_dir)))
 
     @classmethod
     def from_preset(cls, preset: PathLike, *args: Any, **kwargs: Any) -> Self:
@@ -97,16 +101,19 @@ class PresetFiles:
 
         Raises:
             UserError: there is no such preset; it cannot be downloaded; a file has changed since it was saved; its
-                parts do not fit together.
+                parts do not fit together; it needs a newer version of the package.
         """
-        preset = find_preset(preset)
-        with downloading(str(preset)):
+        preset = str(find_preset(preset))
+        loads = kwargs.get("load_weights", False)
+        with downloading(preset), _in_one_line(preset):
             config = _foreign_config(preset)
             if config is not None:
                 return _CONVERTERS[config["model_type"]](cls, preset, config, *args, **kwargs)
-            check_preset(str(preset))
-            check_sizes(str(preset))
-            return super().from_preset(str(preset), *args, **kwargs)
+            check_preset(preset)
+            check_configs(preset)
+            stored = check_sizes(preset, weights_needed=loads)
+            with undrawn_weights(stored) if loads else contextlib.nullcontext():
+                return super().from_preset(preset, *args, **kwargs)
 
 
 class PresetLoading(PresetFiles):
@@ -127,8 +134,7 @@ class PresetLoading(PresetFiles):
         """Load a preset; see the base class. `dtype` is by default Keras' current dtype policy."""
         if kwargs.get("dtype") is None:
             kwargs["dtype"] = keras.config.dtype_policy()
-        with undrawn_weights() if load_weights else contextlib.nullcontext():
-            loaded: Any = super().from_preset(preset, load_weights, **kwargs)
+        loaded: Any = super().from_preset(preset, load_weights=load_weights, **kwargs)
         preprocessor = getattr(loaded, "preprocessor", None)
         if preprocessor is not None:
             check_vocabulary_sizes(loaded.backbone, preprocessor)
@@ -145,7 +151,7 @@ class WeightFiles:
             UserError: a weight is not finite; the file cannot be written.
         """
         check_finite(self, "the model was not saved")
-        if not str(filepath).endswith(_WEIGHTS):
+        if not str(filepath).endswith(WEIGHTS):
             super().save_weights(filepath, *args, **kwargs)
             return
         # The HDF5 library crashes if the disk is full.
@@ -162,9 +168,11 @@ class WeightFiles:
         Raises:
             UserError: the file is damaged; it has more weights than the model, or larger ones; a weight is not finite.
         """
-        if str(filepath).endswith(_WEIGHTS) and not skip_mismatch:
-            _check_surplus(self, filepath)
-        compacted = str(filepath).endswith(_WEIGHTS) and holds_int8(filepath)
+        if str(filepath).endswith(WEIGHTS):
+            shapes = readable_shapes(filepath)
+            if shapes is not None and not skip_mismatch:
+                _check_surplus(self, filepath, shapes)
+        compacted = str(filepath).endswith(WEIGHTS) and holds_int8(filepath)
         try:
             source = _WeightsInMemory(expanded(filepath)) if compacted else filepath
             super().load_weights(source, skip_mismatch=skip_mismatch, **kwargs)
@@ -184,13 +192,30 @@ class _WeightsInMemory(io.BytesIO):
     """A buffer that Keras takes for the path of a weights file, because of its name."""
 
     def __str__(self):
-        return f"model{_WEIGHTS}"
+        return f"model{WEIGHTS}"
 
 
-def _preset_files(folder):
-    """The files of a preset that KerasHub reads."""
-    found = [path for pattern in ("*.json", f"*{_WEIGHTS}", "assets/**/*") for path in folder.glob(pattern)]
-    return [path.relative_to(folder).as_posix() for path in found if path.is_file() and path.name != CHECKSUMS]
+@contextlib.contextmanager
+def _in_one_line(preset: str) -> Iterator[None]:
+    """Report whatever Keras raises about the files of a preset in one line.
+
+    Raises:
+        UserError: the reason, in place of any error but those of the computer and its packages.
+    """
+    try:
+        yield
+    except (UserError, ImportError, MemoryError):
+        raise
+    except Exception as error:
+        known: BaseException | None = error
+        while known is not None and not isinstance(known, UserError):
+            known = known.__cause__ or known.__context__
+        lines = str(known or error).strip().splitlines()
+        reason = (lines or [type(error).__name__])[0].rstrip(".:")[:300]
+        raise UserError(
+            f"cannot load the preset {shown(preset)} ({reason}): check the arguments, restore the preset, or download "
+            "it again."
+        ) from error
 
 
 def _foreign_config(preset):
@@ -207,50 +232,13 @@ def _foreign_config(preset):
     config = read_json(path)
     if not isinstance(config, dict) or "registered_name" in config or "model_type" not in config:
         return None
-    if config["model_type"] not in _CONVERTERS:
+    kind = config["model_type"]
+    if not isinstance(kind, str) or kind not in _CONVERTERS:
         raise UserError(
-            f"{shown(preset)} is a {shown(config['model_type'])} model: of the models of Transformers, only "
+            f"{shown(preset)} is a {shown(kind)} model: of the models of Transformers, only "
             f"{' and '.join(_CONVERTERS)} models can be opened."
         )
     return config
-
-
-def check_preset(preset: str) -> None:
-    """Compare the files of a preset with its checksums; warn if it has none.
-
-    Args:
-        preset: a folder, or anything else that KerasHub accepts; missing files are downloaded.
-
-    Raises:
-        UserError: a file is missing, or has changed since it was saved.
-    """
-    try:
-        config = get_file(preset, "config.json")
-    except FileNotFoundError:
-        # Not a preset: KerasHub reports it.
-        return
-    try:
-        sums = read_checksums(get_file(preset, CHECKSUMS))
-    except FileNotFoundError:
-        logging.getLogger(__name__).warning(
-            "%s has no %s, so damage cannot be detected: save it again with save_to_preset.",
-            shown(preset),
-            CHECKSUMS,
-        )
-        return
-    for name, expected in sums.items():
-        try:
-            path = get_file(preset, name)
-        except FileNotFoundError:
-            raise UserError(f"{name} is missing from the preset {shown(preset)}: restore or download it.") from None
-        check_sum(path, expected)
-    # Otherwise a list without the weights would pass any weights.
-    unlisted = sorted(set(_preset_files(Path(config).parent)) - sums.keys())
-    if unlisted:
-        raise UserError(
-            f"the preset {shown(preset)} has a file without a checksum in {CHECKSUMS} ({shown(unlisted[0])}): download "
-            f"it again, or remove {CHECKSUMS} to use it unchecked."
-        )
 
 
 def check_finite(model: keras.Model, consequence: str) -> None:
@@ -286,61 +274,8 @@ def check_vocabulary_sizes(backbone: Any, preprocessor: Any) -> None:
             )
 
 
-def check_sizes(preset: str) -> None:
-    """Compare the sizes of a preset's body with its weights, before building a body that might not fit in memory.
-
-    Raises:
-        UserError: no weight is as wide as the body would be, or there are fewer weights than layers.
-    """
-    try:
-        path = get_file(preset, f"model{_WEIGHTS}")
-    except FileNotFoundError:
-        # Weights in several files, or none: left to KerasHub.
-        return
-    shapes = _weight_shapes(path)
-    if shapes is None:
-        return
-    # A length that weights depend on is one of their widths; any other length only makes room for positions.
-    widest = max((size for shape in shapes for size in shape), default=0)
-    for name in ("config.json", "task.json"):
-        for setting, size in _body_sizes(preset, name):
-            bound = len(shapes) if setting.endswith("_layers") else widest
-            bound = max(bound, _LONGEST) if setting == "max_length" else bound
-            if size > bound:
-                raise UserError(
-                    f"{name} of the preset {shown(preset)} says {setting}={size:,}, but its weights allow at most "
-                    f"{bound:,}: restore the preset, or download it again."
-                )
-
-
-def _body_sizes(preset, name):
-    """Yield the integer settings of a body, from the configuration of a body or a task."""
-    try:
-        config = read_json(get_file(preset, name))["config"]
-        config = config["backbone"]["config"] if name == "task.json" else config
-        items = list(config.items())
-    except (FileNotFoundError, LookupError, TypeError, AttributeError):
-        return
-    yield from ((key, value) for key, value in items if type(value) is int and key not in _NO_SIZES)
-
-
-def _weight_shapes(path):
-    """Return the shapes of all weights in a file; None if it cannot be read, which Keras then reports."""
-    check_file(path)
-    shapes = []
-    try:
-        with h5py.File(path) as file:
-            file.visititems(lambda name, item: shapes.append(item.shape) if is_weight(name, item) else None)
-    except (OSError, RuntimeError, ValueError, KeyError):
-        return None
-    return shapes
-
-
-def _check_surplus(model, path):
+def _check_surplus(model, path, shapes):
     """Raise if a file has weights that the model does not have; Keras would ignore them."""
-    shapes = _weight_shapes(path)
-    if shapes is None:
-        return
     sizes = [int(np.prod(shape)) for shape in shapes]
     wanted = [int(np.prod(weight.shape)) for weight in model.weights]
     if len(sizes) > len(wanted) or sum(sizes) > sum(wanted):

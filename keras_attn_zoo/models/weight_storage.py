@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike, shown
+from keras_attn_zoo.models.weight_contents import datasets
 
 STORAGES = ("float32", "float16", "int8")
 # A group besides those of Keras, which holds the scales under the names of the matrices.
@@ -73,26 +74,36 @@ def quantized(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def holds_int8(path: PathLike) -> bool:
-    """Whether a weight file needs `expanded` to read it."""
+    """Whether a weight file needs `expanded` to read it.
+
+    Raises:
+        UserError: it is stored in another way than those of `STORAGES`.
+    """
     try:
         with h5py.File(path) as file:
-            return file.attrs.get(_STORAGE) == "int8"
+            storage = file.attrs.get(_STORAGE, "float32")
     except OSError:
         return False
+    if not isinstance(storage, str) or storage not in STORAGES:
+        raise UserError(
+            f"{shown(path)} is stored as {shown(repr(storage))}, which this version of keras-attn-zoo cannot read: pip "
+            "install --upgrade keras-attn-zoo, or download it again."
+        )
+    return storage == "int8"
 
 
 def expanded(path: PathLike) -> bytes:
     """Return, in memory, a weight file that Keras can read from one that `compact` stored in int8.
 
     Raises:
-        UserError: a matrix lacks its scales, or they do not fit it.
+        UserError: a matrix lacks its scales, or they do not fit it; see also `weight_contents.datasets`.
     """
     with h5py.File(path) as source:
-        scales = source.get(SCALES, {})
+        every = datasets(source, path)
 
         def restore(target, name, values):
             if _SCALED in source[name].attrs:
-                values = _restored(path, name, values, scales)
+                values = _restored(path, name, values, every.get(f"{SCALES}/{name}"))
             target[name] = values
 
         return _rewritten(path, restore, {_STORAGE: "float32"})
@@ -122,11 +133,21 @@ def is_weight(name: str, item: Any) -> bool:
     return isinstance(item, h5py.Dataset) and name.split("/")[0] != SCALES
 
 
-def _restored(path, name, values, scales):
-    scale = scales[name][()] if name in scales else None
+def weight_shapes(path: PathLike) -> list[tuple[int, ...]]:
+    """Return the shapes of all weights in a file.
+
+    Raises:
+        UserError: see `weight_contents.datasets`.
+        OSError, RuntimeError, ValueError, KeyError: what HDF5 raises if the file is damaged.
+    """
+    with h5py.File(path) as file:
+        return [item.shape for name, item in datasets(file, path).items() if is_weight(name, item)]
+
+
+def _restored(path, name, values, scale):
     shapes = [tuple(size if i == axis else 1 for i, size in enumerate(values.shape)) for axis in (0, values.ndim - 1)]
     if scale is None or scale.shape not in shapes:
         raise UserError(
             f"{shown(path)} is damaged: the scales of {name} are missing or do not fit. Download or save it again."
         )
-    return values * scale
+    return values * scale[()]

@@ -1,0 +1,254 @@
+"""Checks of a preset's files before anything is built from them: sums, names of classes and arguments, sizes."""
+
+import inspect
+import logging
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import keras
+from keras_hub.src.utils.preset_utils import get_file
+
+import keras_attn_zoo
+from keras_attn_zoo.checksums import CHECKSUMS, check_sum, read_checksums
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.files import check_file, read_json, shown, write_json
+from keras_attn_zoo.models.weight_storage import weight_shapes
+
+WEIGHTS = ".weights.h5"
+_PACKAGE = "keras_attn_zoo"
+_CONFIG, _TASK, _METADATA, _SHARDS = "config.json", "task.json", "metadata.json", "model.weights.json"
+_PARTS = ("preprocessor.json", "tokenizer.json", "source_tokenizer.json")
+# The key of metadata.json with the version that wrote the preset.
+_VERSION = "keras_attn_zoo_version"
+# What a preset may say for arguments that name files: KerasHub would read and write whatever they say.
+_FILES: dict[str, tuple[str | None, ...]] = {"config_file": _PARTS, "proto": (None,)}
+# Integers of a body that say nothing about its weights, and the longest sentence that positions may be made for.
+_NO_SIZES = ("top_k", "attention_layer")
+_LONGEST = 100_000
+_LENGTHS = ("encoder_sequence_length", "decoder_sequence_length")
+
+
+def preset_files(folder: Path) -> list[str]:
+    """Return the files of a preset that KerasHub reads, except for their checksums."""
+    found = [path for pattern in ("*.json", f"*{WEIGHTS}", "assets/**/*") for path in folder.glob(pattern)]
+    return [path.relative_to(folder).as_posix() for path in found if path.is_file() and path.name != CHECKSUMS]
+
+
+def write_version(folder: Path) -> None:
+    """Write the package's version into the metadata of a preset, if it has any: KerasHub writes it with a body."""
+    path = folder / _METADATA
+    if path.is_file():
+        write_json(path, {**read_json(path), _VERSION: keras_attn_zoo.__version__})
+
+
+def check_preset(preset: str) -> None:
+    """Compare the files of a preset with its checksums; warn if it has none.
+
+    Args:
+        preset: a folder, or anything else that KerasHub accepts; missing files are downloaded.
+
+    Raises:
+        UserError: a file is missing, or has changed since it was saved.
+    """
+    try:
+        config = get_file(preset, _CONFIG)
+    except FileNotFoundError:
+        if _has(preset, CHECKSUMS):
+            raise _missing(_CONFIG, preset) from None
+        raise UserError(f"{shown(preset)} is no preset, since it has no {_CONFIG}: check the path.") from None
+    try:
+        sums = read_checksums(get_file(preset, CHECKSUMS))
+    except FileNotFoundError:
+        logging.getLogger(__name__).warning(
+            "%s has no %s, so damage cannot be detected: save it again with save_to_preset.",
+            shown(preset),
+            CHECKSUMS,
+        )
+        return
+    for name, expected in sums.items():
+        try:
+            path = get_file(preset, name)
+        except FileNotFoundError:
+            raise _missing(name, preset) from None
+        check_sum(path, expected)
+    # Otherwise a list without the weights would pass any weights.
+    unlisted = sorted(set(preset_files(Path(config).parent)) - sums.keys())
+    if unlisted:
+        raise UserError(
+            f"the preset {shown(preset)} has a file without a checksum in {CHECKSUMS} ({shown(unlisted[0])}): download "
+            f"it again, or remove {CHECKSUMS} to use it unchecked."
+        )
+
+
+def _missing(name, preset):
+    return UserError(f"{name} is missing from the preset {shown(preset)}: restore or download it.")
+
+
+def check_configs(preset: str) -> None:
+    """Check what the configurations of a preset name: classes, arguments and files that this version knows.
+
+    KerasHub would leave out the arguments of a body that it does not know, and compute something else.
+
+    Raises:
+        UserError: names the file, and the class, argument or file; says which version wrote the preset, if it says so.
+    """
+    for name in (_CONFIG, _TASK, *_PARTS):
+        try:
+            config = read_json(get_file(preset, name))
+        except FileNotFoundError:
+            continue
+        where = f"{name} of the preset {shown(preset)}"
+        if not isinstance(config, dict) or not isinstance(config.get("config"), dict):
+            raise UserError(f"{where} describes no object of Keras: restore the preset, or download it again.")
+        nested: list[Any] = [config]
+        while nested:
+            one = nested.pop()
+            if isinstance(one, dict):
+                _check_object(one, where, preset)
+                nested.extend(one.values())
+            elif isinstance(one, list):
+                nested.extend(one)
+
+
+def _check_object(tree, where, preset):
+    """Check one dict of a configuration: an object of Keras, its arguments, or anything else."""
+    for key, allowed in _FILES.items():
+        if key in tree and tree[key] not in allowed:
+            raise UserError(
+                f"{where} says {key}={shown(repr(tree[key]))}, a file that presets do not have: do not use it."
+            )
+    for key in _LENGTHS:
+        if type(tree.get(key)) is int and not 2 <= tree[key] <= _LONGEST:
+            raise UserError(
+                f"{where} says {key}={tree[key]:,}, not from 2 to {_LONGEST:,}: restore it, or download it again."
+            )
+    registered = tree.get("registered_name")
+    if not isinstance(registered, str) or not registered.startswith(f"{_PACKAGE}>"):
+        return
+    cls = keras.saving.get_registered_object(registered)
+    if cls is None:
+        raise UserError(f"{where} has a {shown(registered.partition('>')[2])}, a class {_unknown(preset)}")
+    config = tree.get("config")
+    for argument in config if isinstance(config, dict) else ():
+        if argument not in _arguments(cls):
+            raise UserError(f"{where} gives {cls.__name__} the argument {shown(argument)}, {_unknown(preset)}")
+
+
+def _unknown(preset):
+    version = keras_attn_zoo.__version__
+    try:
+        written = read_json(get_file(preset, _METADATA)).get(_VERSION)
+    except (FileNotFoundError, AttributeError, UserError):
+        written = None
+    by = f"written by version {shown(written)}; " if isinstance(written, str) else ""
+    return (
+        f"unknown to this version of keras-attn-zoo ({by}this is {version}): pip install --upgrade keras-attn-zoo, or "
+        "restore the preset."
+    )
+
+
+def _arguments(cls):
+    """Return the names of what the constructor of a class takes, those of its bases included."""
+    # KerasHub takes it from the keyword arguments of tokenizers and preprocessors.
+    names = {"config_file"} if hasattr(cls, "load_preset_assets") else set()
+    for base in cls.__mro__:
+        parameters = inspect.signature(base.__init__).parameters.values() if "__init__" in vars(base) else ()
+        names |= {one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
+    return names
+
+
+def check_sizes(preset: str, weights_needed: bool = False) -> int | None:
+    """Compare the sizes of a preset's body with its weights, before building a body that might not fit in memory.
+
+    Args:
+        preset: a folder, or anything else that KerasHub accepts.
+        weights_needed: whether the weights are about to be loaded.
+
+    Returns:
+        how many numbers the weights are; None if no file of weights can be read, which Keras then reports.
+
+    Raises:
+        UserError: no weight is as wide as the body would be; there are fewer weights than layers; there are no weights
+            but they are needed; a file of weights refers to another file, or claims to be larger than it is.
+    """
+    shapes = _all_shapes(preset, weights_needed)
+    if shapes is None:
+        return None
+    # A length that weights depend on is one of their widths; any other length only makes room for positions.
+    widest = max((size for shape in shapes for size in shape), default=0)
+    for name in (_CONFIG, _TASK):
+        for setting, size in _body_sizes(preset, name):
+            bound = len(shapes) if setting.endswith("_layers") else widest
+            bound = max(bound, _LONGEST) if setting == "max_length" else bound
+            if size > bound:
+                raise UserError(
+                    f"{name} of the preset {shown(preset)} says {setting}={size:,}, but its weights allow at most "
+                    f"{bound:,}: restore the preset, or download it again."
+                )
+    return sum(math.prod(shape) for shape in shapes)
+
+
+def _body_sizes(preset: str, name: str) -> Iterator[tuple[str, int]]:
+    """Yield the integer settings of a body, from the configuration of a body or a task."""
+    try:
+        config = read_json(get_file(preset, name))["config"]
+        config = config["backbone"]["config"] if name == _TASK else config
+        items = list(config.items())
+    except (FileNotFoundError, LookupError, TypeError, AttributeError):
+        return
+    yield from ((key, value) for key, value in items if type(value) is int and key not in _NO_SIZES)
+
+
+def _all_shapes(preset, needed):
+    """Return the shapes of all weights of a preset, in one file or several."""
+    names = [f"model{WEIGHTS}"]
+    if not _has(preset, names[0]):
+        if not _has(preset, _SHARDS):
+            if needed:
+                raise _missing(names[0], preset)
+            return None
+        names = _shards(preset)
+    # A task's own weights, which translators do not have.
+    names += [f"task{WEIGHTS}"] if _has(preset, f"task{WEIGHTS}") else []
+    found = [readable_shapes(get_file(preset, name)) for name in names]
+    return None if None in found else [shape for shapes in found for shape in shapes]
+
+
+def _has(preset, name):
+    try:
+        get_file(preset, name)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _shards(preset):
+    """Return the files that weights were divided into."""
+    tree = read_json(get_file(preset, _SHARDS))
+    places = tree.get("weight_map") if isinstance(tree, dict) else None
+    lists = places.values() if isinstance(places, dict) else [None]
+    names = {name for one in lists for name in (one if isinstance(one, list) else [one])}
+    for name in names:
+        if not isinstance(name, str) or Path(name).name != name or not name.endswith(WEIGHTS):
+            raise UserError(
+                f"{_SHARDS} of the preset {shown(preset)} names {shown(repr(name))}, no file of weights in it: restore "
+                "the preset, or download it again."
+            )
+    return sorted(names)
+
+
+def readable_shapes(path: str) -> list[tuple[int, ...]] | None:
+    """Return the shapes of all weights in a file; None if it cannot be read, which Keras then reports.
+
+    Raises:
+        UserError: see `weight_contents.datasets`.
+    """
+    check_file(path)
+    try:
+        return weight_shapes(path)
+    except UserError:
+        raise
+    except (OSError, RuntimeError, ValueError, KeyError):
+        return None

@@ -1,0 +1,66 @@
+"""What a weight file holds, read only if all of it stands in the file itself."""
+
+from pathlib import Path
+
+import h5py
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.files import PathLike, shown
+
+
+def datasets(file: h5py.File, path: PathLike) -> dict[str, h5py.Dataset]:
+    """Return the datasets of an open weight file by name.
+
+    HDF5 follows links and reads datasets from anywhere on the disk without a word, so that weights saved again would
+    contain whatever a stranger's file points at; and it fills in what was never written, so that a small file can
+    claim more numbers than fit in memory.
+
+    Args:
+        file: the open file.
+        path: where it is.
+
+    Raises:
+        UserError: a link, or a dataset that stands elsewhere, is not of numbers, or larger than the file.
+    """
+    found: dict[str, h5py.Dataset] = {}
+    groups = [("", file["/"])]
+    # Addresses: one item under two names could be a loop.
+    seen = {_address(file["/"])}
+    while groups:
+        prefix, group = groups.pop()
+        for key in group:
+            name = f"{prefix}{key}"
+            link = group.get(key, getlink=True)
+            item = group[key] if isinstance(link, h5py.HardLink) else None
+            if item is None or _address(item) in seen:
+                raise _refused(path, name, "has a link in place of")
+            seen.add(_address(item))
+            if isinstance(item, h5py.Group):
+                groups.append((f"{name}/", item))
+                continue
+            _check_dataset(path, name, item)
+            found[name] = item
+    size, there = sum(item.nbytes for item in found.values()), Path(path).stat().st_size
+    if size > there:
+        raise UserError(
+            f"{shown(path)} claims to hold {size:,} bytes of weights, but has only {there:,}: restore it, or download "
+            "it again."
+        )
+    return found
+
+
+def _address(item):
+    return h5py.h5o.get_info(item.id).addr
+
+
+def _check_dataset(path, name, item):
+    if not isinstance(item, h5py.Dataset):
+        raise _refused(path, name, "has no numbers in")
+    if item.external or item.is_virtual:
+        raise _refused(path, name, "reads another file for")
+    if item.dtype.kind not in "fiu" or item.shape is None:
+        raise _refused(path, name, "has no numbers in")
+
+
+def _refused(path, name, what):
+    return UserError(f"{shown(path)} {what} {shown(name)}, as no file of weights does: do not use it.")

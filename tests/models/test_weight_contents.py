@@ -1,0 +1,152 @@
+"""Weight files that refer to other files, or claim more than they hold."""
+
+import h5py
+import numpy as np
+import pytest
+
+from keras_attn_zoo.checksums import CHECKSUMS
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.loading import load_translator
+from keras_attn_zoo.files import read_json, write_json
+from keras_attn_zoo.models import Translator
+from keras_attn_zoo.models.weight_storage import SCALES, expanded, weight_shapes
+from tests import tiny
+
+pytestmark = pytest.mark.one_backend
+
+WEIGHTS = "model.weights.h5"
+
+
+@pytest.fixture(params=["float32", "int8"])
+def preset(request, tmp_path):
+    """A preset without checksums, whose matrices are large enough for int8."""
+    tiny.translator(embedding_dim=32, hidden_dim=48).save_to_preset(tmp_path / "preset", storage=request.param)
+    (tmp_path / "preset" / CHECKSUMS).unlink()
+    return tmp_path / "preset"
+
+
+def largest(file):
+    """The name of the largest weight."""
+    sizes = {}
+    file.visititems(lambda name, item: sizes.update({name: item.size}) if isinstance(item, h5py.Dataset) else None)
+    return max(sizes, key=sizes.get)
+
+
+def external(file, name, secret, other):
+    old, attributes = file[name], dict(file[name].attrs)
+    shape, dtype, size = old.shape, old.dtype, old.nbytes
+    del file[name]
+    file.create_dataset(name, shape=shape, dtype=dtype, external=[(str(secret), 0, size)]).attrs.update(attributes)
+
+
+def virtual(file, name, secret, other):
+    old = file[name]
+    layout = h5py.VirtualLayout(old.shape, old.dtype)
+    layout[:] = h5py.VirtualSource(str(other), "it", shape=old.shape)
+    del file[name]
+    file.create_virtual_dataset(name, layout)
+
+
+def linked(file, name, secret, other):
+    del file[name]
+    file[name] = h5py.ExternalLink(str(other), "it")
+
+
+def soft(file, name, secret, other):
+    file.move(name, "elsewhere")
+    file[name] = h5py.SoftLink("/elsewhere")
+
+
+def loop(file, name, secret, other):
+    file[f"{name.split('/')[0]}/loop"] = file["/"]
+
+
+@pytest.mark.parametrize(
+    "preset, scales", [("float32", False), ("int8", False), ("int8", True)], indirect=["preset"], ids=str
+)
+@pytest.mark.parametrize("harm", [external, virtual, linked, soft, loop])
+def test_what_stands_elsewhere_is_not_read(preset, harm, scales):
+    secret, other = preset.with_name("secret"), preset.with_name("other.h5")
+    secret.write_bytes(b"secret" * 10_000)
+    with h5py.File(preset / WEIGHTS, "r+") as file:
+        name = f"{SCALES}/{largest(file)}" if scales else largest(file)
+        with h5py.File(other, "w") as source:
+            source["it"] = np.ones_like(file[name][()])
+        harm(file, name, secret, other)
+    for load in (Translator.from_preset, load_translator):
+        with pytest.raises(UserError, match=r"model\.weights\.h5 (reads another file for|has a link in place of) "):
+            load(preset)
+    # The readers themselves refuse too, whoever calls them.
+    for read in (weight_shapes, expanded, tiny.backbone().load_weights):
+        with pytest.raises(UserError, match="do not use it"):
+            read(preset / WEIGHTS)
+    with pytest.raises(UserError, match="do not use it"):
+        tiny.backbone().load_weights(preset / WEIGHTS, skip_mismatch=True)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [np.array([b"x"], object), np.zeros(3, [("a", "f4")]), np.ones(3, "c8"), np.ones(3, bool), h5py.Empty("f4")],
+    ids=["strings", "compound", "complex", "booleans", "nothing"],
+)
+def test_weights_are_numbers(preset, values):
+    with h5py.File(preset / WEIGHTS, "r+") as file:
+        name = largest(file)
+        del file[name]
+        file.create_dataset(name, data=values, dtype=h5py.string_dtype() if values.dtype == object else None)
+    with pytest.raises(UserError, match=r"model\.weights\.h5 has no numbers in .*: do not use it\.$"):
+        Translator.from_preset(preset)
+
+
+def test_a_storage_of_a_newer_version_is_refused(preset):
+    for storage in ("int4", [1, 2]):
+        with h5py.File(preset / WEIGHTS, "r+") as file:
+            file.attrs["storage"] = storage
+        with pytest.raises(UserError, match=r"is stored as .*, which this version of keras-attn-zoo cannot read"):
+            Translator.from_preset(preset)
+
+
+def configure(preset, change):
+    for name in ("config.json", "task.json"):
+        tree = read_json(preset / name)
+        change(tree["config"]["backbone"]["config"] if name == "task.json" else tree["config"])
+        write_json(preset / name, tree)
+
+
+def test_a_small_file_cannot_claim_a_large_matrix(preset):
+    rows = 40_000_000
+    with h5py.File(preset / WEIGHTS, "r+") as file:
+        name = largest(file)
+        del file[name]
+        file.create_dataset(name, shape=(rows, 32), dtype="i1", chunks=(4096, 32))
+    configure(preset, lambda config: config.update(source_vocabulary_size=rows, target_vocabulary_size=rows))
+    with pytest.raises(UserError, match=r"claims to hold 1,2[0-9,]+ bytes of weights, but has only [0-9]+,[0-9]+:"):
+        Translator.from_preset(preset)
+
+
+@pytest.mark.parametrize("initializer", ["glorot_uniform", "zeros"])
+def test_a_configuration_cannot_make_more_numbers_than_the_weights_are(preset, initializer):
+    attention = {"attention": "multi_head", "key_dim": 10**7, "kernel_initializer": initializer}
+    configure(preset, lambda config: config.update(cross_attention=attention))
+    with pytest.raises(
+        UserError, match=r"makes a model of more than [0-9,]{11,} numbers, but its weights are only [0-9]+,[0-9]+:"
+    ) as error:
+        Translator.from_preset(preset)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("setting", ["encoder_sequence_length", "decoder_sequence_length"])
+def test_sentences_have_a_length_that_fits_in_memory(preset, setting):
+    tree = read_json(preset / "task.json")
+    tree["config"]["preprocessor"]["config"][setting] = 10**9
+    write_json(preset / "task.json", tree)
+    with pytest.raises(UserError, match=rf"{setting}=1,000,000,000, not from 2 to 100,000"):
+        Translator.from_preset(preset)
+
+
+@pytest.mark.parametrize("name", ["../outside.weights.h5", "/outside.weights.h5", "config.json", 3])
+def test_divided_weights_stand_in_the_preset(preset, name):
+    (preset / WEIGHTS).rename(preset / "model_00000.weights.h5")
+    write_json(preset / "model.weights.json", {"weight_map": {"layers": [name]}})
+    with pytest.raises(UserError, match=r"model\.weights\.json of the preset .* names .*, no file of weights in it"):
+        Translator.from_preset(preset)
