@@ -14,6 +14,7 @@ from keras_attn_zoo.data.shapes import grid_length
 from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.data.truncation import UNCUT, Truncation
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.models.preset_checks import check_file_name
 from keras_attn_zoo.models.presets import PresetFiles
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
 from keras_attn_zoo.models.tokenizer import TranslationTokenizer
@@ -64,6 +65,7 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
             decoder_sequence_length=decoder_sequence_length,
             **kwargs,
         )
+        check_file_name(self.config_file, "a preprocessor")
         self.source_tokenizer = source_tokenizer
         self.truncation = Truncation(**truncation) if isinstance(truncation, dict) else truncation or UNCUT
 

@@ -13,7 +13,7 @@ from keras_hub.src.utils.preset_utils import get_file
 import keras_attn_zoo
 from keras_attn_zoo.checksums import CHECKSUMS, check_sum, read_checksums
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import check_file, read_json, shown, write_json
+from keras_attn_zoo.files import PathLike, check_file, read_json, shown, write_json
 from keras_attn_zoo.models.weight_storage import weight_shapes
 
 WEIGHTS = ".weights.h5"
@@ -22,8 +22,6 @@ _CONFIG, _TASK, _METADATA, _SHARDS = "config.json", "task.json", "metadata.json"
 _PARTS = ("preprocessor.json", "tokenizer.json", "source_tokenizer.json")
 # The key of metadata.json with the version that wrote the preset.
 _VERSION = "keras_attn_zoo_version"
-# What a preset may say for arguments that name files: KerasHub would read and write whatever they say.
-_FILES: dict[str, tuple[str | None, ...]] = {"config_file": _PARTS, "proto": (None,)}
 # Integers of a body that say nothing about its weights, and the longest sentence that positions may be made for.
 _NO_SIZES = ("top_k", "attention_layer")
 _LONGEST = 100_000
@@ -86,6 +84,23 @@ def _missing(name, preset):
     return UserError(f"{name} is missing from the preset {shown(preset)}: restore or download it.")
 
 
+def check_file_name(name: str, where: str) -> None:
+    """Raise unless a part of a preset is written to a file of a preset: KerasHub would write to any path.
+
+    Args:
+        name: the `config_file` of a tokenizer or a preprocessor.
+        where: what has it, for the message.
+
+    Raises:
+        UserError: another file.
+    """
+    if name not in _PARTS:
+        raise UserError(
+            f"{where} has config_file={shown(repr(name))}, no file that a preset may write: use one of "
+            f"{', '.join(_PARTS)}."
+        )
+
+
 def check_configs(preset: str) -> None:
     """Check what the configurations of a preset name: classes, arguments and files that this version knows.
 
@@ -114,11 +129,10 @@ def check_configs(preset: str) -> None:
 
 def _check_object(tree, where, preset):
     """Check one dict of a configuration: an object of Keras, its arguments, or anything else."""
-    for key, allowed in _FILES.items():
-        if key in tree and tree[key] not in allowed:
-            raise UserError(
-                f"{where} says {key}={shown(repr(tree[key]))}, a file that presets do not have: do not use it."
-            )
+    if "config_file" in tree:
+        check_file_name(tree["config_file"], where)
+    if tree.get("proto") is not None:
+        raise UserError(f"{where} names a subword model outside of it ({shown(repr(tree['proto']))}): do not use it.")
     for key in _LENGTHS:
         if type(tree.get(key)) is int and not 2 <= tree[key] <= _LONGEST:
             raise UserError(
@@ -239,7 +253,7 @@ def _shards(preset):
     return sorted(names)
 
 
-def readable_shapes(path: str) -> list[tuple[int, ...]] | None:
+def readable_shapes(path: PathLike) -> list[tuple[int, ...]] | None:
     """Return the shapes of all weights in a file; None if it cannot be read, which Keras then reports.
 
     Raises:

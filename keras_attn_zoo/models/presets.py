@@ -3,7 +3,7 @@
 import contextlib
 import contextvars
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,6 +16,7 @@ from keras_hub.src.utils.python_utils import classproperty
 from keras_attn_zoo.checksums import CHECKSUMS, write_checksums
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike, check_file, kind_of, open_output, read_json, reason_of, shown
+from keras_attn_zoo.models.hub_conversion import CONVERTERS
 from keras_attn_zoo.models.hub_presets import downloading
 from keras_attn_zoo.models.preset_checks import (
     WEIGHTS,
@@ -33,23 +34,6 @@ from keras_attn_zoo.models.weight_storage import STORAGES, compact, expanded, ho
 # How weights are stored in the preset that is being saved, or None. A task saves its parts into the same folder:
 # checksums are computed once, when it is complete.
 _saving: contextvars.ContextVar[str | None] = contextvars.ContextVar("saving", default=None)
-
-
-# What opens the checkpoints of another library, by the "model_type" in their config.json.
-_CONVERTERS: dict[str, Callable[..., Any]] = {}
-
-
-def opens(model_type: str) -> Callable[[Callable], Callable]:
-    """Return a decorator for what opens a kind of checkpoint of Transformers.
-
-    It is a function `(cls, preset, config, load_weights, **kwargs)` that returns an object of a class of presets.
-    """
-
-    def register(function):
-        _CONVERTERS[model_type] = function
-        return function
-
-    return register
 
 
 class PresetFiles:
@@ -108,7 +92,7 @@ class PresetFiles:
         with downloading(preset), _in_one_line(preset):
             config = _foreign_config(preset)
             if config is not None:
-                return _CONVERTERS[config["model_type"]](cls, preset, config, *args, **kwargs)
+                return CONVERTERS[config["model_type"]][0](cls, preset, config, *args, **kwargs)
             check_preset(preset)
             check_configs(preset)
             stored = check_sizes(preset, weights_needed=loads)
@@ -233,10 +217,10 @@ def _foreign_config(preset):
     if not isinstance(config, dict) or "registered_name" in config or "model_type" not in config:
         return None
     kind = config["model_type"]
-    if not isinstance(kind, str) or kind not in _CONVERTERS:
+    if not isinstance(kind, str) or kind not in CONVERTERS:
         raise UserError(
             f"{shown(preset)} is a {shown(kind)} model: of the models of Transformers, only "
-            f"{' and '.join(_CONVERTERS)} models can be opened."
+            f"{' and '.join(CONVERTERS)} models can be opened."
         )
     return config
 

@@ -10,7 +10,9 @@ import sentencepiece
 
 from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.data.truecasing import Truecaser
-from keras_attn_zoo.files import PathLike
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.files import PathLike, shown
+from keras_attn_zoo.models.preset_checks import check_file_name
 from keras_attn_zoo.models.presets import PresetFiles
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
 from keras_attn_zoo.types import Config
@@ -53,14 +55,31 @@ class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokeni
         self._add_special_token("</s>", "end_token")
         self._add_special_token("<pad>", "pad_token")
         super().__init__(proto=proto, **kwargs)
+        check_file_name(self.config_file, "a tokenizer")
         if self.truecased:
             self.file_assets: list[str] = [*self.file_assets, _TRUECASER]
 
     def set_proto(self, proto: str | bytes | None) -> None:
-        """Set the SentencePiece model, a path or bytes."""
+        """Set the SentencePiece model, a path or bytes.
+
+        Raises:
+            UserError: it is damaged, or no such model.
+        """
         # Otherwise loading reports on the terminal that the text is normalised elsewhere.
         sentencepiece.set_min_log_level(2)
-        super().set_proto(proto)
+        try:
+            super().set_proto(proto)
+        except Exception as error:
+            # SentencePiece raises RuntimeError, TensorFlow, which KerasHub prefers, classes of its own; no bytes at all
+            # are a model without pieces.
+            known = isinstance(error, RuntimeError) or "special token" in str(error)
+            if not known and not type(error).__module__.startswith("tensorflow"):
+                raise
+            name = shown(proto) if isinstance(proto, str) else "the subword model"
+            raise UserError(
+                f"{name} is not a SentencePiece model with {self.start_piece}, </s> and <pad>, or is damaged: restore "
+                "it, or download it again."
+            ) from error
         # None as long as there is no model.
         self.subwords: Any = None if proto is None else self._read_model()
 

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.devices import current
+from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.training.token_loss import token_losses, weighted_sums
 from keras_attn_zoo.types import Tensor, TensorTree
 
@@ -43,8 +44,6 @@ class PerTokenTraining:
             raise ValueError(f"`label_smoothing` must lie in [0, 1). Received: {label_smoothing}.")
         if not isinstance(accumulation_steps, int) or accumulation_steps < 1:
             raise ValueError(f"`accumulation_steps` must be a positive integer. Received: {accumulation_steps}.")
-        if self.dtype_policy.name == "mixed_float16":
-            raise ValueError("mixed_float16 would need a scaled loss: use mixed_bfloat16. Received: mixed_float16.")
         self.label_smoothing = float(label_smoothing)
         self.accumulation_steps = accumulation_steps
         self._token_metrics = {
@@ -83,6 +82,20 @@ class PerTokenTraining:
             extra = sum(ops.sum(ops.cast(loss, "float32")) for loss in losses)
             sums = {**sums, "loss": sums["loss"] + sums["tokens"] * extra}
         return sums
+
+    def make_train_function(self, force: bool = False) -> Any:
+        """Create the function that `fit` runs; see `keras.Model`.
+
+        Raises:
+            UserError: the model computes in float16, whose small gradients would vanish without a scaled loss.
+        """
+        layers = self._flatten_layers()  # type: ignore[attr-defined]
+        if any(layer.compute_dtype == "float16" for layer in layers):
+            raise UserError(
+                "a model that computes in float16 translates, but cannot be trained, since its loss is not scaled: use "
+                "mixed_bfloat16 or float32."
+            )
+        return super().make_train_function(force)  # type: ignore[misc]
 
     def train_step(self, *args: TensorTree) -> TensorTree:
         """Take one optimiser step; arguments and result are those of the backend's Keras trainer."""

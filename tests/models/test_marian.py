@@ -4,8 +4,10 @@ import re
 import shutil
 
 import keras
+import keras_hub
 import numpy as np
 import pytest
+from keras_hub.src.utils.preset_utils import get_preset_loader
 
 from keras_attn_zoo.cli import main
 from keras_attn_zoo.data.encoded_text import encode_sentences
@@ -332,6 +334,17 @@ DEFECTS = {
         "has 500 pieces",
     ),
     "ids twice": (lambda folder: write_json(folder / "vocab.json", {"</s>": 0, "<unk>": 0, "<pad>": 1}), "its own"),
+    "a dropout that is text": (lambda folder: change_config(folder, dropout="x"), "dropout='x'"),
+    "no attention dropout": (lambda folder: change_config(folder, attention_dropout=None), "attention_dropout=None"),
+    "a list of activations": (lambda folder: change_config(folder, activation_function=["relu"]), r"\['relu'\]"),
+    "a list of kinds": (lambda folder: change_config(folder, model_type=["marian"]), r"is a \['marian'\] model"),
+    "a list for a configuration": (lambda folder: write_json(folder / "config.json", [1]), "describes no object"),
+    "a name of two lines": (lambda folder: change_weights(folder, **{"a\nb": np.ones(3, "f4")}), "has no place for"),
+    "a wide body": (
+        lambda folder: change_config(folder, d_model=98, encoder_ffn_dim=98, decoder_ffn_dim=98),
+        "weights",
+    ),
+    "subwords empty": (lambda folder: (folder / "source.spm").write_bytes(b""), "source.spm.*is not a SentencePiece"),
     "subwords cut": (lambda folder: cut(folder, "source.spm"), "source.spm.*is not a SentencePiece model"),
 }
 
@@ -349,3 +362,24 @@ def test_bad_checkpoints_say_so_in_one_line(copied, damage, message):
 def test_a_checkpoint_is_no_rnn(original):
     with pytest.raises(UserError, match="is a Transformer"):
         RNNBackbone.from_preset(original[0])
+
+
+def test_kerashubs_own_classes_open_it(original, opened):
+    folder = str(original[0])
+    task = keras_hub.models.Seq2SeqLM.from_preset(folder)
+    assert type(task) is type(opened)
+    assert task.generate(TEXTS) == Translator.from_preset(folder).generate(TEXTS)
+    assert isinstance(keras_hub.models.Backbone.from_preset(folder, dtype="bfloat16"), TransformerBackbone)
+    source = keras_hub.models.Tokenizer.from_preset(folder, config_file="source_tokenizer.json")
+    assert source.tokenize(TEXTS) == opened.preprocessor.source_tokenizer.tokenize(TEXTS)
+    preprocessor = keras_hub.models.Seq2SeqLMPreprocessor.from_preset(folder)
+    assert preprocessor.models == opened.preprocessor.models
+
+
+@pytest.mark.one_backend
+def test_kerashub_converts_what_it_can_itself(tmp_path):
+    write_json(tmp_path / "config.json", {"model_type": "bart"})
+    assert get_preset_loader(str(tmp_path)).check_backbone_class() is keras_hub.models.BartBackbone
+    write_json(tmp_path / "config.json", {"model_type": "unheard-of"})
+    with pytest.raises(ValueError, match=r"no converter for .*unheard-of"):
+        get_preset_loader(str(tmp_path))

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.data.batches import as_fit_input
+from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.layers import MultiHeadAttention
 from keras_attn_zoo.models import TokenEmbedding, Translator
 from keras_attn_zoo.training.train_step import PerTokenTraining
@@ -394,6 +395,6 @@ def test_a_regularizer_of_the_attention_enters_the_loss_of_a_translator(output):
 
 
 @pytest.mark.one_backend
-def test_mixed_float16_is_refused():
-    with pytest.raises(ValueError, match="use mixed_bfloat16"):
-        translator("sgd", dtype="mixed_float16")
+def test_float16_is_not_trained():
+    with pytest.raises(UserError, match=r"computes in float16 translates, but cannot be trained, .*: use mixed_bfloat16"):
+        translator("sgd", dtype="mixed_float16").fit(*tiny.batch(), verbose=0)

@@ -34,6 +34,11 @@ class Checkpoint:
         self.preset = preset
         self._weights = _read_weights(preset)
 
+    @property
+    def numbers(self) -> int:
+        """How many numbers all weights are that nobody has taken."""
+        return sum(weight.size for weight in self._weights.values())
+
     def check_sizes(self, arguments: dict[str, Any]) -> None:
         """Raise if a body with these arguments has sizes that no weight has, so that it might not fit in memory.
 
@@ -94,9 +99,10 @@ class Checkpoint:
             UserError: names one of them.
         """
         if self._weights:
+            name = shown(min(self._weights))
             raise UserError(
-                f"{shown(self.preset)} has a weight that a Marian model has no place for ({min(self._weights)}): it is "
-                "of another kind of model."
+                f"{shown(self.preset)} has a weight that a Marian model has no place for ({name}): it is of another "
+                "kind of model."
             )
 
 

@@ -7,13 +7,14 @@ from keras_hub.src.utils.preset_utils import get_file
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import read_bytes, read_json, shown
+from keras_attn_zoo.models.hub_conversion import opens
 from keras_attn_zoo.models.marian.checkpoint import Checkpoint
 from keras_attn_zoo.models.marian.pieces import END, PAD, UNKNOWN
 from keras_attn_zoo.models.marian.tokenizer import MarianTokenizer
 from keras_attn_zoo.models.marian.weights import assign_weights
-from keras_attn_zoo.models.presets import opens
 from keras_attn_zoo.models.transformer_backbone import TransformerBackbone
 from keras_attn_zoo.models.transformer_translator import TransformerPreprocessor, TransformerTranslator
+from keras_attn_zoo.models.undrawn_weights import undrawn_weights
 
 # Transformers' names of activations, and those of Keras.
 _ACTIVATIONS = {"swish": "silu", "silu": "silu", "relu": "relu", "gelu": "gelu", "tanh": "tanh"}
@@ -28,7 +29,7 @@ _REQUIRED = {
 _LARGEST_MODEL = 2**30
 
 
-@opens("marian")
+@opens("marian", body=TransformerBackbone)
 def open_marian(cls: Any, preset: str, config: dict[str, Any], load_weights: bool = True, **kwargs: Any) -> Any:
     """Open a Marian model as a translator, or as the part of one that `cls` says; see `PresetFiles.from_preset`.
 
@@ -69,7 +70,7 @@ def backbone_arguments(config: dict[str, Any], preset: str) -> dict[str, Any]:
         if found is not required:
             raise UserError(f"{shown(preset)} has {name}={found!r}: only models with {required!r} can be opened.")
     activation = config.get("activation_function", "gelu")
-    if activation not in _ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in _ACTIVATIONS:
         raise UserError(
             f"{shown(preset)} has activation_function={activation!r}: only {', '.join(_ACTIVATIONS)} can be opened."
         )
@@ -105,9 +106,9 @@ def backbone_arguments(config: dict[str, Any], preset: str) -> dict[str, Any]:
         "output_bias": True,
         # Transformers says so in "bad_words_ids": it is there to begin translations, and the model never learnt it.
         "suppressed_tokens": [_size(config, "pad_token_id", preset, least=0)],
-        "dropout": float(config.get("dropout", 0.1)),
-        "attention_dropout": float(config.get("attention_dropout", 0.0)),
-        "activation_dropout": float(config.get("activation_dropout", 0.0)),
+        "dropout": _rate(config, "dropout", 0.1, preset),
+        "attention_dropout": _rate(config, "attention_dropout", 0.0, preset),
+        "activation_dropout": _rate(config, "activation_dropout", 0.0, preset),
     }
 
 
@@ -121,6 +122,15 @@ def _size(config, name, preset, least=1):
     return value
 
 
+def _rate(config, name, default, preset):
+    value = config.get(name, default)
+    if type(value) not in (int, float) or not 0 <= value < 1:
+        raise UserError(
+            f"config.json of {shown(preset)} says {name}={value!r}, not a number from 0 to below 1: download it again."
+        )
+    return float(value)
+
+
 def _backbone(preset, config, load_weights=True, dtype=None):
     arguments = backbone_arguments(config, preset)
     if not load_weights:
@@ -128,7 +138,8 @@ def _backbone(preset, config, load_weights=True, dtype=None):
     # The weights are read first: a body that does not fit them might not fit in memory either.
     checkpoint = Checkpoint(preset)
     checkpoint.check_sizes(arguments)
-    backbone = TransformerBackbone(**arguments, dtype=dtype)
+    with undrawn_weights(checkpoint.numbers):
+        backbone = TransformerBackbone(**arguments, dtype=dtype)
     assign_weights(backbone, checkpoint)
     return backbone
 
@@ -159,7 +170,7 @@ def _tokenizer(preset, config, side):
     config_file = {"config_file": "source_tokenizer.json"} if side == "source" else {}
     try:
         return MarianTokenizer(model, vocabulary=pieces, **config_file)
-    except RuntimeError:
+    except UserError:
         raise UserError(
             f"{side}.spm of {shown(preset)} is not a SentencePiece model, or is damaged: download it again."
         ) from None

@@ -31,7 +31,8 @@ class MarianPieces(Subwords):
         if missing := [piece for piece in (UNKNOWN, END, PAD) if piece not in vocabulary]:
             raise UserError(f"the vocabulary has no {' and no '.join(missing)}: restore it, or download it again.")
         try:
-            self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+            # SentencePiece takes no bytes for no model.
+            self._processor = sentencepiece.SentencePieceProcessor(model_proto=model or b"damaged")
         except RuntimeError:
             raise UserError("not a SentencePiece model, or a damaged one: restore it, or download it again.") from None
         self.model_bytes = model

@@ -1,0 +1,172 @@
+"""What the JSON files of a preset may say: arguments, classes and files that this version knows."""
+
+import os
+import shutil
+from pathlib import Path
+
+import keras_hub
+import pytest
+
+import keras_attn_zoo
+from keras_attn_zoo.checksums import CHECKSUMS, read_checksums, write_checksums
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.loading import load_translator
+from keras_attn_zoo.files import read_json, write_json
+from keras_attn_zoo.models import RNNBackbone, TransformerBackbone, TranslationTokenizer, Translator
+from tests import tiny
+
+pytestmark = pytest.mark.one_backend
+
+VERSION = keras_attn_zoo.__version__
+BODY = ("config", "backbone")
+SIDE = ("config", "preprocessor")
+PUBLISHED = sorted((Path(__file__).parents[2] / "presets").glob("*/config.json"))
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved") / "preset"
+    tiny.translator().save_to_preset(folder)
+    return folder
+
+
+@pytest.fixture
+def preset(saved, tmp_path):
+    """A preset without checksums."""
+    copy = shutil.copytree(saved, tmp_path / "preset")
+    (copy / CHECKSUMS).unlink()
+    return copy
+
+
+def change(preset, name, place, **values):
+    """Change the dict at a place of a JSON file."""
+    tree = part = read_json(preset / name)
+    for key in place:
+        part = part[key]
+    part.update(values)
+    write_json(preset / name, tree)
+
+
+def refused(preset, match, load=Translator.from_preset):
+    with pytest.raises(UserError, match=match) as error:
+        load(str(preset))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "name, place, cls",
+    [
+        ("config.json", (), "RNNBackbone"),
+        ("task.json", BODY, "RNNBackbone"),
+        ("task.json", SIDE, "TranslationPreprocessor"),
+        ("task.json", (*SIDE, "config", "tokenizer"), "TranslationTokenizer"),
+        ("source_tokenizer.json", (), "TranslationTokenizer"),
+    ],
+)
+def test_an_unknown_argument_asks_for_a_newer_version(preset, name, place, cls):
+    change(preset, name, (*place, "config"), residual_scale=3)
+    change(preset, "metadata.json", (), keras_attn_zoo_version="9.1.0")
+    refused(
+        preset,
+        rf"^{name} of the preset .* gives {cls} the argument residual_scale, unknown to this version of keras-attn-zoo "
+        rf"\(written by version 9\.1\.0; this is {VERSION}\): pip install --upgrade keras-attn-zoo",
+    )
+    (preset / "metadata.json").unlink()
+    refused(
+        preset, rf"residual_scale, unknown to this version of keras-attn-zoo \(this is {VERSION}\)", load_translator
+    )
+
+
+def test_an_unknown_argument_of_an_attention_is_named(preset):
+    layer = {"attention": "uniform", "emphasis": 1}
+    change(preset, "task.json", (*BODY, "config"), cross_attention=layer)
+    refused(preset, "emphasis")
+
+
+def test_an_unknown_argument_is_not_ignored_by_kerashub_or_python(preset):
+    change(preset, "task.json", (*BODY, "config"), residual_scale=3)
+    refused(preset, "RNNBackbone has no argument residual_scale", keras_hub.models.Seq2SeqLM.from_preset)
+    for body, sizes in ((RNNBackbone, tiny.BACKBONE), (TransformerBackbone, tiny.TRANSFORMER)):
+        with pytest.raises(UserError, match=f"{body.__name__} has no argument residual_scale: leave it out"):
+            body(tiny.PIECES, tiny.PIECES, **sizes, residual_scale=3)
+
+
+@pytest.mark.parametrize("name, place", [("config.json", ()), ("task.json", BODY), ("task.json", SIDE)])
+def test_an_unknown_class_asks_for_a_newer_version(preset, name, place):
+    change(preset, name, place, class_name="New", registered_name="keras_attn_zoo>New")
+    refused(preset, rf"{name} of the preset .* has a New, a class unknown to this version of keras-attn-zoo .*upgrade")
+
+
+def test_the_version_is_recorded_and_old_presets_load(saved):
+    assert read_json(saved / "metadata.json")["keras_attn_zoo_version"] == VERSION
+    assert PUBLISHED
+    for path in PUBLISHED:
+        # Nothing is built: the published presets were saved before versions were recorded.
+        assert TranslationTokenizer.from_preset(path.parent).vocabulary_size()
+
+
+@pytest.mark.parametrize("target", ["../../victim/keras.json", "{}/victim/keras.json"], ids=["relative", "absolute"])
+@pytest.mark.parametrize("part", [(*SIDE, "config", "tokenizer"), (*SIDE, "config", "source_tokenizer"), SIDE])
+def test_a_preset_writes_to_no_other_files(preset, tmp_path, part, target):
+    target = target.format(tmp_path)
+    change(preset, "task.json", (*part, "config"), config_file=target)
+    refused(preset, r"task\.json of the preset .* has config_file='.*keras\.json', no file that a preset may write")
+    # Whatever KerasHub is told, assets are read and written under this name.
+    with pytest.raises(UserError, match=r"a tokenizer has config_file=.*, no file that a preset may write: use one of"):
+        tiny.tokenizer(config_file=target)
+
+
+def test_a_preset_reads_no_other_subword_model(preset, tmp_path):
+    (tmp_path / "secret").write_bytes(tiny.subword_model("target"))
+    change(preset, "tokenizer.json", ("config",), proto=str(tmp_path / "secret"))
+    refused(preset, r"tokenizer\.json of the preset .* names a subword model outside of it")
+
+
+@pytest.mark.parametrize("name", ["config.json", "task.json", "tokenizer.json"])
+@pytest.mark.parametrize("text", ["[]", "{}", "3", '{"config": null}', '{"config": []}'])
+def test_a_configuration_describes_an_object(preset, name, text):
+    (preset / name).write_text(text)
+    refused(preset, rf"{name} of the preset .* describes no object of Keras: restore")
+
+
+@pytest.mark.parametrize("sums", [True, False])
+def test_a_missing_file_is_named(saved, tmp_path, sums):
+    for name, message in (
+        ("config.json", "config.json is missing from the preset" if sums else "is no preset, since it has no config"),
+        ("model.weights.h5", "model.weights.h5 is missing from the preset"),
+    ):
+        copy = shutil.copytree(saved, tmp_path / name)
+        (copy / name).unlink()
+        if not sums:
+            (copy / CHECKSUMS).unlink()
+        refused(copy, message)
+        refused(copy, message, load_translator)
+
+
+@pytest.mark.parametrize("text", [b"", b"cut"])
+@pytest.mark.parametrize("side", ["tokenizer", "source_tokenizer"])
+def test_a_damaged_subword_model_is_named(preset, side, text):
+    path = preset / "assets" / side / "vocabulary.spm"
+    path.write_bytes(text and path.read_bytes()[:200])
+    refused(preset, rf"{side}{os.sep}vocabulary\.spm is not a SentencePiece model .*, or is damaged: restore it")
+
+
+@pytest.mark.parametrize(
+    "setting, value",
+    [("encoder_cell", 3), ("dropout", "x"), ("hidden_dim", [5]), ("dtype", "unheard-of"), ("hidden_dim", None)],
+)
+def test_any_other_defect_is_one_line_that_names_the_preset(preset, setting, value):
+    change(preset, "task.json", (*BODY, "config"), **{setting: value})
+    change(preset, "config.json", ("config",), **{setting: value})
+    if setting == "dtype":
+        Translator.from_preset(preset)
+        refused(preset, "preset", lambda one: Translator.from_preset(one, dtype=value))
+    else:
+        refused(preset, setting)
+
+
+def test_sums_do_not_make_a_preset_honest(saved, tmp_path):
+    copy = shutil.copytree(saved, tmp_path / "copy")
+    change(copy, "task.json", (*BODY, "config"), residual_scale=3)
+    write_checksums(copy, read_checksums(copy / CHECKSUMS))
+    refused(copy, "residual_scale")
