@@ -22,6 +22,22 @@ def assert_same_weights(first, second):
         np.testing.assert_array_equal(keras.ops.convert_to_numpy(a.value), keras.ops.convert_to_numpy(b.value))
 
 
+@pytest.mark.slow_compiled
+@pytest.mark.parametrize("policy", ["mixed_float16", "float16", "mixed_bfloat16", "bfloat16"])
+@pytest.mark.parametrize("body", [tiny.backbone, tiny.transformer], ids=["rnn", "transformer"])
+def test_a_preset_translates_in_every_dtype_policy(tmp_path, body, policy):
+    tiny.translator(body=body).save_to_preset(tmp_path / "preset")
+    first = Translator.from_preset(tmp_path / "preset")
+    second = Translator.from_preset(tmp_path / "preset", dtype=policy)
+    assert {layer.compute_dtype for layer in second.backbone.layers} >= {policy.removeprefix("mixed_")}
+    assert len(second.generate(TEXTS)) == len(TEXTS)
+    targets = tiny.sentences("target")[:3]
+    expected, found = (task.score(TEXTS, targets) for task in (first, second))
+    for one, other in zip(expected, found, strict=True):
+        # bfloat16 has 8 bits.
+        np.testing.assert_allclose(other.log_probs, one.log_probs, atol=0.1, rtol=0.05)
+
+
 @pytest.mark.one_backend
 @pytest.mark.parametrize(
     "joint, arguments",
