@@ -3,6 +3,7 @@
 import inspect
 import logging
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -151,16 +152,33 @@ def _check_object(tree, where, preset):
 
 
 def _unknown(preset):
-    version = keras_attn_zoo.__version__
+    written = _writer(preset)
+    by = f"written by version {shown(written)}; " if written else ""
+    return (
+        f"unknown to this version of keras-attn-zoo ({by}this is {keras_attn_zoo.__version__}): pip install --upgrade "
+        "keras-attn-zoo, or restore the preset."
+    )
+
+
+def _writer(preset):
+    """Return the version that wrote a preset; None if the preset does not say it."""
     try:
         written = read_json(get_file(preset, _METADATA)).get(_VERSION)
     except (FileNotFoundError, AttributeError, UserError):
-        written = None
-    by = f"written by version {shown(written)}; " if isinstance(written, str) else ""
-    return (
-        f"unknown to this version of keras-attn-zoo ({by}this is {version}): pip install --upgrade keras-attn-zoo, or "
-        "restore the preset."
-    )
+        return None
+    return written if isinstance(written, str) else None
+
+
+def newer_version(preset: str) -> str:
+    """Return advice for a preset that cannot be loaded and was written by a newer version; "" for any other."""
+    written, here = _writer(preset) or "", keras_attn_zoo.__version__
+    if _numbers(written) <= _numbers(here):
+        return ""
+    return f"Version {shown(written)} of keras-attn-zoo wrote it, this is {here}: pip install --upgrade keras-attn-zoo."
+
+
+def _numbers(version):
+    return [int(part) for part in re.findall("[0-9]{1,9}", version)]
 
 
 def _arguments(cls):

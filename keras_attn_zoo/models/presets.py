@@ -23,6 +23,7 @@ from keras_attn_zoo.models.preset_checks import (
     check_configs,
     check_preset,
     check_sizes,
+    newer_version,
     preset_files,
     readable_shapes,
     write_version,
@@ -89,14 +90,15 @@ class PresetFiles:
         """
         preset = str(find_preset(preset))
         loads = kwargs.get("load_weights", False)
-        with downloading(preset), _in_one_line(preset):
+        with downloading(preset):
             config = _foreign_config(preset)
             if config is not None:
-                return CONVERTERS[config["model_type"]][0](cls, preset, config, *args, **kwargs)
+                with _in_one_line(preset):
+                    return CONVERTERS[config["model_type"]][0](cls, preset, config, *args, **kwargs)
             check_preset(preset)
             check_configs(preset)
             stored = check_sizes(preset, weights_needed=loads)
-            with undrawn_weights(stored) if loads else contextlib.nullcontext():
+            with _in_one_line(preset), undrawn_weights(stored) if loads else contextlib.nullcontext():
                 return super().from_preset(preset, *args, **kwargs)
 
 
@@ -188,7 +190,11 @@ def _in_one_line(preset: str) -> Iterator[None]:
     """
     try:
         yield
-    except (UserError, ImportError, MemoryError):
+    except (ImportError, MemoryError):
+        raise
+    except UserError as error:
+        if advice := newer_version(preset):
+            raise UserError(f"{error} {advice}") from error
         raise
     except Exception as error:
         known: BaseException | None = error
@@ -198,7 +204,7 @@ def _in_one_line(preset: str) -> Iterator[None]:
         reason = (lines or [type(error).__name__])[0].rstrip(".:")[:300]
         raise UserError(
             f"cannot load the preset {shown(preset)} ({reason}): check the arguments, restore the preset, or download "
-            "it again."
+            f"it again. {newer_version(preset)}".rstrip()
         ) from error
 
 

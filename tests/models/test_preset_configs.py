@@ -80,7 +80,16 @@ def test_an_unknown_argument_asks_for_a_newer_version(preset, name, place, cls):
 def test_an_unknown_argument_of_an_attention_is_named(preset):
     layer = {"attention": "uniform", "emphasis": 1}
     change(preset, "task.json", (*BODY, "config"), cross_attention=layer)
-    refused(preset, "emphasis")
+    refused(preset, "emphasis'?: 1}$")
+
+
+def test_a_newer_version_is_named_whatever_it_wrote(preset):
+    change(preset, "metadata.json", (), keras_attn_zoo_version="9.1.0")
+    Translator.from_preset(preset)
+    advice = rf" Version 9\.1\.0 of keras-attn-zoo wrote it, this is {VERSION}: pip install --upgrade keras-attn-zoo\.$"
+    for attention in ({"attention": "uniform", "emphasis": 1}, "hyper"):
+        change(preset, "task.json", (*BODY, "config"), cross_attention=attention)
+        refused(preset, advice)
 
 
 def test_an_unknown_argument_is_not_ignored_by_kerashub_or_python(preset):
