@@ -27,7 +27,7 @@ def test_a_preset_stands_for_itself(trained, tmp_path):
     [
         ("config.json", b"{", "/config.json is damaged: it is not JSON"),
         ("model.weights.h5", b"nothing", "/model.weights.h5 is damaged or not a file of weights"),
-        ("task.json", None, " is not a translator preset, or is damaged: "),
+        ("config.json", None, " is no preset, since it has no config.json: check the path."),
     ],
 )
 def test_a_damaged_preset_is_one_line(trained, tmp_path, name, content, message):
@@ -36,7 +36,7 @@ def test_a_damaged_preset_is_one_line(trained, tmp_path, name, content, message)
     # As one from before there were checksums, which would tell at once.
     (preset / "checksums.json").unlink()
     if content is None:
-        (preset / "config.json").unlink()
+        (preset / name).unlink()
     else:
         (preset / name).write_bytes(content)
     with pytest.raises(UserError) as error:
