@@ -15,6 +15,7 @@ from keras_attn_zoo.layers.common.products import repeated
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.models.output_projection import OutputProjection
 from keras_attn_zoo.models.presets import PresetLoading, WeightFiles
+from keras_attn_zoo.models.quantization import Quantization
 from keras_attn_zoo.models.token_embedding import TokenEmbedding
 from keras_attn_zoo.types import Config, DType, Shape, Tensor, TensorTree
 
@@ -26,7 +27,7 @@ OPTIONAL_INPUTS = {"decoder_padding_mask": None, "teacher_forcing_mask": None}
 _SUPPRESSED = -60_000.0
 
 
-class TranslationBackbone(PresetLoading, WeightFiles, keras_hub.models.Backbone):
+class TranslationBackbone(Quantization, PresetLoading, WeightFiles, keras_hub.models.Backbone):
     """Base class of the bodies: a functional model, and a stepwise search with the same layers.
 
     Subclass it for a new body, and define `_search_constants`, `_begin` and

@@ -29,6 +29,7 @@ from keras_attn_zoo.models.preset_checks import (
     write_version,
 )
 from keras_attn_zoo.models.preset_registry import find_preset, published
+from keras_attn_zoo.models.quantization import with_int8
 from keras_attn_zoo.models.undrawn_weights import undrawn_weights
 from keras_attn_zoo.models.weight_storage import STORAGES, compact, expanded, holds_int8
 
@@ -50,7 +51,8 @@ class PresetFiles:
         Args:
             preset_dir: the folder.
             storage: "float32"; "float16", half the size; or "int8", a quarter, with a scale for each row or column of
-                a matrix. Whatever the storage, a model is loaded in the current dtype policy.
+                a matrix. Whatever the storage, a model is loaded in the current dtype policy, and quantized layers
+                in int8.
             **kwargs: see the base class.
 
         Raises:
@@ -98,6 +100,8 @@ class PresetFiles:
             check_preset(preset)
             check_configs(preset)
             stored = check_sizes(preset, weights_needed=loads)
+            if "dtype" in kwargs:
+                kwargs["dtype"] = with_int8(preset, kwargs["dtype"])
             with _in_one_line(preset), undrawn_weights(stored) if loads else contextlib.nullcontext():
                 return super().from_preset(preset, *args, **kwargs)
 
@@ -105,7 +109,8 @@ class PresetFiles:
 class PresetLoading(PresetFiles):
     """Mixin before a KerasHub class: presets are loaded in the current dtype policy, not the one they were saved in.
 
-    KerasHub has the same rule, but fails on a preset that was saved in a mixed policy.
+    Layers that were quantized are loaded in int8. KerasHub has the same rules, but fails on a preset that was saved in a
+    mixed policy.
     """
 
     @classproperty

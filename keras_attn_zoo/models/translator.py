@@ -16,6 +16,7 @@ from keras_attn_zoo.models.exploration import Exploration
 from keras_attn_zoo.models.preprocessor import TranslationPreprocessor
 from keras_attn_zoo.models.presets import PresetLoading, check_vocabulary_sizes
 from keras_attn_zoo.models.programs import Programs
+from keras_attn_zoo.models.quantization import Quantization
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
 from keras_attn_zoo.models.search import search, search_key, until_stop
 from keras_attn_zoo.training.token_loss import mixture_losses
@@ -24,7 +25,7 @@ from keras_attn_zoo.types import Config, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
-class Translator(Exploration, PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
+class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
     """A translation model: strings in, strings out, trained by `fit`.
 
     Use it as any KerasHub task: `from_preset`, `save_to_preset`, `compile`,

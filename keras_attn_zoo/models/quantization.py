@@ -1,0 +1,83 @@
+"""Quantization of models to int8, in memory and from presets."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import keras
+from keras.dtype_policies import DTypePolicyMap, QuantizedDTypePolicy
+from keras.quantizers import QuantizationConfig
+from keras.src.quantizers.utils import should_quantize_layer
+from keras_hub.src.utils.preset_utils import get_file
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.files import read_json
+from keras_attn_zoo.types import DType
+
+# Keras would take the path of a layer for a pattern if it held other characters.
+_PATH = re.compile(r"[\w/]+")
+
+
+class Quantization:
+    """Mixin before a Keras model: `quantize` changes the layers that have an int8 form, or none."""
+
+    def quantize(
+        self,
+        mode: str | None = None,
+        config: QuantizationConfig | None = None,
+        filters: str | list[str] | Callable[[keras.layers.Layer], bool] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Quantize the kernels of all projections to int8; other layers stay as they are.
+
+        A preset of the result is loaded in int8. To store any model in a quarter of the size, and load it in floating
+        point, call `save_to_preset(..., storage="int8")` instead.
+
+        Args:
+            mode: "int8".
+            config: a `keras.quantizers.Int8QuantizationConfig`, in place of a mode.
+            filters: which layers; see `keras.Model.quantize`.
+            **kwargs: see `keras.Model.quantize`.
+
+        Raises:
+            UserError: another mode.
+            ValueError: the model computes in float16, in which int8 is too inexact.
+        """
+        mode = mode or getattr(config, "mode", None)
+        if mode != "int8":
+            raise UserError(f"only quantization to 'int8' is supported; received {mode!r}.")
+        model: Any = self
+        chosen = {id(layer) for layer in model._flatten_layers() if _can_be_quantized(layer)}
+        # Keras warns about each other layer, and fails at those that are never built, such as tokenizers.
+        super().quantize(  # type: ignore[misc]
+            None if config else mode,
+            config=config,
+            filters=lambda layer: id(layer) in chosen and should_quantize_layer(layer, filters),
+            **kwargs,
+        )
+
+
+def with_int8(preset: str, dtype: DType) -> keras.DTypePolicy:
+    """Return a dtype policy in which those layers are int8 that were so when a preset was saved.
+
+    Args:
+        preset: a folder, or anything else that KerasHub accepts.
+        dtype: the policy of all other layers.
+    """
+    policy = keras.dtype_policies.get(dtype)
+    try:
+        stored = read_json(get_file(preset, "config.json"))["config"]["dtype"]["config"]["policy_map"]
+        paths = [path for path, one in stored.items() if one["config"]["mode"] == "int8" and _PATH.fullmatch(path)]
+    except (FileNotFoundError, LookupError, TypeError, AttributeError):
+        # Nothing was quantized, or KerasHub reports what is wrong.
+        return policy
+    if not paths or isinstance(policy, DTypePolicyMap):
+        return policy
+    return DTypePolicyMap(policy, dict.fromkeys(paths, QuantizedDTypePolicy("int8", source_name=policy.name)))
+
+
+def _can_be_quantized(layer):
+    owner = next(one for one in type(layer).__mro__ if "quantize" in vars(one))
+    # Keras' layers leave their subclasses out; those of this package do not.
+    able = owner is type(layer) or not owner.__module__.startswith("keras.")
+    return able and not isinstance(layer, keras.Model) and layer.built and layer.quantization_mode is None

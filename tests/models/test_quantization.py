@@ -1,0 +1,76 @@
+"""Models quantized to int8: after training, quietly, whole or not at all, and as presets."""
+
+import warnings
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.models import Translator
+from tests import tiny
+
+SOURCES, TARGETS = tiny.sentences("source")[:8], tiny.sentences("target")[:8]
+# Of a layer of the encoder and one of the decoder: projections of one and of two attentions, and the feed-forward two.
+TRANSFORMER_INT8 = 2 * (4 + 2) + 2 * (2 * 4 + 2)
+
+
+def int8_layers(translator):
+    layers = translator.backbone._flatten_layers()
+    return {
+        layer.path for layer in layers if getattr(layer, "kernel", None) is not None and layer.kernel.dtype == "int8"
+    }
+
+
+def log_probs(translator):
+    return np.array([one.log_prob for one in translator.score(SOURCES, TARGETS)])
+
+
+@pytest.mark.long
+def test_a_trained_translator_is_quantized_quietly_and_comes_back_from_a_preset(tmp_path):
+    translator = tiny.translator(body=tiny.transformer)
+    translator.fit({"encoder_text": SOURCES, "decoder_text": TARGETS}, batch_size=8, verbose=0)
+    before = log_probs(translator)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        translator.quantize("int8")
+    assert len(int8_layers(translator)) == TRANSFORMER_INT8
+    after = log_probs(translator)
+    assert 0 < np.abs(after / before - 1).max() < 0.05
+    translator.save_to_preset(tmp_path / "preset")
+    again = Translator.from_preset(tmp_path / "preset")
+    assert int8_layers(again) == int8_layers(translator)
+    np.testing.assert_allclose(log_probs(again), after, rtol=1e-5)
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize("storage", ["float16", "int8"])
+def test_a_quantized_body_of_any_storage_loads_in_any_policy(storage, tmp_path):
+    translator = tiny.translator(body=tiny.backbone)
+    translator.backbone.quantize("int8")
+    assert int8_layers(translator) == {"initial_state_0"}
+    translator.save_to_preset(tmp_path / "preset", storage=storage)
+    again = Translator.from_preset(tmp_path / "preset", dtype="mixed_bfloat16")
+    assert int8_layers(again) == int8_layers(translator)
+    assert again.backbone.get_layer("source_embedding").compute_dtype == "bfloat16"
+    np.testing.assert_allclose(log_probs(again), log_probs(translator), rtol=0.05)
+
+
+@pytest.mark.one_backend
+def test_filters_choose_and_a_second_call_takes_the_rest():
+    translator = tiny.translator(body=tiny.transformer)
+    translator.quantize("int8", filters="ffn")
+    assert len(int8_layers(translator)) == 2 * 2 * 2
+    translator.quantize(config=keras.quantizers.Int8QuantizationConfig())
+    assert len(int8_layers(translator)) == TRANSFORMER_INT8
+
+
+@pytest.mark.one_backend
+def test_what_is_refused_changes_nothing():
+    translator = tiny.translator(body=tiny.transformer)
+    with pytest.raises(UserError, match="only quantization to 'int8' is supported; received 'int4'"):
+        translator.quantize("int4")
+    half = tiny.translator(body=tiny.transformer, dtype="float16")
+    with pytest.raises(ValueError, match="doesn't work well with compute_dtype='float16'"):
+        half.quantize("int8")
+    assert not int8_layers(translator) and not int8_layers(half)
