@@ -109,8 +109,7 @@ class PresetFiles:
 class PresetLoading(PresetFiles):
     """Mixin before a KerasHub class: presets are loaded in the current dtype policy, not the one they were saved in.
 
-    Layers that were quantized are loaded in int8. KerasHub has the same rules, but fails on a preset that was saved in a
-    mixed policy.
+    Layers that were quantized are loaded in int8. KerasHub has the same rules, but fails on a preset of a mixed policy.
     """
 
     @classproperty

@@ -23,6 +23,9 @@ from keras_attn_zoo.training.token_loss import mixture_losses
 from keras_attn_zoo.training.train_step import PerTokenTraining
 from keras_attn_zoo.types import Config, Tensor
 
+# Those that need nothing else: "contrastive" and "speculative" need hidden states, or a second model.
+_KERASHUB_SAMPLERS = ("random", "top_k", "top_p")
+
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
@@ -99,8 +102,8 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
             **kwargs: `run_eagerly`, `jit_compile` and the like; see `keras.Model.compile`.
 
         Raises:
-            UserError: a loss or metrics were given; `search_top_k` is not a count, or the model has no latent
-                alignment.
+            UserError: a loss or metrics were given; no sampler of this name; `search_top_k` is not a count, or the
+                model has no latent alignment.
         """
         if loss is not None and loss != "auto":
             raise UserError(
@@ -116,6 +119,9 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
             optimizer = keras.optimizers.Adam(1e-3)
         own = {"greedy": BeamSearch(1), "beam": BeamSearch(5, length_penalty=1.0)}
         if isinstance(sampler, str):
+            if sampler not in (*own, *_KERASHUB_SAMPLERS):
+                names = ", ".join((*own, *_KERASHUB_SAMPLERS))
+                raise UserError(f"there is no sampler {sampler!r}: choose one of {names}, or give a sampler object.")
             sampler = own.get(sampler, sampler)
         super().compile(optimizer=optimizer, loss=None, weighted_metrics=None, sampler=sampler, **kwargs)
         self.compile_training(label_smoothing, accumulation_steps)

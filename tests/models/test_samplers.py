@@ -21,6 +21,8 @@ def test_sampler_names():
     assert len(translations) == 2 and all(isinstance(text, str) for text in translations)
     with pytest.raises(UserError, match="translate needs a BeamSearch"):
         task.translate(TEXTS[:1])
+    with pytest.raises(UserError, match="there is no sampler 'beem': choose one of greedy, beam, random, top_k, top_p"):
+        task.compile(sampler="beem")
 
 
 @pytest.mark.slow_compiled
