@@ -1,7 +1,9 @@
 """A translator's attention and search, for the page that shows them."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import operator
+import reprlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -12,7 +14,7 @@ from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.words import as_sentence, normalise, split_words
 from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE, BeamSearch
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.evaluation.alignments import Alignment
+from keras_attn_zoo.evaluation.alignments import Alignment, Link
 from keras_attn_zoo.explore.page import Page
 from keras_attn_zoo.explore.records import Mechanism, Path, Result, SearchStep, Sentence, System
 from keras_attn_zoo.layers import ATTENTIONS
@@ -36,7 +38,7 @@ class Exploration(TextMethods):
         sentences: Words | Sequence[Words],
         translations: Words | Sequence[Words | None] | None = None,
         beside: Mapping[str, "Exploration"] | None = None,
-        gold: Sequence[Alignment | None] | None = None,
+        gold: Sequence[Alignment | Iterable[Link] | None] | None = None,
         name: str | None = None,
     ) -> Page:
         """Show what attends to what, and how the search went, on a page.
@@ -46,7 +48,9 @@ class Exploration(TextMethods):
             translations: translations of your own, along which the model is followed too: as many, or one; None for
                 a sentence without.
             beside: other translators by name, shown beside this one on the same sentences.
-            gold: for each sentence `Alignment` between its words and those of the given translation, or None.
+            gold: for each sentence the links between its words and those of the given translation: a list of pairs
+                `(source word, target word)` counted from 0, an `evaluation.alignments.Alignment` where some links are
+                only possible, or None.
             name: what the page calls this translator; by default its kind.
 
         Returns:
@@ -229,7 +233,7 @@ def explore(
     translators: Mapping[str, Exploration],
     sentences: Sequence[Words],
     translations: Sequence[Words | None] | None = None,
-    gold: Sequence[Alignment | None] | None = None,
+    gold: Sequence[Alignment | Iterable[Link] | None] | None = None,
     may_be_empty: bool = False,
 ) -> Page:
     """Show several translators on the same sentences; see `Exploration.explore`.
@@ -240,10 +244,13 @@ def explore(
         may_be_empty: whether there may be no sentence, as where a server is sent some.
     """
     given = [None] * len(sentences) if translations is None else list(translations)
-    links = [None] * len(sentences) if gold is None else list(gold)
-    for what, found in (("translations", given), ("alignments", links)):
+    links = [None] * len(sentences) if gold is None else [_alignment(one, i) for i, one in enumerate(gold, start=1)]
+    for what, found in (("translation", given), ("alignment", links)):
         if len(found) != len(sentences):
-            raise UserError(f"{len(sentences)} sentences and {len(found)} {what}: give equally many of both.")
+            raise UserError(
+                f"{_counted(len(sentences), 'sentence')} but {_counted(len(found), what)}: give the same number of "
+                "each."
+            )
     shown = []
     for number, (sentence, target, alignment) in enumerate(zip(sentences, given, links, strict=True), start=1):
         words = _words(sentence, number)
@@ -255,6 +262,26 @@ def explore(
     results = [translator.examine(sentences, given) if shown else [] for translator in translators.values()]
     systems = [translator.description(name) for name, translator in translators.items()]
     return Page(systems, shown, list(zip(*results, strict=True)))
+
+
+def _counted(count, what):
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _alignment(gold, number):
+    """The gold links of a sentence: an `Alignment`, None, or pairs, which are sure links."""
+    if gold is None or isinstance(gold, Alignment):
+        return gold
+    try:
+        links = {(operator.index(j), operator.index(i)) for j, i in gold}
+    except (TypeError, ValueError):
+        links = {(-1, -1)}
+    if any(j < 0 or i < 0 for j, i in links):
+        raise UserError(
+            f"the gold links of sentence {number} must be pairs (source word, target word) counted from 0, or an "
+            f"Alignment; received {reprlib.repr(gold)}."
+        )
+    return Alignment(sure=links)
 
 
 def _text(sentence):

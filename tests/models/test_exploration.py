@@ -118,6 +118,8 @@ def test_a_page_of_two_systems():
     assert [system.name for system in page.systems] == ["RNN, bahdanau", "other"]
     assert page.sentences[0].gold.sure == {(0, 0)} and list(page.sentences[0].words) == SOURCES[0].split()
     assert [[len(result.paths) for result in of] for of in page.results] == [[2, 2], [1, 1]]
+    pairs = task.explore([SOURCES[0]], [TARGETS[0]], gold=[[(0, 0), [1, 0]]])
+    assert pairs.sentences[0].gold == Alignment(sure={(0, 0), (1, 0)})
     one = task.explore(SOURCES[0], TARGETS[0], name="mine")
     assert one.systems[0].name == "mine" and [path.kind for path in one.results[0][0].paths] == ["own", "given"]
     assert "<!doctype html>" in one.html()
@@ -137,7 +139,9 @@ def test_descriptions():
     [
         ([[]], "nothing to explore"),
         ([[" "]], "sentence 1 is empty"),
-        ([["ka"], ["ba", "do"]], "1 sentences and 2 translations"),
+        ([["ka"], ["ba", "do"]], "1 sentence but 2 translations: give the same number of each"),
+        ([["ka"], ["ba"], None, [[(0, 0), (0, -1)]]], "gold links of sentence 1 must be pairs .* or an Alignment"),
+        ([["ka"], ["ba"], None, ["0-0"]], "gold links of sentence 1 must be pairs .*; received '0-0'"),
         ([["ka"], None, None, [Alignment({(0, 0)})]], "no given translation"),
         ([["ka"], ["ba"], None, [Alignment({(1, 0)})]], "gold link 1-0 of sentence 1 points past"),
         ([["ka " * 40]], "more than the"),
