@@ -108,7 +108,7 @@ def _models_and_sentences(arguments):
         near = near_name(argument, NEAR)
         if near or "/" in argument:
             raise UserError(
-                f"{shown(argument)} is no model{f': did you mean {near}?' if near else '.'} Give a sentence that looks "
+                f"{shown(argument)} is not a model{f': did you mean {near}?' if near else '.'} Give a sentence that looks "
                 "like one in a file, with --text."
             )
     if len(set(models)) < len(models):
@@ -152,7 +152,17 @@ def _text(options, models, sentences):
         lengths = [(len(one), len(other or ())) for one, other in zip(sentences, translations, strict=True)]
         found = read_alignments(options.gold, options.index_base, options.gold_reverse, lengths=lengths)
         gold = [one if other else None for one, other in zip(found, translations, strict=True)]
-    return sentences, translations, gold
+    if options.text is None:
+        return sentences, translations, gold
+    return _without_empty_lines(options.text, sentences, translations, gold)
+
+
+def _without_empty_lines(file, sentences, *others):
+    """Leave empty lines out of a file of sentences, and what belongs to them, with a message."""
+    kept = [i for i, sentence in enumerate(sentences) if (sentence.split() if isinstance(sentence, str) else sentence)]
+    if len(kept) < len(sentences):
+        _LOG.info("%s: left out %d of %d lines, which are empty", file, len(sentences) - len(kept), len(sentences))
+    return tuple(side and [side[i] for i in kept] for side in (sentences, *others))
 
 
 def _own_text(options, model):

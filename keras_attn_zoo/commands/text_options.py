@@ -69,5 +69,5 @@ def own_text(model: PathLike) -> "ParallelText":
 
     run = RunFolder(model)
     if not run.holds_run:
-        raise UserError(f"{model} is no run folder, and so has no test text: give --test SOURCE TARGET.")
+        raise UserError(f"{model} is not a run folder, and so has no test text: give --test SOURCE TARGET.")
     return own_test_text(run, ask)

@@ -351,16 +351,19 @@ def read_bitext(
     """
     lines: Iterable[Sequence[str]]
     if bitext is not None and source is None and target is None:
-        lines, place = [line.split("|||") for line in read_lines(bitext)], bitext
+        lines = [line.split("|||") for line in read_lines(bitext)]
     elif bitext is None and source is not None and target is not None:
-        lines, place = list(ParallelFiles(source, target)), source
+        lines = list(ParallelFiles(source, target))
     else:
         raise UserError("give --bitext, or --source and --target.")
     found = []
     for number, sides in enumerate(lines, start=1):
         words = [side.split() for side in sides]
-        if len(words) != 2 or not all(words):
-            raise UserError(f"{place} line {number} is not a sentence pair: write SOURCE ||| TARGET, neither empty.")
+        if bitext is not None and (len(words) != 2 or not all(words)):
+            raise UserError(f"{bitext} line {number} is not a sentence pair: write SOURCE ||| TARGET, neither empty.")
+        for file, one in zip((source, target), words, strict=True):
+            if not one:
+                raise UserError(f"{file} line {number} is empty: write a sentence, or remove the line from both files.")
         found.append((words[1], words[0]) if reverse else (words[0], words[1]))
     return found
 

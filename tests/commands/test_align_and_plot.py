@@ -51,6 +51,13 @@ def test_align_takes_the_gold_of_the_embedded_corpus(attn_zoo, trained, tmp_path
     assert status == 2 and "give --bitext" in error
 
 
+def test_an_empty_line_is_named_with_its_file(attn_zoo, trained, tmp_path):
+    (tmp_path / "a").write_text("rot haus\nkatze\n")
+    (tmp_path / "b").write_text("house red\n\n")
+    status, _, error = attn_zoo("align", trained, "--source", tmp_path / "a", "--target", tmp_path / "b")
+    assert status == 2 and f"{tmp_path / 'b'} line 2 is empty" in error and error.count("\n") == 1
+
+
 def test_a_head_that_is_not_there_is_said_before_anything_is_decoded(attn_zoo, trained, tmp_path):
     (tmp_path / "a").write_text("rot haus\n")
     status, output, error = attn_zoo(
@@ -132,7 +139,7 @@ def test_pictures_of_layers(attn_zoo, transformers, text_files, trained, tmp_pat
     assert attn_zoo("plot", name, trained, "--places", "cross", "--output", output)[0] == 0
     for arguments, message in (
         ((trained,), "has no encoder or decoder attention: add --places cross"),
-        ((transformers[0],), "is no run folder, and so has no test text: give --test"),
+        ((transformers[0],), "is not a run folder, and so has no test text: give --test"),
     ):
         status, _, error = attn_zoo("plot", name, *arguments, "--output", tmp_path / "none.png")
         assert status == 2 and message in error and not (tmp_path / "none.png").exists()

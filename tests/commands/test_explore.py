@@ -53,6 +53,21 @@ def test_text_translations_and_gold_links(attn_zoo, trained, tmp_path, text):
     assert data["sentences"][5]["gold"] is None
 
 
+def test_empty_lines_of_a_file_are_left_out_with_what_belongs_to_them(attn_zoo, trained, tmp_path):
+    page = tmp_path / "page.html"
+    for name, text in (("de", "rot haus\n\nblau\n"), ("en", "house red\nx\nblue\n"), ("gold", "0-1 1-0\n\n0-0\n")):
+        (tmp_path / name).write_text(text)
+    files = ("--text", tmp_path / "de", "--force", tmp_path / "en", "--gold", tmp_path / "gold")
+    status, _, error = attn_zoo("explore", trained, *files, "--output", page)
+    assert status == 0 and error.splitlines()[0] == f"{tmp_path / 'de'}: left out 1 of 3 lines, which are empty"
+    sentences = data_of(page)["sentences"]
+    assert [(one["text"], one["results"][0]["paths"][1]["text"]) for one in sentences] == [
+        ("rot haus", "house red"),
+        ("blau", "blue"),
+    ]
+    assert [one["gold"] for one in sentences] == [[[0, 1, 1], [1, 0, 1]], [[0, 0, 1]]]
+
+
 def test_a_run_has_sentences_of_its_own(attn_zoo, trained, tmp_path):
     assert attn_zoo("explore", trained, "--output", tmp_path / "page.html")[0] == 0
     assert len(data_of(tmp_path / "page.html")["sentences"]) == 5
@@ -61,8 +76,8 @@ def test_a_run_has_sentences_of_its_own(attn_zoo, trained, tmp_path):
 BAD = {
     "say where the page goes": ["RUN", "rot"],
     "there is no folder or published preset nowhere": ["nowhere", "rot", "--output", "PAGE"],
-    "runs/unifrom is no model. Give a sentence": ["RUN", "runs/unifrom", "rot", "--output", "PAGE"],
-    "transfomer_tatoeba_de_en is no model: did you mean transformer_tatoeba_de_en?": [
+    "runs/unifrom is not a model. Give a sentence": ["RUN", "runs/unifrom", "rot", "--output", "PAGE"],
+    "transfomer_tatoeba_de_en is not a model: did you mean transformer_tatoeba_de_en?": [
         *("RUN", "transfomer_tatoeba_de_en", "Hallo.Welt", "--output", "PAGE")
     ],
     "preset Transformer_tatoeba_de_en: did you mean transformer_tatoeba_de_en?": [
