@@ -61,6 +61,7 @@ def _add(group: Any, command: Command, backend: str | None = None) -> None:
     )
     parser.set_defaults(
         action=command.run,
+        parser=parser,
         list_argument=command.list_argument,
         farewell=command.farewell,
         job=command.job,
@@ -69,7 +70,11 @@ def _add(group: Any, command: Command, backend: str | None = None) -> None:
     add_backend_argument(parser, backend, resumes=command.own_backend is not None)
     command.add_arguments(parser)
     if command.subcommands:
-        instead = parser.add_subparsers(title="subcommands", metavar="[SUBCOMMAND]")
+        # argparse would show the options and a subcommand, which is in place of them, in one line.
+        plain = parser.format_usage().removeprefix("usage: ").rstrip().replace("%", "%%")
+        lines = (f"{parser.prog} {one.name} ..." for one in command.subcommands)
+        parser.usage = "\n       ".join([plain, *lines])
+        instead = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND", prog=parser.prog)
         for one in command.subcommands:
             # A backend that is given before the subcommand stays.
             _add(instead, one, argparse.SUPPRESS)

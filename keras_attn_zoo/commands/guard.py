@@ -72,7 +72,7 @@ def _run(parser, action, arguments, farewell, stoppable):
         end = rest.index("--") if "--" in rest else len(rest)
         if rest and (more is None or any(item.startswith("-") for item in rest[:end])):
             dashed = "" if more is None else "; put -- before arguments that begin with a dash"
-            parser.error(f"unrecognized arguments: {' '.join(rest)}{dashed}")
+            getattr(options, "parser", parser).error(f"unrecognized arguments: {' '.join(rest)}{dashed}")
         if rest:
             setattr(options, more, [*getattr(options, more), *rest[:end], *rest[end + 1 :]])
         stoppable.farewell = f"{stoppable.farewell} {getattr(options, 'farewell', farewell)}".rstrip()

@@ -61,7 +61,7 @@ def table() -> str:
                 place,
             ]
         )
-    return markdown_table(columns, rows)
+    return markdown_table(columns, rows, text=("system", "here"))
 
 
 def _number(value):

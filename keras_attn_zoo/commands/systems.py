@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> None:
     for name, system in SYSTEMS.items():
         count = outline(system, size, size, longest=256).parameters
         rows.append([name, BODIES[system.body].title, f"{count:,}", system.source])
-    print(markdown_table(["system", "body", "parameters", "paper"], rows))
+    print(markdown_table(["system", "body", "parameters", "paper"], rows, text=("body", "paper")))
 
 
 COMMAND = Command(

@@ -97,13 +97,17 @@ def _translate_window(translator, window, before, options, write, show):
             # In a stream, the lines before it are still translated.
             _translate_window(translator, window[:i], before, options, write, show)
         raise SentenceTooLong(before + i + 1, error.tokens, error.limit, what) from None
-    lines = [[""] for _ in window]
+    # The translation of an empty line is empty and certain, so that every line has the same columns.
+    best = [[("", 0.0)] for _ in window]
     for i, hypotheses in zip(numbers, found, strict=True):
-        if options.n_best > 1:
-            lines[i] = [f"{before + i} ||| {one.text} ||| {one.score:.4f}" for one in hypotheses]
-        else:
-            lines[i] = [f"{hypotheses[0].text}\t{hypotheses[0].score:.4f}" if options.scores else hypotheses[0].text]
-    write("".join(f"{line}\n" for group in lines for line in group))
+        best[i] = [(one.text, one.score) for one in hypotheses]
+    write("".join(f"{_line(before + i, *one, options)}\n" for i, group in enumerate(best) for one in group))
+
+
+def _line(number, text, score, options):
+    if options.n_best > 1:
+        return f"{number} ||| {text} ||| {score:.4f}"
+    return f"{text}\t{score:.4f}" if options.scores else text
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 import csv
 import dataclasses
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 # What LaTeX does not take as it is, and Unicode that its standard fonts lack.
 _LATEX = str.maketrans(
@@ -78,8 +78,12 @@ class Table:
         )
 
 
-def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]], text: Collection[str] = ()) -> str:
     """Return a Markdown table whose columns also align in plain text.
+
+    Args:
+        headings, rows: of the columns.
+        text: headings of the columns that are aligned to the left, as the first one is.
 
     Example:
         >>> print(markdown_table(["a", "b"], [["x", "1"]]))
@@ -87,15 +91,15 @@ def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> st
         |---|--:|
         | x | 1 |
     """
+    left = [i == 0 or heading in text for i, heading in enumerate(headings)]
     headings, *rows = ([str(cell).replace("|", r"\|") for cell in line] for line in (headings, *rows))
     widths = [max(len(line[i]) for line in (headings, *rows)) for i in range(len(headings))]
 
     def line(cells):
-        first = cells[0].ljust(widths[0])
-        rest = [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
-        return "| " + " | ".join([first, *rest]) + " |"
+        columns = zip(cells, widths, left, strict=True)
+        return f"| {' | '.join(cell.ljust(width) if at else cell.rjust(width) for cell, width, at in columns)} |"
 
-    rule = "|" + "|".join(["-" * (widths[0] + 2), *["-" * (width + 1) + ":" for width in widths[1:]]]) + "|"
+    rule = f"|{'|'.join('-' * (width + 1) + ('-' if at else ':') for width, at in zip(widths, left, strict=True))}|"
     return "\n".join([line(headings), rule, *map(line, rows)])
 
 

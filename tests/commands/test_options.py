@@ -38,6 +38,7 @@ def test_options_are_written_out_and_given_once(attn_zoo, capsys):
         (("translate", "m", "--beam", 2), "unrecognized arguments: --beam 2"),
         (("translate", "m", "--beams", 2, "--beams=3"), "--beams was given 2 times"),
         (("train", "--train", "a", "--embedded", "--train", "b"), "--train was given 2 times"),
+        (("translate", "m", "-v", "Ja."), "(see attn-zoo translate --help)"),
         (("translate", "m", "-x"), "put -- before arguments that begin with a dash"),
         (("evaluate", "a\nb", "--nix"), "unrecognized arguments: --nix"),
     ):

@@ -19,6 +19,11 @@ def test_markdown_table_has_one_width_a_column():
     table = markdown_table(["system", "BLEU"], [["a", "1.0"], ["longer name", "10.0"]])
     assert len({len(line) for line in table.splitlines()}) == 1
     assert table.splitlines()[1].endswith(":|")
+    assert markdown_table(["a", "b"], [["x", "text"], ["y", "z"]], text=["b"]).splitlines()[1:] == [
+        "|---|------|",
+        "| x | text |",
+        "| y | z    |",
+    ]
 
 
 def test_notes_stand_below_the_table():
