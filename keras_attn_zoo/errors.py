@@ -7,12 +7,20 @@ class UserError(ValueError):
     The message is one line: what was received, and what to do about it. The
     command line prints it without a traceback and exits with status 2.
 
+    Args:
+        message: for a caller in Python.
+        for_shell: what the command line prints instead, where the remedy is an option there.
+
     Example:
         >>> raise UserError("corpus.de has 3 lines, corpus.en has 4: give files of equal length.")
         Traceback (most recent call last):
         ...
         keras_attn_zoo.errors.UserError: corpus.de has 3 lines, corpus.en has 4: give files of equal length.
     """
+
+    def __init__(self, message: str, for_shell: str | None = None) -> None:
+        super().__init__(message)
+        self.for_shell = message if for_shell is None else for_shell
 
 
 def check_counts(**values: int) -> None:

@@ -210,7 +210,7 @@ def reason(error: BaseException) -> str | None:
         error: an exception: bad input, or a failure of the disk, of memory, or of an imported library.
     """
     if isinstance(error, UserError):
-        return one_line(str(error))
+        return one_line(error.for_shell)
     summary = one_line(f"{type(error).__name__}: {error}".strip().splitlines()[0].rstrip(" :."))
     if (package := _failed_import(error)) is not None:
         if any(name in READ_CONFIGURATION for name, _ in _frames(error)):

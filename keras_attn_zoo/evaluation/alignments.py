@@ -100,7 +100,7 @@ def _parse_link(token, index_base, reverse, place):
         raise UserError(f"{place}{token!r} is not a link: write sure links as 0-1, possible ones as 0p1.")
     left, right = int(match[1]) - index_base, int(match[3]) - index_base
     if left < 0 or right < 0:
-        raise UserError(f"{place}{token!r} has position 0, but index_base=1: use index_base=0.")
+        raise UserError(f"{place}{token!r} has position 0, but the file was to count from 1: count from 0.")
     return ((right, left) if reverse else (left, right)), match[2] == "-"
 
 
@@ -220,9 +220,11 @@ def _check_lengths(alignments, lengths, path, index_base, reverse):
         outside = {(j, i) for j, i in alignment.possible if j >= source or i >= target}
         if outside:
             token = format_alignment(outside, index_base, reverse).split()[0]
+            place = f"{path}, line {number}: link {token} points past the last word of {source} source and {target} "
             raise UserError(
-                f"{path}, line {number}: link {token} points past the last word of {source} source and "
-                f"{target} target words (index_base={index_base}, reverse={reverse}): check both."
+                f"{place}target words (index_base={index_base}, reverse={reverse}): check both.",
+                f"{place}target words (counted from {index_base}, {'target' if reverse else 'source'} first): check "
+                "--index-base and --gold-reverse.",
             )
 
 

@@ -117,10 +117,8 @@ def matrices_by_position(
     most = min(preprocessor.encoder_sequence_length, preprocessor.decoder_sequence_length)
     length = min(80, most) if length is None else length
     if length > most:
-        raise UserError(
-            f"{length} positions are more than the {most} that the model accepts: ask for fewer, or raise the limit "
-            "(--max-tokens, Translator.make_room)."
-        )
+        text = f"{length} positions are more than the {most} that the model accepts: ask for fewer, or"
+        raise UserError(f"{text} call the translator's make_room({length}).", f"{text} set --max-tokens {length}.")
     description = translator.description("")
     layers = {
         place: [number for number, mechanism in enumerate(mechanisms) if mechanism.by_position]

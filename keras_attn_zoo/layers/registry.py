@@ -209,7 +209,11 @@ def get_attention(
     if isinstance(identifier, str):
         valid = sorted(name for name, entry in ATTENTIONS.items() if place in entry.places)
         if identifier not in valid:
-            raise UserError(f"{identifier!r} is not {_article(place)} attention: choose one of {', '.join(valid)}.")
+            others = ATTENTIONS[identifier].places if identifier in ATTENTIONS else ()
+            where = f" but {_article(' or '.join(others))} attention (place={others[0]!r})" if others else ""
+            raise UserError(
+                f"{identifier!r} is not {_article(place)} attention{where}: choose one of {', '.join(valid)}."
+            )
         entry = ATTENTIONS[identifier]
         arguments = entry.arguments(Sizes(width, num_heads, max_length, place, dropout))
         try:
@@ -253,4 +257,4 @@ def _check_place(layer, place):
 
 
 def _article(place):
-    return f"an {place}" if place == "encoder" else f"a {place}"
+    return f"an {place}" if place.startswith("encoder") else f"a {place}"

@@ -225,7 +225,7 @@ def _pairs(x):
     sources, targets = (check_texts(x[name], name) for name in names)
     if len(sources) != len(targets):
         raise UserError(
-            f"encoder_text has {len(sources)} sentences and decoder_text {len(targets)}: give equally many of both."
+            f"encoder_text has {len(sources)} sentences but decoder_text {len(targets)}: give the same number of each."
         )
     return sources, targets
 
@@ -247,10 +247,8 @@ class SentenceTooLong(UserError):
     """
 
     def __init__(self, number: int, tokens: int, limit: int, what: str = "sentence") -> None:
-        super().__init__(
-            f"{what} {number} has {tokens} tokens, more than the {limit} that the model accepts: "
-            "split it, or raise the limit (--max-tokens, Translator.make_room)."
-        )
+        text = f"{what} {number} has {tokens} tokens, more than the {limit} that the model accepts: split it, or"
+        super().__init__(f"{text} call the translator's make_room({tokens}).", f"{text} set --max-tokens {tokens}.")
         self.number, self.tokens, self.limit = number, tokens, limit
 
 

@@ -123,7 +123,7 @@ class TextMethods:
             targets = check_texts(targets, "targets")
             if len(sources) != len(targets):
                 raise UserError(
-                    f"received {len(sources)} sources and {len(targets)} targets: give equally many of both."
+                    f"received {len(sources)} sources but {len(targets)} targets: give the same number of each."
                 )
         return self.preprocessor.encode(sources, targets)
 
@@ -199,7 +199,10 @@ class TextMethods:
         if not isinstance(sampler, BeamSearch):
             raise UserError("translate needs a BeamSearch: call compile(sampler='greedy' or 'beam') first.")
         if n_best > sampler.num_beams:
-            raise UserError(f"n_best={n_best} is more than the {sampler.num_beams} beams: search with more beams.")
+            raise UserError(
+                f"n_best={n_best} is more than the {sampler.num_beams} beams: search with more beams.",
+                f"--n-best {n_best} is more than the {sampler.num_beams} beams: set --beams {n_best}.",
+            )
         if max_length is not None:
             self._check_weights_for(max_length)
         preprocessor = self.preprocessor

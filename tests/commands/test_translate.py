@@ -124,6 +124,18 @@ def test_what_comes_before_a_bad_line_is_translated(attn_zoo, trained, translati
     assert (status, output) == (2, expected) and text in error
 
 
+def test_an_empty_line_has_the_columns_of_the_others(attn_zoo, trained):
+    assert attn_zoo("translate", trained, "--scores", " ")[1] == "\t0.0000\n"
+    assert attn_zoo("translate", trained, "--n-best", 2, " ")[1] == "0 |||  ||| 0.0000\n"
+
+
+def test_more_translations_than_beams_are_refused_in_the_words_of_the_command_line(attn_zoo, trained):
+    status, _, error = attn_zoo("translate", trained, "--beams", 2, "--n-best", 3, SENTENCES[0])
+    assert status == 2 and error.endswith("error: --n-best 3 is more than the 2 beams: set --beams 3.\n")
+    status, _, error = attn_zoo("translate", trained, "haus " * 60)
+    assert status == 2 and error.endswith("split it, or set --max-tokens 60.\n")
+
+
 def test_n_best_lines_have_number_text_and_falling_scores(attn_zoo, trained):
     status, output, _ = attn_zoo("translate", trained, "--n-best", 2, *SENTENCES)
     rows = [line.split(" ||| ") for line in output.splitlines()]

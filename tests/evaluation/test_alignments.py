@@ -11,6 +11,7 @@ from keras_attn_zoo.evaluation.alignments import (
     write_alignments,
 )
 from keras_attn_zoo.evaluation.attention_links import extract_alignment, merge_subwords
+from keras_attn_zoo.process import reason
 
 
 def test_scores_computed_by_hand():
@@ -120,8 +121,10 @@ def test_lengths_find_a_wrong_index_base_or_direction(tmp_path):
     assert len(read_alignments(path, index_base=1, lengths=lengths)) == 2
     with pytest.raises(UserError, match=r"line 1: link 1-1 points past .* 1 source and 1 target"):
         read_alignments(path, index_base=0, lengths=lengths)
-    with pytest.raises(UserError, match=r"line 2: link 3-2 points past .*reverse=True"):
+    with pytest.raises(UserError, match=r"line 2: link 3-2 points past .*reverse=True") as error:
         read_alignments(path, index_base=1, reverse=True, lengths=lengths)
+    # On the command line, in its own words.
+    assert "(counted from 1, target first): check --index-base and --gold-reverse." in reason(error.value)
     with pytest.raises(UserError, match="2 lines, but there are 1 sentence pairs"):
         read_alignments(path, index_base=1, lengths=lengths[:1])
 

@@ -83,7 +83,8 @@ def test_a_layer_is_returned_as_it_is():
     ("identifier", "message"),
     [
         ("bahdanow", r"'bahdanow' is not a cross attention: choose one of accumulated_weight, .*bahdanau, .*\.$"),
-        ("average", r"'average' is not a cross attention: choose one of"),
+        ("average", r"'average' is not a cross attention but a decoder attention \(place='decoder'\): choose one of"),
+        ("gaussian", r"not a cross attention but an encoder or decoder attention \(place='encoder'\): choose one of"),
         (keras.layers.Dense(3), "an attention must be a name or an AttentionLayer; received Dense"),
         (3, "received int"),
         (BahdanauAttention, "received type"),

@@ -108,7 +108,7 @@ def test_ctranslate2_finds_the_same_translations(exported, tmp_path):
 
 
 REFUSED = {
-    "rnn": (tiny.backbone, {}, "a RNNBackbone"),
+    "rnn": (tiny.backbone, {}, "a body such as RNNBackbone"),
     "latent": (tiny.transformer, {"output": "latent"}, "a latent alignment"),
     "average": (tiny.transformer, {"decoder_attention": "average"}, "AverageAttention"),
     "sparse": (tiny.transformer, {"cross_attention": {"attention": "multi_head", "use_bias": False}}, "MultiHead"),

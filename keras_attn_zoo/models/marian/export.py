@@ -85,7 +85,7 @@ def check_standard(translator: Any) -> None:
     backbone = translator.backbone
     reason = None
     if not isinstance(backbone, TransformerBackbone):
-        reason = f"a {type(backbone).__name__}"
+        reason = f"a body such as {type(backbone).__name__}"
     elif backbone.latent_head is not None:
         reason = "a latent alignment as its output"
     elif backbone.normalization == "pre" and backbone.tie_embeddings != "all":
