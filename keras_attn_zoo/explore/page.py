@@ -4,6 +4,7 @@ import base64
 import hashlib
 import html
 import logging
+import textwrap
 from collections.abc import Sequence
 from importlib import resources
 
@@ -14,6 +15,8 @@ from keras_attn_zoo.files import PathLike, shown, write_text
 # In the order in which they build upon each other.
 _SCRIPTS = ("data.js", "views.js", "ribbons.js", "matrix.js", "panel.js", "search.js", "page.js")
 _HEIGHT = 720
+# Characters of a sentence in the title.
+_TITLE = 60
 # What opens at once on a phone, and goes by mail; larger pages are written with a warning.
 LARGE = 2_000_000
 _LOG = logging.getLogger(__name__)
@@ -59,6 +62,7 @@ class Page:
             *(["connect-src 'self'"] if live else []),
         ]
         parts = {
+            "TITLE": html.escape(self._title()),
             "POLICY": "; ".join(policy),
             "STYLE": style,
             "SCRIPT": script,
@@ -68,6 +72,14 @@ class Page:
         before, *rest = _asset("page.html").split("@@")
         # Odd parts are names.
         return before + "".join(parts[part] if i % 2 == 0 else part for i, part in enumerate(rest))
+
+    def _title(self):
+        """The systems and the first sentence, by which a tab of the browser is found again."""
+        title = ", ".join(system.name for system in self.systems)
+        if self.sentences:
+            title += f": {textwrap.shorten(self.sentences[0].text, _TITLE, placeholder=' …')}"
+        # Such as a lone surrogate, which no file can hold.
+        return "".join(character if character.isprintable() else " " for character in title)
 
     def save(self, path: PathLike) -> None:
         """Write the page; the file is whole or absent. A warning says how to make a large one smaller.

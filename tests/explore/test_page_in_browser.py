@@ -127,10 +127,44 @@ def test_gold_links_and_the_best_layer(page):
     assert sorted(map(tuple, links)) == sorted(
         (i, j, int((j, i) in samples.GOLD.sure)) for j, i in samples.GOLD.possible
     )
-    assert "lowest AER" in text(page, ".panel [data-control=layer]")
+    assert "best: 1, lowest AER" in text(page, ".panel [data-control=layer]")
     assert "AER" in text(page, ".caption")
     choose(page, "path", 0)
     assert page.run("explorer.panels[0].view.gold") == []
+
+
+def test_the_layer_that_the_model_aligns_by_is_not_called_the_best(browser, tmp_path):
+    plain = samples.sentence(gold=None)
+    Page([samples.system()], [plain], [[samples.result()]]).save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    assert text(browser, ".panel [data-control=layer] option") == "alignment layer: 2"
+
+
+def test_panels_of_different_systems_line_up(browser, tmp_path):
+    """Also where one has more to choose from than the other."""
+    few = samples.system("few", layers=1, heads=1)
+    results = [samples.result(), samples.result(layers=1, heads=1)]
+    Page([samples.system("many"), few], [samples.sentence()], [results]).save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html", 900, 900)
+    tops = "[...document.querySelectorAll('.panel {}')].map(one => Math.round(one.getBoundingClientRect().top))"
+    for part in (".caption", ".translation", ".drawing", ".details"):
+        first, second = browser.run(tops.format(part))
+        assert first == second
+    choices = browser.run("[...document.querySelectorAll('.panel .controls')].map(one => one.children.length)")
+    assert choices[0] > choices[1]
+    assert browser.run("document.querySelector('[data-control=system]').closest('header') !== null")
+
+
+def test_the_search_is_stepped_through_in_one_row(browser, tmp_path):
+    names = ["a system with a long name", "another system with a long name"]
+    systems = [samples.system(name) for name in names]
+    Page(systems, [samples.sentence()], [[samples.result()] * 2]).save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html", 500, 900)
+    boxes = browser.run(
+        "[...document.querySelector('.stepper').children].map(one => one.getBoundingClientRect())"
+        ".map(box => [box.top, box.bottom])"
+    )
+    assert len(boxes) == 3 and max(top for top, _ in boxes) < min(bottom for _, bottom in boxes)
 
 
 def test_stepping_through_the_search(page):

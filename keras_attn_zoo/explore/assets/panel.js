@@ -15,9 +15,10 @@ class Panel {
     this.body = make("div", { class: "drawing" });
     this.details = make("p", { class: "details", role: "status", "aria-live": "polite" });
     this.title = make("h3");
+    this.chooser = make("span");
     this.close = make("button", { type: "button", class: "close quiet", "aria-label": "Close this panel", onclick: () => page.removePanel(this) }, "×");
     this.element = make("section", { class: "panel" },
-      make("header", {}, this.title, this.close), this.controls, this.caption, this.translation, this.body, this.details);
+      make("header", {}, this.title, this.chooser, this.close), this.controls, this.caption, this.translation, this.body, this.details);
     this.element.addEventListener("pointerenter", () => { page.active = this; });
     this.element.addEventListener("focusin", () => { page.active = this; });
   }
@@ -96,10 +97,13 @@ class Panel {
       select.dataset.control = name;
       return make("label", {}, make("span", {}, label), select);
     };
-    const focused = this.controls.contains(document.activeElement) ? document.activeElement.dataset.control : null;
+    const focused = this.element.contains(document.activeElement) ? document.activeElement.dataset.control : null;
     const parts = [];
     if (page.store.systems.length > 1) {
-      parts.push(field("system", "System", page.store.systems.map((one, i) => [i, one.name]), choice.system, (i) => ({ system: Number(i) })));
+      // In place of the heading, which stays for paper and for screen readers.
+      const systems = page.store.systems.map((one, i) => [i, one.name]);
+      this.chooser.replaceChildren(field("system", "System", systems, choice.system, (i) => ({ system: Number(i) })).lastChild);
+      this.element.classList.add("several");
     }
     const paths = this.result.paths.map((path, i) => [i, path.kind === "own" ? "its own" : "given"]);
     if (choice.beam) paths.push(["beam", "beam of the search"]);
@@ -111,7 +115,7 @@ class Panel {
     const layers = system.places[choice.place];
     if (layers.length > 1 && !choice.beam) {
       const options = layers.map((_, i) => [i, String(i + 1)]);
-      if (choice.place === "cross") options.unshift(["best", `best: ${layerName(system)}`]);
+      if (choice.place === "cross") options.unshift(["best", layerName(system)]);
       options.push(["mean", "mean of all"]);
       parts.push(field("layer", "Layer", options, choice.layer, (layer) => ({ layer: number(layer) })));
     }
@@ -121,7 +125,7 @@ class Panel {
       parts.push(field("head", "Head", options, choice.head, (head) => ({ head: number(head) })));
     }
     this.controls.replaceChildren(...parts);
-    if (focused) this.controls.querySelector(`[data-control="${focused}"]`)?.focus();
+    if (focused) this.element.querySelector(`[data-control="${focused}"]`)?.focus();
   }
 
   showCaption() {
@@ -234,9 +238,10 @@ class Panel {
 
 const signed = (number) => number.toFixed(2).replace("-", "−");
 
+// The layer that is shown first: of the lowest error rate on this page, or else the one that the model aligns by.
 function layerName(system) {
-  const name = system.best === "all" ? "mean of all" : String(system.best + 1);
-  return system.bestBy === "aer" ? `${name}, lowest AER` : name;
+  if (system.bestBy === "aer") return `best: ${system.best + 1}, lowest AER`;
+  return system.best === "all" ? "alignment layers: mean of all" : `alignment layer: ${system.best + 1}`;
 }
 
 function same(a, b) {

@@ -14,7 +14,7 @@ class Search {
     this.where = make("p", { class: "where", role: "status", "aria-live": "polite" });
     this.table = make("div", { class: "table" });
     this.element = make("section", { class: "search" }, make("h2", {}, "Search"),
-      make("p", { class: "hint" }, "The candidates at each position, best first; dashed ones were dropped. Choose one to see its attention."),
+      make("p", { class: "hint" }, "The candidates at each position, best first; dashed ones were dropped. A percentage is the probability of a token after those before it in its hypothesis. Choose one to see its attention."),
       this.controls, this.scroller, this.where, this.table);
   }
 
@@ -32,7 +32,7 @@ class Search {
     this.on = make("button", { type: "button", "aria-label": "Next position", onclick: step(1) }, "▶");
     this.slider = make("input", { type: "range", min: "1", max: String(this.steps.length), "aria-label": "Position of the search" });
     this.slider.addEventListener("input", () => this.go(Number(this.slider.value) - 1));
-    const parts = [this.back, this.slider, this.on];
+    const parts = [make("span", { class: "stepper" }, this.back, this.slider, this.on)];
     if (systems.length > 1) {
       const select = makeSelect("System", systems.map((one, i) => [i, one.name]), this.system, (i) => { this.system = Number(i); this.update(); });
       parts.unshift(make("label", {}, make("span", {}, "System"), select));
