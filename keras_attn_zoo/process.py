@@ -10,6 +10,7 @@ import os
 import select
 import signal
 import sys
+import tempfile
 import threading
 import traceback
 from collections.abc import Sequence
@@ -140,6 +141,27 @@ def prepare_streams() -> None:
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     if sys.stdout is None:
         raise UserError("standard output is closed: redirect it to a file, or to /dev/null.")
+
+
+def prepare_matplotlib() -> None:
+    """Give matplotlib a temporary folder if it could not make its own, which it would say in two lines.
+
+    Many commands import it, since libraries do, and few of them draw.
+    """
+    usual = (("XDG_CACHE_HOME", "~/.cache"), ("XDG_CONFIG_HOME", "~/.config"))
+    folders = [os.path.join(os.environ.get(name) or os.path.expanduser(home), "matplotlib") for name, home in usual]
+    if "MPLCONFIGDIR" in os.environ or all(map(_can_be_made, folders)):
+        return
+    with contextlib.suppress(OSError):
+        folder = tempfile.TemporaryDirectory(prefix="matplotlib-")
+        atexit.register(folder.cleanup)
+        os.environ["MPLCONFIGDIR"] = folder.name
+
+
+def _can_be_made(folder):
+    while not os.path.lexists(folder) and os.path.dirname(folder) not in ("", folder):
+        folder = os.path.dirname(folder)
+    return os.path.isdir(folder) and os.access(folder, os.W_OK)
 
 
 def _fill_descriptors():

@@ -15,6 +15,7 @@ from keras_attn_zoo.process import (
     check_arguments,
     collect_less_garbage,
     drop_output,
+    prepare_matplotlib,
     prepare_streams,
     reason,
 )
@@ -42,6 +43,7 @@ def guarded(
     with Stoppable(f"{parser.prog}: stopped.", last=arguments is None) as stoppable:
         try:
             prepare_streams()
+            prepare_matplotlib()
             status = _run(parser, action, sys.argv[1:] if arguments is None else arguments, farewell, stoppable)
         except BrokenPipeError:
             drop_output()

@@ -83,6 +83,9 @@ class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokeni
         # None as long as there is no model.
         self.subwords: Any = None if proto is None else self._read_model()
 
+    def _set_proto_tf(self, proto: bytes) -> None:
+        """Do nothing: `subwords` does all, and TensorFlow's operation would report each model on the terminal."""
+
     def _read_model(self) -> Subwords:
         """Return what encodes and decodes text by `self.proto`."""
         return Subwords(self.proto, self.truecaser)

@@ -177,6 +177,26 @@ with open("out", "w") as file:
     assert (tmp_path / "out").read_text().startswith("True standard output is closed")
 
 
+@pytest.mark.parametrize("name", ["XDG_CACHE_HOME", "XDG_CONFIG_HOME"])
+def test_matplotlib_is_quiet_where_its_folder_cannot_be_made(tmp_path, name):
+    script = """
+import os
+from keras_attn_zoo.process import prepare_matplotlib
+prepare_matplotlib()
+import matplotlib
+print(matplotlib.get_cachedir() and matplotlib.get_configdir() == os.environ.get("MPLCONFIGDIR"))
+"""
+    (tmp_path / "file").write_text("")
+    homes = {one: str(tmp_path / one) for one in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME")}
+    paths = {"PYTHONPATH": os.getcwd(), "TMPDIR": str(tmp_path)}
+    environment = {one: value for one, value in os.environ.items() if one != "MPLCONFIGDIR"} | homes | paths
+    for home, expected in ((str(tmp_path / "new"), "False"), (str(tmp_path / "file" / "x"), "True")):
+        command = [sys.executable, "-c", script]
+        found = subprocess.run(command, env=environment | {name: home}, capture_output=True, text=True, check=True)
+        assert (found.stdout.strip(), found.stderr) == (expected, "")
+    assert not list(tmp_path.glob("matplotlib-*"))
+
+
 def test_output_is_utf_8_whatever_the_locale(attn_zoo, monkeypatch):
     written = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
