@@ -139,6 +139,15 @@ def test_a_file_in_place_of_the_folder(corpora, capsys):
     assert f"{corpora / SPLIT.name} is not a folder: remove it." in capsys.readouterr().err
 
 
+def test_a_folder_of_all_corpora_that_cannot_be_made(tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ATTN_ZOO_CORPORA", str(tmp_path / "file" / "corpora"))
+    assert main(["corpora", "--download", SPLIT.name]) == 2
+    error = capsys.readouterr().err
+    assert f"cannot create the folder of corpora {tmp_path / 'file' / 'corpora'}" in error and error.count("\n") == 1
+    assert "Set ATTN_ZOO_CORPORA, or XDG_CACHE_HOME, to a folder" in error
+
+
 def test_a_split_of_ones_own_is_not_replaced(placed, corpora):
     placed.rename(corpora / WHOLE.name)
     (corpora / WHOLE.name / "all.tsv").write_text("ein haus\ta house\n")

@@ -16,7 +16,7 @@ from keras_attn_zoo.experiments.catalogue.held_out import METHOD, hold_out
 from keras_attn_zoo.experiments.catalogue.listing import PARTS, NamedCorpus
 from keras_attn_zoo.extras import MissingPackageError
 from keras_attn_zoo.fetching import DownloadError
-from keras_attn_zoo.files import PathLike, atomic_path, kind_of, open_output, read_json, shown, write_json
+from keras_attn_zoo.files import PathLike, atomic_path, kind_of, open_output, read_json, reason_of, shown, write_json
 from keras_attn_zoo.locks import locked
 
 _LOG = logging.getLogger(__name__)
@@ -71,6 +71,13 @@ def provide(corpus: NamedCorpus, fetch: bool = True) -> dict[str, Any]:
     folder = corpus_folder(corpus)
     # Without a lock, so that the folder may be on a disk that is read only.
     if kind_of(folder / MANIFEST) is None:
+        try:
+            cache_folder().mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(
+                f"cannot create the folder of corpora {shown(cache_folder())}: {reason_of(error)}. Set {VARIABLE}, or "
+                "XDG_CACHE_HOME, to a folder that can be written."
+            ) from error
         with locked(cache_folder(), f".{corpus.name}.lock", wait=True):
             if kind_of(folder / MANIFEST) is None:
                 _make(corpus, folder, fetch)
