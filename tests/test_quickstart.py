@@ -43,7 +43,8 @@ def test_its_links_lead_somewhere():
 
 
 @pytest.mark.slow
-def test_it_runs(tmp_path):
+@pytest.mark.parametrize("backend", [None, "torch"])
+def test_it_runs(tmp_path, backend):
     nbformat = pytest.importorskip("nbformat")
     client = pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
@@ -51,9 +52,12 @@ def test_it_runs(tmp_path):
         # Whatever it translates to: the same whether presets are published or not.
         tiny.translator(body=body, length=LONGEST).save_to_preset(tmp_path / "presets" / name)
     environment = {**os.environ, "ATTN_ZOO_PRESETS": str(tmp_path / "presets"), "PYTHONPATH": str(ROOT)}
-    # The notebook chooses the backend; the tests' own flags make compilation quick and training slow.
+    # The notebook chooses a backend if none is; the tests' own flags make compilation quick and training slow.
     for name in ("KERAS_BACKEND", "XLA_FLAGS"):
         environment.pop(name, None)
+    if backend is not None:
+        pytest.importorskip(backend)
+        environment["KERAS_BACKEND"] = backend
     notebook = nbformat.read(NOTEBOOK, 4)
     run = client.NotebookClient(
         notebook, timeout=900, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
@@ -71,7 +75,9 @@ def test_it_runs(tmp_path):
     # BLEU and AER of the two systems that it trains.
     rows = re.findall(r"^\| (bahdanau|uniform) +\| +([\d.]+) \|.*?% \| +([\d.]+) \|", printed, re.MULTILINE)
     scores = {name: (float(bleu), float(aer)) for name, bleu, aer in rows}
-    assert scores["bahdanau"][0] > scores["uniform"][0] + 5 and scores["bahdanau"][1] < scores["uniform"][1] - 20
+    # Each backend draws other weights, which decide much in so short a training.
+    bleu, aer = (5, 20) if backend is None else (0, 0)
+    assert scores["bahdanau"][0] > scores["uniform"][0] + bleu and scores["bahdanau"][1] < scores["uniform"][1] - aer
 
 
 def shown(output):
