@@ -108,8 +108,8 @@ def _models_and_sentences(arguments):
         near = near_name(argument, NEAR)
         if near or "/" in argument:
             raise UserError(
-                f"{shown(argument)} is not a model{f': did you mean {near}?' if near else '.'} Give a sentence that looks "
-                "like one in a file, with --text."
+                f"{shown(argument)} is not a model{f': did you mean {near}?' if near else '.'} Give a sentence that "
+                "looks like one in a file, with --text."
             )
     if len(set(models)) < len(models):
         raise UserError("a model is given twice: give each once.")

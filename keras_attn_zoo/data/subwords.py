@@ -282,7 +282,12 @@ class Subwords:
 
         Returns:
             A list of ids per sentence.
+
+        Raises:
+            UserError: one string, whose characters would each be a sentence.
         """
+        if isinstance(sentences, str):
+            raise UserError(f"encode takes a list of sentences, not {shown(sentences)} alone: put it into a list.")
         sentences = self._normalised(sentences)
         if self.whole_words:
             # SentencePiece would merge neighbouring unknown words into one piece.

@@ -90,12 +90,14 @@ class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokeni
         """Return what encodes and decodes text by `self.proto`."""
         return Subwords(self.proto, self.truecaser)
 
-    def tokenize(self, inputs: Sequence[str]) -> list[list[int]]:
-        """Turn a list of sentences into lists of ids, in the same way as training text."""
-        return self.subwords.encode(inputs)
+    def tokenize(self, inputs: str | Sequence[str]) -> list[int] | list[list[int]]:
+        """Turn a sentence into its ids, or a list of sentences into a list of them, as training text is."""
+        return self.subwords.encode([inputs])[0] if isinstance(inputs, str) else self.subwords.encode(inputs)
 
-    def detokenize(self, inputs: Sequence[int]) -> str:
-        """Turn the ids of one sentence into text; special tokens are left out."""
+    def detokenize(self, inputs: Sequence[int] | Sequence[Sequence[int]]) -> str | list[str]:
+        """Turn the ids of a sentence into text, or those of several into a list; special tokens are left out."""
+        if len(inputs) and hasattr(inputs[0], "__len__"):
+            return [self.subwords.decode(ids) for ids in inputs]
         return self.subwords.decode(inputs)
 
     def save_assets(self, dir_path: PathLike) -> None:

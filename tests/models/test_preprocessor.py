@@ -21,7 +21,11 @@ def test_tokenizer_gives_the_ids_of_training_and_takes_them_back():
     texts = tiny.sentences("source")[:5]
     ids = tokenizer.tokenize(texts)
     assert ids == subwords.encode(texts)
-    assert [tokenizer.detokenize(row) for row in ids] == texts
+    assert [tokenizer.detokenize(row) for row in ids] == texts == tokenizer.detokenize(ids)
+    # One string is a sentence, not a list of characters.
+    assert tokenizer.tokenize(texts[0]) == tokenizer(texts[0]) == ids[0]
+    with pytest.raises(UserError, match="put it into a list"):
+        subwords.encode(texts[0])
     assert tokenizer.detokenize(np.array([START, *ids[0], END, PAD, PAD])) == texts[0]
     assert tokenizer.vocabulary_size() == tiny.PIECES
     assert (tokenizer.pad_token_id, tokenizer.start_token_id, tokenizer.end_token_id) == (PAD, START, END)
