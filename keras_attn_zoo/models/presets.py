@@ -100,9 +100,9 @@ class PresetFiles:
             check_preset(preset)
             check_configs(preset)
             stored = check_sizes(preset, weights_needed=loads)
-            if "dtype" in kwargs:
-                kwargs["dtype"] = with_int8(preset, kwargs["dtype"])
             with _in_one_line(preset), undrawn_weights(stored) if loads else contextlib.nullcontext():
+                if "dtype" in kwargs:
+                    kwargs["dtype"] = with_int8(preset, kwargs["dtype"])
                 return super().from_preset(preset, *args, **kwargs)
 
 

@@ -47,7 +47,7 @@ def test_encoded_text_that_does_not_fit(task):
         task.score(task.encode(TEXTS))
     with pytest.raises(UserError, match="with its translations already: leave targets out"):
         task.force(text, TARGETS)
-    with pytest.raises(UserError, match="4 sources and 2 targets"):
+    with pytest.raises(UserError, match="4 sources but 2 targets"):
         task.encode(TEXTS, TARGETS[:2])
     with pytest.raises(UserError, match=re.escape("sources must be a list of strings; received 'kalo'")):
         task.encode("kalo")

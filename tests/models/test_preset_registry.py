@@ -209,7 +209,7 @@ def test_an_unknown_name_names_the_nearest(server, tmp_path, monkeypatch):
 
 def test_the_command(server, saved, tmp_path, capsys):
     assert main(["presets"]) == 0
-    assert re.search(rf"{NAME} +\| +bahdanau \| +1\.5 \|.*\| +no \|", capsys.readouterr().out)
+    assert re.search(rf"{NAME} +\| +bahdanau +\| +1\.5 \|.*\| +no +\|", capsys.readouterr().out)
     assert main(["presets", "--verify"]) == 0
     assert f"{NAME}: not on this machine" in capsys.readouterr().out
     assert main(["presets", "--download"]) == 0

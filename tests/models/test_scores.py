@@ -70,7 +70,7 @@ def test_a_pair_gets_the_same_score_alone_and_among_others(task, scored):
     for one, other in zip([*small, task.score(TEXTS[0], TARGETS[0])], [*scored, scored[0]], strict=True):
         assert one.tokens == other.tokens and one.correct.tolist() == other.correct.tolist()
         np.testing.assert_allclose(one.log_probs, other.log_probs, **TOLERANCE)
-    with pytest.raises(UserError, match="6 sources and 2 targets"):
+    with pytest.raises(UserError, match="6 sources but 2 targets"):
         task.score(TEXTS, TARGETS[:2])
 
 
