@@ -27,6 +27,7 @@ def log_probs(translator):
 
 
 @pytest.mark.long
+@pytest.mark.slow_compiled
 def test_a_trained_translator_is_quantized_quietly_and_comes_back_from_a_preset(tmp_path):
     translator = tiny.translator(body=tiny.transformer)
     translator.fit({"encoder_text": SOURCES, "decoder_text": TARGETS}, batch_size=8, verbose=0)
