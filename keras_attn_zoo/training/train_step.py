@@ -5,6 +5,7 @@ from typing import Any
 
 import keras
 from keras import ops
+from keras.src.utils.tracking import no_automatic_dependency_tracking
 
 from keras_attn_zoo.devices import current
 from keras_attn_zoo.errors import UserError
@@ -38,6 +39,8 @@ class PerTokenTraining:
     dtype_policy: Any
     __call__: Callable[..., Any]
 
+    # As Keras' own `compile`: quantizing a model locks what it tracks, and `metrics` names these itself.
+    @no_automatic_dependency_tracking
     def compile_training(self, label_smoothing: float = 0.0, accumulation_steps: int = 1) -> None:
         """Set up what the steps need; the model's `compile` calls this."""
         if not 0 <= label_smoothing < 1:
