@@ -54,7 +54,7 @@ def check_preset(preset: str) -> None:
     try:
         config = get_file(preset, _CONFIG)
     except FileNotFoundError:
-        if _has(preset, CHECKSUMS):
+        if has_file(preset, CHECKSUMS):
             raise _missing(_CONFIG, preset) from None
         raise UserError(f"{shown(preset)} is no preset, since it has no {_CONFIG}: check the path.") from None
     try:
@@ -236,19 +236,25 @@ def _body_sizes(preset: str, name: str) -> Iterator[tuple[str, int]]:
 def _all_shapes(preset, needed):
     """Return the shapes of all weights of a preset, in one file or several."""
     names = [f"model{WEIGHTS}"]
-    if not _has(preset, names[0]):
-        if not _has(preset, _SHARDS):
+    if not has_file(preset, names[0]):
+        if not has_file(preset, _SHARDS):
             if needed:
                 raise _missing(names[0], preset)
             return None
         names = _shards(preset)
     # A task's own weights, which translators do not have.
-    names += [f"task{WEIGHTS}"] if _has(preset, f"task{WEIGHTS}") else []
+    names += [f"task{WEIGHTS}"] if has_file(preset, f"task{WEIGHTS}") else []
     found = [readable_shapes(get_file(preset, name)) for name in names]
     return None if None in found else [shape for shapes in found for shape in shapes]
 
 
-def _has(preset, name):
+def has_file(preset: str, name: str) -> bool:
+    """Return whether a preset has a file.
+
+    Args:
+        preset: a folder, or anything else that KerasHub accepts.
+        name: the path of the file in it.
+    """
     try:
         get_file(preset, name)
     except FileNotFoundError:

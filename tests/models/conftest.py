@@ -1,5 +1,16 @@
 """Fixtures of several tests of models."""
 
+import pytest
+
+from tests import tiny
 from tests.models.preset_server import saved, server
 
 __all__ = ["saved", "server"]
+
+
+@pytest.fixture(scope="module")
+def plain_preset(tmp_path_factory):
+    """A preset as `save_to_preset` writes it; tests change copies of it."""
+    folder = tmp_path_factory.mktemp("saved") / "preset"
+    tiny.translator().save_to_preset(folder)
+    return folder

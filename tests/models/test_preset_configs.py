@@ -23,17 +23,10 @@ SIDE = ("config", "preprocessor")
 PUBLISHED = sorted((Path(__file__).parents[2] / "presets").glob("*/config.json"))
 
 
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("saved") / "preset"
-    tiny.translator().save_to_preset(folder)
-    return folder
-
-
 @pytest.fixture
-def preset(saved, tmp_path):
+def preset(plain_preset, tmp_path):
     """A preset without checksums."""
-    copy = shutil.copytree(saved, tmp_path / "preset")
+    copy = shutil.copytree(plain_preset, tmp_path / "preset")
     (copy / CHECKSUMS).unlink()
     return copy
 
@@ -106,8 +99,8 @@ def test_an_unknown_class_asks_for_a_newer_version(preset, name, place):
     refused(preset, rf"{name} of the preset .* has a New, a class unknown to this version of keras-attn-zoo .*upgrade")
 
 
-def test_the_version_is_recorded_and_old_presets_load(saved):
-    assert read_json(saved / "metadata.json")["keras_attn_zoo_version"] == VERSION
+def test_the_version_is_recorded_and_old_presets_load(plain_preset):
+    assert read_json(plain_preset / "metadata.json")["keras_attn_zoo_version"] == VERSION
     assert PUBLISHED
     for path in PUBLISHED:
         # Nothing is built: the published presets were saved before versions were recorded.
@@ -139,12 +132,12 @@ def test_a_configuration_describes_an_object(preset, name, text):
 
 
 @pytest.mark.parametrize("sums", [True, False])
-def test_a_missing_file_is_named(saved, tmp_path, sums):
+def test_a_missing_file_is_named(plain_preset, tmp_path, sums):
     for name, message in (
         ("config.json", "config.json is missing from the preset" if sums else "is no preset, since it has no config"),
         ("model.weights.h5", "model.weights.h5 is missing from the preset"),
     ):
-        copy = shutil.copytree(saved, tmp_path / name)
+        copy = shutil.copytree(plain_preset, tmp_path / name)
         (copy / name).unlink()
         if not sums:
             (copy / CHECKSUMS).unlink()
@@ -174,8 +167,8 @@ def test_any_other_defect_is_one_line_that_names_the_preset(preset, setting, val
         refused(preset, setting)
 
 
-def test_sums_do_not_make_a_preset_honest(saved, tmp_path):
-    copy = shutil.copytree(saved, tmp_path / "copy")
+def test_sums_do_not_make_a_preset_honest(plain_preset, tmp_path):
+    copy = shutil.copytree(plain_preset, tmp_path / "copy")
     change(copy, "task.json", (*BODY, "config"), residual_scale=3)
     write_checksums(copy, read_checksums(copy / CHECKSUMS))
     refused(copy, "residual_scale")

@@ -26,17 +26,9 @@ pytestmark = pytest.mark.one_backend
 TEXTS = tiny.sentences("source")[:2]
 
 
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory):
-    """A preset; tests change copies of it."""
-    folder = tmp_path_factory.mktemp("saved") / "preset"
-    tiny.translator().save_to_preset(folder)
-    return folder
-
-
 @pytest.fixture
-def preset(saved, tmp_path):
-    return shutil.copytree(saved, tmp_path / "preset")
+def preset(plain_preset, tmp_path):
+    return shutil.copytree(plain_preset, tmp_path / "preset")
 
 
 @pytest.fixture
@@ -109,14 +101,14 @@ def test_a_file_without_a_sum_is_refused(preset):
         Translator.from_preset(preset)
 
 
-def test_a_preset_without_sums_loads_with_one_line(unsummed, saved, caplog):
+def test_a_preset_without_sums_loads_with_one_line(unsummed, plain_preset, caplog):
     with caplog.at_level(logging.WARNING):
         found = load_translator(unsummed).translate(TEXTS)
     (record,) = ours(caplog.records)
     assert f"{unsummed} has no {CHECKSUMS}" in record.getMessage() and "\n" not in record.getMessage()
     caplog.clear()
     with caplog.at_level(logging.WARNING):
-        assert load_translator(saved).translate(TEXTS) == found
+        assert load_translator(plain_preset).translate(TEXTS) == found
     assert not ours(caplog.records)
 
 
@@ -125,8 +117,8 @@ def ours(records):
     return [record for record in records if record.name.startswith("keras_attn_zoo")]
 
 
-def test_kerashubs_own_function_reads_it(saved):
-    task = keras_hub.models.Seq2SeqLM.from_preset(str(saved))
+def test_kerashubs_own_function_reads_it(plain_preset):
+    task = keras_hub.models.Seq2SeqLM.from_preset(str(plain_preset))
     assert isinstance(task, Translator) and len(task.generate(TEXTS)) == 2
 
 

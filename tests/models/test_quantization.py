@@ -63,7 +63,7 @@ def test_filters_choose_and_a_second_call_takes_the_rest():
     translator.quantize("int8", filters="ffn")
     assert len(int8_layers(translator)) == 2 * 2 * 2
     before = translator.generate(SOURCES)
-    translator.compile(sampler="greedy")
+    translator.compile(sampler=translator.sampler)
     assert translator.generate(SOURCES) == before
     translator.quantize(config=keras.quantizers.Int8QuantizationConfig())
     assert len(int8_layers(translator)) == TRANSFORMER_INT8

@@ -12,6 +12,7 @@ from keras_attn_zoo.models.marian.checkpoint import Checkpoint
 from keras_attn_zoo.models.marian.pieces import END, PAD, UNKNOWN
 from keras_attn_zoo.models.marian.tokenizer import MarianTokenizer
 from keras_attn_zoo.models.marian.weights import assign_weights
+from keras_attn_zoo.models.preset_checks import has_file
 from keras_attn_zoo.models.transformer_backbone import TransformerBackbone
 from keras_attn_zoo.models.transformer_translator import TransformerPreprocessor, TransformerTranslator
 from keras_attn_zoo.models.undrawn_weights import undrawn_weights
@@ -157,7 +158,7 @@ def _tokenizer(preset, config, side):
     name, size = "vocab.json", config.get("vocab_size")
     if separate:
         size = config.get("decoder_vocab_size", size)
-        name = "target_vocab.json" if _has(preset, "target_vocab.json") else name
+        name = "target_vocab.json" if has_file(preset, "target_vocab.json") else name
     pieces = _vocabulary(preset, name, size)
     expected = {"eos_token_id": END, "pad_token_id": PAD, "decoder_start_token_id": PAD}
     for setting, piece in expected.items():
@@ -196,14 +197,6 @@ def _vocabulary(preset, name, size):
         if piece not in ids:
             raise UserError(f"{name} of {shown(preset)} has no {piece}: download it again.")
     return pieces
-
-
-def _has(preset, name):
-    try:
-        get_file(preset, name)
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def _file(preset, name):
