@@ -13,6 +13,9 @@ def test_they_are_those_of_a_stable_sort(k, size):
     x = rng.integers(-4, 5, (7, size)).astype("float32")
     x[0] = -1e9
     x[1, : size // 2] = -np.inf
+    # Of equal numbers, the first is in a block with a smaller maximum.
+    x[2] = -9
+    x[2, [1, -2, -1]] = 3, 3, 5
     values, indices = largest(keras.ops.convert_to_tensor(x), k)
     expected = np.argsort(-x, axis=1, kind="stable")[:, :k]
     np.testing.assert_array_equal(keras.ops.convert_to_numpy(values), np.take_along_axis(x, expected, axis=1))
