@@ -18,7 +18,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="describe these corpora (default: a table of all)")
     actions = parser.add_mutually_exclusive_group()
     actions.add_argument(
-        "--download", nargs="+", metavar="NAME", help="download these corpora unless they are on this machine"
+        "--download", nargs="*", metavar="NAME", help="download these corpora unless they are on this machine"
     )
     actions.add_argument(
         "--verify",
@@ -30,13 +30,10 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print the table or descriptions, or download or verify."""
-    given = options.names and (options.download or options.verify)
-    if given:
-        raise UserError("give corpus names either before the option or after it, not both.")
     if options.download is not None:
-        download(options.download)
+        download([*options.names, *options.download])
     elif options.verify is not None:
-        verify(options.verify)
+        verify([*options.names, *options.verify])
     elif options.names:
         print("\n\n".join(map(description, _found(options.names))))
     else:
@@ -97,6 +94,8 @@ def download(names: list[str]) -> None:
     """Download corpora that are not on this machine."""
     from keras_attn_zoo.experiments.catalogue.folder import corpus_folder, provide
 
+    if not names:
+        raise UserError("--download needs the name of a corpus: `attn-zoo corpora` lists them.")
     for corpus in _found(names):
         manifest = provide(corpus)
         counts = ", ".join(f"{count:,} {part}" for part, count in manifest["pairs"].items())
@@ -114,8 +113,6 @@ def verify(names: list[str]) -> None:
         print(f"there are no corpora in {shown(cache_folder())}")
 
     def check(corpus):
-        if not is_here(corpus):
-            return "not on this machine"
         provide(corpus, fetch=False)
         return f"{corpus_folder(corpus)} is unchanged"
 

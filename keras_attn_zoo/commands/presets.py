@@ -83,6 +83,8 @@ def verify(names: list[str]) -> None:
 
     def check(name):
         folder = local_path(name)
+        if folder is None and names:
+            raise UserError(f"not on this machine: attn-zoo presets --download {name}")
         if folder is None:
             return "not on this machine"
         check_published(name, folder)

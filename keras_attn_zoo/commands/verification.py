@@ -23,4 +23,4 @@ def verify_each(what: str, checks: Iterable[tuple[str, Callable[[], str]]]) -> N
             wrong += 1
             print(f"{name}: {error}")
     if wrong:
-        raise UserError(f"{wrong} of the {what} {'is' if wrong == 1 else 'are'} damaged or changed: see above.")
+        raise UserError(f"{wrong} of the {what} could not be verified: see above.")

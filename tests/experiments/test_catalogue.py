@@ -91,7 +91,7 @@ def test_what_was_put_in_place_gets_a_manifest_and_is_checked(placed, capsys):
     with pytest.raises(UserError, match=r"train\.en is damaged or was changed: .* remove .* to download it again"):
         corpus_from_name("tiny-de-en")
     assert main(["corpora", "--verify", "tiny-de-en"]) == 2
-    assert "1 of the corpora is damaged" in capsys.readouterr().err
+    assert "1 of the corpora could not be verified" in capsys.readouterr().err
     (placed / "train.en").unlink()
     with pytest.raises(UserError, match=r"train\.en is missing"):
         corpus_from_name("tiny-de-en")
@@ -162,6 +162,12 @@ def test_the_folder_of_all_corpora(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("ATTN_ZOO_CORPORA", "~/none")
     assert main(["corpora", "--verify"]) == 0
     assert capsys.readouterr().out == f"there are no corpora in {tmp_path / 'none'}\n"
+    # Asked for by name, before the option or after it, a corpus has to be there.
+    for line in (["--verify", "tiny-de-en"], ["tiny-de-en", "--verify"]):
+        assert main(["corpora", *line]) == 2
+        assert "tiny-de-en is not on this machine: attn-zoo corpora --download tiny-de-en" in capsys.readouterr().out
+    assert main(["corpora", "--download"]) == 2
+    assert "--download needs the name of a corpus" in capsys.readouterr().err
 
 
 def test_half_of_it_in_place(placed, capsys):

@@ -158,7 +158,8 @@ def _with_option(base, action, flag, value, rng):
         skip = next(
             i
             for i, item in enumerate([*base, "--"])
-            if (i and item in ("run", "latent", "run/best", "standard", "--", "rot haus")) or item.startswith("--")
+            if (i and item in ("run", "latent", "run/best", "standard", "--", "rot haus", "text/train.de"))
+            or item.startswith("--")
         )
         if action.dest in FREE_TEXT and "rot haus" in base:
             skip = base.index("rot haus")

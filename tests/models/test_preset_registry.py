@@ -212,6 +212,9 @@ def test_the_command(server, saved, tmp_path, capsys):
     assert re.search(rf"{NAME} +\| +bahdanau +\| +1\.5 \|.*\| +no +\|", capsys.readouterr().out)
     assert main(["presets", "--verify"]) == 0
     assert f"{NAME}: not on this machine" in capsys.readouterr().out
+    # Asked for by name, it has to be there.
+    assert main(["presets", "--verify", NAME]) == 2
+    assert f"{NAME}: not on this machine: attn-zoo presets --download {NAME}" in capsys.readouterr().out
     assert main(["presets", "--download"]) == 0
     assert capsys.readouterr().out.startswith(f"{NAME}: {tmp_path / 'cache'}")
     assert main(["presets", "--verify", NAME]) == 0 and "is as published" in capsys.readouterr().out

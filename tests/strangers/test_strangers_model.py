@@ -41,6 +41,8 @@ class World:
         self.precision, self.predicted = name, {}
         with precision(name) as options, warnings.catch_warnings(record=True) as self.warnings:
             warnings.simplefilter("always")
+            # What an earlier test left open is told whenever it is collected.
+            warnings.simplefilter("ignore", ResourceWarning)
             self.model, self.shown = functional(**options)
         fill_weights(self.model)
         # By XLA TensorFlow compiles for half a minute; each mechanism is so compiled in the tests of the laws.
