@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import functools
 import importlib.util
 import json
 import logging
@@ -17,7 +18,7 @@ from keras_attn_zoo.errors import UserError
 # What a command spends its time on, and the backends in the order of their speed at it on a CPU, see docs/speed.md.
 FASTEST = {"training": ("tensorflow", "jax", "torch"), "search": ("jax", "tensorflow", "torch")}
 BACKENDS = tuple(sorted(FASTEST["search"]))
-# Backends whose products use the bfloat16 instructions of a CPU (oneDNN), and what Linux calls these instructions.
+# Backends all of whose products use the bfloat16 instructions of a CPU, and what Linux calls these instructions.
 _BFLOAT16_ON_CPU = ("tensorflow", "torch")
 _BFLOAT16_FLAGS = {"amx_bf16", "avx512_bf16"}
 # glibc's names of how many arrays may come from the system one by one, and of how much may lie free (-1: anything).
@@ -148,17 +149,37 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def multiplies_bfloat16(backend: str) -> bool:
-    """Return whether a backend uses instructions of this CPU that multiply bfloat16.
+    """Return whether a backend uses instructions of this CPU that multiply bfloat16 in all products.
 
     Example:
         >>> multiplies_bfloat16("jax")
         False
     """
+    return backend in _BFLOAT16_ON_CPU and not _BFLOAT16_FLAGS.isdisjoint(_of_processor("flags").split())
+
+
+def is_intel() -> bool:
+    """Return whether this CPU is one of Intel's.
+
+    Example:
+        >>> is_intel()  # doctest: +SKIP
+        True
+    """
+    return _of_processor("vendor_id") == "GenuineIntel"
+
+
+def _of_processor(key):
+    """What Linux says of the first processor."""
+    found = re.search(rf"^{key}\s*:(.*)$", _processors(), re.MULTILINE)
+    return found[1].strip() if found else ""
+
+
+@functools.cache
+def _processors():
     try:
-        flags = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        return Path("/proc/cpuinfo").read_text()
     except OSError:
-        return False
-    return backend in _BFLOAT16_ON_CPU and flags is not None and not _BFLOAT16_FLAGS.isdisjoint(flags[1].split())
+        return ""
 
 
 def _quieten(backend):

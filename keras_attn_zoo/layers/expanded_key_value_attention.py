@@ -171,6 +171,11 @@ class ExpandedKeyValueAttention(DotProductAttention):
         merged, state = self._merged_and_pair(context, at["real"], mask)
         return merged, scores, state
 
+    @property
+    def operand_type(self) -> str:
+        """The compute type: the loop carries keys and values."""
+        return self.compute_dtype
+
     def attend(
         self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None
     ) -> tuple[Tensor, Tensor]:

@@ -179,8 +179,8 @@ class LatentAlignmentHead(keras.layers.Layer):
 
     def _logits(self, x):
         kernel = self.kernel if self.embedding is None else self.embedding.embeddings
-        kernel = ops.transpose(ops.cast(kernel, self.compute_dtype))
-        logits = product(ops.reshape(x, (-1, self.width)), kernel)
+        kernel = ops.cast(kernel, self.compute_dtype)
+        logits = product(ops.reshape(x, (-1, self.width)), kernel, transposed=True)
         return ops.cast(ops.reshape(logits, (*ops.shape(x)[:2], self.vocabulary_size)), "float32")
 
     def call(

@@ -69,9 +69,8 @@ class OutputProjection(keras.layers.Layer):
         """Return the logits."""
         kernel = self.kernel if self.embedding is None else self.embedding.embeddings
         kernel = ops.cast(kernel, self.compute_dtype)
-        logits = product(ops.reshape(readouts, (-1, readouts.shape[-1])), ops.transpose(kernel))
-        if self.use_bias:
-            logits = logits + ops.cast(self.bias, self.compute_dtype)
+        bias = ops.cast(self.bias, self.compute_dtype) if self.use_bias else None
+        logits = product(ops.reshape(readouts, (-1, readouts.shape[-1])), kernel, bias, transposed=True)
         return ops.reshape(logits, (*ops.shape(readouts)[:-1], self.vocabulary_size))
 
     def compute_output_spec(self, readouts: Tensor) -> Any:

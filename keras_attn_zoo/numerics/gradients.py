@@ -3,6 +3,8 @@
 import keras
 from keras import ops, tree
 
+from keras_attn_zoo.numerics.bfloat16 import product_in_float32, transposed_in_memory
+from keras_attn_zoo.numerics.labels import is_largest, of_labels, smoothed
 from keras_attn_zoo.numerics.loops import scan
 from keras_attn_zoo.numerics.pairs import guarded_log_normalizer, pairs_of, slices_of
 from keras_attn_zoo.numerics.thresholds import searched_entmax15, searched_sparsemax, shifted_energies, sorts_better
@@ -81,6 +83,35 @@ def _project(upstream, share):
     """The Jacobian diag(s) - s sᵀ / Σ s times the upstream gradient."""
     mean = ops.sum(share * upstream, axis=-1, keepdims=True) / ops.sum(share, axis=-1, keepdims=True)
     return share * (upstream - mean)
+
+
+# The product with a matrix in bfloat16, of JAX on a CPU.
+
+
+def bfloat16_product(x: Tensor, kernel: Tensor, bias: Tensor, transposed: bool) -> Tensor:
+    """Return x W + b, or x Wᵀ + b, of bfloat16 numbers summed in float32; the plain form is `ops.matmul` and `ops.add`.
+
+    XLA converts both factors to float32 first, unless the sum is one of float32 and rows stand in the order of memory.
+    """
+
+    @ops.custom_gradient
+    def of(x, kernel, bias):
+        def gradient(upstream):
+            left, right = (upstream, x) if transposed else (x, upstream)
+            # A product with rows of ones, of which XLA wants two, is faster than a sum.
+            ones = ops.ones((2, upstream.shape[0]), upstream.dtype)
+            if left.shape[1] <= right.shape[1]:
+                of_kernel = product_in_float32(transposed_in_memory(left), right)
+            else:
+                of_kernel = ops.transpose(product_in_float32(transposed_in_memory(right), left))
+            found = product_in_float32(upstream, kernel, not transposed), of_kernel
+            return *(ops.cast(of_input, x.dtype) for of_input in found), ops.cast(
+                product_in_float32(ones, upstream)[0], x.dtype
+            )
+
+        return ops.cast(product_in_float32(x, kernel, transposed) + ops.cast(bias, "float32"), x.dtype), gradient
+
+    return of(x, kernel, bias)
 
 
 # The normaliser of a mixture of softmaxes.
@@ -360,19 +391,3 @@ def _with_values_of_labels(values, labels, of_labels):
     flat = tf.reshape(values, (-1, values.shape[-1]))
     places = tf.stack([tf.range(tf.shape(flat)[0]), tf.reshape(labels, (-1,))], axis=-1)
     return tf.reshape(tf.tensor_scatter_nd_update(flat, places, tf.reshape(of_labels, (-1,))), tf.shape(values))
-
-
-def of_labels(values: Tensor, labels: Tensor) -> Tensor:
-    """The values `(..., vocabulary)` of the labels `(...)`."""
-    return ops.squeeze(ops.take_along_axis(values, labels[..., None], axis=-1), axis=-1)
-
-
-def is_largest(logits: Tensor, gold: Tensor) -> Tensor:
-    """1 where the gold logit is the largest, else 0."""
-    # Compared with the largest logit: on a CPU, XLA's argmax would take a fifth of the time of the whole loss.
-    return ops.cast(gold >= ops.max(ops.stop_gradient(logits), axis=-1), "float32")
-
-
-def smoothed(nll: Tensor, uniform: Tensor, label_smoothing: float) -> Tensor:
-    """The loss of both under label smoothing."""
-    return (1.0 - label_smoothing) * nll + label_smoothing * uniform if label_smoothing else nll

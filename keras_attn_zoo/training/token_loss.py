@@ -3,7 +3,8 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.numerics.gradients import fused_token_losses, is_largest, kept_token_losses, of_labels, smoothed
+from keras_attn_zoo.numerics.gradients import fused_token_losses, kept_token_losses
+from keras_attn_zoo.numerics.labels import is_largest, of_labels, smoothed
 from keras_attn_zoo.types import Tensor
 
 

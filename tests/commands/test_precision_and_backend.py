@@ -92,7 +92,7 @@ def test_a_run_is_resumed_under_its_own_backend(installed):
     [("fpu avx512_bf16 amx_tile", True), ("fpu amx_bf16", True), ("fpu avx512f avx512_bf16x", False)],
 )
 def test_instructions_for_bfloat16(monkeypatch, flags, multiplies):
-    monkeypatch.setattr(backends.Path, "read_text", lambda path: f"processor\t: 0\nflags\t\t: {flags}\nbugs\t\t:\n")
+    monkeypatch.setattr(backends, "_processors", lambda: f"processor\t: 0\nflags\t\t: {flags}\nbugs\t\t:\n")
     assert [backends.multiplies_bfloat16(name) for name in ("tensorflow", "torch", "jax")] == 2 * [multiplies] + [False]
 
 

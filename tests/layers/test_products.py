@@ -4,19 +4,21 @@ import keras
 import numpy as np
 import pytest
 
+from keras_attn_zoo.layers.common import products
 from keras_attn_zoo.layers.common.products import Dense, product, repeated
-from tests.layers.calls import compiled
+from tests.layers.calls import compiled, value_and_gradients
 
 # One row, few rows as in a search, and more than those.
 ROWS = (1, 2, 64, 65)
 
 
-@pytest.fixture(autouse=True, params=[False, True], ids=["once", "repeated"])
-def used(request):
-    """Both outside and inside the body of a loop."""
-    if not request.param:
+@pytest.fixture(autouse=True, params=[None, False, True], ids=["once", "repeated", "repeated_on_intel"])
+def used(request, monkeypatch):
+    """Both outside and inside the body of a loop, there in both forms."""
+    if request.param is None:
         yield
         return
+    monkeypatch.setattr(products, "is_intel", lambda: request.param)
     with repeated():
         yield
 
@@ -26,9 +28,44 @@ def numbers(seed, *shape):
 
 
 @pytest.mark.parametrize("rows", ROWS)
-def test_product(rows):
-    x, kernel = numbers(0, rows, 5), numbers(1, 5, 7)
-    np.testing.assert_allclose(compiled(product)(x, kernel), x.astype("float64") @ kernel, rtol=0, atol=1e-5)
+@pytest.mark.parametrize("transposed", [False, True])
+def test_product(rows, transposed):
+    x, kernel, bias = numbers(0, rows, 5), numbers(1, 5, 7), numbers(2, 7)
+    given = kernel.T if transposed else kernel
+
+    def of(x, kernel, bias=None):
+        return product(x, kernel, bias, transposed)
+
+    wanted = x.astype("float64") @ kernel
+    np.testing.assert_allclose(compiled(of)(x, given), wanted, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(compiled(of)(x, given, bias), wanted + bias, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("outputs", [7, 3])
+def test_product_in_bfloat16(rows, transposed, outputs):
+    """Numbers of few bits have exact sums; transpositions around it are what a compiler may join it with."""
+    x, kernel, bias, upstream = (
+        np.random.default_rng(0).integers(-3, 4, shape).astype("float32")
+        for shape in ((rows, 5), (5, outputs), (outputs,), (rows, outputs))
+    )
+
+    def of(x, kernel, bias):
+        x, kernel, bias = (keras.ops.cast(part, "bfloat16") for part in (keras.ops.transpose(x), kernel, bias))
+        found = product(x, keras.ops.transpose(kernel) if transposed else kernel, bias, transposed)
+        return keras.ops.cast(keras.ops.transpose(found), "float32")
+
+    np.testing.assert_array_equal(compiled(of)(x.T, kernel, bias).T, x @ kernel + bias)
+    found = value_and_gradients(
+        keras.layers.Identity(),
+        lambda given: keras.ops.sum(of(**given) * keras.ops.convert_to_tensor(upstream.T)),
+        {"x": x.T, "kernel": kernel, "bias": bias},
+    )[-1]
+    # Sums over 65 rows may have more bits than bfloat16.
+    np.testing.assert_allclose(found["x"], kernel @ upstream.T, rtol=2**-8)
+    np.testing.assert_allclose(found["kernel"], x.T @ upstream, rtol=2**-8)
+    np.testing.assert_allclose(found["bias"], upstream.sum(0), rtol=2**-8)
 
 
 @pytest.mark.parametrize("shape", [*((rows, 5) for rows in ROWS), (2, 3, 5)], ids=str)

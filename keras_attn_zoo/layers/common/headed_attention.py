@@ -11,6 +11,7 @@ from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_positive, check_rate
 from keras_attn_zoo.layers.common.dropout import Dropout
 from keras_attn_zoo.layers.common.heads import HeadMerge, HeadProjection
+from keras_attn_zoo.layers.common.products import operand_type
 from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
 
 # The options for kernels and biases, named as in Keras' own layer.
@@ -131,9 +132,14 @@ class HeadedAttention(AttentionLayer):
     def _projections_first(self, variables):
         return sorted(variables, key=lambda v: "/" not in v.path.removeprefix(f"{self.path}/"))
 
+    @property
+    def operand_type(self) -> str:
+        """The type of projected keys and values, and of the weights on these."""
+        return operand_type(self.compute_dtype)
+
     def drop(self, weights: Tensor, training: bool | None) -> Tensor:
-        """Weights under dropout, in the compute type."""
-        weights = ops.cast(weights, self.compute_dtype)
+        """Weights under dropout, in the type of products with values."""
+        weights = ops.cast(weights, self.operand_type)
         if not self.dropout or training is False:
             # A call of a layer costs more than some steps of a search.
             return weights

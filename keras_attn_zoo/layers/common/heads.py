@@ -78,9 +78,8 @@ class HeadProjection(_HeadMap):
     def call(self, x: Tensor, training: bool | None = None) -> Tensor:
         """Project."""
         batch, length = ops.shape(x)[0], ops.shape(x)[1]
-        x = product(ops.reshape(x, (-1, x.shape[-1])), self.matrix(x.shape[-1]))
-        if self.bias is not None:
-            x = x + ops.reshape(self.bias, (-1,))
+        bias = None if self.bias is None else ops.reshape(self.bias, (-1,))
+        x = product(ops.reshape(x, (-1, x.shape[-1])), self.matrix(x.shape[-1]), bias)
         return ops.transpose(ops.reshape(x, (batch, length, self.num_heads, self.head_dim)), (0, 2, 1, 3))
 
     def quantized_call(self, x: Tensor, training: bool | None = None) -> Tensor:
@@ -118,10 +117,7 @@ class HeadMerge(_HeadMap):
         batch, length = ops.shape(contexts)[0], ops.shape(contexts)[2]
         kernel = self.matrix(-1)
         joined = ops.reshape(ops.transpose(contexts, (0, 2, 1, 3)), (-1, kernel.shape[0]))
-        joined = product(joined, kernel)
-        if self.bias is not None:
-            joined = joined + self.bias
-        return ops.reshape(joined, (batch, length, self.width))
+        return ops.reshape(product(joined, kernel, self.bias), (batch, length, self.width))
 
     def quantized_call(self, contexts: Tensor, training: bool | None = None) -> Tensor:
         """Join by Keras' einsum of integers."""

@@ -166,31 +166,32 @@ class ProjectionsSeen(SelfAttentionSteps, HeadedAttention):
         """Return empty places."""
         shape = (batch_size, self.num_heads, self.room(max_length))
         widths = {"key": self.key_dim, "value": self.value_dim}
-        return {part: ops.zeros((*shape, widths[part]), dtype=self.compute_dtype) for part in self._seen}
+        return {part: ops.zeros((*shape, widths[part]), dtype=self.operand_type) for part in self._seen}
 
     def see(self, query: Tensor, seen: TensorTree, index: int | Tensor) -> dict[str, Tensor]:
         """Project the position."""
-        return {part: self.keep(seen[part], getattr(self, f"{part}_dense")(query), index) for part in self._seen}
+        return {part: self.keep(seen[part], self._projected(part, query), index) for part in self._seen}
 
     def no_beam_seen(self, batch_size: int, max_length: int, beams: int) -> dict[str, Tensor]:
         """Return empty places: for keys as columns, since the energies of all places are then one plain product."""
         places = max_length * beams
         shapes = {"key": (self.key_dim, places), "value": (places, self.value_dim)}
-        return {
-            part: ops.zeros((batch_size, self.num_heads, *shapes[part]), dtype=self.compute_dtype)
-            for part in self._seen
-        }
+        shape = (batch_size, self.num_heads)
+        return {part: ops.zeros((*shape, *shapes[part]), dtype=self.operand_type) for part in self._seen}
 
     def see_beams(self, query: Tensor, seen: TensorTree, index: int | Tensor) -> dict[str, Tensor]:
         """Project the position of every beam."""
         now = {}
         for part in self._seen:
-            projected, place = getattr(self, f"{part}_dense")(query), index * query.shape[1]
+            projected, place = self._projected(part, query), index * query.shape[1]
             if part == "key":
                 now[part] = ops.slice_update(seen[part], (0, 0, 0, place), ops.transpose(projected, (0, 1, 3, 2)))
             else:
                 now[part] = ops.slice_update(seen[part], (0, 0, place, 0), projected)
         return now
+
+    def _projected(self, part, query):
+        return ops.cast(getattr(self, f"{part}_dense")(query), self.operand_type)
 
     @property
     def _seen(self):
