@@ -4,9 +4,10 @@ from typing import Any, Self
 
 import keras
 from keras import ops
+from keras.quantizers import QuantizationConfig
 
 from keras_attn_zoo.layers.common.checks import check_positive
-from keras_attn_zoo.layers.common.products import product
+from keras_attn_zoo.layers.common.products import product, quantize_to_int8
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.types import Config, Shape, Tensor
 
@@ -25,6 +26,8 @@ class OutputProjection(keras.layers.Layer):
     that of a dense layer on `(batch, target, width)` is rearranged in memory. Under
     XLA on a CPU, this makes a training step of the whole RNN translator a quarter
     faster.
+
+    Quantized to int8, it has a matrix of its own, whatever it shares otherwise.
 
     Args:
         vocabulary_size: number of logits.
@@ -55,20 +58,58 @@ class OutputProjection(keras.layers.Layer):
 
     def build(self, input_shape: Shape) -> None:
         """Create W and b, or build the embedding if necessary."""
-        if self.embedding is None:
-            self.kernel = self.add_weight(
+        if self.embedding is not None:
+            build_once(self.embedding, (None, None))
+        if self.quantization_mode is not None:
+            self._quantized = self._dense()
+            self._quantized.build((None, input_shape[-1]))
+        elif self.embedding is None:
+            self._kernel = self.add_weight(
                 name="kernel", shape=(self.vocabulary_size, input_shape[-1]), initializer="glorot_uniform"
             )
-        else:
-            build_once(self.embedding, (None, None))
         if self.use_bias:
             self.bias = self.add_weight(name="bias", shape=(self.vocabulary_size,), initializer="zeros")
         self.built = True
 
+    @property
+    def kernel(self) -> Tensor:
+        """E or W, `(vocabulary, width)`."""
+        if self.quantization_mode is not None:
+            return ops.transpose(ops.cast(self._quantized.kernel, "float32") / self._quantized.kernel_scale)
+        return self._kernel if self.embedding is None else self.embedding.embeddings
+
+    def quantize(
+        self, mode: str | None = None, type_check: bool = True, config: QuantizationConfig | None = None
+    ) -> None:
+        """Quantize the matrix to int8; one that is shared is copied."""
+        with keras.name_scope(self.name, caller=self):
+            dense = self._dense()
+            dense.build((None, self.kernel.shape[-1]))
+        dense.kernel.assign(ops.transpose(self.kernel))
+        quantize_to_int8(dense, dense.quantize, mode, config)
+        # Keras locks what a built model tracks.
+        self._tracker.unlock()
+        self._quantized = dense
+        if self.embedding is None:
+            self._untrack_variable(self._kernel)
+            del self._kernel
+        self._tracker.lock()
+        # Without this, Keras would quantize on the next line.
+        self._is_quantized = True
+        policy = dense.dtype_policy
+        self.dtype_policy = policy[dense.path] if isinstance(policy, keras.dtype_policies.DTypePolicyMap) else policy
+
+    def _dense(self):
+        return keras.layers.Dense(self.vocabulary_size, use_bias=False, dtype=self.dtype_policy, name="int8")
+
+    def quantized_call(self, readouts: Tensor) -> Tensor:
+        """Return the logits of the quantized matrix."""
+        logits = self._quantized(readouts)
+        return logits + ops.cast(self.bias, self.compute_dtype) if self.use_bias else logits
+
     def call(self, readouts: Tensor) -> Tensor:
         """Return the logits."""
-        kernel = self.kernel if self.embedding is None else self.embedding.embeddings
-        kernel = ops.cast(kernel, self.compute_dtype)
+        kernel = ops.cast(self.kernel, self.compute_dtype)
         bias = ops.cast(self.bias, self.compute_dtype) if self.use_bias else None
         logits = product(ops.reshape(readouts, (-1, readouts.shape[-1])), kernel, bias, transposed=True)
         return ops.reshape(logits, (*ops.shape(readouts)[:-1], self.vocabulary_size))

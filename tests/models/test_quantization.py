@@ -12,7 +12,8 @@ from tests import tiny
 
 SOURCES, TARGETS = tiny.sentences("source")[:8], tiny.sentences("target")[:8]
 # Of a layer of the encoder and one of the decoder: projections of one and of two attentions, and the feed-forward two.
-TRANSFORMER_INT8 = 2 * (4 + 2) + 2 * (2 * 4 + 2)
+# And the output's.
+TRANSFORMER_INT8 = 2 * (4 + 2) + 2 * (2 * 4 + 2) + 1
 
 
 def int8_layers(translator):
@@ -49,7 +50,7 @@ def test_a_trained_translator_is_quantized_quietly_and_comes_back_from_a_preset(
 def test_a_quantized_body_of_any_storage_loads_in_any_policy(storage, tmp_path):
     translator = tiny.translator(body=tiny.backbone)
     translator.backbone.quantize("int8")
-    assert int8_layers(translator) == {"initial_state_0"}
+    assert int8_layers(translator) == {"initial_state_0", "decoder/output_projection/int8"}
     translator.save_to_preset(tmp_path / "preset", storage=storage)
     again = Translator.from_preset(tmp_path / "preset", dtype="mixed_bfloat16")
     assert int8_layers(again) == int8_layers(translator)
