@@ -2,25 +2,23 @@
 
 import contextlib
 import ctypes
-import functools
 import importlib.util
 import json
 import logging
 import os
-import re
 import sys
 import types
 import warnings
 from pathlib import Path
 
+from keras_attn_zoo import processor
 from keras_attn_zoo.errors import UserError
 
 # What a command spends its time on, and the backends in the order of their speed at it on a CPU, see docs/speed.md.
 FASTEST = {"training": ("tensorflow", "jax", "torch"), "search": ("jax", "tensorflow", "torch")}
 BACKENDS = tuple(sorted(FASTEST["search"]))
-# Backends all of whose products use the bfloat16 instructions of a CPU, and what Linux calls these instructions.
+# Backends all of whose products use the bfloat16 instructions of a CPU.
 _BFLOAT16_ON_CPU = ("tensorflow", "torch")
-_BFLOAT16_FLAGS = {"amx_bf16", "avx512_bf16"}
 # glibc's names of how many arrays may come from the system one by one, and of how much may lie free (-1: anything).
 _M_MMAP_MAX, _M_TRIM_THRESHOLD = -4, -1
 # What Keras and KerasHub import if it is installed, for what no command uses of them: pictures of data sets, models of
@@ -155,31 +153,7 @@ def multiplies_bfloat16(backend: str) -> bool:
         >>> multiplies_bfloat16("jax")
         False
     """
-    return backend in _BFLOAT16_ON_CPU and not _BFLOAT16_FLAGS.isdisjoint(_of_processor("flags").split())
-
-
-def is_intel() -> bool:
-    """Return whether this CPU is one of Intel's.
-
-    Example:
-        >>> is_intel()  # doctest: +SKIP
-        True
-    """
-    return _of_processor("vendor_id") == "GenuineIntel"
-
-
-def _of_processor(key):
-    """What Linux says of the first processor."""
-    found = re.search(rf"^{key}\s*:(.*)$", _processors(), re.MULTILINE)
-    return found[1].strip() if found else ""
-
-
-@functools.cache
-def _processors():
-    try:
-        return Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return ""
+    return backend in _BFLOAT16_ON_CPU and processor.multiplies_bfloat16()
 
 
 def _quieten(backend):

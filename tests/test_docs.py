@@ -57,6 +57,7 @@ def test_the_architecture_lists_every_file_that_names_a_backend():
 BELOW_ALL = {"checksums", "choices", "errors", "extras", "files", "locks", "messages", "types"}
 ARROWS = {
     "choices": set(),
+    "processor": set(),
     "errors": set(),
     "types": set(),
     "messages": set(),
@@ -64,11 +65,11 @@ ARROWS = {
     "checksums": {"errors", "files"},
     "locks": {"errors", "files"},
     "fetching": {"checksums", "errors", "files", "types"},
-    "backends": {"errors"},
+    "backends": {"errors", "processor"},
     "extras": {"backends", "errors"},
     "process": {"backends", "errors"},
     "numerics": {"types"},
-    "layers": {"choices", "errors", "extras", "numerics", "types"},
+    "layers": {"choices", "errors", "extras", "numerics", "processor", "types"},
     "decoding": BELOW_ALL,
     "devices": BELOW_ALL | {"backends"},
     "data": BELOW_ALL | {"devices"},

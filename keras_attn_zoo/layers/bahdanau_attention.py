@@ -130,14 +130,16 @@ class BahdanauAttention(AttentionLayer):
         """With feedback, weights that depend on the sum of the previous ones, and the next sum."""
         if not self.attention_feedback:
             return super().advance(at, memory, mask, state)
+        # Unlike a squeeze, an index has a gradient that fills an array with zeros.
+        accumulated = ops.cast(ops.squeeze(state["accumulated"], (1, 2)), self.compute_dtype)
         energies = position_energies_with_record(
-            at[:, 0, 0],
+            ops.squeeze(at, (1, 2)),
             memory["key"],
             energy_vector(self),
-            ops.cast(state["accumulated"][:, 0, 0, :, None], self.compute_dtype),
+            ops.expand_dims(accumulated, -1),
             self.weight(self.feedback_kernel),
         )
-        weights = self.normalize(energies[:, None, None], mask)
+        weights = self.normalize(ops.expand_dims(energies, (1, 2)), mask)
         return weights, {"accumulated": state["accumulated"] + weights}
 
     def get_config(self) -> Config:

@@ -9,7 +9,7 @@ import sys
 import keras
 import pytest
 
-from keras_attn_zoo import backends, cli
+from keras_attn_zoo import backends, cli, processor
 from keras_attn_zoo.cli import COMMANDS, build_parser
 from keras_attn_zoo.commands.options import resumed, settings_from_options
 from keras_attn_zoo.errors import UserError
@@ -92,7 +92,7 @@ def test_a_run_is_resumed_under_its_own_backend(installed):
     [("fpu avx512_bf16 amx_tile", True), ("fpu amx_bf16", True), ("fpu avx512f avx512_bf16x", False)],
 )
 def test_instructions_for_bfloat16(monkeypatch, flags, multiplies):
-    monkeypatch.setattr(backends, "_processors", lambda: f"processor\t: 0\nflags\t\t: {flags}\nbugs\t\t:\n")
+    monkeypatch.setattr(processor, "_description", lambda: f"processor\t: 0\nflags\t\t: {flags}\nbugs\t\t:\n")
     assert [backends.multiplies_bfloat16(name) for name in ("tensorflow", "torch", "jax")] == 2 * [multiplies] + [False]
 
 

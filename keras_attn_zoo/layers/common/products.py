@@ -8,8 +8,8 @@ import keras
 from keras import ops
 from keras.quantizers import QuantizationConfig
 
-from keras_attn_zoo.backends import is_intel
 from keras_attn_zoo.numerics.gradients import bfloat16_product
+from keras_attn_zoo.processor import is_intel
 from keras_attn_zoo.types import Config, Tensor
 
 # On an Intel Xeon, the form below takes half the time of the plain one up to this number of rows, as long above it; on
@@ -133,7 +133,7 @@ def _in_bfloat16(x, kernel):
 
 
 def _by_columns(x):
-    return _REPEATED.get() and 1 < x.shape[0] <= _FEW_ROWS and _is_jax_on_cpu() and is_intel()
+    return _REPEATED.get() and _is_jax_on_cpu() and is_intel() and 1 < x.shape[0] <= _FEW_ROWS
 
 
 def _is_jax_on_cpu():

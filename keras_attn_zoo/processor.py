@@ -1,0 +1,42 @@
+"""What this machine's processor is, as far as Linux tells."""
+
+import functools
+import re
+from pathlib import Path
+
+# What Linux calls instructions that multiply bfloat16.
+_BFLOAT16_FLAGS = {"amx_bf16", "avx512_bf16"}
+
+
+def is_intel() -> bool:
+    """Return whether it is one of Intel's.
+
+    Example:
+        >>> is_intel()  # doctest: +SKIP
+        True
+    """
+    return _known("vendor_id") == "GenuineIntel"
+
+
+def multiplies_bfloat16() -> bool:
+    """Return whether it has instructions that multiply bfloat16.
+
+    Example:
+        >>> multiplies_bfloat16()  # doctest: +SKIP
+        True
+    """
+    return not _BFLOAT16_FLAGS.isdisjoint(_known("flags").split())
+
+
+def _known(key):
+    """What is said of the first core; "" if nothing is."""
+    found = re.search(rf"^{key}\s*:(.*)$", _description(), re.MULTILINE)
+    return found[1].strip() if found else ""
+
+
+@functools.cache
+def _description():
+    try:
+        return Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return ""
