@@ -112,7 +112,7 @@ def _own_gold(model):
     run = RunFolder(model)
     if not run.holds_run or "generated" not in run.corpus():
         return None, None
-    gold = corpus_from_description(run.corpus()).gold
+    gold = corpus_from_description(run.corpus(), test_only=True).gold
     return [(source, target) for source, target, _ in gold], [links for *_, links in gold]
 
 

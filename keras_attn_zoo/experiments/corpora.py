@@ -126,8 +126,12 @@ def corpus_from_name(name: str, fetch: bool = True) -> Corpus:
     return Corpus(splits, {"name": name, "sha256": manifest["sha256"]})
 
 
-def corpus_from_description(description: dict[str, Any]) -> Corpus:
+def corpus_from_description(description: dict[str, Any], test_only: bool = False) -> Corpus:
     """Read the corpus described in a run folder.
+
+    Args:
+        description: what the run folder says.
+        test_only: whether a corpus to be generated needs no training and validation text, which is drawn last.
 
     Raises:
         UserError: it is not a description of a corpus; a corpus to be generated is too large; a file is missing; a
@@ -141,6 +145,7 @@ def corpus_from_description(description: dict[str, Any]) -> Corpus:
             raise UserError(
                 f"the corpus to generate has more than {_MOST_GENERATED:,} sentence pairs: give --test instead."
             )
+        sizes = {**sizes, "train": 0, "valid": 0} if test_only else sizes
         return embedded_corpus(**sizes, task=task)
     if "name" in description:
         corpus = corpus_from_name(description["name"], fetch=False)
@@ -168,7 +173,7 @@ def own_test_text(run: "RunFolder", ask: Callable[[str], bool] | None = None) ->
     """
     description = run.corpus()
     if "generated" in description:
-        return corpus_from_description(description).test
+        return corpus_from_description(description, test_only=True).test
     if kind_of(run.test) is not None:
         further = (row[2:] for row in read_columns(run.test))
         return ParallelText(TSVFile(run.test), more_references=list(itertools.zip_longest(*further, fillvalue="")))

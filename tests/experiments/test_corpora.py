@@ -1,9 +1,14 @@
-"""Corpora from files: text of empty lines only is named."""
+"""Corpora from files, whose empty lines are named, and generated ones, whose test text is drawn alone."""
 
 import pytest
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.corpora import corpus_from_files, read_pairs
+from keras_attn_zoo.experiments.corpora import (
+    corpus_from_description,
+    corpus_from_files,
+    embedded_corpus,
+    read_pairs,
+)
 
 
 def test_pairs_with_two_sides_are_read(tmp_path):
@@ -22,3 +27,10 @@ def test_text_without_a_pair_is_named(tmp_path, text):
         corpus_from_files(tmp_path / "bad.tsv")
     splits = corpus_from_files(tmp_path / "good.tsv", *[tmp_path / "good.tsv"] * 2).splits
     assert splits.valid == splits.test == [("rot", "red")]
+
+
+def test_the_test_text_alone_is_that_of_the_whole_generated_corpus():
+    whole = embedded_corpus(train=20, valid=5, test=6)
+    alone = corpus_from_description(whole.description, test_only=True)
+    assert alone.test.pairs == whole.test.pairs and alone.gold == whole.gold
+    assert list(alone.splits.train) == list(alone.splits.valid) == []
