@@ -70,11 +70,17 @@ def run(command, *path, cwd=ROOT, **environment):
     return process.stdout
 
 
+def passed(output):
+    """The file of each test that passed."""
+    return re.findall(r"^(tests/[\w/]+\.py)::\S+ PASSED", output, re.MULTILINE)
+
+
 PYTEST = [sys.executable, "-m", "pytest", "-vv", "-p", "no:cacheprovider", "-p", "no:xdist"]
 
 
-def test_what_follows_from_the_two_files(tmp_path):
-    """In a copy of the package: public names, the registry, all tables, and the tests that go by mechanism."""
+@pytest.fixture
+def copy(tmp_path):
+    """A copy of the package and its tests, with the two files of each example."""
     for folder in ("keras_attn_zoo", "tests"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
@@ -82,6 +88,11 @@ def test_what_follows_from_the_two_files(tmp_path):
         (tmp_path / "keras_attn_zoo" / "layers" / f"{name}_attention.py").write_text(layer, encoding="utf-8")
         folder = tmp_path / "tests" / "layers" / "references"
         (folder / f"{name}_attention.py").write_text(reference, encoding="utf-8")
+    return tmp_path
+
+
+def test_what_follows_from_the_two_files(copy):
+    """Public names, the registry, all tables, and the tests that go by mechanism."""
     code = """
         import runpy
         from keras_attn_zoo import get_attention, layers
@@ -92,15 +103,16 @@ def test_what_follows_from_the_two_files(tmp_path):
         for page in written["PAGES"]:
             assert "| `DiagonalAttention` | " in written["with_tables"](page.read_text(encoding="utf-8")), page
     """
-    run([sys.executable, "-P", "-c", textwrap.dedent(code)], tmp_path)
-    output = run([*PYTEST, *BY_MECHANISM, "-k", " or ".join(examples())], tmp_path, cwd=tmp_path)
-    # XLA counts bytes under JAX alone.
-    if importlib.util.find_spec("jax"):
-        memory = [*PYTEST, "tests/layers/test_memory.py", "-k", " or ".join(examples())]
-        output += run(memory, tmp_path, cwd=tmp_path, KERAS_BACKEND="jax")
-    found = re.findall(r"^(tests/[\w/]+\.py)::\S+ PASSED", output, re.MULTILINE)
-    assert {*BY_MECHANISM} == {*found} - {"tests/layers/test_memory.py"}
-    assert found.count("tests/layers/test_memory.py") == (3 if importlib.util.find_spec("jax") else 0)
+    run([sys.executable, "-P", "-c", textwrap.dedent(code)], copy)
+    output = run([*PYTEST, *BY_MECHANISM, "-k", " or ".join(examples())], copy, cwd=copy)
+    assert {*BY_MECHANISM} == {*passed(output)}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="XLA counts bytes under JAX alone")
+def test_their_memory_is_bounded_too(copy):
+    memory = [*PYTEST, "tests/layers/test_memory.py", "-k", " or ".join(examples())]
+    assert passed(run(memory, copy, cwd=copy, KERAS_BACKEND="jax")) == 3 * ["tests/layers/test_memory.py"]
 
 
 def test_two_files_add_a_mechanism(tmp_path):

@@ -6,13 +6,17 @@ import pytest
 
 from keras_attn_zoo.layers.common import products
 from keras_attn_zoo.layers.common.products import Dense, product, repeated
-from tests.layers.calls import compiled, value_and_gradients
+from tests.layers.calls import BACKEND, compiled, value_and_gradients
 
 # One row, few rows as in a search, and more than those.
 ROWS = (1, 2, 64, 65)
 
 
-@pytest.fixture(autouse=True, params=[None, False, True], ids=["once", "repeated", "repeated_on_intel"])
+# Under the others there is one form.
+USES = {"once": None, "repeated": False, "repeated_on_intel": True} if BACKEND == "jax" else {"once": None}
+
+
+@pytest.fixture(autouse=True, params=USES.values(), ids=USES)
 def used(request, monkeypatch):
     """Both outside and inside the body of a loop, there in both forms."""
     if request.param is None:

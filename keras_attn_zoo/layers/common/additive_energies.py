@@ -44,7 +44,7 @@ def position_energies_with_record(query: Tensor, key: Tensor, vector: Tensor, re
     """
     # One number for each position needs no product of matrices.
     seen = record * kernel if kernel.shape[0] == 1 else ops.matmul(record, kernel)
-    return ops.matmul(ops.tanh(query[:, None] + key + seen), vector)
+    return ops.matmul(ops.tanh(ops.expand_dims(query, 1) + key + seen), vector)
 
 
 def additive_energies(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
