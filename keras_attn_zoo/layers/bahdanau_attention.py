@@ -130,13 +130,13 @@ class BahdanauAttention(AttentionLayer):
         """With feedback, weights that depend on the sum of the previous ones, and the next sum."""
         if not self.attention_feedback:
             return super().advance(at, memory, mask, state)
-        # Unlike a squeeze, an index has a gradient that fills an array with zeros.
-        accumulated = ops.cast(ops.squeeze(state["accumulated"], (1, 2)), self.compute_dtype)
+        # Unlike a new shape, an index has a gradient that fills an array with zeros.
+        accumulated = ops.reshape(state["accumulated"], (*ops.shape(memory["key"])[:2], 1))
         energies = position_energies_with_record(
             ops.squeeze(at, (1, 2)),
             memory["key"],
             energy_vector(self),
-            ops.expand_dims(accumulated, -1),
+            ops.cast(accumulated, self.compute_dtype),
             self.weight(self.feedback_kernel),
         )
         weights = self.normalize(ops.expand_dims(energies, (1, 2)), mask)
