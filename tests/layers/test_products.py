@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.layers.common import products
-from keras_attn_zoo.layers.common.products import Dense, product, repeated
+from keras_attn_zoo.layers.common.products import Dense, operand_type, product, repeated
 from tests.layers.calls import BACKEND, compiled, value_and_gradients
 
 # One row, few rows as in a search, and more than those.
@@ -91,3 +91,8 @@ def test_gradient_of_a_fit(rows):
     model.fit(x, np.zeros((rows, 7), "float32"), batch_size=rows, verbose=0)
     gradient = x.T.astype("float64") @ (x @ before) / (7 * rows)
     np.testing.assert_allclose(before - model.get_weights()[0], gradient, rtol=0, atol=1e-5)
+
+
+def test_small_products_are_never_less_precise():
+    assert [operand_type(name) for name in ("float16", "float32", "float64")] == ["float16", "float32", "float64"]
+    assert operand_type("bfloat16") == ("float32" if BACKEND == "jax" else "bfloat16")

@@ -73,7 +73,7 @@ def operand_type(compute_dtype: str) -> str:
         >>> operand_type("float32")
         'float32'
     """
-    return "float32" if _is_jax_on_cpu() else compute_dtype
+    return "float32" if compute_dtype == "bfloat16" and _is_jax_on_cpu() else compute_dtype
 
 
 class Dense(keras.layers.Dense):
