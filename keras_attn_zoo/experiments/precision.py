@@ -42,5 +42,5 @@ def _suitable():
     if not on_cpu():
         return "bfloat16", f"{backend} runs on an accelerator"
     if not multiplies_bfloat16(backend):
-        return "float32", f"{backend} is no faster in bfloat16 on this CPU"
+        return "float32", f"{backend} is not faster in bfloat16 with every system on this CPU"
     return "bfloat16", f"{backend} is faster in bfloat16 on this CPU"
