@@ -1,4 +1,4 @@
-"""What this machine's processor is, as far as Linux tells."""
+"""What this machine's processor is, as far as Linux tells, and whether JAX computes on it."""
 
 import functools
 import re
@@ -6,6 +6,22 @@ from pathlib import Path
 
 # What Linux calls instructions that multiply bfloat16.
 _BFLOAT16_FLAGS = {"amx_bf16", "avx512_bf16"}
+
+
+def is_jax_on_cpu() -> bool:
+    """Return whether Keras computes by JAX, on the CPU.
+
+    Example:
+        >>> is_jax_on_cpu()  # doctest: +SKIP
+        True
+    """
+    import keras
+
+    if keras.config.backend() != "jax":
+        return False
+    import jax
+
+    return jax.default_backend() == "cpu"
 
 
 def is_intel() -> bool:

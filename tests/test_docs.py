@@ -70,7 +70,7 @@ ARROWS = {
     "process": {"backends", "errors"},
     "numerics": {"types"},
     "layers": {"choices", "errors", "extras", "numerics", "processor", "types"},
-    "decoding": BELOW_ALL,
+    "decoding": BELOW_ALL | {"processor"},
     "devices": BELOW_ALL | {"backends"},
     "data": BELOW_ALL | {"devices"},
     "evaluation": BELOW_ALL,

@@ -1,8 +1,8 @@
 """The largest of many numbers, such as the scores of all tokens."""
 
-import keras
 from keras import ops
 
+from keras_attn_zoo.processor import is_jax_on_cpu
 from keras_attn_zoo.types import Tensor
 
 # Numbers per block: of 16 to 64, the fastest with 4 and with 12 candidates.
@@ -29,7 +29,7 @@ def largest(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """
     size = x.shape[-1]
     # Among few numbers there is nothing to gain.
-    if not _is_on_cpu_by_jax() or size < 4 * k * BLOCK:
+    if not is_jax_on_cpu() or size < 4 * k * BLOCK:
         return ops.top_k(x, k=k)
     count = -(-size // BLOCK)
     padded = ops.pad(x, ((0, 0), (0, count * BLOCK - size)), constant_values=float("-inf"))
@@ -39,11 +39,3 @@ def largest(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     numbers = ops.take_along_axis(x, ops.minimum(places, size - 1), axis=1)
     values, found = ops.top_k(ops.where(places < size, numbers, float("-inf")), k=k)
     return values, ops.take_along_axis(places, found, axis=1)
-
-
-def _is_on_cpu_by_jax():
-    if keras.config.backend() != "jax":
-        return False
-    import jax
-
-    return jax.default_backend() == "cpu"

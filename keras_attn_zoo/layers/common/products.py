@@ -9,7 +9,7 @@ from keras import ops
 from keras.quantizers import QuantizationConfig
 
 from keras_attn_zoo.numerics.gradients import bfloat16_product
-from keras_attn_zoo.processor import is_intel
+from keras_attn_zoo.processor import is_intel, is_jax_on_cpu
 from keras_attn_zoo.types import Config, Tensor
 
 # On an Intel Xeon, the form below takes half the time of the plain one up to this number of rows, as long above it; on
@@ -73,7 +73,7 @@ def operand_type(compute_dtype: str) -> str:
         >>> operand_type("float32")
         'float32'
     """
-    return "float32" if compute_dtype == "bfloat16" and _is_jax_on_cpu() else compute_dtype
+    return "float32" if compute_dtype == "bfloat16" and is_jax_on_cpu() else compute_dtype
 
 
 class Dense(keras.layers.Dense):
@@ -129,16 +129,8 @@ def with_quantized_policies(layer: keras.layers.Layer, config: Config) -> Config
 
 def _in_bfloat16(x, kernel):
     types = {keras.backend.standardize_dtype(factor.dtype) for factor in (x, kernel)}
-    return types == {"bfloat16"} and _is_jax_on_cpu()
+    return types == {"bfloat16"} and is_jax_on_cpu()
 
 
 def _by_columns(x):
-    return _REPEATED.get() and _is_jax_on_cpu() and is_intel() and 1 < x.shape[0] <= _FEW_ROWS
-
-
-def _is_jax_on_cpu():
-    if keras.config.backend() != "jax":
-        return False
-    import jax
-
-    return jax.default_backend() == "cpu"
+    return _REPEATED.get() and is_jax_on_cpu() and is_intel() and 1 < x.shape[0] <= _FEW_ROWS
