@@ -130,10 +130,10 @@ class BahdanauAttention(AttentionLayer):
         """With feedback, weights that depend on the sum of the previous ones, and the next sum."""
         if not self.attention_feedback:
             return super().advance(at, memory, mask, state)
-        # Unlike a new shape, an index has a gradient that fills an array with zeros.
-        accumulated = ops.reshape(state["accumulated"], (*ops.shape(memory["key"])[:2], 1))
+        # Unlike a squeezed axis, an index has a gradient that fills an array with zeros.
+        accumulated = ops.expand_dims(ops.squeeze(state["accumulated"], (1, 2)), -1)
         energies = position_energies_with_record(
-            ops.squeeze(at, (1, 2)),
+            ops.squeeze(at, 1),
             memory["key"],
             energy_vector(self),
             ops.cast(accumulated, self.compute_dtype),

@@ -110,7 +110,7 @@ class CoverageAttention(AttentionLayer):
         """The weights of one position, and what they add to the record."""
         coverage = state["coverage"]
         energies = position_energies_with_record(
-            at["energy"][:, 0, 0],
+            ops.squeeze(at["energy"], 1),
             memory["key"]["energy"],
             energy_vector(self),
             coverage,

@@ -35,16 +35,16 @@ def position_energies_with_record(query: Tensor, key: Tensor, vector: Tensor, re
     """Energies of one target position, given a vector for each source position: vᵀ tanh(q_i + k_j + r_j V).
 
     Args:
-        query, key, vector: see `position_energies`; recomputed in the backward pass like there.
+        query: `(batch, 1, units)`, projected.
+        key, vector: see `position_energies`; recomputed in the backward pass like there.
         record: r, `(batch, source, width)`.
         kernel: V, `(width, units)`.
 
     Returns:
         `(batch, source)`.
     """
-    # One number for each position needs no product of matrices.
-    seen = record * kernel if kernel.shape[0] == 1 else ops.matmul(record, kernel)
-    return ops.matmul(ops.tanh(ops.expand_dims(query, 1) + key + seen), vector)
+    # No name for what is as large as the keys: it is freed, and its memory used again, before the next of its size.
+    return ops.matmul(ops.tanh(query + key + ops.matmul(record, kernel)), vector)
 
 
 def additive_energies(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
