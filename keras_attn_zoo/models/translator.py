@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 import keras_hub
+import numpy as np
 
 from keras_attn_zoo.data.shapes import grid_rows, pad_rows
 from keras_attn_zoo.decoding import BeamSearch
@@ -25,6 +26,8 @@ from keras_attn_zoo.types import Config, Tensor
 
 # Those that need nothing else: "contrastive" and "speculative" need hidden states, or a second model.
 _KERASHUB_SAMPLERS = ("random", "top_k", "top_p")
+# Sentences that `generate` searches at once: the beams of a list of thousands would fill the memory.
+GENERATED_ROWS = 128
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -198,32 +201,41 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
         self._sampler = sampler
 
     def make_generate_function(self) -> Callable:
-        """Return the compiled function that `generate` runs on ids.
+        """Return the function that `generate` runs on ids.
 
-        Sentences are filled up to a few numbers of rows, as in `translate`; ids without a preprocessor come in the
-        shapes that the caller has chosen.
+        Sentences are searched a few at a time and filled up to a few numbers of rows, as in `translate`; ids without a
+        preprocessor come in the shapes that the caller has chosen.
         """
 
         def generate_function(inputs, stop_token_ids=None):
             stop = None if stop_token_ids is None else tuple(stop_token_ids)
-            sampler, count = self.sampler, len(inputs["decoder_token_ids"])
-            if self.preprocessor is not None:
-                inputs = {name: pad_rows(value, grid_rows(count)) for name, value in inputs.items()}
-            found = self._programs.run(
-                ("generate", stop, *search_key(sampler, self.search_top_k)),
-                lambda: functools.partial(self.generate_step, stop_token_ids=stop),
-                inputs,
-                changing=sampler.variables,
-            )
-            found = {name: value[:count] for name, value in found.items()}
-            if self.preprocessor is not None:
-                # An empty sentence has an empty translation; a model would make one up.
-                lengths = [inputs[f"{side}_padding_mask"][:count].sum(axis=1) for side in ("encoder", "decoder")]
-                empty = (lengths[0] == 1) & (lengths[1] == 1)
-                found["decoder_padding_mask"] = found["decoder_padding_mask"] & ~empty[:, None]
+            if self.preprocessor is None:
+                return self._generate(inputs, stop)
+            found = []
+            for start in range(0, len(inputs["decoder_token_ids"]), GENERATED_ROWS):
+                part = {name: value[start : start + GENERATED_ROWS] for name, value in inputs.items()}
+                count = len(part["decoder_token_ids"])
+                rows = grid_rows(count, GENERATED_ROWS)
+                of_part = self._generate({name: pad_rows(value, rows) for name, value in part.items()}, stop)
+                found.append({name: value[:count] for name, value in of_part.items()})
+            found = {name: np.concatenate([of_part[name] for of_part in found]) for name in found[0]}
+            # An empty sentence has an empty translation; a model would make one up.
+            lengths = [inputs[f"{side}_padding_mask"].sum(axis=1) for side in ("encoder", "decoder")]
+            empty = (lengths[0] == 1) & (lengths[1] == 1)
+            found["decoder_padding_mask"] = found["decoder_padding_mask"] & ~empty[:, None]
             return found
 
         return generate_function
+
+    def _generate(self, inputs, stop):
+        """Run the compiled search on ids."""
+        sampler = self.sampler
+        return self._programs.run(
+            ("generate", stop, *search_key(sampler, self.search_top_k)),
+            lambda: functools.partial(self.generate_step, stop_token_ids=stop),
+            inputs,
+            changing=sampler.variables,
+        )
 
     def generate_step(
         self, inputs: dict[str, Tensor], stop_token_ids: Sequence[int] | None = None

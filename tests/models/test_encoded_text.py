@@ -68,6 +68,21 @@ def test_generate_has_few_shapes():
     assert [rows for rows, _ in traces] == [8] * len(set(traces))
 
 
+def test_generate_searches_a_long_list_a_few_sentences_at_a_time(monkeypatch):
+    task = tiny.translator()
+    wanted, rows, generate_step = task.generate([*TEXTS, ""]), [], task.generate_step
+
+    def counting(inputs, **others):
+        rows.append(inputs["decoder_token_ids"].shape[0])
+        return generate_step(inputs, **others)
+
+    monkeypatch.setattr("keras_attn_zoo.models.translator.GENERATED_ROWS", 2)
+    task._programs = Programs(task)
+    task.generate_step = counting
+    assert task.generate([*TEXTS, ""]) == wanted and wanted[-1] == ""
+    assert set(rows) <= {1, 2}
+
+
 @pytest.mark.one_backend
 def test_programs_are_few():
     """Those used least recently are dropped, and their samplers with them."""
