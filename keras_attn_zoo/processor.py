@@ -34,6 +34,16 @@ def is_intel() -> bool:
     return _known("vendor_id") == "GenuineIntel"
 
 
+def is_amd() -> bool:
+    """Return whether it is one of AMD's.
+
+    Example:
+        >>> is_amd()  # doctest: +SKIP
+        False
+    """
+    return _known("vendor_id") == "AuthenticAMD"
+
+
 def multiplies_bfloat16() -> bool:
     """Return whether it has instructions that multiply bfloat16.
 

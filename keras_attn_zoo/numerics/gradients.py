@@ -1,11 +1,11 @@
 """Hand-written backward passes, each beside a plain form, whose gradient by the backend a test compares it with."""
 
-import keras
 from keras import ops, tree
 
 from keras_attn_zoo.numerics.bfloat16 import product_in_float32, transposed_in_memory
-from keras_attn_zoo.numerics.labels import is_largest, of_labels, smoothed
+from keras_attn_zoo.numerics.labels import is_largest, of_labels, smoothed, with_values_of_labels
 from keras_attn_zoo.numerics.loops import scan
+from keras_attn_zoo.numerics.onednn import multiplied_by_onednn
 from keras_attn_zoo.numerics.pairs import guarded_log_normalizer, pairs_of, slices_of
 from keras_attn_zoo.numerics.thresholds import searched_entmax15, searched_sparsemax, shifted_energies, sorts_better
 from keras_attn_zoo.types import Tensor
@@ -85,7 +85,7 @@ def _project(upstream, share):
     return share * (upstream - mean)
 
 
-# The product with a matrix in bfloat16, of JAX on a CPU.
+# Products with a matrix: in bfloat16 by JAX on a CPU, in float32 by PyTorch on one of AMD's.
 
 
 def bfloat16_product(x: Tensor, kernel: Tensor, bias: Tensor, transposed: bool) -> Tensor:
@@ -112,6 +112,21 @@ def bfloat16_product(x: Tensor, kernel: Tensor, bias: Tensor, transposed: bool) 
         return ops.cast(product_in_float32(x, kernel, transposed) + ops.cast(bias, "float32"), x.dtype), gradient
 
     return of(x, kernel, bias)
+
+
+def onednn_product(x: Tensor, kernel: Tensor, transposed: bool) -> Tensor:
+    """Return x W, or x Wᵀ, of float32 matrices by oneDNN; the plain form is `ops.matmul`."""
+
+    @ops.custom_gradient
+    def of(x, kernel):
+        def gradient(x, kernel, upstream):
+            left, right = (upstream, x) if transposed else (x, upstream)
+            # By this function again: a gradient may have a gradient.
+            return onednn_product(upstream, kernel, not transposed), onednn_product(left.t(), right, False)
+
+        return multiplied_by_onednn(x, kernel, transposed), gradient
+
+    return of(x, kernel)
 
 
 # The normaliser of a mixture of softmaxes.
@@ -375,19 +390,8 @@ def kept_token_losses(logits: Tensor, labels: Tensor, label_smoothing: float) ->
             upstream = _upstream(args, upstream)[..., None]
             found = softmax * upstream - share * upstream if label_smoothing else softmax * upstream
             of_gold = ops.exp(-nll)[..., None] * upstream - (1.0 - label_smoothing + share) * upstream
-            return _with_values_of_labels(found, labels, of_gold)
+            return with_values_of_labels(found, labels, of_gold)
 
         return loss, gradient
 
     return of(logits), nll, ops.cast(gold >= largest, "float32")
-
-
-def _with_values_of_labels(values, labels, of_labels):
-    """The first argument with the numbers of the labels replaced, in place where nothing else needs them."""
-    if keras.config.backend() == "torch":
-        return values.scatter_(-1, labels[..., None].long(), of_labels)
-    import tensorflow as tf
-
-    flat = tf.reshape(values, (-1, values.shape[-1]))
-    places = tf.stack([tf.range(tf.shape(flat)[0]), tf.reshape(labels, (-1,))], axis=-1)
-    return tf.reshape(tf.tensor_scatter_nd_update(flat, places, tf.reshape(of_labels, (-1,))), tf.shape(values))

@@ -6,25 +6,35 @@ import pytest
 
 from keras_attn_zoo.layers.common import products
 from keras_attn_zoo.layers.common.products import Dense, operand_type, product, repeated
+from keras_attn_zoo.numerics import gradients, onednn
 from tests.layers.calls import BACKEND, compiled, value_and_gradients
 
 # One row, few rows as in a search, and more than those.
 ROWS = (1, 2, 64, 65)
 
 
-# Under the others there is one form.
-USES = {"once": None, "repeated": False, "repeated_on_intel": True} if BACKEND == "jax" else {"once": None}
+# The forms of a product, by what stands for them: under TensorFlow there is one.
+USES = {
+    "jax": {"once": None, "repeated": False, "repeated_on_intel": True},
+    "tensorflow": {"once": None},
+    "torch": {"once": None, "by_onednn": True},
+}[BACKEND]
 
 
 @pytest.fixture(autouse=True, params=USES.values(), ids=USES)
 def used(request, monkeypatch):
-    """Both outside and inside the body of a loop, there in both forms."""
-    if request.param is None:
-        yield
-        return
-    monkeypatch.setattr(products, "is_intel", lambda: request.param)
-    with repeated():
-        yield
+    """All forms: under JAX outside and inside the body of a loop, there in two; under PyTorch by MKL and oneDNN."""
+    onednn._onednn.cache_clear()
+    if BACKEND == "torch":
+        monkeypatch.setattr(onednn, "is_amd", lambda: bool(request.param))
+        monkeypatch.setattr(onednn, "FEWEST", 1)
+    elif request.param is not None:
+        monkeypatch.setattr(products, "is_intel", lambda: request.param)
+        with repeated():
+            yield
+            return
+    yield
+    onednn._onednn.cache_clear()
 
 
 def numbers(seed, *shape):
@@ -96,3 +106,41 @@ def test_gradient_of_a_fit(rows):
 def test_small_products_are_never_less_precise():
     assert [operand_type(name) for name in ("float16", "float32", "float64")] == ["float16", "float32", "float64"]
     assert operand_type("bfloat16") == ("float32" if BACKEND == "jax" else "bfloat16")
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="of PyTorch alone")
+def test_what_pytorch_does_with_a_product_works_with_onednn(request, monkeypatch):
+    import torch
+
+    used, multiply = [], onednn.multiplied_by_onednn
+    monkeypatch.setattr(gradients, "multiplied_by_onednn", lambda *args: used.append(1) or multiply(*args))
+    x, kernel = (torch.tensor(numbers(i, *shape), requires_grad=True) for i, shape in enumerate(((3, 5), (5, 4))))
+    y = product(x, kernel)
+    assert bool(used) == ("by_onednn" in request.node.name)
+    # (x W)²: a gradient of the gradient, and functions that PyTorch transforms.
+    [to_x] = torch.autograd.grad((y * y).sum(), x, create_graph=True)
+    [to_kernel] = torch.autograd.grad(to_x.sum(), kernel)
+    ones, plain, w = np.ones((3, 5)), x.detach().numpy(), kernel.detach().numpy()
+    wanted = 2 * (plain.T @ (ones @ w) + ones.T @ (plain @ w))
+    np.testing.assert_allclose(to_kernel.numpy(), wanted, rtol=1e-5, atol=1e-5)
+    of_each = torch.func.vmap(lambda row: product(row[None], kernel)[0])(x)
+    np.testing.assert_allclose(of_each.detach().numpy(), plain @ w, rtol=1e-5, atol=1e-6)
+    _, tangent = torch.func.jvp(lambda x: product(x, kernel.detach()), (x.detach(),), (torch.ones(3, 5),))
+    np.testing.assert_allclose(tangent.numpy(), ones @ w, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="of PyTorch alone")
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+def test_what_pytorch_records_of_a_product_is_its_own():
+    import torch
+
+    kernel = torch.tensor(numbers(0, 5, 4))
+
+    class Product(torch.nn.Module):
+        def forward(self, x):
+            return product(x, kernel)
+
+    x = torch.tensor(numbers(1, 3, 5))
+    for recorded in (torch.jit.trace(Product(), x), torch.export.export(Product(), (x,)).module()):
+        assert "mkldnn" not in str(recorded.graph)
+        np.testing.assert_allclose(recorded(x).numpy(), x.numpy() @ kernel.numpy(), rtol=1e-5, atol=1e-6)

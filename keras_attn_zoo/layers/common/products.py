@@ -8,7 +8,8 @@ import keras
 from keras import ops
 from keras.quantizers import QuantizationConfig
 
-from keras_attn_zoo.numerics.gradients import bfloat16_product
+from keras_attn_zoo.numerics.gradients import bfloat16_product, onednn_product
+from keras_attn_zoo.numerics.onednn import faster_by_onednn
 from keras_attn_zoo.processor import is_intel, is_jax_on_cpu
 from keras_attn_zoo.types import Config, Tensor
 
@@ -35,9 +36,10 @@ def repeated() -> Iterator[None]:
 def product(x: Tensor, kernel: Tensor, bias: Tensor | None = None, transposed: bool = False) -> Tensor:
     """Return x W + b in the form that is fastest on this machine.
 
-    Under JAX on a CPU, `bfloat16_product` if they are bfloat16; in a `repeated` step on an Intel CPU (Wᵀ xᵀ)ᵀ: XLA
-    repacks the right factor of a product each time, which in every step would be all weights instead of the few
-    hypotheses. Barriers keep it from swapping the factors back; Wᵀ is constant and is moved out of the loop.
+    Under PyTorch on an AMD CPU, `onednn_product` if they are large and in float32. Under JAX on a CPU,
+    `bfloat16_product` if they are in bfloat16; in a `repeated` step on an Intel CPU (Wᵀ xᵀ)ᵀ: XLA repacks the right
+    factor of a product each time, which in every step would be all weights instead of the few hypotheses. Barriers keep
+    it from swapping the factors back; Wᵀ is constant and is moved out of the loop.
 
     Args:
         x: `(rows, inputs)`.
@@ -51,7 +53,9 @@ def product(x: Tensor, kernel: Tensor, bias: Tensor | None = None, transposed: b
     if _in_bfloat16(x, kernel):
         bias = ops.zeros((kernel.shape[int(not transposed)],), dtype=x.dtype) if bias is None else bias
         return bfloat16_product(x, kernel, bias, transposed)
-    if _by_columns(x):
+    if faster_by_onednn(x, kernel):
+        found = onednn_product(x, ops.convert_to_tensor(kernel), transposed)
+    elif _by_columns(x):
         found = _columns(x, kernel if transposed else ops.transpose(kernel))
     else:
         found = ops.matmul(x, ops.transpose(kernel) if transposed else kernel)
@@ -86,7 +90,8 @@ class Dense(keras.layers.Dense):
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         """Project."""
         kernel = self.kernel
-        if not _in_bfloat16(inputs, kernel) and not (len(inputs.shape) == 2 and _by_columns(inputs)):
+        by_columns = len(inputs.shape) == 2 and _by_columns(inputs)
+        if not (by_columns or _in_bfloat16(inputs, kernel) or faster_by_onednn(inputs, kernel)):
             return super().call(inputs, training=training)
         x = product(ops.reshape(inputs, (-1, inputs.shape[-1])), kernel, self.bias)
         x = ops.reshape(x, (*ops.shape(inputs)[:-1], self.units))

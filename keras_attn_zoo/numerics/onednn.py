@@ -1,0 +1,63 @@
+"""Products of float32 matrices by PyTorch on an AMD CPU: MKL, which PyTorch takes there, uses half of the processor."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import keras
+
+from keras_attn_zoo.processor import is_amd
+from keras_attn_zoo.types import Tensor
+
+# Multiplications from which oneDNN is faster, its larger overhead included.
+FEWEST = 1 << 21
+
+
+def faster_by_onednn(x: Tensor, kernel: Tensor) -> bool:
+    """Return whether oneDNN is there, and multiplies the rows of `x` with a matrix faster than PyTorch does by itself.
+
+    Not where PyTorch records operations, for a compiler or another format, or transforms functions (`torch.func`).
+
+    Example:
+        >>> faster_by_onednn(keras.ops.ones((2, 3)), keras.ops.ones((3, 4)))
+        False
+    """
+    if keras.config.backend() != "torch" or (found := _onednn()) is None:
+        return False
+    import torch
+
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return False
+    kernel = keras.ops.convert_to_tensor(kernel)
+    return (
+        isinstance(x, torch.Tensor)
+        and x.dtype == kernel.dtype == torch.float32
+        and x.device.type == kernel.device.type == "cpu"
+        and x.shape[-1] > 0
+        and x.numel() * (kernel.numel() // x.shape[-1]) >= FEWEST
+        and not any(map(found.is_transformed, (x, kernel)))
+    )
+
+
+def multiplied_by_onednn(x: Tensor, kernel: Tensor, transposed: bool = False) -> Tensor:
+    """Return x W, or x Wᵀ, without a gradient."""
+    return _onednn().linear(x, kernel if transposed else kernel.t(), None, "none", [], "")
+
+
+class _OneDNN(NamedTuple):
+    linear: Callable[..., Any]
+    is_transformed: Callable[..., bool]
+
+
+@functools.cache
+def _onednn() -> Any:
+    """The operations; None if there is no such processor, or if this PyTorch has not got them."""
+    import torch
+
+    if not (is_amd() and torch.backends.mkldnn.is_available() and torch.backends.mkl.is_available()):
+        return None
+    try:
+        # What `torch.compile` itself makes of a linear layer.
+        return _OneDNN(torch.ops.mkldnn._linear_pointwise.default, torch._C._functorch.is_functorch_wrapped_tensor)
+    except AttributeError:
+        return None
