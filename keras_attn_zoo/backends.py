@@ -81,6 +81,20 @@ def choose_backend(name: str | None = None, job: str = "search", own: str | None
     return name
 
 
+def take_installed_backend() -> None:
+    """Set Keras' backend to one that is installed if nobody has chosen any, and Keras' own, TensorFlow, is not there.
+
+    Example:
+        >>> take_installed_backend()
+    """
+    chosen = os.environ.get("KERAS_BACKEND") or _configured() not in (None, "tensorflow")
+    if chosen or "keras" in sys.modules or importlib.util.find_spec("tensorflow") is not None:
+        return
+    found = [backend for backend in FASTEST["search"] if importlib.util.find_spec(backend) is not None]
+    if found:
+        os.environ["KERAS_BACKEND"] = found[0]
+
+
 def import_keras(hub: bool = False) -> None:
     """Import Keras; after `choose_backend`, without what the command line does not need of it.
 

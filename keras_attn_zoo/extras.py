@@ -3,7 +3,7 @@
 import importlib.util
 import sys
 
-from keras_attn_zoo.backends import BACKENDS, import_keras
+from keras_attn_zoo.backends import BACKENDS, import_keras, take_installed_backend
 from keras_attn_zoo.errors import UserError
 
 # The modules that the extra `translate` installs, and the names of their packages.
@@ -76,6 +76,8 @@ def _missing(user, packages, extra, instead=""):
 def require_backend(hub: bool = False) -> None:
     """Import Keras; raise if its backend is not installed, which Keras reports without a remedy.
 
+    If no backend was chosen and TensorFlow, which Keras would take, is not installed, Keras gets one that is.
+
     Args:
         hub: whether to import KerasHub too.
 
@@ -85,6 +87,7 @@ def require_backend(hub: bool = False) -> None:
     Example:
         >>> require_backend()
     """
+    take_installed_backend()
     try:
         import_keras(hub)
     except ModuleNotFoundError as error:

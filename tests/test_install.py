@@ -1,6 +1,7 @@
 """What each extra brings: the layers need Keras and NumPy alone, and what is missing is named with its remedy."""
 
 import ast
+import json
 import os
 import re
 import subprocess
@@ -120,6 +121,15 @@ def test_a_missing_backend_is_named_with_the_line_that_installs_it():
         "MissingPackageError: Keras needs its backend torch: pip install 'keras-attn-zoo[torch]', "
         "or set KERAS_BACKEND to an installed one (jax)."
     )
+
+
+def test_the_only_backend_there_is_need_not_be_chosen(tmp_path):
+    # As at a user's: TensorFlow cannot be found, and Keras has written its default there.
+    (tmp_path / "keras.json").write_text(json.dumps({"backend": "tensorflow"}))
+    code = "import sys\nsys.modules['tensorflow'] = None\nimport keras_attn_zoo.layers, keras\n"
+    code += "print(keras.config.backend())"
+    done = run(code, KERAS_BACKEND="", KERAS_HOME=str(tmp_path))
+    assert (done.stdout, done.stderr, done.returncode) == ("jax\n", "", 0)
 
 
 def names(requirements):

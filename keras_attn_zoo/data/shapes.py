@@ -16,6 +16,8 @@ LENGTH_STEP = 8
 SMALL_ROWS, ROWS_STEP = (1, 8), 32
 # Rows of a batch of which only the loss is wanted: validation text, and references of a test set.
 EVALUATION_ROWS = 64
+# Rows that KerasHub's `generate` searches at once: the beams of a list of thousands would fill the memory.
+GENERATED_ROWS = 128
 
 
 class GridBatch(NamedTuple):
@@ -85,6 +87,23 @@ def grid_rows(count: int, most: int | None = None) -> int:
 def pad_rows(x: np.ndarray, rows: int) -> np.ndarray:
     """Fill up a batch with copies of its last row."""
     return np.concatenate([x, np.repeat(x[-1:], rows - len(x), axis=0)]) if len(x) < rows else x
+
+
+def row_batches(inputs: dict[str, np.ndarray]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+    """Divide a batch that is padded already into parts of at most `GENERATED_ROWS`, filled up to the grid's rows.
+
+    Yields:
+        the number of real rows, and the part.
+
+    Example:
+        >>> [(count, part["ids"].shape) for count, part in row_batches({"ids": np.zeros((130, 7))})]
+        [(128, (128, 7)), (2, (8, 7))]
+    """
+    total = len(next(iter(inputs.values())))
+    for start in range(0, total, GENERATED_ROWS):
+        count = min(GENERATED_ROWS, total - start)
+        rows = grid_rows(count, GENERATED_ROWS)
+        yield count, {name: pad_rows(value[start : start + count], rows) for name, value in inputs.items()}
 
 
 def choose_bounds(

@@ -9,7 +9,7 @@ import keras
 import keras_hub
 import numpy as np
 
-from keras_attn_zoo.data.shapes import grid_rows, pad_rows
+from keras_attn_zoo.data.shapes import row_batches
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.models.backbone import OPTIONAL_INPUTS, TranslationBackbone
@@ -26,8 +26,6 @@ from keras_attn_zoo.types import Config, Tensor
 
 # Those that need nothing else: "contrastive" and "speculative" need hidden states, or a second model.
 _KERASHUB_SAMPLERS = ("random", "top_k", "top_p")
-# Sentences that `generate` searches at once: the beams of a list of thousands would fill the memory.
-GENERATED_ROWS = 128
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -212,12 +210,8 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
             if self.preprocessor is None:
                 return self._generate(inputs, stop)
             found = []
-            for start in range(0, len(inputs["decoder_token_ids"]), GENERATED_ROWS):
-                part = {name: value[start : start + GENERATED_ROWS] for name, value in inputs.items()}
-                count = len(part["decoder_token_ids"])
-                rows = grid_rows(count, GENERATED_ROWS)
-                of_part = self._generate({name: pad_rows(value, rows) for name, value in part.items()}, stop)
-                found.append({name: value[:count] for name, value in of_part.items()})
+            for count, part in row_batches(inputs):
+                found.append({name: value[:count] for name, value in self._generate(part, stop).items()})
             found = {name: np.concatenate([of_part[name] for of_part in found]) for name in found[0]}
             # An empty sentence has an empty translation; a model would make one up.
             lengths = [inputs[f"{side}_padding_mask"].sum(axis=1) for side in ("encoder", "decoder")]

@@ -7,7 +7,13 @@ from keras_attn_zoo.numerics.labels import is_largest, of_labels, smoothed, with
 from keras_attn_zoo.numerics.loops import scan
 from keras_attn_zoo.numerics.onednn import multiplied_by_onednn
 from keras_attn_zoo.numerics.pairs import guarded_log_normalizer, pairs_of, slices_of
-from keras_attn_zoo.numerics.thresholds import searched_entmax15, searched_sparsemax, shifted_energies, sorts_better
+from keras_attn_zoo.numerics.thresholds import (
+    at_last,
+    searched_entmax15,
+    searched_sparsemax,
+    sorted_energies,
+    sorts_better,
+)
 from keras_attn_zoo.types import Tensor
 
 # A sum of products of numbers up to 1 that is below this may have lost terms that float32 cannot represent.
@@ -24,35 +30,21 @@ def _upstream(inputs, upstream):
 
 def plain_sparsemax(energies: Tensor) -> Tensor:
     """The plain form of `sparsemax_of`."""
-    shifted, largest_first, rank, sums = _sorted(energies)
+    shifted, largest_first, rank, sums = sorted_energies(energies)
     inside = 1.0 + rank * largest_first > sums
-    return ops.maximum(shifted - _at_last(inside, (sums - 1.0) / rank), 0.0)
+    return ops.maximum(shifted - at_last(inside, (sums - 1.0) / rank), 0.0)
 
 
 def plain_entmax15(energies: Tensor) -> Tensor:
     """The plain form of `entmax15_of`."""
-    shifted, largest_first, rank, sums = _sorted(energies / 2)
+    shifted, largest_first, rank, sums = sorted_energies(energies / 2)
     mean = sums / rank
     # 1 minus the squared distances from the mean: negative beyond the support.
     left = 1.0 - (ops.cumsum(ops.square(largest_first), axis=-1) - sums * mean)
     # The gradient of the root at 0, infinity times 0, would be NaN for all entries.
     thresholds = mean - ops.where(left > 0, ops.sqrt(ops.where(left > 0, left, 1.0) / rank), 0.0)
     inside = thresholds <= largest_first
-    return ops.square(ops.maximum(shifted - _at_last(inside, thresholds), 0.0))
-
-
-def _sorted(energies):
-    """Shifted energies; these from the largest on, with their ranks and the sums up to each."""
-    shifted = shifted_energies(energies)
-    largest_first = ops.flip(ops.sort(shifted, axis=-1), axis=-1)
-    rank = ops.cumsum(ops.ones_like(largest_first), axis=-1)
-    return shifted, largest_first, rank, ops.cumsum(largest_first, axis=-1)
-
-
-def _at_last(inside, thresholds):
-    """The threshold at the last rank inside the support, `(..., 1)`; the ranks inside come first."""
-    last = ops.sum(ops.cast(inside, "int32"), axis=-1, keepdims=True) - 1
-    return ops.take_along_axis(thresholds, last, axis=-1)
+    return ops.square(ops.maximum(shifted - at_last(inside, thresholds), 0.0))
 
 
 @ops.custom_gradient
@@ -88,8 +80,13 @@ def _project(upstream, share):
 # Products with a matrix: in bfloat16 by JAX on a CPU, in float32 by PyTorch on one of AMD's.
 
 
+def plain_product(x: Tensor, kernel: Tensor, transposed: bool) -> Tensor:
+    """The plain form of both products."""
+    return ops.matmul(x, ops.transpose(kernel) if transposed else kernel)
+
+
 def bfloat16_product(x: Tensor, kernel: Tensor, bias: Tensor, transposed: bool) -> Tensor:
-    """Return x W + b, or x Wᵀ + b, of bfloat16 numbers summed in float32; the plain form is `ops.matmul` and `ops.add`.
+    """Return x W + b, or x Wᵀ + b, of bfloat16 numbers summed in float32.
 
     XLA converts both factors to float32 first, unless the sum is one of float32 and rows stand in the order of memory.
     """
@@ -115,7 +112,7 @@ def bfloat16_product(x: Tensor, kernel: Tensor, bias: Tensor, transposed: bool) 
 
 
 def onednn_product(x: Tensor, kernel: Tensor, transposed: bool) -> Tensor:
-    """Return x W, or x Wᵀ, of float32 matrices by oneDNN; the plain form is `ops.matmul`."""
+    """Return x W, or x Wᵀ, of float32 matrices by oneDNN."""
 
     @ops.custom_gradient
     def of(x, kernel):

@@ -1,4 +1,4 @@
-"""The thresholds of sparsemax and entmax without sorting, which XLA does slowly.
+"""The thresholds of sparsemax and entmax, by sorting and without, since XLA sorts slowly.
 
 Newton's method approaches a threshold from below. It never overshoots, since the sum of weights is convex in the
 threshold, and takes a few rounds; the result is exact. PyTorch, which sorts well and runs the operations of a loop one
@@ -25,6 +25,20 @@ def shifted_energies(energies: Tensor) -> Tensor:
     """Energies whose largest is 0, so that thresholds lie from -1 to 0."""
     # Without `initial`, some backends refuse an empty batch.
     return ops.maximum(energies - ops.max(energies, axis=-1, keepdims=True, initial=EXCLUDED), _OUTSIDE)
+
+
+def sorted_energies(energies: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Shifted energies; these from the largest on, with their ranks and the sums up to each."""
+    shifted = shifted_energies(energies)
+    largest_first = ops.flip(ops.sort(shifted, axis=-1), axis=-1)
+    rank = ops.cumsum(ops.ones_like(largest_first), axis=-1)
+    return shifted, largest_first, rank, ops.cumsum(largest_first, axis=-1)
+
+
+def at_last(inside: Tensor, thresholds: Tensor) -> Tensor:
+    """The threshold at the last rank inside the support, `(..., 1)`; the ranks inside come first."""
+    last = ops.sum(ops.cast(inside, "int32"), axis=-1, keepdims=True) - 1
+    return ops.take_along_axis(thresholds, last, axis=-1)
 
 
 def searched_sparsemax(energies: Tensor) -> Tensor:

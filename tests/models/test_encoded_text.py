@@ -76,7 +76,7 @@ def test_generate_searches_a_long_list_a_few_sentences_at_a_time(monkeypatch):
         rows.append(inputs["decoder_token_ids"].shape[0])
         return generate_step(inputs, **others)
 
-    monkeypatch.setattr("keras_attn_zoo.models.translator.GENERATED_ROWS", 2)
+    monkeypatch.setattr("keras_attn_zoo.data.shapes.GENERATED_ROWS", 2)
     task._programs = Programs(task)
     task.generate_step = counting
     assert task.generate([*TEXTS, ""]) == wanted and wanted[-1] == ""

@@ -4,13 +4,17 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_attn_zoo.numerics import onednn
 from keras_attn_zoo.numerics.gradients import (
+    bfloat16_product,
     log_normalizer,
     merged_recurrence,
+    onednn_product,
     plain_log_normalizer,
     plain_merged_recurrence,
+    plain_product,
 )
-from tests.layers.calls import compiled, eager_gradients, to_numpy
+from tests.layers.calls import BACKEND, compiled, eager_gradients, to_numpy
 from tests.layers.cases import numbers
 
 TARGET, BATCH, HEADS, KEY, VALUE, WIDTH = 5, 2, 3, 2, 4, 7
@@ -29,6 +33,41 @@ def assert_alike(by_hand, plain, inputs, atol):
     for name in inputs:
         assert np.any(wanted[name]), f"{name} has no gradient to compare with"
         np.testing.assert_allclose(found[name], wanted[name], atol=atol, err_msg=name)
+
+
+@pytest.mark.skipif(BACKEND != "jax", reason="of JAX alone")
+@pytest.mark.parametrize("transposed", [False, True])
+def test_bfloat16_product(transposed):
+    inputs = {"x": numbers("x", 6, 5), "kernel": numbers("kernel", 5, 7), "bias": numbers("bias", 7)}
+    if transposed:
+        inputs["kernel"] = inputs["kernel"].T
+
+    def of(function):
+        def in_bfloat16(given):
+            given = {name: ops.cast(value, "bfloat16") for name, value in given.items()}
+            return ops.cast(function(**given, transposed=transposed), "float32")
+
+        return in_bfloat16
+
+    def plain(x, kernel, bias, transposed):
+        return plain_product(x, kernel, transposed) + bias
+
+    assert_alike(of(bfloat16_product), of(plain), inputs, atol=0.05)
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="of PyTorch alone")
+@pytest.mark.parametrize("transposed", [False, True])
+def test_onednn_product(transposed, monkeypatch):
+    monkeypatch.setattr(onednn, "is_amd", lambda: True)
+    onednn._onednn.cache_clear()
+    inputs = {"x": numbers("x", 6, 5), "kernel": numbers("kernel", 7, 5) if transposed else numbers("kernel", 5, 7)}
+    assert_alike(
+        lambda given: onednn_product(**given, transposed=transposed),
+        lambda given: plain_product(**given, transposed=transposed),
+        inputs,
+        atol=1e-5,
+    )
+    onednn._onednn.cache_clear()
 
 
 @pytest.mark.parametrize("distance", [1, 200], ids=["by_products", "guarded"])

@@ -8,7 +8,7 @@ import keras
 from keras import ops
 from keras.quantizers import QuantizationConfig
 
-from keras_attn_zoo.numerics.gradients import bfloat16_product, onednn_product
+from keras_attn_zoo.numerics.gradients import bfloat16_product, onednn_product, plain_product
 from keras_attn_zoo.numerics.onednn import faster_by_onednn
 from keras_attn_zoo.processor import is_intel, is_jax_on_cpu
 from keras_attn_zoo.types import Config, Tensor
@@ -58,7 +58,7 @@ def product(x: Tensor, kernel: Tensor, bias: Tensor | None = None, transposed: b
     elif _by_columns(x):
         found = _columns(x, kernel if transposed else ops.transpose(kernel))
     else:
-        found = ops.matmul(x, ops.transpose(kernel) if transposed else kernel)
+        found = plain_product(x, kernel, transposed)
     return found if bias is None else found + bias
 
 
