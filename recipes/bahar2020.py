@@ -244,7 +244,7 @@ FINDINGS = (
         [Contrast(name, name, split="valid-k1", other_split="valid-k6") for name in OF_TRANSFORMER],
     ),
     Finding(
-        "Summing over more than six brings nothing, nor does the sum over all",
+        "Summing over more than six positions, or over all, gains nothing",
         "§7.4, Table 5",
         (LEVEL,),
         [

@@ -20,7 +20,7 @@ How the paper is read:
   checkpoint is chosen by the teacher-forced validation loss here, by the free-running one in the paper.
 - The readout gets the new decoder state, the context and the embedding of the previous token, as in Bahdanau's
   original; the paper's text says the previous state.
-- The example translations are those with the highest sentence BLEU of all test sentences, the longest of equal ones;
+- The example translations are those with the highest sentence BLEU of all test sentences, ties go to the longest;
   the paper shows three of the better ones.
 - Teacher forcing tosses a coin for every target position of every sentence; the model's own prediction replaces the
   gold token.

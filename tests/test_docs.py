@@ -68,7 +68,7 @@ ARROWS = {
     "backends": {"errors", "processor"},
     "extras": {"backends", "errors"},
     "process": {"backends", "errors"},
-    "numerics": {"types"},
+    "numerics": {"processor", "types"},
     "layers": {"choices", "errors", "extras", "numerics", "processor", "types"},
     "decoding": BELOW_ALL | {"processor"},
     "devices": BELOW_ALL | {"backends"},

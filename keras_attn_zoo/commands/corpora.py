@@ -67,7 +67,7 @@ def table() -> str:
 
 
 def description(corpus: "NamedCorpus") -> str:
-    """Return what there is to know of a corpus, and which files to put where by hand."""
+    """Return what is known about a corpus, and which files to put where by hand."""
     from keras_attn_zoo.experiments.catalogue.folder import by_hand, is_here
     from keras_attn_zoo.experiments.catalogue.listing import PARTS
 

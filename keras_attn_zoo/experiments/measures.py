@@ -156,7 +156,7 @@ def measure(name: str) -> Measure:
     if (found := BLEU_AT.fullmatch(name)) is None:
         return MEASURES[name]
     key = bleu_key(int(found[1]))
-    note = "BLEU at so many steps: ours are of the first sentences of the validation text (the setting bleu_sentences)"
+    note = "BLEU after that many steps; ours: of the first sentences of the validation text (setting bleu_sentences)"
     return Measure(lambda one: next(line[key] for line in one.rounds if line.get(key) is not None), note=note)
 
 

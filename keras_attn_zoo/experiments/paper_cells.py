@@ -1,4 +1,4 @@
-"""What stands in the cells of a paper's tables: numbers of the runs in a folder, and their significance."""
+"""The contents of the cells of a paper's tables: numbers of the runs in a folder, and their significance."""
 
 import dataclasses
 import re

@@ -19,7 +19,7 @@ from keras_attn_zoo.files import write_text
 _LOG = logging.getLogger(__name__)
 # A figure of a paper, and the digits behind its point.
 DECIMALS, MOST_DIGITS = re.compile(r"[-+]?\d+(?:\.(\d+))?"), 2
-_BRACKETS = "in brackets: the paper's figures; without ours, the system was not run"
+_BRACKETS = "the paper's figures are in brackets; a cell with only those was not run"
 _SPREAD = "mean ± standard deviation over seeds"
 
 

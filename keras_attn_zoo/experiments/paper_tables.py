@@ -52,7 +52,7 @@ class Line:
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """What stands in a cell: a measure of a system's scores, and the paper's figure for it.
+    """The contents of a cell: a measure of a system's scores, and the paper's figure for it.
 
     Attributes:
         row, column: their titles.

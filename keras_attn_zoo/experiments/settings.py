@@ -80,8 +80,7 @@ class DataSettings(_Checked):
     drop_duplicates: bool = _field(Switch(default=False, help="drop repeated training pairs"))
     truecase: str | None = _field(
         Choice(
-            help="sides whose words get the case that they have inside of sentences; translations begin with a capital "
-            "again",
+            help="sides whose words take the case they have mid-sentence; translations begin with a capital again",
             choices=("source", "target", "both"),
             optional=True,
         )

@@ -30,7 +30,7 @@ ALIGNMENTS = ("monotonic", "predictive")
     cost=("1", "I·J·d + I·d²", "J·d + d²", "none"),
 )
 class LocalAttention(LuongAttention):
-    """Luong attention to a window of the source, around a position that is predicted or advances by one.
+    """Luong attention within a source window whose centre is predicted or moves one position at a time.
 
     Use it as cross-attention of an RNN decoder, queried by the current state, if
     sentences are long or alignments mostly monotone: "monotonic" if source and

@@ -41,7 +41,7 @@ class Exploration(TextMethods):
         gold: Sequence[Alignment | Iterable[Link] | None] | None = None,
         name: str | None = None,
     ) -> Page:
-        """Show what attends to what, and how the search went, on a page.
+        """Show what attends to what, and how the search proceeded, on a page.
 
         Args:
             sentences: a list of strings, or one string. A list of words in place of a string says what the words are.

@@ -59,7 +59,7 @@ def test_scores_beside_the_papers_and_what_was_not_run_is_empty(tmp_path):
         "state of the art": ["[36.0]", "", ""],
     }
     assert notes == [
-        "in brackets: the paper's figures; without ours, the system was not run",
+        "the paper's figures are in brackets; a cell with only those was not run",
         "mean ± standard deviation over seeds",
     ]
     text = (tmp_path / "tables.md").read_text("utf-8")

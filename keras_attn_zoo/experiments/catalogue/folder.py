@@ -53,7 +53,7 @@ def by_hand(corpus: NamedCorpus) -> str:
     source, target = corpus.sides
     parts = "all (which is then split), or " * (corpus.parts == ("all",)) + "train, valid and test"
     return (
-        f"put {parts}, each as a file .{source} and one .{target} with a sentence a line, or as one .tsv with the "
+        f"put {parts}, each as a file .{source} and one .{target} with one sentence per line, or as one .tsv with the "
         f"columns {source} and {target}, plain or .gz, into {shown(corpus_folder(corpus))}"
     )
 

@@ -30,7 +30,7 @@ class NamedCorpus:
         papers: names of the recipes whose papers use it.
         pairs: sentence pairs of the parts; 0 where unknown.
         mtdata, hub: where each part comes from; one of them is empty.
-        sha256: checksums of the parts, one a side, where known.
+        sha256: checksums of the parts, one per side, where known.
     """
 
     name: str
