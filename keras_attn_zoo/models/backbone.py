@@ -369,6 +369,17 @@ def check_one_of(name: str, value: str, valid: Collection[str]) -> None:
         raise UserError(f"{name} must be one of {', '.join(valid)}; received {value!r}.")
 
 
+def policy_of(dtype: DType) -> keras.DTypePolicy:
+    """Return the dtype policy of a body's layers; raise if they have no form for it."""
+    policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+    if policy.quantization_mode is not None:
+        raise UserError(
+            f"a model cannot be created with the dtype policy {policy.name!r}: give a floating-point one, then call "
+            "quantize('int8')."
+        )
+    return policy
+
+
 def check_vocabularies(tie_embeddings: str, source_vocabulary_size: int, target_vocabulary_size: int) -> None:
     """Raise if two different vocabularies are to share an embedding."""
     check_one_of("tie_embeddings", tie_embeddings, TIED)

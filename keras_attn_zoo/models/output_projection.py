@@ -7,7 +7,7 @@ from keras import ops
 from keras.quantizers import QuantizationConfig
 
 from keras_attn_zoo.layers.common.checks import check_positive
-from keras_attn_zoo.layers.common.products import product, quantize_to_int8
+from keras_attn_zoo.layers.common.products import check_int8, product, quantize_to_int8
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.types import Config, Shape, Tensor
 
@@ -38,7 +38,7 @@ class OutputProjection(keras.layers.Layer):
         in `(..., width)`, out `(..., vocabulary_size)`.
 
     Raises:
-        ValueError: a `vocabulary_size` that is not a positive integer.
+        ValueError: a `vocabulary_size` that is not a positive integer; a policy quantized to anything but int8.
 
     Example:
         >>> OutputProjection(10)(keras.ops.ones((2, 3, 4)))  # (2, 3, 10)
@@ -55,13 +55,15 @@ class OutputProjection(keras.layers.Layer):
         self.use_bias = embedding is None if use_bias is None else bool(use_bias)
         self.vocabulary_size = check_positive(self, "vocabulary_size", vocabulary_size)
         self.embedding = embedding
+        self._quantized = None
 
     def build(self, input_shape: Shape) -> None:
         """Create W and b, or build the embedding if necessary."""
         if self.embedding is not None:
             build_once(self.embedding, (None, None))
         if self.quantization_mode is not None:
-            self._quantized = self._dense()
+            check_int8(self, self.quantization_mode)
+            self._quantized = self._dense(self.dtype_policy)
             self._quantized.build((None, input_shape[-1]))
         elif self.embedding is None:
             self._kernel = self.add_weight(
@@ -74,7 +76,7 @@ class OutputProjection(keras.layers.Layer):
     @property
     def kernel(self) -> Tensor:
         """E or W, `(vocabulary, width)`."""
-        if self.quantization_mode is not None:
+        if self._quantized is not None:
             return ops.transpose(ops.cast(self._quantized.kernel, "float32") / self._quantized.kernel_scale)
         return self._kernel if self.embedding is None else self.embedding.embeddings
 
@@ -82,11 +84,13 @@ class OutputProjection(keras.layers.Layer):
         self, mode: str | None = None, type_check: bool = True, config: QuantizationConfig | None = None
     ) -> None:
         """Quantize the matrix to int8; one that is shared is copied."""
+        # It is quantized already where Keras calls this because it was set.
+        policy = self.dtype_policy.get_config().get("source_name", self.dtype_policy)
         with keras.name_scope(self.name, caller=self):
-            dense = self._dense()
+            dense = self._dense(policy)
             dense.build((None, self.kernel.shape[-1]))
         dense.kernel.assign(ops.transpose(self.kernel))
-        quantize_to_int8(dense, dense.quantize, mode, config)
+        quantize_to_int8(self, dense.quantize, mode, config)
         # Keras locks what a built model tracks.
         self._tracker.unlock()
         self._quantized = dense
@@ -99,8 +103,8 @@ class OutputProjection(keras.layers.Layer):
         policy = dense.dtype_policy
         self.dtype_policy = policy[dense.path] if isinstance(policy, keras.dtype_policies.DTypePolicyMap) else policy
 
-    def _dense(self):
-        return keras.layers.Dense(self.vocabulary_size, use_bias=False, dtype=self.dtype_policy, name="int8")
+    def _dense(self, policy):
+        return keras.layers.Dense(self.vocabulary_size, use_bias=False, dtype=policy, name="int8")
 
     def quantized_call(self, readouts: Tensor) -> Tensor:
         """Return the logits of the quantized matrix."""

@@ -20,6 +20,7 @@ from keras_attn_zoo.models.backbone import (
     check_vocabularies,
     embedding_layers,
     output_layer,
+    policy_of,
     translation_inputs,
 )
 from keras_attn_zoo.models.readout import Readout
@@ -140,7 +141,7 @@ class RNNBackbone(TranslationBackbone):
             )
         if readout_dim is None and readout != "state" and (tied or readout != "linear"):
             readout_dim = embedding_dim if tied else hidden_dim
-        dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        dtype = policy_of(dtype)
 
         # === Layers ===
         source_embedding, target_embedding = embedding_layers(

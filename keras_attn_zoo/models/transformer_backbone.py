@@ -20,6 +20,7 @@ from keras_attn_zoo.models.backbone import (
     check_vocabularies,
     embedding_layers,
     output_layer,
+    policy_of,
     scores_of_layer,
     translation_inputs,
 )
@@ -137,7 +138,7 @@ class TransformerBackbone(TranslationBackbone):
         for token in suppressed_tokens:
             if type(token) is not int or not 0 <= token < target_vocabulary_size:
                 raise UserError(f"suppressed_tokens must be ids below {target_vocabulary_size}; received {token!r}.")
-        dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        dtype = policy_of(dtype)
 
         # === Layers ===
         # Scaled by √width below, which gives variance 1, also to the logits if the matrix is tied.

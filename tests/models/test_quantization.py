@@ -8,6 +8,8 @@ import pytest
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.models import Translator
+from keras_attn_zoo.models.output_projection import OutputProjection
+from keras_attn_zoo.models.token_embedding import TokenEmbedding
 from tests import tiny
 
 SOURCES, TARGETS = tiny.sentences("source")[:8], tiny.sentences("target")[:8]
@@ -25,6 +27,34 @@ def int8_layers(translator):
 
 def log_probs(translator):
     return np.array([one.log_prob for one in translator.score(SOURCES, TARGETS)])
+
+
+def rounded(x):
+    """Rows as integers up to 127, and what those are multiples of."""
+    unit = np.abs(x).max(axis=-1, keepdims=True) / 127
+    return np.round(x / unit), unit
+
+
+@pytest.mark.parametrize("by", ["method", "policy"])
+@pytest.mark.parametrize("tied", [False, True])
+def test_logits_are_products_of_integers(by, tied):
+    rng = np.random.default_rng(0)
+    matrix, bias, x = (rng.normal(size=shape).astype("float32") for shape in ((7, 5), (7,), (2, 3, 5)))
+    embedding = TokenEmbedding(7, 5) if tied else None
+    layer = OutputProjection(7, embedding, use_bias=True)
+    layer.build((None, 5))
+    layer.kernel.assign(matrix)
+    layer.bias.assign(bias)
+    if by == "method":
+        layer.quantize("int8")
+    else:
+        layer.dtype_policy = "int8_from_float32"
+    (x, x_unit), (whole, unit) = rounded(x.astype("float64")), rounded(matrix.astype("float64"))
+    wanted = x @ whole.T * x_unit * unit[:, 0] + bias
+    np.testing.assert_allclose(tiny.as_numpy(layer(x * x_unit)), wanted, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(tiny.as_numpy(layer.kernel), whole * unit, rtol=0, atol=1e-5)
+    if tied:
+        np.testing.assert_array_equal(tiny.as_numpy(embedding.embeddings), matrix)
 
 
 @pytest.mark.long
@@ -79,3 +109,14 @@ def test_what_is_refused_changes_nothing():
     with pytest.raises(ValueError, match="doesn't work well with compute_dtype='float16'"):
         half.quantize("int8")
     assert not int8_layers(translator) and not int8_layers(half)
+
+
+@pytest.mark.one_backend
+def test_a_quantized_policy_that_has_no_layer_is_refused():
+    for body in (tiny.backbone, tiny.transformer):
+        with pytest.raises(UserError, match=r"'int8_from_float32': give a .*, then call quantize\('int8'\)"):
+            body(dtype="int8_from_float32")
+    for mode in ("int4", "float8"):
+        layer = OutputProjection(7, dtype=f"{mode}_from_float32")
+        with pytest.raises(ValueError, match=f"OutputProjection: only .* 'int8' is supported. Received: mode='{mode}'"):
+            layer.build((None, 5))

@@ -113,9 +113,14 @@ def quantize_to_int8(
         ValueError: a mode other than int8, whose kernels have a layout that the subclass does not support.
     """
     mode = mode or getattr(config, "mode", None)
+    check_int8(layer, mode)
+    quantize(mode, type_check=False, config=config)
+
+
+def check_int8(layer: keras.layers.Layer, mode: str | None) -> None:
+    """Raise if a layer is to be quantized to anything but int8."""
     if mode != "int8":
         raise ValueError(f"{type(layer).__name__}: only quantization to 'int8' is supported. Received: mode={mode!r}.")
-    quantize(mode, type_check=False, config=config)
 
 
 def with_quantized_policies(layer: keras.layers.Layer, config: Config) -> Config:
