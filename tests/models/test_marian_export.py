@@ -107,12 +107,19 @@ def test_ctranslate2_finds_the_same_translations(exported, tmp_path):
     np.testing.assert_allclose([one.log_prob for one in ours], sums, atol=1e-4)
 
 
+def int8_transformer(**options):
+    body = tiny.transformer(**options)
+    body.quantize("int8", filters="ffn")
+    return body
+
+
 REFUSED = {
     "rnn": (tiny.backbone, {}, "a body such as RNNBackbone"),
     "latent": (tiny.transformer, {"output": "latent"}, "a latent alignment"),
     "average": (tiny.transformer, {"decoder_attention": "average"}, "AverageAttention"),
     "sparse": (tiny.transformer, {"cross_attention": {"attention": "multi_head", "use_bias": False}}, "MultiHead"),
     "pre, not tied": (tiny.transformer, {"normalization": "pre"}, "normalisation before the sublayers"),
+    "int8": (int8_transformer, {}, "int8 layers: export it as it was before `quantize`"),
 }
 
 

@@ -94,6 +94,8 @@ def check_standard(translator: Any) -> None:
         for name, layer in _attentions(backbone):
             if not _is_standard(layer, backbone):
                 reason = f"{type(layer).__name__} ({name}) as configured here"
+    if reason is None and any(layer.quantization_mode is not None for layer in backbone._flatten_layers()):
+        reason = "int8 layers: export it as it was before `quantize`"
     if reason is None and translator.preprocessor.source_tokenizer.subwords.whole_words:
         reason = "a vocabulary of whole words"
     if reason is None and any(
