@@ -55,7 +55,7 @@ class OutputProjection(keras.layers.Layer):
         self.use_bias = embedding is None if use_bias is None else bool(use_bias)
         self.vocabulary_size = check_positive(self, "vocabulary_size", vocabulary_size)
         self.embedding = embedding
-        self._quantized = None
+        self._quantized: Any = None
 
     def build(self, input_shape: Shape) -> None:
         """Create W and b, or build the embedding if necessary."""
@@ -63,7 +63,7 @@ class OutputProjection(keras.layers.Layer):
             build_once(self.embedding, (None, None))
         if self.quantization_mode is not None:
             check_int8(self, self.quantization_mode)
-            self._quantized = self._dense(self.dtype_policy)
+            self._quantized = self._dense(quantized=True)
             self._quantized.build((None, input_shape[-1]))
         elif self.embedding is None:
             self._kernel = self.add_weight(
@@ -84,10 +84,8 @@ class OutputProjection(keras.layers.Layer):
         self, mode: str | None = None, type_check: bool = True, config: QuantizationConfig | None = None
     ) -> None:
         """Quantize the matrix to int8; one that is shared is copied."""
-        # It is quantized already where Keras calls this because it was set.
-        policy = self.dtype_policy.get_config().get("source_name", self.dtype_policy)
         with keras.name_scope(self.name, caller=self):
-            dense = self._dense(policy)
+            dense = self._dense(quantized=False)
             dense.build((None, self.kernel.shape[-1]))
         dense.kernel.assign(ops.transpose(self.kernel))
         quantize_to_int8(self, dense.quantize, mode, config)
@@ -103,7 +101,11 @@ class OutputProjection(keras.layers.Layer):
         policy = dense.dtype_policy
         self.dtype_policy = policy[dense.path] if isinstance(policy, keras.dtype_policies.DTypePolicyMap) else policy
 
-    def _dense(self, policy):
+    def _dense(self, quantized):
+        policy = self.dtype_policy
+        if not quantized:
+            # Where Keras quantizes because the policy was set, it is that of int8 already.
+            policy = policy.get_config().get("source_name", policy)
         return keras.layers.Dense(self.vocabulary_size, use_bias=False, dtype=policy, name="int8")
 
     def quantized_call(self, readouts: Tensor) -> Tensor:
