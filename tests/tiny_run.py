@@ -45,6 +45,9 @@ def make_text(folder):
         tsv = "".join(f"{source}\t{target}\n" for source, target in pairs).encode()
         (folder / f"{name}.tsv").write_bytes(tsv)
         (folder / f"{name}.tsv.gz").write_bytes(gzip.compress(tsv, mtime=0))
+    for side, language in enumerate(("de", "en")):
+        cased = "".join(f"{pair[side].capitalize()}\n" for pair in parts["train"])
+        (folder / f"cased.{language}").write_text(cased, encoding="utf-8")
     test = parts["test"]
     (folder / "test.bitext").write_text("".join(f"{s} ||| {t}\n" for s, t in test), encoding="utf-8")
     links = [" ".join(f"{j}-{len(s.split()) - 1 - j}" for j in range(len(s.split()))) for s, _ in test]

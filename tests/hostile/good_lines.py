@@ -1,6 +1,6 @@
 """Command lines that are good: what every case begins with."""
 
-from tests.hostile.sandbox import RECIPES
+from tests.hostile.sandbox import RECIPES, recipe
 
 # Base command lines: what is good, before one thing in it is not. A command that is missing here is a failing test.
 SMALL = ["vocabulary_size=None", "model_type=word", "max_tokens=12"]
@@ -11,21 +11,30 @@ CORPUS = [
     *TEST,
 ]
 TRAIN = ["train", "--system", "bahdanau", "--small", *CORPUS, "--run", "new", "--set", *SMALL]
+# Of words that are never capitalised, no case can be learned.
+TRUECASED = [f"text/cased.{one[-2:]}" if one.startswith("text/train") else one for one in TRAIN] + ["truecase=both"]
+# Of unigram subwords alone, one of several segmentations can be drawn.
+UNIGRAM = ["vocabulary_size=24", "model_type=unigram", "max_tokens=20"]
+SAMPLED = [*TRAIN[: -len(SMALL)], *UNIGRAM, "subword_sampling_nbest=5", "subword_sampling_alpha=0.2"]
+COMPARE = ["compare", "--systems", "bahdanau", *CORPUS, "--out", "new", "--set", "hidden_dim=8", *SMALL]
+MANY = ["--seeds", "1", "2", "--grid", "dropout=0.1,0.2", "--budget", "2steps", "--tokenize", "char"]
 COMMANDS = {
     ("demo",): [["demo", "--out", "new"]],
     ("presets",): [["presets"]],
     ("presets", "publish"): [["presets", "publish", "run", "hf://user"]],
     ("corpora",): [["corpora"], ["corpora", "multi30k-de-en"]],
     ("systems",): [["systems", "--vocabulary-size", "100"]],
-    ("train",): [TRAIN],
-    ("compare",): [["compare", "--systems", "bahdanau", *CORPUS, "--out", "new", "--set", "hidden_dim=8", *SMALL]],
+    ("train",): [TRAIN, TRUECASED, SAMPLED],
+    ("compare",): [COMPARE, [*COMPARE, *MANY]],
     ("translate",): [
         ["translate", "run", "rot haus"],
+        ["translate", "latent", "rot haus", "--top-k", "2"],
         ["translate", "run/best", "--input", "text/test.de", "--output", "out.txt"],
     ],
     ("evaluate",): [
         ["evaluate", "run", "--test", "text/test.de", "text/test.en", "--name", "other"],
         ["evaluate", "run", "latent", "--stored", "--baseline", "run"],
+        ["evaluate", "latent", *TEST, "--name", "other", "--top-k", "1", "2", "0", "--tokenize", "intl"],
         ["evaluate", "--hypotheses", "text/test.de", "--references", "text/test.en"],
     ],
     ("align",): [
@@ -47,8 +56,23 @@ COMMANDS = {
 }
 RECIPE = ["--out", "new", *CORPUS, "--set", "vocabulary_size=40", "max_tokens=20"]
 
+GOLD = ["--bitext", "text/test.bitext", "--gold", "text/test.gold"]
+
+
+def recipe_lines(name):
+    """Good command lines of a recipe: with all that its paper has besides one text, and that of a comparison."""
+    of_paper = recipe(name).RECIPE
+    lines = [RECIPE, [*MANY, *RECIPE]]
+    if of_paper.pairs:
+        lines.append(["--pair", list(of_paper.pairs)[-1], *RECIPE])
+    # Most have alignments of a few systems in their tables, if of any.
+    aligned = [entry for entry in of_paper.entries if "gold" in of_paper.splits(entry, of_paper.first_pair)]
+    if aligned:
+        lines.append([*GOLD, "--systems", aligned[0], *RECIPE])
+    return lines
+
 
 def good_lines():
     """Every good command line: `(program, arguments)`."""
     lines = [("attn-zoo", line) for lines in COMMANDS.values() for line in lines]
-    return lines + [(path.stem, RECIPE) for path in RECIPES]
+    return lines + [(path.stem, line) for path in RECIPES for line in recipe_lines(path.stem)]

@@ -4,7 +4,7 @@ import argparse
 import inspect
 from pathlib import Path
 
-from tests.hostile.good_lines import COMMANDS, CORPUS, RECIPE, SMALL
+from tests.hostile.good_lines import COMMANDS, CORPUS, RECIPE, SMALL, UNIGRAM, recipe_lines
 from tests.hostile.judging import Case
 from tests.hostile.sandbox import RECIPES, recipe
 
@@ -35,6 +35,28 @@ NO_NUMBERS = (
 )
 NO_COUNTS = ("-1", "1e12", "1000000000000", str(10**30), "2.5", "inf", "-inf", "1e400")
 NO_RATES = ("-1", "inf", "-inf", "1e400", str(10**400))
+BAD_GRIDS = (
+    *("", "=", "=1", "dropout", "dropout=", "dropout=0.1,", "dropout=,", "dropout=0.1,,0.3", "dropout=0.1;0.3"),
+    *("dropout=0.1,nonsense", "dropout=1,2", "no_such=1,2", "seed=1,2", "task=translation,dialogue", "\udcff=1"),
+    *("dropout=[0.1,0.3]", "num_heads=0,1", "epochs=1,2,nan", "budget=1steps,5apples", "hidden_dim=8,1e12"),
+    *("cross_attention=bahdanau,nonsense", "cross_attention.nonsense=1,2", "dropout=" + "0.1," * 3000),
+)
+BAD_BUDGETS = (
+    *("40000", "steps", "5apples", "5weeks", "5 s", "-5steps", "0steps", "0.5steps", "1e9h", "nanh", "5Mh", "Mtokens"),
+    *("5steps 5min", "5steps,5min", "1:30h", "none", "9" * 40 + "tokens", "\u0665steps"),
+)
+BAD_TOKENIZERS = (
+    "nonsense",
+    "",
+    " ",
+    "13A",
+    "13a,zh",
+    "moses",
+    "moses-",
+    "moses-../de",
+    "\udcff",
+    "x" * 5000,
+)
 BAD_NAMES = (
     "../up",
     "a/b",
@@ -93,12 +115,13 @@ def known_parsers():
     return _parsers
 
 
-def base_of(path, rng):
-    """A good command line of a program."""
-    if path[0] == "attn-zoo":
-        return list(rng.choice(COMMANDS[path[1:]]))
-    name = rng.choice(list(recipe(path[0]).RECIPE.entries))
-    return ["--systems", name, *RECIPE]
+def base_of(path, rng, flag=None):
+    """A good command line of a program; if any of them has an option, one that has it: it may need others."""
+    lines = COMMANDS[path[1:]] if path[0] == "attn-zoo" else recipe_lines(path[0])
+    line = list(rng.choice([one for one in lines if flag in one] or lines))
+    if path[0] == "attn-zoo" or "--systems" in line:
+        return line
+    return ["--systems", rng.choice(list(recipe(path[0]).RECIPE.entries)), *line]
 
 
 def may_change(arguments):
@@ -118,8 +141,8 @@ def options(rng):
         if action.dest not in ("help", "version")
     ]
     path, action = rng.choice(every)
-    base = base_of(path, rng)
     flag = max(action.option_strings, key=len) if action.option_strings else None
+    base = base_of(path, rng, flag)
     kind, value, expect, damage_ = _bad_value(path, action, rng)
     names = [flag, value[:30], repr(value)[1:20], action.dest.replace("_", "-"), action.dest]
     # An empty path is the current folder; a sentence is told by what it is.
@@ -131,6 +154,9 @@ def options(rng):
             [value.split("\n")[0] + "\\n"] if "\n" in value else []
         )
     names += ["sentence", "translation", "line "] if action.dest in FREE_TEXT else []
+    # Of a grid, the setting that is wrong, or the run that it would give.
+    setting = value.partition("=")[0]
+    names += [f"setting {setting}", f"-{setting}="] if action.dest == "grid" and setting else []
     arguments = _with_option(base, action, flag, value, rng)
     named = flag or action.dest
     return Case(
@@ -204,6 +230,9 @@ def _bad_value(path, action, rng):
     if dest in WORDS:
         value = rng.choice(("nonsense", "", " ", "\udcff", "bahdanau;uniform", "../run", "x" * 5000, "val_lossy"))
         return "no such word", value, "refuse", None
+    lists = {"grid": BAD_GRIDS, "budget": BAD_BUDGETS, "tokenize": BAD_TOKENIZERS}
+    if dest in lists:
+        return f"no {dest}", rng.choice(lists[dest]), "refuse", None
     if dest in WRITES_FILE:
         return _bad_output(action, rng, path[1:2] == ("plot",))
     if dest in WRITES_FOLDER:
@@ -341,6 +370,9 @@ def settings(rng):
         base = ["--systems", system.name, *RECIPE]
     kinds = setting_kinds(system)
     name = rng.choice(sorted(kinds))
+    if name.startswith("subword_sampling"):
+        # Other subwords would be refused first.
+        base = [*(item for item in base if item not in SMALL), *UNIGRAM, "subword_sampling_nbest=5"]
     bad, unwise = ODD_SETTINGS[kinds[name]]
     value = rng.choice((*bad, *unwise))
     either = value in unwise or name in ANY_TEXT or kinds[name] == "other" or name.startswith("word_vectors")

@@ -3,9 +3,15 @@
 from pathlib import Path
 
 from tests.hostile import damage
-from tests.hostile.good_lines import SMALL, TRAIN
+from tests.hostile.good_lines import GOLD, RECIPE, SAMPLED, SMALL, TRAIN, TRUECASED
 from tests.hostile.judging import Case
 from tests.hostile.options import may_change
+
+# With them, a recipe reads gold alignments before it trains.
+WITH_GOLD = [
+    [name, *GOLD, "--systems", system, *RECIPE]
+    for name, system in (("bahar2020", "transformer"), ("hiemsch2023", "bahdanau-plain"))
+]
 
 
 def text(rng):
@@ -26,7 +32,8 @@ def text(rng):
             ["evaluate", "--hypotheses", "text/test.de", "--references", "text/test.en"],
             ["evaluate", "run", "--test", "text/test.de", "text/test.en", "--name", "other"],
         ],
-        "text/train.de": [TRAIN],
+        "text/train.de": [TRAIN, SAMPLED],
+        "text/cased.de": [TRUECASED],
         "text/valid.en": [TRAIN],
         "text/train.de.gz": [
             [
@@ -48,8 +55,8 @@ def text(rng):
         ],
         "text/test.tsv": [["evaluate", "run", "--test", "text/test.tsv", "--name", "other"]],
         "text/test.tsv.gz": [["evaluate", "run", "--test", "text/test.tsv.gz", "--name", "other"]],
-        "text/test.bitext": [["align", "run", "--bitext", "text/test.bitext", "--output", "links.align"]],
-        "text/test.gold": [["align", "run", "--bitext", "text/test.bitext", "--gold", "text/test.gold"]],
+        "text/test.bitext": [["align", "run", "--bitext", "text/test.bitext", "--output", "links.align"], *WITH_GOLD],
+        "text/test.gold": [["align", "run", "--bitext", "text/test.bitext", "--gold", "text/test.gold"], *WITH_GOLD],
         "text/vectors.txt": [["vectors"]],
     }
     path = rng.choice(sorted(readers))
@@ -59,6 +66,8 @@ def text(rng):
     kind = rng.choice(kinds)
     if special:
         return _vectors(path, kind, rng)
+    in_recipe = arguments in WITH_GOLD
+    program, arguments = (arguments[0], arguments[1:]) if in_recipe else ("attn-zoo", arguments)
     regular = kind not in ("bit", "garbled", "appended", "cut") or path.endswith(".gz")
     expect = "refuse" if regular else "either"
     if kind in damage.KINDS:
@@ -68,7 +77,8 @@ def text(rng):
     if kind in damage.HARMLESS or (kind == "empty" and path.endswith(".gold")):
         expect = "either"
     # Only of two files that belong together has one per line too many.
-    if kind == "surplus line" and (arguments[0] == "translate" or path.endswith((".tsv", ".tsv.gz", ".bitext"))):
+    alone = path.endswith((".tsv", ".tsv.gz", ".bitext")) and not in_recipe
+    if kind == "surplus line" and (arguments[0] == "translate" or alone):
         expect = "accept"
     if kind == "blank" and arguments[0] == "translate":
         expect = "accept"
@@ -76,8 +86,11 @@ def text(rng):
     if kind == "blank" and path == "text/test.de" and "--references" in arguments:
         # A system may translate nothing at all: that is worth 0, and a word.
         expect, says = "accept", "only empty lines"
-    if kind == "long line" and arguments[0] == "train":
-        # A filter leaves it out.
+    if kind == "long line" and (arguments[0] == "train" or in_recipe):
+        # A filter leaves it out, or the scoring does.
+        expect = "either"
+    if kind == "long line" and arguments[:2] == ["evaluate", "--hypotheses"]:
+        # Whatever a system wrote is scored.
         expect = "either"
     if path.endswith(".gz") and kind in ("bit", "garbled"):
         # A header has bits that nobody reads: the file's name, the system that made it.
@@ -88,13 +101,17 @@ def text(rng):
         return damage.spoil(work, target, kind, rng)
 
     names = (path, Path(path).name, *(("line ", "sentence") if kind == "long line" else ()))
-    if "--references" in arguments:
+    if "--references" in arguments or in_recipe:
         # Two files that do not fit together are told by what they hold.
-        names += ("references",)
+        names += ("references", "sentence pairs")
+    if kind == "wide":
+        # There are more characters than before.
+        names += ("vocabulary_size",)
     return Case(
         "text",
-        f"{' '.join(arguments[:2])}: {path} is {kind}",
+        f"{program if in_recipe else ' '.join(arguments[:2])}: {path} is {kind}",
         list(arguments),
+        program=program,
         expect=expect,
         names=names,
         damage=prepare,
