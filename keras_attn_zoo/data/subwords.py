@@ -23,6 +23,8 @@ _SPACE = "\u2581"
 _RESERVED = "\u2585"
 # The maximum that SentencePiece allows, in bytes; it drops longer sentences, by default those above 4192.
 _LONGEST_SENTENCE = 2**30
+# That of a unigram model: a megabyte that repeats a word would take minutes, and no sentence is longer than this.
+_LONGEST_OF_UNIGRAM = 2**17
 # A model with a million pieces has about 20 million bytes.
 _LARGEST_MODEL = 2**30
 # Unigram training adds up floats by thread: a fixed number makes the model the same on every machine.
@@ -72,10 +74,8 @@ def _explain(error, vocabulary_size, model_type):
     if found := re.search(r"too high.*<= (\d+)", message):
         return _too_large(vocabulary_size, model_type, found[1])
     if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
-        return UserError(
-            f"vocabulary_size={vocabulary_size} is too small for the characters of this text: "
-            f"give at least {found[1]}, or lower character_coverage."
-        )
+        too_small = f"vocabulary_size={vocabulary_size} is too small for the characters of this text: give at least"
+        return UserError(f"{too_small} {found[1]}, or lower character_coverage.", f"{too_small} {found[1]}.")
     if "!sentences_.empty()" in message:
         return UserError("there is no text to train subwords on, as every sentence is empty: give other text.")
     return UserError(f"subword training failed: {' '.join(message.split())}. Check the text and the options.")
@@ -99,7 +99,7 @@ def _train(sentences, vocabulary_size, model_type="bpe", byte_fallback=False, ch
             character_coverage=character_coverage,
             # Text is normalised when it is read; any rule here would create words that are not in the text.
             normalization_rule_name="identity",
-            max_sentence_length=_LONGEST_SENTENCE,
+            max_sentence_length=_LONGEST_OF_UNIGRAM if model_type == "unigram" else _LONGEST_SENTENCE,
             num_threads=_THREADS,
             pad_id=PAD,
             unk_id=UNKNOWN,

@@ -98,15 +98,17 @@ def train_truecaser(sentences: Iterable[str], model_path: PathLike) -> Path:
         The path of the model.
 
     Raises:
-        UserError: no word has a case.
+        UserError: no word has a capital: there would be nothing to learn, but translations would begin with one.
 
     Example:
         >>> train_truecaser(["Ein Haus"], "/tmp/house.truecase").read_text()
         'Haus (1/1)\\n'
     """
     counts: collections.Counter[str] = collections.Counter()
+    capitals = False
     for sentence in sentences:
         tokens = normalise(sentence).split(" ")
+        capitals = capitals or any(map(str.isupper, sentence))
         counts.update(tokens[number][start:end] for number, start, end, place in _words(tokens) if place == "inside")
     casings: dict[str, list[tuple[int, str]]] = {}
     for word, count in counts.items():
@@ -114,8 +116,8 @@ def train_truecaser(sentences: Iterable[str], model_path: PathLike) -> Path:
         # Some letters become two when their case changes, which would move whatever points at characters.
         if lower != word.upper() and len(lower) == len(word):
             casings.setdefault(lower, []).append((count, word))
-    if not casings:
-        raise UserError("no word of the text is in upper or lower case: leave truecasing out.")
+    if not casings or not capitals:
+        raise UserError("no word of the text has a capital letter: leave truecasing out.")
     lines = []
     for lower in sorted(casings):
         (count, best), *others = sorted(casings[lower], reverse=True)

@@ -27,7 +27,7 @@ class Budget(Setting):
     """
 
     def _values(self):
-        return "a number with its unit: steps, tokens, min, h"
+        return "a number above 0 with its unit, such as 40000steps, 40ksteps, 20Mtokens, 30min, 2h"
 
     def _fit(self, value):
         found = _WRITTEN.fullmatch(value) if isinstance(value, str) else None

@@ -132,7 +132,10 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike) -> Pr
                     _LOG.info("learning the case of %s words", side)
                     with progress_bar("reading the training text", unit="pair") as show:
                         pairs = _Filtered(corpus.splits.train, pair_filter, show)
-                        train_truecaser((pair[number] for pair in pairs), place / f"{side}.truecase")
+                        try:
+                            train_truecaser((pair[number] for pair in pairs), place / f"{side}.truecase")
+                        except UserError as error:
+                            raise UserError(f"truecase={settings.truecase}, {side}: {error}") from None
             _LOG.info("training the subword models")
             with progress_bar("reading the training text", unit="pair") as show:
                 pairs = _Filtered(corpus.splits.train, pair_filter, show, _truecasers(place, cases))

@@ -10,6 +10,8 @@ from keras_attn_zoo.experiments.tasks import TASKS
 
 # Upper bounds that catch mistyped numbers: beyond them, no machine and nobody's patience would do.
 _STEPS, _ROUNDS, _WORDS, _PATH = 1_000_000_000, 10_000, 10_000, 4096
+# SentencePiece gives no more.
+_SEGMENTATIONS = 512
 
 # The usual exponent of subword sampling.
 _ALPHA = 0.1
@@ -91,7 +93,7 @@ class DataSettings(_Checked):
             "models only); None always takes the best",
             optional=True,
             least=2,
-            most=1000,
+            most=_SEGMENTATIONS,
         )
     )
     subword_sampling_alpha: float = _field(

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.system import check_settings
+from keras_attn_zoo.experiments.setting_types import Mechanism, shown_value
+from keras_attn_zoo.experiments.system import SETTINGS, check_settings
 from keras_attn_zoo.files import PathLike, check_file, reason_of, shown
 
 
@@ -17,7 +18,8 @@ def read_settings(path: PathLike) -> dict[str, Any]:
             one: `cross_attention.window = 3`.
 
     Raises:
-        UserError: the file cannot be read or is not TOML; an unknown name, a value of the wrong type or out of bounds.
+        UserError: the file cannot be read or is not TOML; a table that names no mechanism; an unknown name, a value of
+            the wrong type or out of bounds.
 
     Example:
         >>> read_settings("settings.toml")  # doctest: +SKIP
@@ -33,6 +35,11 @@ def read_settings(path: PathLike) -> dict[str, Any]:
     flat = {}
     for name, value in found.items():
         if isinstance(value, dict) and "attention" not in value:
+            if not any(isinstance(part.get(name), Mechanism) for part in SETTINGS.values()):
+                raise UserError(
+                    f"{shown(path)}: {shown_value(name)} is a table, but no mechanism: write settings above all "
+                    "tables, such as epochs = 3."
+                )
             flat.update({f"{name}.{argument}": one for argument, one in value.items()})
         else:
             flat[name] = value

@@ -250,3 +250,13 @@ def test_model_of_other_special_ids(tmp_path):
     )
     with pytest.raises(UserError, match=r"has the ids \(-1, 0, 1, 2\)"):
         Subwords(model.getvalue())
+
+
+def test_a_unigram_model_is_not_held_up_by_a_line_without_end(tmp_path):
+    """SentencePiece would need many seconds for this one, and minutes for a megabyte."""
+    text = [f"{one} {other}" for one in ("rot", "rund", "klein") for other in ("haus", "hund", "kind")]
+    models = [
+        train_subwords(lines, tmp_path / name, 20, model_type="unigram").read_bytes()
+        for name, lines in (("short", text), ("long", [*text, "rot " * 50_000]))
+    ]
+    assert models[0] == models[1]

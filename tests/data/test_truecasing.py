@@ -81,8 +81,15 @@ def test_bad_models_are_one_line(tmp_path):
         with pytest.raises(UserError, match="is not a truecaser, or is damaged") as caught:
             Truecaser(content)
         assert "\n" not in str(caught.value)
-    with pytest.raises(UserError, match="no word of the text is in upper or lower case"):
-        train_truecaser(["一 二", "12 34"], tmp_path / "model")
+
+
+def test_text_without_capitals_has_no_case_to_learn(tmp_path):
+    for text in (["一 二", "12 34"], ["das haus", "ein haus"]):
+        with pytest.raises(UserError, match="no word of the text has a capital letter"):
+            train_truecaser(text, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+    # One that begins a sentence is enough, though it teaches nothing.
+    assert train_truecaser(["Das haus"], tmp_path / "model").read_text() == "haus (1/1)\n"
 
 
 def test_text_is_truecased_on_its_way_to_ids_and_back(truecaser, tmp_path):

@@ -61,7 +61,8 @@ def test_the_command_line_wins(write):
     ("text", "message"),
     [
         ("learnin_rate = 1", r"toml: there is no setting 'learnin_rate': did you mean learning_rate\?"),
-        ("[training]\nepochs = 3", r"toml: there is no setting 'training\.epochs'"),
+        ("[training]\nepochs = 3", r"toml: 'training' is a table, but no mechanism: write settings above all tables"),
+        ("dropout.x = 1", r"toml: 'dropout' is a table"),
         ("epochs = [3]", r"toml: the setting epochs must be a number .*; received \[3\]"),
         ('epochs = "many"', "toml: the setting epochs must be a number .*; received many"),
         ("epochs = 2026-01-01", "toml: the setting epochs must be"),

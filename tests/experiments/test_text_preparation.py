@@ -141,7 +141,9 @@ def test_training_draws_and_validation_does_not(run, text):
     [
         ({"subword_sampling_nbest": 30}, "needs model_type='unigram'.*received model_type='bpe'"),
         ({"subword_sampling_alpha": 0.2}, "has no effect without subword_sampling_nbest"),
-        ({"subword_sampling_nbest": 1, "model_type": "unigram"}, "from 2 to 1,000"),
+        ({"subword_sampling_nbest": 1, "model_type": "unigram"}, "from 2 to 512"),
+        # SentencePiece takes no more.
+        ({"subword_sampling_nbest": 513, "model_type": "unigram"}, "from 2 to 512"),
         ({"truecase": "all"}, "one of source, target, both or None"),
     ],
 )
@@ -153,5 +155,5 @@ def test_settings_that_have_no_effect_are_refused(settings, message):
 
 def test_a_language_without_case_is_refused(text, tmp_path):
     splits = Splits(*([(source, "一 二 三") for source, _ in part] for part in text.splits))
-    with pytest.raises(UserError, match="no word of the text is in upper or lower case"):
+    with pytest.raises(UserError, match="truecase=both, target: no word of the text has a capital letter"):
         prepare_data(Corpus(splits, {}), SYSTEM.override(joint=False).data, tmp_path)
