@@ -15,6 +15,7 @@ from keras_attn_zoo.commands.options import (
     refuse,
 )
 from keras_attn_zoo.commands.parser import Command, Parser
+from keras_attn_zoo.commands.text_options import given_gold
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.messages import progress_bar
 
@@ -81,9 +82,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _text_and_gold(options):
     """Return the word pairs and their gold links, or None, as the options say."""
-    from keras_attn_zoo.evaluation.alignments import read_alignments
     from keras_attn_zoo.experiments.corpora import read_bitext
-    from keras_attn_zoo.files import shown
 
     given = any(file is not None for file in (options.bitext, options.source, options.target, options.gold))
     pairs, gold = (None, None) if given else _own_gold(options.model)
@@ -97,10 +96,7 @@ def _text_and_gold(options):
     if options.layer == "best" and gold is None and options.gold is None:
         raise UserError("--layer best compares alignment error rates: give --gold.")
     if options.gold is not None:
-        lengths = [(len(source), len(target)) for source, target in pairs]
-        gold = read_alignments(options.gold, options.index_base, options.gold_reverse, lengths=lengths)
-        if not any(one.possible for one in gold):
-            raise UserError(f"{shown(options.gold)} has no links to score against: check the file.")
+        gold = given_gold(options, pairs)
     return pairs, gold
 
 

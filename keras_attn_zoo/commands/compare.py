@@ -6,7 +6,7 @@ from keras_attn_zoo.commands.comparison import add_comparison_arguments, own_bac
 from keras_attn_zoo.commands.parser import Command, Parser
 from keras_attn_zoo.commands.task_options import OTHER_TASKS
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.comparison import Entry, Recipe
+from keras_attn_zoo.experiments.comparison import OF_SYSTEMS, Entry, Recipe
 from keras_attn_zoo.experiments.named_systems import SYSTEMS
 
 
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> None:
         for name, system in SYSTEMS.items()
     }
     pictures = {"curves.png": f"curves {' '.join(names)}"}
-    run_comparison(Recipe(f"Comparison of {', '.join(names)}", entries, tuple(names), pictures=pictures), options)
+    run_comparison(Recipe(f"{OF_SYSTEMS} {', '.join(names)}", entries, tuple(names), pictures=pictures), options)
 
 
 COMMAND = Command(

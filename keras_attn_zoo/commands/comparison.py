@@ -21,7 +21,14 @@ from keras_attn_zoo.commands.options import (
 )
 from keras_attn_zoo.commands.parser import Parser, typed
 from keras_attn_zoo.commands.pictures import draw_pictures
-from keras_attn_zoo.commands.table_options import folder_of_runs, pair_of, recipe_of, texts_of_tables
+from keras_attn_zoo.commands.table_options import (
+    check_gold_is_scored,
+    folder_of_runs,
+    pair_of,
+    recipe_of,
+    tell_of_other_languages,
+    texts_of_tables,
+)
 from keras_attn_zoo.commands.task_options import OF_A_RUN, add_task_argument, task_of
 from keras_attn_zoo.commands.text_options import add_scoring_arguments, scoring_options
 from keras_attn_zoo.errors import UserError
@@ -30,7 +37,7 @@ from keras_attn_zoo.experiments.paper_tables import bleu_steps, measures_of
 from keras_attn_zoo.experiments.scales import SCALES
 from keras_attn_zoo.experiments.setting_types import shown_value
 from keras_attn_zoo.experiments.system import SETTINGS
-from keras_attn_zoo.files import kind_of
+from keras_attn_zoo.files import kind_of, shown
 from keras_attn_zoo.process import reason
 
 _LOG = logging.getLogger(__name__)
@@ -126,10 +133,14 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
             failed, after all others.
     """
     from keras_attn_zoo.experiments.measures import check_measures
+    from keras_attn_zoo.experiments.result_files import check_folder
 
     recipe = recipe_of(recipe, options)
     check_measures(measures_of(recipe.tables))
     out = folder_of_runs(recipe, options)
+    check_folder(out, recipe)
+    check_gold_is_scored(recipe, options, system_names(options))
+    tell_of_other_languages(options)
     runs = _runs(recipe, options, out)
     scoring = scoring_options(options)
     if options.plan:
@@ -137,7 +148,9 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
 
         refuse(options, "--plan trains nothing", table_only=False)
         _check(runs, options, out)
-        print(plan_table(runs, corpus_from_options(options), out))
+        corpus = corpus_from_options(options)
+        texts_of_tables(corpus, options)
+        print(plan_table(runs, corpus, out))
         return
     failed = {}
     if options.table_only:
@@ -227,8 +240,10 @@ def _write_tables(recipe, runs, options, out, anyway):
     from keras_attn_zoo.experiments.table import read_results
 
     folders, test = [out / run.name for run in runs], options.significance
-    if not (anyway or any(RunFolder(folder).read_scores() for folder in folders)):
-        return None
+    if not any(RunFolder(folder).read_scores() for folder in folders):
+        if not anyway:
+            return None
+        raise UserError(f"none of the runs asked for has been scored in {shown(out)}: train one, or check --out.")
     baselines = {out / run.name: out / run.baseline for run in runs if run.baseline}
     results = read_results(folders, baselines=baselines, test=test)
     print(write_results(out, recipe, runs, results))

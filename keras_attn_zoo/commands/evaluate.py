@@ -110,6 +110,9 @@ def _score_runs(options):
     if options.stored:
         refuse(options, "--stored translates nothing", **_SEARCH, test=None, reverse=False)
         refuse(options, "--stored scores nothing", tokenize=None, lowercase=False)
+        if len(set(options.top_k)) == 1:
+            # Several are names of stored scores; one is a search.
+            refuse(options, "--stored translates nothing", top_k=[None])
     elif not options.test:
         refuse(options, "without --test, the text is the run's own", reverse=False)
     if options.baseline is None:

@@ -1,18 +1,23 @@
 """The options of a recipe whose paper has tables: the language pair of the text, and text with gold alignments."""
 
 import argparse
+import logging
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from keras_attn_zoo.commands.options import add_gold_arguments, refuse
 from keras_attn_zoo.commands.parser import Parser
 from keras_attn_zoo.commands.task_options import TRANSLATION, task_of
+from keras_attn_zoo.commands.text_options import given_gold
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.comparison import Recipe
 
 if TYPE_CHECKING:
     from keras_attn_zoo.experiments.corpora import Corpus
     from keras_attn_zoo.experiments.parallel_text import ParallelText
+
+_LOG = logging.getLogger(__name__)
 
 
 def add_table_arguments(parser: Parser, recipe: Recipe) -> None:
@@ -55,6 +60,41 @@ def folder_of_runs(recipe: Recipe, options: argparse.Namespace) -> Path:
     return recipe.folder_of(options.out, pair_of(options))
 
 
+def tell_of_other_languages(options: argparse.Namespace) -> None:
+    """Say so if the text of `--corpus` is in other languages than those of the pair that it stands for."""
+    pair = pair_of(options)
+    if pair is None or options.corpus is None:
+        return
+    from keras_attn_zoo.experiments.catalogue.listing import find_corpus
+
+    corpus, reverse = find_corpus(options.corpus)
+    own = "-".join(reversed(corpus.sides) if reverse else corpus.sides)
+    if own != pair:
+        _LOG.warning("the corpus %s is %s, but stands for the paper's %s: see --pair", options.corpus, own, pair)
+
+
+def check_gold_is_scored(recipe: Recipe, options: argparse.Namespace, names: Iterable[str]) -> None:
+    """Raise if gold alignments are given, and nothing will be scored on them.
+
+    Args:
+        recipe: the comparison that `recipe_of` returns.
+        options: the parsed command line.
+        names: names of the systems that are to be trained.
+
+    Raises:
+        UserError: the options to leave out.
+    """
+    if "bitext" not in options:
+        return
+    given: dict[str, Any] = {"bitext": None, "gold": None}
+    if options.table_only:
+        refuse(options, "--table-only scores nothing", **given)
+    aligned = [name for name in recipe.entries if "gold" in recipe.splits(name, pair_of(options))]
+    if not set(names) & set(aligned):
+        others = f", only of {', '.join(aligned)}" if aligned else " with this language pair or task"
+        refuse(options, f"the paper's tables have no alignments of these systems{others}", **given)
+
+
 def texts_of_tables(corpus: "Corpus", options: argparse.Namespace) -> "dict[str, ParallelText]":
     """Return the texts that a paper's tables may have beside the test text, by name.
 
@@ -62,7 +102,6 @@ def texts_of_tables(corpus: "Corpus", options: argparse.Namespace) -> "dict[str,
         UserError: one of `--bitext` and `--gold` alone; a file that is missing or damaged.
     """
     from keras_attn_zoo.data.words import as_sentence
-    from keras_attn_zoo.evaluation.alignments import read_alignments
     from keras_attn_zoo.experiments.corpora import read_bitext
     from keras_attn_zoo.experiments.parallel_text import Gold, ParallelText
 
@@ -75,7 +114,6 @@ def texts_of_tables(corpus: "Corpus", options: argparse.Namespace) -> "dict[str,
     if options.bitext is None:
         raise UserError("--gold needs --bitext: its links are those of given words.")
     words = read_bitext(options.bitext)
-    lengths = [(len(source), len(target)) for source, target in words]
-    links = read_alignments(options.gold, options.index_base, options.gold_reverse, lengths=lengths)
+    links = given_gold(options, words)
     gold: Gold = [(source, target, one) for (source, target), one in zip(words, links, strict=True)]
     return {**texts, "gold": ParallelText([(as_sentence(s), as_sentence(t)) for s, t in words], gold)}

@@ -1,6 +1,7 @@
 """The options of a test text, which commands about trained models share."""
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from keras_attn_zoo.commands.options import FURTHER, ask, files_of_text
@@ -9,6 +10,7 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike
 
 if TYPE_CHECKING:
+    from keras_attn_zoo.evaluation.alignments import Alignment
     from keras_attn_zoo.experiments.parallel_text import ParallelText
 
 
@@ -32,6 +34,24 @@ def given_text(options: argparse.Namespace) -> "ParallelText | None":
         return None
     pairs, more = read_test(files_of_text("test", options.test), options.reverse)
     return ParallelText(pairs, more_references=more)
+
+
+def given_gold(
+    options: argparse.Namespace, pairs: "Sequence[tuple[Sequence[str], Sequence[str]]]"
+) -> "list[Alignment]":
+    """Return the links of `--gold` for pairs of source and target words.
+
+    Raises:
+        UserError: see `read_alignments`; a file without any link.
+    """
+    from keras_attn_zoo.evaluation.alignments import read_alignments
+    from keras_attn_zoo.files import shown
+
+    lengths = [(len(source), len(target)) for source, target in pairs]
+    gold = read_alignments(options.gold, options.index_base, options.gold_reverse, lengths=lengths)
+    if not any(one.possible for one in gold):
+        raise UserError(f"{shown(options.gold)} has no links to score against: check the file.")
+    return gold
 
 
 def add_scoring_arguments(parser: Parser) -> None:

@@ -18,6 +18,8 @@ from keras_attn_zoo.experiments.tasks import settings_of_task
 
 # Characters of a folder's name that no shell or file system minds, and how long a value in it may be.
 _UNUSUAL, _LONGEST_VALUE = re.compile(r"[^\w.=+-]+", re.ASCII), 40
+# The title of a comparison that is no recipe's begins so; the names of its systems follow.
+OF_SYSTEMS = "Comparison of"
 _OPENING, _CLOSING = "([{", ")]}"
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.text_scores import TOKENIZE, how_scored
 from keras_attn_zoo.experiments.bodies import longest_translation
 from keras_attn_zoo.experiments.drawing import draw_run
@@ -39,22 +40,22 @@ def score_and_draw(
             again if they were with another tokeniser or case.
         tokenize, lowercase: see `score_text`.
         more: other texts to score by name, without pairs that are too long; for `NAME-kK`, a latent alignment sums
-            over K source positions in search.
+            over K source positions in search. Where another text was scored by that name, it is replaced.
         pictures: whether the run is drawn too.
 
     Returns:
         the paths of the run's pictures.
 
     Raises:
-        UserError: see `load_translator` and `score_run`.
+        UserError: see `load_translator` and `score_run`; another text of which every pair is too long.
     """
     run = RunFolder(folder)
     how: dict[str, Any] = {"tokenize": tokenize, "lowercase": lowercase}
     before = run.read_scores() if keep_scores else {}
     texts = {"test": text, **(more or {})}
-    left = {name: one for name, one in texts.items() if name not in before}
+    left = {name: one for name, one in texts.items() if name not in before or _is_other(before[name], name, one)}
     for name in texts:
-        if name in before and how_scored(before[name]["text"]) != how:
+        if name not in left and how_scored(before[name]["text"]) != how:
             score_again(folder, name, **how)
     drawn = not pictures or ("test" not in left and run.picture("curves").exists())
     if left or not drawn:
@@ -65,21 +66,29 @@ def score_and_draw(
     return sorted(run.picture("curves").parent.glob("*.png"))
 
 
+def _is_other(scores: Mapping[str, Any], name: str, text: ParallelText) -> bool:
+    """Whether scores are of another text; that of a test text is seen when training is resumed."""
+    return name != "test" and scores.get("text_checksum", text.checksum) != text.checksum
+
+
 def _score(run, translator, test, texts, room, how):
     """Score texts by name; what does not depend on the search once for each."""
     known: dict[int, dict[str, Any]] = {}
     for name, text in texts.items():
         found = _TOP_K.fullmatch(name)
-        fitting = text if text is test else _fitting(text, translator, room)
+        fitting = text if text is test else _fitting(name, text, translator, room)
         top_k = int(found[2]) if found else None
         known[id(text)] = score_run(run.path, translator, fitting, name, known.get(id(text)), top_k, **how)
 
 
-def _fitting(text: ParallelText, translator: Translator, room: int) -> ParallelText:
+def _fitting(name: str, text: ParallelText, translator: Translator, room: int) -> ParallelText:
     """The pairs of a text that have at most so many tokens on either side: of the test text alone, none is left out."""
     encoded = text.encoded_for(translator.preprocessor)
     sides = zip(encoded.sources, encoded.targets or (), strict=True)
     kept = [i for i, pair in enumerate(sides) if max(map(len, pair)) <= room]
-    if len(kept) == len(text.pairs):
-        return text
-    return ParallelText([text.pairs[i] for i in kept], text.gold and [text.gold[i] for i in kept])
+    if not kept:
+        raise UserError(
+            f"no pair of the text {name!r} has at most {room} tokens on either side: give another one, or raise "
+            "--max-tokens as far as the model allows."
+        )
+    return text if len(kept) == len(text.pairs) else text.part(kept)

@@ -1,5 +1,7 @@
 """A test text: sentence pairs, further references and gold alignments if available, and their ids."""
 
+import hashlib
+import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -32,6 +34,7 @@ class ParallelText:
     Attributes:
         sources, targets: the two sides.
         references: all lists of translations; the first is `targets`.
+        checksum: tells this text from others: its sentences, references and links.
 
     Raises:
         UserError: the words of a gold alignment are not those of its pair; a list of references of another length.
@@ -50,6 +53,18 @@ class ParallelText:
         self._encoded: dict[tuple[str, str, Truncation], EncodedText] = {}
         if gold is not None:
             _check_words(self.pairs, gold)
+        links = [[sorted(one.sure), sorted(one.possible)] for *_, one in gold or ()]
+        self.checksum = hashlib.sha256(json.dumps([self.rows(), links]).encode()).hexdigest()
+
+    def part(self, numbers: Sequence[int]) -> "ParallelText":
+        """Return some of the pairs, with the checksum of all."""
+        text = ParallelText(
+            [self.pairs[i] for i in numbers],
+            self.gold and [self.gold[i] for i in numbers],
+            [[lines[i] for i in numbers] for lines in self.references[1:]],
+        )
+        text.checksum = self.checksum
+        return text
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return each source sentence with all its translations."""

@@ -1,15 +1,53 @@
 """The results of a comparison as files: Markdown to read, LaTeX to print, CSV and JSON to go on with."""
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from keras_attn_zoo.experiments.comparison import Recipe, Run, run_name
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.comparison import OF_SYSTEMS, Recipe, Run, run_name
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.setting_types import shown_value
 from keras_attn_zoo.experiments.table import COLUMNS, Result, number, results_table, spread_table
 from keras_attn_zoo.experiments.tabular import csv_text
 from keras_attn_zoo.experiments.tasks import METRICS
-from keras_attn_zoo.files import write_text
+from keras_attn_zoo.files import kind_of, read_json, shown, write_text
+
+
+def check_folder(out: Path, recipe: Recipe) -> None:
+    """Raise if the files of `write_results` would stand where they should not.
+
+    Args:
+        out: the folder for the results.
+        recipe: the comparison.
+
+    Raises:
+        UserError: the folder is a run's own, or has the results of another recipe, which would be replaced.
+    """
+    if RunFolder(out).holds_run:
+        raise UserError(f"{shown(out)} is the folder of a run: give the folder that it stands in, or another one.")
+    title = _title(out / "results.json")
+    if title is not None and _whose(title) != _whose(recipe.title):
+        raise UserError(
+            f"{shown(out)} has the results of another comparison, {shown_value(title)}: choose another folder."
+        )
+
+
+def _title(file: Path) -> str | None:
+    """The title of the results in a file; None if there are none, or they are damaged and so are written anew."""
+    found = None
+    if kind_of(file) == "file":
+        with contextlib.suppress(UserError):
+            found = read_json(file)
+    title = found.get("title") if isinstance(found, dict) else None
+    return title if isinstance(title, str) else None
+
+
+def _whose(title: str) -> str:
+    """The title without the systems, where they are part of it: others may join them."""
+    return OF_SYSTEMS if title.startswith(OF_SYSTEMS) else title
 
 
 def write_results(out: Path, recipe: Recipe, runs: Sequence[Run], results: Sequence[Result]) -> str:

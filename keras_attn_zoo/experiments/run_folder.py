@@ -318,6 +318,7 @@ _SCORES = {
     },
     "parameters": int,
     "precision?": str,
+    "text_checksum?": str,
 }
 
 

@@ -69,6 +69,7 @@ def score_run(
     scores = {
         "system": system.name,
         "sentences": len(encoded),
+        "text_checksum": text.checksum,
         "beams": translator.sampler.num_beams,
         "length_penalty": translator.sampler.length_penalty,
         "search_top_k": translator.search_top_k if top_k is None else top_k,

@@ -68,6 +68,8 @@ def test_evaluate_counts_of_positions_one_row_each(attn_zoo, trained, corpus, tm
     assert status == 0 and [row[2].strip() for row in rows] == ["2", "all"]
     assert {name: scores["search_top_k"] for name, scores in run.read_scores().items()} == {"new-k2": 2, "new-k0": 0}
     assert "K applies to the search" in output and len(measured) == 1
+    status, _, error = attn_zoo("evaluate", run.path, "--stored", "--name", "new-k2", "--top-k", 3)
+    assert status == 2 and "--stored translates nothing: leave out --top-k" in error
     curves, ticks = curves_over_top_k([run.path], "new", lambda scores: scores["search_top_k"])
     assert ticks == {0: 2, 1: "all"} and curves == {"latent": ([0, 1], [2, 0])}
     picture = tmp_path / "k.png"

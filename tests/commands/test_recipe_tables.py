@@ -1,7 +1,9 @@
 """What a recipe scores for its paper's tables, and where it writes them; nothing is trained here."""
 
 import dataclasses
+import json
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -113,9 +115,18 @@ def test_a_run_of_an_earlier_version_gets_what_it_lacks(recipe, trained, tmp_pat
         (["--gold", "text/test.gold"], "--gold needs --bitext"),
         (["--bitext", "text/test.bitext", "--index-base", "1"], "no --gold: leave out --bitext and --index-base"),
         (["--bitext", "text/test.bitext", "--gold", "nowhere"], "nowhere"),
+        (["--bitext", "text/test.bitext", "--gold", "nowhere", "--plan"], "nowhere"),
+        (["--bitext", "text/test.bitext", "--gold", "text/blank.gold"], "blank.gold has no links to score against"),
+        (["--gold", "text/test.gold", "--bitext", "text/test.bitext", "--table-only"], "leave out --bitext and --gold"),
+        # Only the first pair has alignments in the table.
+        (
+            ["--gold", "text/test.gold", "--bitext", "text/test.bitext", "--pair", "tr-en"],
+            "systems with this language pair or task",
+        ),
     ],
 )
 def test_what_is_wrong_with_gold_links_is_said_before_training(recipe, arguments, text):
+    Path("text/blank.gold").write_text("\n" * 6)
     status, _, error = recipe(*arguments)
     assert (status, recipe.seen) == (2, [])
     assert text in error and error.count("\n") == 1
@@ -128,3 +139,43 @@ def test_what_is_too_long_to_be_translated_is_left_out_of_other_texts(recipe, tm
             file.write("haus " * 40 + "\n")
     assert recipe()[0] == 0
     assert RunFolder(tmp_path / "out" / "rnn").read_scores()["valid"]["sentences"] == 16
+
+
+def test_other_gold_links_take_the_place_of_wrong_ones(recipe, tmp_path):
+    gold = ["--bitext", "text/test.bitext", "--gold"]
+    assert recipe(*gold, "text/test.gold")[0] == 0
+    run = RunFolder(tmp_path / "out" / "rnn")
+    before = run.read_scores()
+    (tmp_path / "text" / "other.gold").write_text("0-0\n" * 6)
+    assert recipe(*gold, "text/other.gold")[0] == 0
+    after = run.read_scores()
+    # Each of the six sentences has one link now; 18 before, of 2 to 5 words each.
+    assert before["gold"]["alignment"]["recall"] != after["gold"]["alignment"]["recall"] in [i / 6 for i in range(7)]
+    assert {**after, "gold": None} == {**before, "gold": None}
+    # Text of which nothing can be aligned.
+    (tmp_path / "text" / "long.bitext").write_text(("haus " * 40 + "||| house\n") * 6)
+    status, _, error = recipe("--bitext", "text/long.bitext", "--gold", "text/other.gold")
+    assert status == 2 and "no pair of the text 'gold' has at most 15 tokens on either side" in error
+    assert run.read_scores() == after
+
+
+def test_results_are_kept_apart_from_other_recipes_and_from_runs(recipe, trained, tmp_path):
+    (tmp_path / "out").mkdir()
+    results = tmp_path / "out" / "results.json"
+    results.write_text(json.dumps({"title": "Two bodies"}))
+    status, _, error = recipe("--table-only")
+    assert status == 2 and "out has the results of another comparison, 'Two bodies'" in error
+    results.write_text("damaged")
+    status, _, error = recipe("--table-only")
+    assert status == 2 and "none of the runs asked for has been scored in out: train one" in error
+    shutil.copytree(trained, tmp_path / "out", dirs_exist_ok=True)
+    status, _, error = recipe()
+    assert (status, recipe.seen) == (2, []) and "out is the folder of a run" in error
+
+
+def test_a_corpus_in_other_languages_than_those_it_stands_for(capsys, monkeypatch):
+    monkeypatch.setattr("keras_attn_zoo.commands.comparison.corpus_from_options", lambda options: 1 / 0)
+    for pair, told in (("ro-en", True), ("tr-en", False)):
+        with pytest.raises(ZeroDivisionError):
+            run_recipe(RECIPE, "One body.", ["--out", "out", "--corpus", "wmt18-tr-en", "--pair", pair])
+        assert ("wmt18-tr-en is tr-en, but stands for the paper's ro-en" in capsys.readouterr().err) is told
