@@ -119,17 +119,31 @@ def shown(value):
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else f"{value}"
 
 
+def scale_of(out):
+    """What the tables in a folder say of the scale of its runs, which these do not keep."""
+    from keras_attn_zoo.files import kind_of, read_json
+
+    tables = out / "tables.json"
+    return read_json(tables).get("scale", "") if kind_of(tables) == "file" else ""
+
+
 def write_one(name, recipe, out, before):
     """Write the tables and the page of a recipe's runs, and copy the page and its pictures to docs/results."""
     from make import shrink
 
     from keras_attn_zoo.commands.pictures import draw_pictures
+    from keras_attn_zoo.errors import UserError
     from keras_attn_zoo.experiments.comparison import expand
     from keras_attn_zoo.experiments.paper_cells import Runs
     from keras_attn_zoo.experiments.paper_files import write_tables
     from keras_attn_zoo.experiments.paper_page import write_page
+    from keras_attn_zoo.experiments.result_files import check_folder
 
+    check_folder(out, recipe)
+    recipe = dataclasses.replace(recipe, scale=scale_of(out))
     runs = Runs(recipe, out, "bootstrap")
+    if not runs.pairs:
+        raise UserError(f"no run of {name} has been scored in {out}: check the folder, or train one.")
     for pair in runs.pairs:
         there = {entry: own for entry, own in recipe.entries.items() if runs.folders(pair, entry)}
         # One alone shows nothing of a comparison.
@@ -138,16 +152,19 @@ def write_one(name, recipe, out, before):
     table = settings_table(recipe, runs)
     after = f"In these settings they differ from the recipe's:\n\n{table}" if table else ""
     page = write_page(runs, write_tables(runs), before.strip(), after)
-    for old in PAGES.glob(f"{name}-*.png"):
-        old.unlink()
+    shown = set()
 
     def copied(found):
         file = f"{name}-{found[2].replace('/', '-')}"
+        shown.add(file)
         shutil.copyfile(out / found[2], PAGES / file)
         shrink(PAGES / file)
         return f"{found[1]}({file})"
 
     (PAGES / f"{name}.md").write_text(PICTURE.sub(copied, page.read_text("utf-8")), "utf-8")
+    for old in PAGES.glob(f"{name}-*.png"):
+        if old.name not in shown:
+            old.unlink()
     print(PAGES / f"{name}.md")
 
 
@@ -167,17 +184,27 @@ def main():
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     sys.path.insert(0, str(ROOT / "presets"))
     from keras_attn_zoo.backends import choose_backend
+    from keras_attn_zoo.errors import UserError
 
     choose_backend(None)
     pages, common = read_pages()
-    pages = {name: pages[name] for name in options.names or pages}
+    names = options.names or list(pages)
+    if unknown := set(names) - set(pages):
+        parser.error(f"there is no page {min(unknown)}: choose among {', '.join(pages)}")
+    for one in options.out:
+        if not re.fullmatch(rf"({'|'.join(names)})=.+", one):
+            parser.error(f"--out takes RECIPE=FOLDER, with a recipe whose page is written; received {one!r}")
+    pages = {name: pages[name] for name in names}
     given = {name: Path(folder) for name, _, folder in (one.partition("=") for one in options.out)}
-    of_presets = prepare({name: page for name, page in pages.items() if name not in given}, options)
-    for name, page in pages.items():
-        if name in given:
-            write_one(name, load_recipe(name), given[name], "")
-        else:
-            write_one(name, with_pictures(load_recipe(name), page, common), of_presets[name], common["before"])
+    try:
+        of_presets = prepare({name: page for name, page in pages.items() if name not in given}, options)
+        for name, page in pages.items():
+            if name in given:
+                write_one(name, load_recipe(name), given[name], "")
+            else:
+                write_one(name, with_pictures(load_recipe(name), page, common), of_presets[name], common["before"])
+    except UserError as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """The pages of docs/results: what can be held against their sources without the runs."""
 
 import importlib
+import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -96,3 +98,46 @@ def test_settings_that_differ_are_shown_once(writer, trained, tmp_path):
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
     assert rows[0] == ["setting", "recipe", "here", "of"]
     assert rows[2:] == [["`beams`", "3", "2", "`one`"], ["`beams`", "4", "2", "`two`"], ["`epochs`", "5.0", "2.0", ""]]
+
+
+def test_a_page_of_own_runs_is_written_whole_or_not_at_all(writer, made_runs, monkeypatch, capsys):
+    """The pictures of the page before stay until another page is there; nothing is written for runs of others."""
+    out, pages = made_runs
+    monkeypatch.setattr(writer, "PAGES", pages)
+
+    def write(*arguments):
+        monkeypatch.setattr("sys.argv", ["write_results.py", *arguments])
+        try:
+            writer.main()
+        except SystemExit as stop:
+            return stop.code, capsys.readouterr().err
+        return 0, capsys.readouterr().out
+
+    for arguments, said in (
+        (["rosendahl"], "there is no page rosendahl: choose among"),
+        (["rosendahl2021", "--out", "rosendahl2021"], "received 'rosendahl2021'"),
+        (["rosendahl2021", "--out", f"zeng2021={out}"], "a recipe whose page is written"),
+        (["rosendahl2021", "--out", f"rosendahl2021={pages}"], "no run of rosendahl2021 has been scored in"),
+        (["zeng2021", "--out", f"zeng2021={out}"], "has the results of another comparison, 'Rosendahl"),
+    ):
+        status, error = write(*arguments)
+        assert status == 2 and said in error.splitlines()[-1]
+        assert [path.name for path in pages.iterdir()] == ["rosendahl2021-old.png"]
+    assert write("rosendahl2021", "--out", f"rosendahl2021={out}") == (0, f"{pages / 'rosendahl2021.md'}\n")
+    assert [path.name for path in pages.iterdir()] == ["rosendahl2021.md"]
+    text = (pages / "rosendahl2021.md").read_text("utf-8")
+    assert "Scale smoke: tiny." in text and "| `transformer` |" in text
+    assert "Scale smoke: tiny." in (out / "tables.md").read_text("utf-8")
+
+
+@pytest.fixture
+def made_runs(trained, tmp_path):
+    """A folder of results of a recipe with one run, and one of pages with a picture that is shown no longer."""
+    out, pages = tmp_path / "out", tmp_path / "pages"
+    out.mkdir()
+    pages.mkdir()
+    (pages / "rosendahl2021-old.png").write_bytes(b"")
+    shutil.copytree(trained, out / "transformer")
+    (out / "results.json").write_text(json.dumps({"title": "Rosendahl: recurrent cross-attention"}))
+    (out / "tables.json").write_text(json.dumps({"scale": "Scale smoke: tiny."}))
+    return out, pages
