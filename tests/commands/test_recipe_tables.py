@@ -92,6 +92,17 @@ def test_dev_text_gold_links_and_language_pairs(recipe, tmp_path):
     (_, first, bleu_at), (folder, second, _) = recipe.seen
     assert (first.sizes["dropout"], second.sizes["dropout"], bleu_at) == (0.2, 0.3, [7])
     assert folder.parent.name == "tr-en"
+    # Other links take the place of wrong ones: each of the six sentences has one now.
+    (tmp_path / "text" / "other.gold").write_text("0-0\n" * 6)
+    assert recipe("--bitext", "text/test.bitext", "--gold", "text/other.gold")[0] == 0
+    after = RunFolder(out / "rnn").read_scores()
+    assert scores["gold"]["alignment"]["recall"] != after["gold"]["alignment"]["recall"] in [i / 6 for i in range(7)]
+    assert {**after, "gold": None} == {**scores, "gold": None}
+    # Text of which nothing can be aligned.
+    (tmp_path / "text" / "long.bitext").write_text(("haus " * 40 + "||| house\n") * 6)
+    status, _, error = recipe("--bitext", "text/long.bitext", "--gold", "text/other.gold")
+    assert status == 2 and "no pair of the text 'gold' has at most 15 tokens on either side" in error
+    assert RunFolder(out / "rnn").read_scores() == after
 
 
 @pytest.mark.long
@@ -139,24 +150,6 @@ def test_what_is_too_long_to_be_translated_is_left_out_of_other_texts(recipe, tm
             file.write("haus " * 40 + "\n")
     assert recipe()[0] == 0
     assert RunFolder(tmp_path / "out" / "rnn").read_scores()["valid"]["sentences"] == 16
-
-
-def test_other_gold_links_take_the_place_of_wrong_ones(recipe, tmp_path):
-    gold = ["--bitext", "text/test.bitext", "--gold"]
-    assert recipe(*gold, "text/test.gold")[0] == 0
-    run = RunFolder(tmp_path / "out" / "rnn")
-    before = run.read_scores()
-    (tmp_path / "text" / "other.gold").write_text("0-0\n" * 6)
-    assert recipe(*gold, "text/other.gold")[0] == 0
-    after = run.read_scores()
-    # Each of the six sentences has one link now; 18 before, of 2 to 5 words each.
-    assert before["gold"]["alignment"]["recall"] != after["gold"]["alignment"]["recall"] in [i / 6 for i in range(7)]
-    assert {**after, "gold": None} == {**before, "gold": None}
-    # Text of which nothing can be aligned.
-    (tmp_path / "text" / "long.bitext").write_text(("haus " * 40 + "||| house\n") * 6)
-    status, _, error = recipe("--bitext", "text/long.bitext", "--gold", "text/other.gold")
-    assert status == 2 and "no pair of the text 'gold' has at most 15 tokens on either side" in error
-    assert run.read_scores() == after
 
 
 def test_results_are_kept_apart_from_other_recipes_and_from_runs(recipe, trained, tmp_path):
