@@ -264,7 +264,7 @@ def parse_grid(items: Iterable[str]) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for item in items:
         name, equals, text = item.partition("=")
-        if not equals:
+        if not (name and equals):
             raise UserError(f"--grid takes NAME=VALUE,VALUE; received {shown_value(item)}.")
         if name in found:
             raise UserError(f"--grid has {shown_value(name)} twice: give all its values at once.")

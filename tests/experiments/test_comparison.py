@@ -110,6 +110,7 @@ def test_a_grid_as_people_type_it():
     }
     for items, text in (
         (["dropout"], "--grid takes NAME=VALUE,VALUE; received 'dropout'"),
+        (["=1,2"], "--grid takes NAME=VALUE,VALUE; received '=1,2'"),
         (["dropout=0.1", "dropout=0.2"], "--grid has 'dropout' twice"),
         (["dropout=0.1,,0.2"], "the setting dropout must be"),
         (["droput=0.1"], "did you mean dropout"),
