@@ -32,7 +32,9 @@ _hidden: list[str] = []
 READ_CONFIGURATION = ("keras.src.backend.config", "tensorflow.python.keras.backend")
 
 
-def choose_backend(name: str | None = None, job: str = "search", own: str | None = None) -> str:
+def choose_backend(
+    name: str | None = None, job: str = "search", own: str | None = None, devices: int | str | None = None
+) -> str:
     """Set Keras' backend: the given one, the run's own, the configured one, or the fastest one installed.
 
     Call this before anything imports Keras.
@@ -43,6 +45,7 @@ def choose_backend(name: str | None = None, job: str = "search", own: str | None
             "tensorflow" is ignored, because Keras itself writes that when it is first imported.
         job: what takes most of the time: "training" or "search".
         own: the backend of a run to be resumed.
+        devices: the number of devices that will be used, which TensorFlow has to know when it starts on a CPU.
 
     Returns:
         the backend's name.
@@ -77,7 +80,7 @@ def choose_backend(name: str | None = None, job: str = "search", own: str | None
     os.environ["KERAS_BACKEND"] = name
     needed = _OF_TENSORFLOW if name == "tensorflow" else ()
     _hidden[:] = [module for module in _NEEDLESS if module != name and module not in needed]
-    _quieten(name)
+    _quieten(name, devices if isinstance(devices, int) else 1)
     return name
 
 
@@ -170,7 +173,7 @@ def multiplies_bfloat16(backend: str) -> bool:
     return backend in _BFLOAT16_ON_CPU and processor.multiplies_bfloat16()
 
 
-def _quieten(backend):
+def _quieten(backend, devices):
     """Keep the libraries' own messages off the terminal, and avoid needless imports."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     # For notebooks alone, in Keras and in KerasHub.
@@ -189,12 +192,26 @@ def _quieten(backend):
         with _silent_standard_error(), _without(*_hidden):
             import tensorflow
 
+            if devices > 1:
+                divide_processor(devices)
             tensorflow.constant(0)
     else:
         # KerasHub would import TensorFlow if it is installed, which takes seconds and is of no use here.
         sys.modules.setdefault("tensorflow", None)
     # KerasHub would give its tokenizers a second model each; ours split text by SentencePiece itself.
     sys.modules.setdefault("tensorflow_text", None)
+
+
+def divide_processor(count: int) -> None:
+    """Let TensorFlow make several virtual devices of the CPU.
+
+    Raises:
+        RuntimeError: TensorFlow has started.
+    """
+    import tensorflow
+
+    (cpu, *_) = tensorflow.config.list_physical_devices("CPU")
+    tensorflow.config.set_logical_device_configuration(cpu, [tensorflow.config.LogicalDeviceConfiguration()] * count)
 
 
 def _keep_freed_memory():

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_attn_zoo.backends import divide_processor
 from keras_attn_zoo.devices.context import SEEDS_APART, Devices
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.types import Tensor, TensorTree
@@ -88,8 +89,7 @@ def replicas_of(count: int | None) -> Replicas | None:
     if kind == "CPU" and count is not None:
         # Of no effect once TensorFlow has started.
         with contextlib.suppress(RuntimeError):
-            (cpu, *_) = tf.config.list_physical_devices("CPU")
-            tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * count)
+            divide_processor(count)
     names = [device.name for device in tf.config.list_logical_devices(kind)]
     if count is not None and count > len(names):
         raise UserError(f"there are {len(names)} devices, not {count}: give --devices {len(names)}, or all.")

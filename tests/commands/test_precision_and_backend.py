@@ -52,7 +52,7 @@ def test_what_is_not_computed_takes_no_precision(attn_zoo, trained):
 @pytest.fixture
 def installed(monkeypatch):
     """A function that lets only some backends be installed, none configured."""
-    monkeypatch.setattr(backends, "_quieten", lambda name: None)
+    monkeypatch.setattr(backends, "_quieten", lambda name, devices: None)
     monkeypatch.setattr(backends, "_configured", lambda: "tensorflow")
 
     def only(*names, environment=""):
