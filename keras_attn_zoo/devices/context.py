@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -113,6 +114,17 @@ class Devices:
     def scope(self) -> Iterator[None]:
         """Make the backend use the devices."""
         yield
+
+
+def first_sentence(error: BaseException) -> str:
+    """Return what a library in C++ says of an error, without the place in its sources.
+
+    Example:
+        >>> first_sentence(RuntimeError("[gloo/tcp/pair.cc:553] Connection closed by peer. Check the logs."))
+        'Connection closed by peer'
+    """
+    text = re.sub(r"\[\S+\.(cc|cpp|h):\d+\] ", "", str(error) or type(error).__name__)
+    return text.split(". ")[0].splitlines()[0]
 
 
 def current() -> Devices | None:

@@ -1,8 +1,11 @@
 """Devices under JAX: a mesh of `keras.distribution`, of one process or of several."""
 
+import atexit
 import contextlib
 import functools
 import os
+import re
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,7 +15,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 from keras_attn_zoo.backends import is_out_of_memory
-from keras_attn_zoo.devices.context import Devices
+from keras_attn_zoo.devices.context import Devices, first_sentence
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.types import TensorTree
 
@@ -20,6 +23,8 @@ BATCH, MODEL = "batch", "model"
 # How JAX is told of several virtual devices, and Keras of several processes.
 _FORCED = "xla_force_host_platform_device_count"
 _PROCESSES = "KERAS_DISTRIBUTION_NUM_PROCESSES"
+# What an error of JAX begins with if another process has ended. Some are a ValueError.
+_LOST = re.compile(r"(UNKNOWN|UNAVAILABLE|INTERNAL|ABORTED|CANCELLED|DEADLINE_EXCEEDED|FAILED_PRECONDITION): ")
 
 
 class Mesh(Devices):
@@ -41,10 +46,14 @@ class Mesh(Devices):
         with self.distribution.scope():
             try:
                 yield
-            except jax.errors.JaxRuntimeError as error:
-                if self.processes == 1 or is_out_of_memory(error):
+            except (Exception, KeyboardInterrupt) as error:
+                if self.processes == 1:
                     raise
-                raise self.lost_another(str(error).splitlines()[0]) from None
+                atexit.register(_leave)
+                of_jax = isinstance(error, (jax.errors.JaxRuntimeError, ValueError))
+                if of_jax and _LOST.match(str(error)) and not is_out_of_memory(error):
+                    raise self.lost_another(first_sentence(error)) from None
+                raise
 
     def over_rows(self, function: Callable[..., TensorTree]) -> Callable[..., TensorTree]:
         """Return a function that runs on every device with its rows.
@@ -82,6 +91,14 @@ class Mesh(Devices):
         if self.leads:
             buffer[:] = np.frombuffer(data, "uint8")
         return bytes(np.asarray(multihost_utils.broadcast_one_to_all(buffer), "uint8"))
+
+
+def _leave():
+    """End this process, which has failed, where JAX would wait for the others for minutes and then abort."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(2)
 
 
 # What grows with the vocabulary and with the feed-forward networks, and along which axis it is divided.

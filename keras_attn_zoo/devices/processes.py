@@ -16,7 +16,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from keras_attn_zoo.devices.context import SEEDS_APART, Devices
+from keras_attn_zoo.devices.context import SEEDS_APART, Devices, first_sentence
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.types import Tensor, TensorTree
 
@@ -27,8 +27,6 @@ _PATIENCE = datetime.timedelta(hours=24)
 # Seconds that processes get to end by themselves when their work is done.
 _GRACE = 5.0
 _HOST = "127.0.0.1"
-# For tensors on a CPU, and for those on GPUs.
-_BACKENDS = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
 
 
 class Processes(Devices):
@@ -52,12 +50,15 @@ class Processes(Devices):
         if not torch.cuda.is_available():
             here = int(os.environ.get("LOCAL_WORLD_SIZE") or self.processes)
             torch.set_num_threads(max(1, threads // here))
-        patience = 0.0
+        patience, ended = 0.0, threading.Event()
+        if self._workers:
+            threading.Thread(target=self._watch, args=(ended,), daemon=True).start()
         try:
             yield
             self.wait()
             patience = _GRACE
         finally:
+            ended.set()
             torch.set_num_threads(threads)
             for worker in self._workers:
                 worker.end(patience)
@@ -118,17 +119,25 @@ class Processes(Devices):
         try:
             yield
         except RuntimeError as error:
-            why = self._dead_worker() or f"{type(error).__name__}: {error}".splitlines()[0]
-            raise self.lost_another(why) from None
+            raise self.lost_another(self._dead_worker() or first_sentence(error)) from None
+
+    def _watch(self, ended):
+        """End this process if another one of this machine has ended, and NCCL, unlike gloo, waits for it forever."""
+        while not ended.wait(1):
+            if (why := self._failure()) is not None and not ended.wait(_GRACE):
+                print(f"error: {self.lost_another(why)}", file=sys.stderr, flush=True)
+                for worker in self._workers:
+                    worker.end(0)
+                os._exit(2)
+
+    def _failure(self):
+        return next((why for worker in self._workers if (why := worker.failure()) is not None), None)
 
     def _dead_worker(self):
         # What it wrote before it ended is more telling than a closed connection.
-        for _ in range(100):
-            for worker in self._workers:
-                if (why := worker.failure()) is not None:
-                    return why
-            if not self._workers:
-                break
+        for _ in range(100 if self._workers else 0):
+            if (why := self._failure()) is not None:
+                return why
             time.sleep(0.1)
         return None
 
@@ -188,7 +197,14 @@ def processes_of(count: int | None) -> Processes | None:
         if count not in (None, started):
             raise UserError(f"torchrun has started {started} processes, not {count}: leave out --devices.")
         _take_device(int(os.environ.get("LOCAL_RANK") or 0))
-        dist.init_process_group(_BACKENDS, timeout=_PATIENCE)
+        try:
+            dist.init_process_group(backends(), timeout=_PATIENCE)
+        except RuntimeError as error:
+            # By default, the processes of a restart find the addresses of those before.
+            raise UserError(
+                f"the {started} processes cannot reach each other ({first_sentence(error)}): check --rdzv-endpoint and "
+                "the network; with --max-restarts, set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1."
+            ) from None
         return Processes()
     available = torch.cuda.device_count() if torch.cuda.is_available() else count or 1
     count = count or available
@@ -209,12 +225,20 @@ def _join(number, count, port=None, store=None):
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     _take_device(number)
     store = store or dist.TCPStore(_HOST, port, count, is_master=False, timeout=_PATIENCE)
-    dist.init_process_group(_BACKENDS, store=store, rank=number, world_size=count, timeout=_PATIENCE)
+    dist.init_process_group(backends(), store=store, rank=number, world_size=count, timeout=_PATIENCE)
+
+
+def backends() -> str:
+    """Return what adds up tensors on a CPU, and on GPUs where there are any."""
+    return "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
 
 
 def _take_device(number):
-    if torch.cuda.is_available():
-        torch.cuda.set_device(number)
+    if not torch.cuda.is_available():
+        return
+    if number >= (available := torch.cuda.device_count()):
+        raise UserError(f"there are {available} GPUs for {number + 1} processes: start one process per GPU.")
+    torch.cuda.set_device(number)
 
 
 def _end_with(parent):
