@@ -1,19 +1,17 @@
 """Two virtual devices of JAX give the numbers of one."""
 
 import json
-import os
-import socket
+import shutil
 import subprocess
 import sys
 
 import keras
-import numpy as np
 import pytest
 
 from keras_attn_zoo.experiments.training import train_system
-from keras_attn_zoo.training.run_log import read_log
 from tests import tiny
 from tests.devices.law import check, numbers
+from tests.devices.runs import compare_logs, resume_on_four, two_of_jax
 from tests.tiny_run import TINY, interrupted_after
 
 if keras.config.backend() != "jax":
@@ -45,17 +43,16 @@ def test_divided_weights_give_the_numbers_of_one_device():
 
 
 @pytest.mark.slow
-def test_a_run_stopped_on_two_devices_resumes_on_one_to_the_numbers_of_one(corpus, tmp_path):
+def test_a_run_stopped_on_two_devices_resumes_on_one_and_on_four_to_the_numbers_of_one(corpus, tmp_path):
     """With dropout and the decoder's own guesses: random numbers are those of the whole batch."""
     with using(devices_of(2)), interrupted_after(7):
-        train_system(TINY, corpus, tmp_path / "run")
-    train_system(TINY, corpus, tmp_path / "run", resume=True)
+        train_system(TINY, corpus, tmp_path / "one")
+    shutil.copytree(tmp_path / "one", tmp_path / "four")
+    train_system(TINY, corpus, tmp_path / "one", resume=True)
+    resume_on_four(tmp_path / "four", "noise")
     train_system(TINY, corpus, tmp_path / "whole")
-    ours, wanted = (read_log(tmp_path / name / "log.jsonl") for name in ("run", "whole"))
-    assert len(ours) == len(wanted) == 16
-    for line, other in zip(ours, wanted, strict=True):
-        for name in other.keys() - {"seconds"}:
-            np.testing.assert_allclose(line[name], other[name], rtol=1e-3, atol=1e-5, err_msg=f"{other} {name}")
+    for name in ("one", "four"):
+        compare_logs(tmp_path / name, tmp_path / "whole")
 
 
 # Of each of two processes: the numbers of the first go to standard output.
@@ -77,14 +74,8 @@ if devices.leads:
 
 @pytest.mark.slow
 def test_two_processes_give_the_numbers_of_one():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
     found = []
-    for number in range(2):
-        names = {"JOB_ADDRESSES": address, "NUM_PROCESSES": "2", "PROCESS_ID": str(number)}
-        environment = {**os.environ, **{f"KERAS_DISTRIBUTION_{name}": value for name, value in names.items()}}
-        environment["XLA_FLAGS"] = "--xla_backend_optimization_level=0"
+    for environment in two_of_jax():
         command = [sys.executable, "-c", PROGRAM]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         found.append(subprocess.Popen(command, env=environment, **pipes))

@@ -1,14 +1,16 @@
 """Two virtual devices of TensorFlow give the numbers of one."""
 
+import shutil
+
 import keras
 import numpy as np
 import pytest
 
 from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.experiments.training import train_system
-from keras_attn_zoo.training.run_log import read_log
 from tests.devices.law import check, numbers
-from tests.tiny_run import TINY
+from tests.devices.runs import WITHOUT_NOISE, check_log, command, compare_logs, resume_on_four, train_arguments
+from tests.tiny_run import interrupted_after
 
 if keras.config.backend() != "tensorflow":
     pytest.skip("of TensorFlow", allow_module_level=True)
@@ -40,8 +42,7 @@ def test_replicas_draw_their_own_dropout():
 
 @pytest.mark.slow
 def test_a_run_of_two_replicas_has_state_and_translations_of_one_device(corpus, tmp_path):
-    """Without random numbers, of which each replica draws its own."""
-    system = TINY.override(dropout=0.0, teacher_forcing=1.0, budget="6steps")
+    system = WITHOUT_NOISE.override(budget="6steps")
     with using(devices_of(2)):
         train_system(system, corpus, tmp_path / "run")
         translator = load_translator(tmp_path / "run")
@@ -49,12 +50,29 @@ def test_a_run_of_two_replicas_has_state_and_translations_of_one_device(corpus, 
     alone = load_translator(tmp_path / "run").translate(["rot haus", "blau hund geht"])
     assert [best[0].text for best in found] == [best[0].text for best in alone]
     train_system(system, corpus, tmp_path / "whole")
-    ours, wanted = (read_log(tmp_path / name / "log.jsonl") for name in ("run", "whole"))
-    assert len(ours) == len(wanted)
-    for line, other in zip(ours, wanted, strict=True):
-        for name in other.keys() - {"seconds"}:
-            np.testing.assert_allclose(line[name], other[name], rtol=1e-3, atol=1e-5, err_msg=f"{other} {name}")
+    compare_logs(tmp_path / "run", tmp_path / "whole")
     with np.load(tmp_path / "run" / "state.npz") as ours, np.load(tmp_path / "whole" / "state.npz") as wanted:
         assert ours.files == wanted.files
         for name in set(ours.files) - {"settings"}:
             np.testing.assert_allclose(ours[name], wanted[name], rtol=1e-2, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_a_run_stopped_on_two_replicas_resumes_on_one_and_on_four_to_the_numbers_of_one(corpus, tmp_path):
+    with using(devices_of(2)), interrupted_after(7):
+        train_system(WITHOUT_NOISE, corpus, tmp_path / "one")
+    shutil.copytree(tmp_path / "one", tmp_path / "four")
+    train_system(WITHOUT_NOISE, corpus, tmp_path / "one", resume=True)
+    resume_on_four(tmp_path / "four")
+    train_system(WITHOUT_NOISE, corpus, tmp_path / "whole")
+    for name in ("one", "four"):
+        compare_logs(tmp_path / name, tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_the_command_makes_virtual_devices(tmp_path):
+    """Before TensorFlow has started, which it has in this process."""
+    arguments = [*train_arguments("tensorflow", tmp_path, "run"), "--devices", "3"]
+    status, _, error = command(["-m", "keras_attn_zoo", *arguments])
+    assert status == 0, error
+    check_log(tmp_path / "run")
