@@ -57,7 +57,7 @@ def choose_backend(
         >>> choose_backend("jax")
         'jax'
     """
-    installed = [backend for backend in FASTEST[job] if importlib.util.find_spec(backend) is not None]
+    installed = _installed(job)
     source = ""
     if name is None and own is not None:
         name, source = own, " of the run"
@@ -91,11 +91,14 @@ def take_installed_backend() -> None:
         >>> take_installed_backend()
     """
     chosen = os.environ.get("KERAS_BACKEND") or _configured() not in (None, "tensorflow")
-    if chosen or "keras" in sys.modules or importlib.util.find_spec("tensorflow") is not None:
-        return
-    found = [backend for backend in FASTEST["search"] if importlib.util.find_spec(backend) is not None]
-    if found:
-        os.environ["KERAS_BACKEND"] = found[0]
+    installed = _installed("search")
+    if installed and "tensorflow" not in installed and not chosen and "keras" not in sys.modules:
+        os.environ["KERAS_BACKEND"] = installed[0]
+
+
+def _installed(job):
+    """The installed backends, the fastest at a job first."""
+    return [backend for backend in FASTEST[job] if importlib.util.find_spec(backend) is not None]
 
 
 def import_keras(hub: bool = False) -> None:

@@ -1,5 +1,6 @@
 """A test text: sentence pairs, further references and gold alignments if available, and their ids."""
 
+import functools
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
@@ -34,7 +35,6 @@ class ParallelText:
     Attributes:
         sources, targets: the two sides.
         references: all lists of translations; the first is `targets`.
-        checksum: tells this text from others: its sentences, references and links.
 
     Raises:
         UserError: the words of a gold alignment are not those of its pair; a list of references of another length.
@@ -53,8 +53,12 @@ class ParallelText:
         self._encoded: dict[tuple[str, str, Truncation], EncodedText] = {}
         if gold is not None:
             _check_words(self.pairs, gold)
-        links = [[sorted(one.sure), sorted(one.possible)] for *_, one in gold or ()]
-        self.checksum = hashlib.sha256(json.dumps([self.rows(), links]).encode()).hexdigest()
+
+    @functools.cached_property
+    def checksum(self) -> str:
+        """Tells this text from others: its sentences, references and links."""
+        links = [[sorted(one.sure), sorted(one.possible)] for *_, one in self.gold or ()]
+        return hashlib.sha256(json.dumps([self.rows(), links]).encode()).hexdigest()
 
     def part(self, numbers: Sequence[int]) -> "ParallelText":
         """Return some of the pairs, with the checksum of all."""

@@ -1,6 +1,7 @@
 """Two processes that run the command, one of which is lost; and runs to compare."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -9,8 +10,10 @@ import keras
 import numpy as np
 
 from keras_attn_zoo import cli
+from keras_attn_zoo.devices import devices_of, using
+from keras_attn_zoo.experiments.training import train_system
 from keras_attn_zoo.training.run_log import read_log
-from tests.tiny_run import TINY, make_text
+from tests.tiny_run import TINY, interrupted_after, make_text
 
 # Replicas of TensorFlow and processes of PyTorch draw random numbers of their own.
 WITHOUT_NOISE = TINY.override(dropout=0.0, teacher_forcing=1.0)
@@ -121,7 +124,21 @@ with using(devices):
 """
 
 
-def resume_on_four(run, *arguments):
-    """Resume a run on four virtual devices."""
-    status, _, error = command(["-c", ON_FOUR, run, *arguments], {"XLA_FLAGS": "--xla_backend_optimization_level=0"})
+def check_resumed(system, corpus, folder, *arguments):
+    """Stop a run on two virtual devices, resume it on one and on four, and compare both with one that was not stopped.
+
+    Args:
+        system: that of `ON_FOUR` with these arguments.
+        corpus, folder: the text, and a folder for the runs.
+        *arguments: of `ON_FOUR`.
+    """
+    with using(devices_of(2)), interrupted_after(7):
+        train_system(system, corpus, folder / "one")
+    shutil.copytree(folder / "one", folder / "four")
+    train_system(system, corpus, folder / "one", resume=True)
+    on_four = ["-c", ON_FOUR, folder / "four", *arguments]
+    status, _, error = command(on_four, {"XLA_FLAGS": "--xla_backend_optimization_level=0"})
     assert status == 0, error
+    train_system(system, corpus, folder / "whole")
+    for name in ("one", "four"):
+        compare_logs(folder / name, folder / "whole")

@@ -1,18 +1,16 @@
 """Two virtual devices of JAX give the numbers of one."""
 
 import json
-import shutil
 import subprocess
 import sys
 
 import keras
 import pytest
 
-from keras_attn_zoo.experiments.training import train_system
 from tests import tiny
 from tests.devices.law import check, numbers
-from tests.devices.runs import compare_logs, resume_on_four, two_of_jax
-from tests.tiny_run import TINY, interrupted_after
+from tests.devices.runs import check_resumed, two_of_jax
+from tests.tiny_run import TINY
 
 if keras.config.backend() != "jax":
     pytest.skip("of JAX", allow_module_level=True)
@@ -45,14 +43,7 @@ def test_divided_weights_give_the_numbers_of_one_device():
 @pytest.mark.slow
 def test_a_run_stopped_on_two_devices_resumes_on_one_and_on_four_to_the_numbers_of_one(corpus, tmp_path):
     """With dropout and the decoder's own guesses: random numbers are those of the whole batch."""
-    with using(devices_of(2)), interrupted_after(7):
-        train_system(TINY, corpus, tmp_path / "one")
-    shutil.copytree(tmp_path / "one", tmp_path / "four")
-    train_system(TINY, corpus, tmp_path / "one", resume=True)
-    resume_on_four(tmp_path / "four", "noise")
-    train_system(TINY, corpus, tmp_path / "whole")
-    for name in ("one", "four"):
-        compare_logs(tmp_path / name, tmp_path / "whole")
+    check_resumed(TINY, corpus, tmp_path, "noise")
 
 
 # Of each of two processes: the numbers of the first go to standard output.

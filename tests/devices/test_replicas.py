@@ -1,7 +1,5 @@
 """Two virtual devices of TensorFlow give the numbers of one."""
 
-import shutil
-
 import keras
 import numpy as np
 import pytest
@@ -9,8 +7,7 @@ import pytest
 from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.experiments.training import train_system
 from tests.devices.law import check, numbers
-from tests.devices.runs import WITHOUT_NOISE, check_log, command, compare_logs, resume_on_four, train_arguments
-from tests.tiny_run import interrupted_after
+from tests.devices.runs import WITHOUT_NOISE, check_log, check_resumed, command, compare_logs, train_arguments
 
 if keras.config.backend() != "tensorflow":
     pytest.skip("of TensorFlow", allow_module_level=True)
@@ -59,14 +56,7 @@ def test_a_run_of_two_replicas_has_state_and_translations_of_one_device(corpus, 
 
 @pytest.mark.slow
 def test_a_run_stopped_on_two_replicas_resumes_on_one_and_on_four_to_the_numbers_of_one(corpus, tmp_path):
-    with using(devices_of(2)), interrupted_after(7):
-        train_system(WITHOUT_NOISE, corpus, tmp_path / "one")
-    shutil.copytree(tmp_path / "one", tmp_path / "four")
-    train_system(WITHOUT_NOISE, corpus, tmp_path / "one", resume=True)
-    resume_on_four(tmp_path / "four")
-    train_system(WITHOUT_NOISE, corpus, tmp_path / "whole")
-    for name in ("one", "four"):
-        compare_logs(tmp_path / name, tmp_path / "whole")
+    check_resumed(WITHOUT_NOISE, corpus, tmp_path)
 
 
 @pytest.mark.slow
