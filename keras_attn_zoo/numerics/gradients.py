@@ -111,19 +111,24 @@ def bfloat16_product(x: Tensor, kernel: Tensor, bias: Tensor, transposed: bool) 
     return of(x, kernel, bias)
 
 
-def onednn_product(x: Tensor, kernel: Tensor, transposed: bool) -> Tensor:
-    """Return x W, or x Wᵀ, of float32 matrices by oneDNN."""
+def onednn_product(x: Tensor, kernel: Tensor, bias: Tensor | None, transposed: bool) -> Tensor:
+    """Return x W + b, or x Wᵀ + b, of float32 matrices by oneDNN; `bias` is None for none."""
 
     @ops.custom_gradient
-    def of(x, kernel):
-        def gradient(x, kernel, upstream):
+    def of(x, kernel, *bias):
+        def gradient(x, kernel, *bias, upstream):
             left, right = (upstream, x) if transposed else (x, upstream)
-            # By this function again: a gradient may have a gradient.
-            return onednn_product(upstream, kernel, not transposed), onednn_product(left.t(), right, False)
+            # By this function again: a gradient may have a gradient. The smaller factor is transposed, which copies it.
+            if left.shape[1] <= right.shape[1]:
+                of_kernel = onednn_product(left.t(), right, None, False)
+            else:
+                of_kernel = onednn_product(right.t(), left, None, False).t()
+            of_bias = [upstream.sum(0) for _ in bias]
+            return onednn_product(upstream, kernel, None, not transposed), of_kernel, *of_bias
 
-        return multiplied_by_onednn(x, kernel, transposed), gradient
+        return multiplied_by_onednn(x, kernel, *bias, transposed=transposed), gradient
 
-    return of(x, kernel)
+    return of(x, kernel) if bias is None else of(x, kernel, bias)
 
 
 # The normaliser of a mixture of softmaxes.

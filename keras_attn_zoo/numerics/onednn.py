@@ -13,7 +13,7 @@ from keras_attn_zoo.types import Tensor
 FEWEST = 1 << 21
 
 
-def faster_by_onednn(x: Tensor, kernel: Tensor) -> bool:
+def faster_by_onednn(x: Tensor, kernel: Tensor, bias: Tensor | None = None) -> bool:
     """Return whether oneDNN is there, and multiplies the rows of `x` with a matrix faster than PyTorch does by itself.
 
     Not where PyTorch records operations, for a compiler or another format, or transforms functions (`torch.func`).
@@ -29,19 +29,19 @@ def faster_by_onednn(x: Tensor, kernel: Tensor) -> bool:
     if torch.compiler.is_compiling() or torch.jit.is_tracing():
         return False
     kernel = keras.ops.convert_to_tensor(kernel)
+    given = [x, kernel, *([] if bias is None else [keras.ops.convert_to_tensor(bias)])]
     return (
         isinstance(x, torch.Tensor)
-        and x.dtype == kernel.dtype == torch.float32
-        and x.device.type == kernel.device.type == "cpu"
+        and all(one.dtype == torch.float32 and one.device.type == "cpu" for one in given)
         and x.shape[-1] > 0
         and x.numel() * (kernel.numel() // x.shape[-1]) >= FEWEST
-        and not any(map(found.is_transformed, (x, kernel)))
+        and not any(map(found.is_transformed, given))
     )
 
 
-def multiplied_by_onednn(x: Tensor, kernel: Tensor, transposed: bool = False) -> Tensor:
-    """Return x W, or x Wᵀ, without a gradient."""
-    return _onednn().linear(x, kernel if transposed else kernel.t(), None, "none", [], "")
+def multiplied_by_onednn(x: Tensor, kernel: Tensor, bias: Tensor | None = None, transposed: bool = False) -> Tensor:
+    """Return x W + b, or x Wᵀ + b, without a gradient."""
+    return _onednn().linear(x, kernel if transposed else kernel.t(), bias, "none", [], "")
 
 
 class _OneDNN(NamedTuple):

@@ -112,7 +112,9 @@ def test_what_pytorch_does_with_a_product_works_with_onednn(request, monkeypatch
     import torch
 
     used, multiply = [], onednn.multiplied_by_onednn
-    monkeypatch.setattr(gradients, "multiplied_by_onednn", lambda *args: used.append(1) or multiply(*args))
+    monkeypatch.setattr(
+        gradients, "multiplied_by_onednn", lambda *args, **options: used.append(1) or multiply(*args, **options)
+    )
     x, kernel = (torch.tensor(numbers(i, *shape), requires_grad=True) for i, shape in enumerate(((3, 5), (5, 4))))
     y = product(x, kernel)
     assert bool(used) == ("by_onednn" in request.node.name)
@@ -124,6 +126,8 @@ def test_what_pytorch_does_with_a_product_works_with_onednn(request, monkeypatch
     np.testing.assert_allclose(to_kernel.numpy(), wanted, rtol=1e-5, atol=1e-5)
     of_each = torch.func.vmap(lambda row: product(row[None], kernel)[0])(x)
     np.testing.assert_allclose(of_each.detach().numpy(), plain @ w, rtol=1e-5, atol=1e-6)
+    by_bias = torch.func.vmap(lambda bias: product(x.detach(), kernel.detach(), bias))(torch.ones(2, 4))
+    np.testing.assert_allclose(by_bias.numpy(), np.broadcast_to(plain @ w + 1, (2, 3, 4)), rtol=1e-5, atol=1e-6)
     _, tangent = torch.func.jvp(lambda x: product(x, kernel.detach()), (x.detach(),), (torch.ones(3, 5),))
     np.testing.assert_allclose(tangent.numpy(), ones @ w, rtol=1e-5, atol=1e-6)
 

@@ -56,14 +56,20 @@ def test_bfloat16_product(transposed):
 
 
 @pytest.mark.skipif(BACKEND != "torch", reason="of PyTorch alone")
+@pytest.mark.parametrize("width", [3, 7], ids=["narrower", "wider"])
+@pytest.mark.parametrize("biased", [False, True], ids=["without_bias", "with_bias"])
 @pytest.mark.parametrize("transposed", [False, True])
-def test_onednn_product(transposed, monkeypatch):
+def test_onednn_product(transposed, biased, width, monkeypatch):
     monkeypatch.setattr(onednn, "is_amd", lambda: True)
     monkeypatch.setattr(onednn, "_onednn", onednn._onednn.__wrapped__)
-    inputs = {"x": numbers("x", 6, 5), "kernel": numbers("kernel", 7, 5) if transposed else numbers("kernel", 5, 7)}
+    inputs = {"x": numbers("x", 6, 5), "kernel": numbers("kernel", 5, width)}
+    if transposed:
+        inputs["kernel"] = np.ascontiguousarray(inputs["kernel"].T)
+    if biased:
+        inputs["bias"] = numbers("bias", width)
     assert_alike(
-        lambda given: onednn_product(**given, transposed=transposed),
-        lambda given: plain_product(**given, transposed=transposed),
+        lambda given: onednn_product(given["x"], given["kernel"], given.get("bias"), transposed),
+        lambda given: plain_product(given["x"], given["kernel"], transposed) + given.get("bias", 0),
         inputs,
         atol=1e-5,
     )

@@ -12,7 +12,7 @@ from keras_attn_zoo.types import Tensor
 class Dropout(keras.layers.Dropout):
     """Keep each input with probability 1 - rate, scaled by 1 / (1 - rate); the others are 0.
 
-    Use it as `keras.layers.Dropout`, from which it differs in its random numbers under JAX and TensorFlow.
+    Use it as `keras.layers.Dropout`, from which it differs in its random numbers.
 
         y_i = x_i / (1 - rate)   where bits_i < (1 - rate) 2ⁿ, else 0
 
@@ -23,7 +23,8 @@ class Dropout(keras.layers.Dropout):
         bits_i = mix(mix(i + a) xor b)   with a, b = words made of the seed generator's two
 
     mix is a bijection of 32 bits in which every bit of the input moves half of the bits of the output. Under
-    TensorFlow n is 16: each number of its generator serves two inputs, and none is made a float.
+    TensorFlow, and under PyTorch on a CPU, n is 16: each number of their generators serves two or four inputs, and none
+    is made a float.
 
     Args:
         rate: share of the inputs that are dropped, in [0, 1].
@@ -42,19 +43,27 @@ class Dropout(keras.layers.Dropout):
         if not self.rate:
             # Before `training` is asked, which `keras.RematScope` traces.
             return inputs
-        ours = keras.config.backend() in ("jax", "tensorflow") and self.noise_shape is None and self.rate < 1
-        if not (ours and training):
+        ours = self.noise_shape is None and self.rate < 1
+        if not (ours and training) or (keras.config.backend() == "torch" and not _draws_by_words(inputs)):
             return super().call(inputs, training=training)
         keep, seed = 1.0 - self.rate, self.seed_generator.next()
         if keras.config.backend() == "jax":
             kept = _hashed_positions(inputs.shape, seed) < _bound(keep, 32)
-        else:
+        elif keras.config.backend() == "tensorflow":
             kept = _halves_of_words(ops.shape(inputs), seed) < _bound(keep, 16)
+        else:
+            # Signed, since PyTorch cannot compare others. A product is faster there than a choice.
+            kept = _quarters_of_words(inputs.shape, seed) < _largest(keep, 16) - 2**15
+            return inputs * kept.to(inputs.dtype).mul_(1.0 / keep)
         return ops.where(kept, inputs / ops.cast(keep, inputs.dtype), ops.zeros((), inputs.dtype))
 
 
+def _largest(keep, bits):
+    return min(round(keep * 2**bits), 2**bits - 1)
+
+
 def _bound(keep, bits):
-    return ops.convert_to_tensor(min(round(keep * 2**bits), 2**bits - 1), f"uint{bits}")
+    return ops.convert_to_tensor(_largest(keep, bits), f"uint{bits}")
 
 
 def _halves_of_words(shape, seed):
@@ -65,6 +74,25 @@ def _halves_of_words(shape, seed):
     seed = tf.cast(seed, "int32")
     words = tf.random.stateless_uniform([(count + 1) // 2], seed, minval=None, maxval=None, dtype=tf.uint32)
     return tf.reshape(tf.reshape(tf.bitcast(words, tf.uint16), [-1])[:count], shape)
+
+
+def _draws_by_words(inputs):
+    """Whether PyTorch computes on a CPU, and records nothing for a compiler, which cannot take a generator."""
+    import torch
+
+    return inputs.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def _quarters_of_words(shape, seed):
+    """16 random bits for every position, four positions to a word."""
+    import torch
+
+    count = math.prod(shape)
+    first, second = (int(word) for word in seed)
+    # Seeds of one layer count up from step to step: their sum would repeat the masks of another layer's next step.
+    generator = torch.Generator().manual_seed((first * 0x9E3779B1 + second) % 2**32)
+    words = torch.empty((count + 3) // 4, dtype=torch.int64, device="cpu").random_(-(2**63), None, generator=generator)
+    return words.view(torch.int16)[:count].view(shape)
 
 
 def _hashed_positions(shape, seed):

@@ -53,9 +53,10 @@ def product(x: Tensor, kernel: Tensor, bias: Tensor | None = None, transposed: b
     if _in_bfloat16(x, kernel):
         bias = ops.zeros((kernel.shape[int(not transposed)],), dtype=x.dtype) if bias is None else bias
         return bfloat16_product(x, kernel, bias, transposed)
-    if faster_by_onednn(x, kernel):
-        found = onednn_product(x, ops.convert_to_tensor(kernel), transposed)
-    elif _by_columns(x):
+    if faster_by_onednn(x, kernel, bias):
+        bias = None if bias is None else ops.convert_to_tensor(bias)
+        return onednn_product(x, ops.convert_to_tensor(kernel), bias, transposed)
+    if _by_columns(x):
         found = _columns(x, kernel if transposed else ops.transpose(kernel))
     else:
         found = plain_product(x, kernel, transposed)
@@ -91,7 +92,7 @@ class Dense(keras.layers.Dense):
         """Project."""
         kernel = self.kernel
         by_columns = len(inputs.shape) == 2 and _by_columns(inputs)
-        if not (by_columns or _in_bfloat16(inputs, kernel) or faster_by_onednn(inputs, kernel)):
+        if not (by_columns or _in_bfloat16(inputs, kernel) or faster_by_onednn(inputs, kernel, self.bias)):
             return super().call(inputs, training=training)
         x = product(ops.reshape(inputs, (-1, inputs.shape[-1])), kernel, self.bias)
         x = ops.reshape(x, (*ops.shape(inputs)[:-1], self.units))
