@@ -32,6 +32,24 @@ def test_a_benchmark_prints_its_table(name, monkeypatch, capsys):
 
 
 @pytest.mark.one_backend
+def test_a_peer_that_is_not_installed_does_not_translate(monkeypatch, capsys, tmp_path):
+    """It is left out with a word; a peer that fails otherwise is an error."""
+    text = runpy.run_path(str(BENCHMARKS / "peers" / "translate_text.py"))
+    monkeypatch.setitem(text["convert"].__globals__, "FOLDER", tmp_path)
+    monkeypatch.setitem(text["convert"].__globals__, "PEERS", {"one": ("One", ()), "other": ("Other", ())})
+    (tmp_path / "preset_weights.py").touch()
+    (tmp_path / "one_model.py").write_text("import a_toolkit_that_is_absent")
+    (tmp_path / "other_model.py").touch()
+    options = text["argparse"].Namespace(preset="a", peer=sys.executable)
+    assert text["convert"](options, tmp_path, {}) == ["other"]
+    assert "One: left out, No module named 'a_toolkit_that_is_absent'" in capsys.readouterr().err
+
+    (tmp_path / "other_model.py").write_text("raise ValueError('no such layer')")
+    with pytest.raises(RuntimeError, match="no such layer"):
+        text["convert"](options, tmp_path, {})
+
+
+@pytest.mark.one_backend
 def test_the_comparison_with_peers(monkeypatch, capsys, tmp_path):
     """What is not installed is left out with a word; the fastest peer in float32 is the measure of the others."""
     compare = runpy.run_path(str(BENCHMARKS / "peers" / "compare.py"))
