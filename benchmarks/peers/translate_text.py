@@ -1,6 +1,6 @@
 """A file translated by whole commands, start included: `attn-zoo translate` beside peers with the same weights.
 
-The weights of a Transformer preset are first written as models of CTranslate2 and Marian; a peer that is
+The weights of a Transformer preset are first written as models of CTranslate2, Marian and OpenNMT-py; a peer that is
 not installed is left out with a word. Each command then translates the file a few times, in turn; the first run of
 `attn-zoo` may have to compile, and is shown apart. Words are those of the source. The last column is the share of
 translations that are the same as those of the first peer.
@@ -29,6 +29,7 @@ BACKENDS = ("jax", "tensorflow", "torch")
 PEERS = {
     "ctranslate2": ("CTranslate2", ("float32", "int8")),
     "marian": ("Marian", ("float32",)),
+    "opennmt": ("OpenNMT-py", ("float32",)),
 }
 ABSENT = "ModuleNotFoundError: "
 
