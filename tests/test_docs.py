@@ -79,7 +79,8 @@ ARROWS = {
     "analysis": BELOW_ALL | {"data", "evaluation"},
     "explore": BELOW_ALL | {"analysis", "data", "evaluation"},
     "models": BELOW_ALL
-    | {"devices", "fetching", "layers", "numerics", "decoding", "training", "data", "evaluation", "explore"},
+    | {"devices", "fetching", "layers", "numerics", "decoding", "training", "data", "evaluation", "explore"}
+    | {"processor"},
 }
 ARROWS["experiments"] = ARROWS.keys() - {"process"}
 ARROWS["commands"] = ARROWS.keys() | {"experiments"}

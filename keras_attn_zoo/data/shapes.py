@@ -4,7 +4,7 @@ For training and validation, all lengths are known beforehand, and the shapes ar
 translated, aligned or scored arrive call by call and are padded to a fixed grid, so that later calls reuse the shapes.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +38,6 @@ def grid_batches(
     lengths: Sequence[Sequence[int]],
     limits: Sequence[int],
     batch_size: int,
-    progress: Callable[[int], None] | None = None,
 ) -> Iterator[GridBatch]:
     """Divide sentences into batches of similar length, with shapes from a grid.
 
@@ -48,7 +47,6 @@ def grid_batches(
         lengths: for each side, the tokens of every sentence, special tokens included.
         limits: for each side, the maximum tokens of a sentence.
         batch_size: sentences per batch.
-        progress: function called with the number of sentences done, after every batch.
 
     Yields:
         `GridBatch`.
@@ -64,8 +62,6 @@ def grid_batches(
         rows = grid_rows(len(members), batch_size)
         longest = [max(side[i] for i in members) for side in lengths]
         yield GridBatch(members, rows, tuple(map(grid_length, longest, limits)))
-        if progress is not None:
-            progress(start + len(members))
 
 
 def grid_length(length: int, limit: int) -> int:

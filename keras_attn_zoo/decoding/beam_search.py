@@ -226,6 +226,23 @@ class BeamSearch(keras_hub.samplers.Sampler):
             **({"trace": traced} if trace else {}),
         }
 
+    def run_loop(
+        self,
+        cond: Callable,
+        body: Callable,
+        model: keras.Model | None = None,
+        loop_vars: Sequence[TensorTree] | None = None,
+        maximum_iterations: int | Tensor | None = None,
+    ) -> Sequence[TensorTree]:
+        """Run a loop as KerasHub does, which under JAX gives it the variables of the sampler and the model as values.
+
+        Without variables that change, the loop reads the model's where they are: in the scope around it, which may
+        have them in the type of the computation.
+        """
+        if self.variables:
+            return super().run_loop(cond, body, model, loop_vars, maximum_iterations)
+        return ops.while_loop(cond, body, loop_vars, maximum_iterations)
+
     def _begin(self, prompt, mask, cache):
         """Return tokens, where they are forced, memory and state, with a row for each beam; and log-probabilities.
 

@@ -16,6 +16,8 @@ from keras import ops, tree
 
 from keras_attn_zoo.data.shapes import GridBatch, pad_rows
 from keras_attn_zoo.devices import Devices, current
+from keras_attn_zoo.models.concurrency import FirstCalls, at_once, in_order, in_parts
+from keras_attn_zoo.models.weight_copies import CopiesScope, WeightCopies
 from keras_attn_zoo.types import TensorTree
 
 # More than a translator has at a time: searches with and without attention, scores, a layer's attention.
@@ -32,7 +34,8 @@ class Programs:
 
     def __init__(self, model: keras.Model) -> None:
         self._model = model
-        self._compiled: dict[Hashable, Callable] = {}
+        self._copies = WeightCopies(model)
+        self._compiled: dict[Hashable, tuple[Callable, FirstCalls]] = {}
         self._lock = threading.Lock()
 
     def run(
@@ -50,24 +53,33 @@ class Programs:
             *inputs: arguments of the function.
             changing: see `compiled`.
         """
-        return self._prepared(key, make, changing)(*inputs)
+        run = self._prepared(key, make, changing)
+        # Random numbers are drawn for a batch as a whole.
+        return (run if changing else in_parts(run, self._at_once()))(*inputs)
+
+    def _at_once(self):
+        return 1 if current() is not None or self._model.run_eagerly else at_once()
 
     def _prepared(self, key, make, changing=()):
         """The function of a key, from arrays to arrays."""
-        # Random numbers are drawn for a batch as a whole.
         devices = None if changing else current()
         # TensorFlow's graphs hold the variables that they were traced with, and LoRA and `quantize` replace variables.
         key = key, devices, tuple(map(id, self._model.variables))
         with self._lock:
             # Put last: the first is the one that was used least recently.
-            program = self._compiled.pop(key, None) or compiled(self._model, make(), changing, devices)
-            self._compiled[key] = program
+            known = self._compiled.pop(key, None)
+            program, first_calls = known or (
+                compiled(self._model, make(), changing, devices, self._copies),
+                FirstCalls(),
+            )
+            self._compiled[key] = program, first_calls
             while len(self._compiled) > MOST_PROGRAMS:
                 del self._compiled[next(iter(self._compiled))]
 
         def run(*inputs):
             if devices is None:
-                return _arrays(program(*inputs))
+                with first_calls.of(tuple(x.shape for x in tree.flatten(inputs))):
+                    return _arrays(program(*inputs))
             filled = devices.fill(inputs)
             found = devices.gather(_arrays(program(*devices.own(filled))))
             rows, all_rows = (len(tree.flatten(one)[0]) for one in (inputs, filled))
@@ -83,6 +95,7 @@ class Programs:
         make: Callable[[], Callable],
         pack: Callable[..., tuple],
         read: Callable[..., Any],
+        progress: Callable[[int], None] | None = None,
         clock: Any = None,
     ) -> list[Any]:
         """Run the function of a key over encoded sentences, or over pairs of them.
@@ -95,23 +108,35 @@ class Programs:
                 arguments of the function of the key.
             read: function of the ids of a sentence, one list for each side, of the results for its batch, and of its
                 row there.
-            clock: a `CompilationClock`, which records the shape and the seconds of every batch.
+            progress: function called with the number of sentences done, after every batch.
+            clock: a `CompilationClock`, which records the shape and the seconds of every batch; with one, they run one
+                after the other.
 
         Returns:
             What `read` returns for each sentence.
         """
         results: list[Any] = [None] * len(sides[0])
+        batches, done = list(batches), 0
+        # Seconds of batches that run at once would say nothing.
+        count = 1 if clock is not None else self._at_once()
         # Once: going through all layers for their variables takes as long as a step of a small model.
-        run = self._prepared(key, make)
-        for batch in batches:
+        run = in_parts(self._prepared(key, make), count // max(1, len(batches)))
+
+        def run_batch(batch):
             packed = pack(*([side[i] for i in batch.members] for side in sides), *batch.widths)
-            packed = tree.map_structure(lambda value, rows=batch.rows: pad_rows(value, rows), packed)
+            packed = tree.map_structure(lambda value: pad_rows(value, batch.rows), packed)
             began = time.perf_counter()
             found = run(*packed)
             if clock is not None:
                 clock.record(packed[0]["encoder_token_ids"].shape, time.perf_counter() - began)
+            return found
+
+        for batch, found in zip(batches, in_order(run_batch, batches, count), strict=True):
             for row, i in enumerate(batch.members):
                 results[i] = read(*(side[i] for side in sides), found, row)
+            done += len(batch.members)
+            if progress is not None:
+                progress(done)
         return results
 
 
@@ -122,8 +147,9 @@ def _arrays(tensors):
 def compiled(
     model: keras.Model,
     function: Callable,
-    changing: Sequence[keras.Variable] = (),
-    devices: Devices | None = None,
+    changing: Sequence[keras.Variable],
+    devices: Devices | None,
+    copies: WeightCopies,
 ) -> Callable:
     """Compile a function of tensors that reads the variables of a model, without gradients.
 
@@ -132,6 +158,7 @@ def compiled(
         function: function of trees of tensors.
         changing: variables that the function changes, such as the random states of a sampler.
         devices: `Devices` that share the rows of its arguments; without them, each computes all.
+        copies: the model's; JAX alone takes them.
     """
     backend = keras.config.backend()
     if backend == "tensorflow" and not model.run_eagerly:
@@ -142,7 +169,7 @@ def compiled(
         # No AutoGraph: rewriting the function and all that it calls takes longer than tracing it.
         return tf.function(function, jit_compile=getattr(model, "jit_compile", True), autograph=False)
     if backend == "jax" and not model.run_eagerly:
-        program = _compiled_by_jax(model, function, changing, devices)
+        program = _compiled_by_jax(model, function, changing, devices, copies)
         return _on_tensors(program) if devices is None else program
     if backend == "torch":
         import torch
@@ -156,20 +183,24 @@ def _on_tensors(function):
     return lambda *inputs: function(*tree.map_structure(ops.convert_to_tensor, inputs))
 
 
-def _compiled_by_jax(model, function, changing, devices):
+def _compiled_by_jax(model, function, changing, devices, copies):
     import jax
 
-    variables = [*changing, *model.trainable_variables, *model.non_trainable_variables]
+    weights = [*model.trainable_variables, *model.non_trainable_variables]
+    variables = [*changing, *weights]
 
-    def stateless(values, *inputs):
-        with keras.StatelessScope(state_mapping=zip(variables, values, strict=True)) as scope:
+    def stateless(state, *inputs):
+        values, converted = state
+        with CopiesScope(variables, values, [*(None for _ in changing), *converted]) as scope:
             outputs = function(*inputs)
         return outputs, [scope.get_current_value(variable) for variable in changing]
 
     program = jax.jit(stateless) if devices is None else devices.over_rows(stateless)
 
     def call(*inputs):
-        outputs, changed = program([variable.value for variable in variables], *inputs)
+        values = [variable.value for variable in weights]
+        state = [*(variable.value for variable in changing), *values], copies.of(values)
+        outputs, changed = program(state, *inputs)
         for variable, value in zip(changing, changed, strict=True):
             variable.assign(value)
         return outputs

@@ -219,7 +219,7 @@ class TextMethods:
         def read(source, found, row):
             return read_hypotheses(found, row, source, n_best, preprocessor)
 
-        results = self._in_batches((text.sources,), batch_size, progress, key, make, pack, read, clock)
+        results = self._in_batches((text.sources,), batch_size, key, make, pack, read, progress, clock)
         return results[0] if alone else results
 
     @overload
@@ -370,13 +370,13 @@ class TextMethods:
         def read_row(source, target, found, row):
             return read(source, target, keras.tree.map_structure(lambda value: value[row], found))
 
-        results = self._in_batches((text.sources, text.targets), batch_size, progress, key, make, pack, read_row)
+        results = self._in_batches((text.sources, text.targets), batch_size, key, make, pack, read_row, progress)
         return results[0] if alone else results
 
-    def _in_batches(self, sides, batch_size, progress, *arguments):
+    def _in_batches(self, sides, batch_size, *arguments):
         """Run a function over encoded sentences, or over pairs of them; see `Programs.run_batches`."""
         limits = (self.preprocessor.encoder_sequence_length, self.preprocessor.decoder_sequence_length)
-        batches = grid_batches([list(map(len, side)) for side in sides], limits[: len(sides)], batch_size, progress)
+        batches = grid_batches([list(map(len, side)) for side in sides], limits[: len(sides)], batch_size)
         return self._programs.run_batches(batches, sides, *arguments)
 
     def _pieces(self, source, target):

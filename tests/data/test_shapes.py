@@ -75,16 +75,16 @@ def test_bounds_of_many_lengths_are_quick_and_cover():
 @pytest.mark.parametrize("count, batch_size", [(1, 32), (40, 32), (77, 20)])
 def test_batches_hold_every_sentence_once_and_are_just_wide_enough(count, batch_size):
     lengths = np.random.default_rng(count).integers(1, 51, (2, count)).tolist()
-    limits, done, seen = (50, 46), [], []
+    limits, seen, count_of_batches = (50, 46), [], 0
     lengths[1] = [min(length, 46) for length in lengths[1]]
-    for batch in grid_batches(lengths, limits, batch_size, done.append):
-        assert len(done) == len(seen) // batch_size
+    for batch in grid_batches(lengths, limits, batch_size):
+        count_of_batches += 1
         seen.extend(batch.members)
         assert batch.rows == min(n for n in (1, 8, 32, 128, batch_size) if n >= len(batch.members))
         for width, side, limit in zip(batch.widths, lengths, limits, strict=True):
             longest = max(side[i] for i in batch.members)
             assert longest <= width <= limit and width < longest + 8 and (width % 8 == 0 or width == limit)
-    assert sorted(seen) == list(range(count)) and done[-1] == count and len(done) == -(-count // batch_size)
+    assert sorted(seen) == list(range(count)) and count_of_batches == -(-count // batch_size)
     longer = [max(side[i] for side in lengths) for i in seen]
     assert longer == sorted(longer)
 

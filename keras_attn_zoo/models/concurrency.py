@@ -1,0 +1,113 @@
+"""Batches that run at once: what one leaves of the processor, as it waits for its threads, another uses."""
+
+import contextlib
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+import numpy as np
+from keras import tree
+
+from keras_attn_zoo.data.shapes import pad_rows
+from keras_attn_zoo.processor import is_jax_on_cpu
+from keras_attn_zoo.types import TensorTree
+
+# Memory grows with them.
+_MOST = 4
+# A product of fewer rows takes hardly less time.
+_FEWEST_ROWS = 16
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+def at_once() -> int:
+    """Return how many batches to run at once: one for each core under JAX on a CPU, up to a limit, and 1 elsewhere.
+
+    JAX divides a product among all cores. Those of a search are small, so that the cores wait for each other more than
+    a third of the time. TensorFlow and PyTorch hold Python's lock or divide their work better.
+    """
+    if not is_jax_on_cpu():
+        return 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(_MOST, cores)
+
+
+def in_order(function: Callable[[_Item], _Result], items: Iterable[_Item], count: int) -> Iterator[_Result]:
+    """Yield the results of a function for all items, in their order, computing up to `count` of them at once.
+
+    The first error ends it; what has not begun by then is not run.
+
+    Example:
+        >>> list(in_order(len, ["a", "bb"], 2))
+        [1, 2]
+    """
+    if count == 1:
+        yield from map(function, items)
+        return
+    waiting: deque[Future[_Result]] = deque()
+    with ThreadPoolExecutor(count) as threads:
+        try:
+            for item in items:
+                if len(waiting) == count:
+                    yield waiting.popleft().result()
+                waiting.append(threads.submit(function, item))
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for one in waiting:
+                one.cancel()
+
+
+def in_parts(function: Callable[..., TensorTree], count: int) -> Callable[..., TensorTree]:
+    """Return a function of arrays that computes their rows in up to `count` parts at once, if these are not too small.
+
+    Every array of its result must have as many rows as the arguments, or a multiple.
+    """
+
+    def run(*inputs):
+        rows = len(tree.flatten(inputs)[0])
+        parts = min(count, rows // _FEWEST_ROWS)
+        if parts < 2:
+            return function(*inputs)
+        size = -(-rows // parts)
+
+        def part(start):
+            return tree.map_structure(lambda x: pad_rows(x[start : start + size], size), inputs)
+
+        found = list(in_order(lambda start: function(*part(start)), range(0, rows, size), parts))
+        joined = tree.map_structure(lambda *arrays: np.concatenate(arrays), *found)
+        return tree.map_structure(lambda x: x[: len(x) * rows // (size * len(found))], joined)
+
+    return run
+
+
+class FirstCalls:
+    """Has one thread make the first call with a shape, for which it compiles, as the others wait.
+
+    Example:
+        >>> first_calls = FirstCalls()
+        >>> with first_calls.of((32, 16)):
+        ...     pass
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._made: dict[Hashable, threading.Lock] = {}
+        self._done: set[Hashable] = set()
+
+    @contextlib.contextmanager
+    def of(self, shape: Hashable) -> Iterator[None]:
+        """Make a call with this shape."""
+        if shape not in self._done:
+            with self._lock:
+                turn = self._made.setdefault(shape, threading.Lock())
+            with turn:
+                if shape not in self._done:
+                    yield
+                    self._done.add(shape)
+                    return
+        yield

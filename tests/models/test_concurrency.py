@@ -1,0 +1,113 @@
+"""Batches that run at once: results, their order, errors, and what is compiled."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from keras_attn_zoo.models import concurrency, programs
+from keras_attn_zoo.models.concurrency import FirstCalls, at_once, in_order, in_parts
+from tests import tiny
+from tests.layers.calls import BACKEND
+
+TEXTS = tiny.sentences("source")[:9]
+
+
+def test_results_come_in_order_and_so_many_at_a_time():
+    running, most, lock = [], [], threading.Lock()
+
+    def slow(item):
+        with lock:
+            running.append(item)
+            most.append(len(running))
+        time.sleep(0.02 if item % 2 else 0.0)
+        with lock:
+            running.remove(item)
+        return item * item
+
+    assert list(in_order(slow, range(9), 3)) == [i * i for i in range(9)]
+    assert 2 <= max(most) <= 3
+    assert list(in_order(slow, [], 3)) == []
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_an_error_ends_it(count):
+    begun = []
+
+    def failing(item):
+        begun.append(item)
+        if item == 1:
+            raise ValueError("the second")
+        return item
+
+    with pytest.raises(ValueError, match="the second"):
+        list(in_order(failing, range(50), count))
+    assert len(begun) < 5
+
+
+@pytest.mark.parametrize("rows", [1, 31, 32, 33, 50])
+def test_rows_are_divided_and_joined(rows):
+    calls = []
+
+    def double(x):
+        calls.append(len(x["a"]))
+        return {"sums": x["a"].sum(axis=1), "twice": np.repeat(x["b"], 2, axis=0)}
+
+    x = {"a": np.arange(rows * 3).reshape(rows, 3), "b": np.arange(rows)}
+    found = in_parts(double, 3)(x)
+    wanted = double(x)
+    for name, value in wanted.items():
+        np.testing.assert_array_equal(found[name], value)
+    parts = min(3, max(1, rows // 16))
+    # One shape for all parts.
+    assert calls[:-1] == [-(-rows // parts)] * parts
+
+
+def test_one_thread_makes_the_first_call_with_a_shape():
+    first_calls, made, lock = FirstCalls(), [], threading.Lock()
+    start = threading.Barrier(4)
+
+    def call(shape):
+        start.wait()
+        with first_calls.of(shape):
+            with lock:
+                made.append(shape)
+                alone = made.count(shape) == 1
+            time.sleep(0.05 if alone else 0.0)
+            if alone:
+                assert made.count(shape) == 1
+
+    with ThreadPoolExecutor(4) as threads:
+        for one in [threads.submit(call, shape) for shape in (1, 1, 1, 2)]:
+            one.result()
+    assert sorted(made) == [1, 1, 1, 2]
+    with pytest.raises(ValueError, match="3"), first_calls.of(3):
+        raise ValueError("3")
+    # A call that failed was none: the next one is the first.
+    with first_calls.of(3):
+        pass
+
+
+def test_several_at_once_under_jax_alone(monkeypatch):
+    monkeypatch.setattr(concurrency.os, "sched_getaffinity", lambda _: range(64), raising=False)
+    assert at_once() == (4 if BACKEND == "jax" else 1)
+    monkeypatch.setattr(concurrency.os, "sched_getaffinity", lambda _: range(1))
+    assert at_once() == 1
+
+
+@pytest.mark.long
+@pytest.mark.slow_compiled
+def test_a_text_is_translated_and_scored_alike(monkeypatch):
+    task, targets = tiny.translator(), tiny.sentences("target")[:9]
+    wanted, given = task.translate(TEXTS, n_best=2, batch_size=2), []
+    scores = task.score(TEXTS, targets, batch_size=2)
+    monkeypatch.setattr(programs, "at_once", lambda: 3)
+    assert tiny.plain(task.translate(TEXTS, n_best=2, batch_size=2, progress=given.append)) == tiny.plain(wanted)
+    assert given == [2, 4, 6, 8, 9]
+    np.testing.assert_array_equal(task.score(TEXTS, targets, batch_size=2)[0].log_probs, scores[0].log_probs)
+    # The rows of a single batch are divided.
+    monkeypatch.setattr(concurrency, "_FEWEST_ROWS", 2)
+    assert tiny.plain(task.translate(TEXTS, n_best=2)) == tiny.plain(wanted)
+    assert task.generate(TEXTS) == [best[0].text for best in wanted]

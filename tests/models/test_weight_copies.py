@@ -1,0 +1,77 @@
+"""Weights that are converted once for all searches: which are, when again, and that no number changes."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attn_zoo.models.weight_copies import CopiesScope, WeightCopies
+from tests import tiny
+from tests.layers.calls import BACKEND
+
+pytestmark = pytest.mark.skipif(BACKEND != "jax", reason="of JAX alone")
+TEXTS = tiny.sentences("source")[:3]
+
+
+class TwoTypes(keras.layers.Layer):
+    """Reads its weight in the type of the computation and, around that, in its own."""
+
+    def build(self, shape):
+        self.scale = self.add_weight(shape=(), initializer="ones", name="scale")
+        self.exact = self.add_weight(shape=(), initializer="ones", name="exact", autocast=False)
+
+    def call(self, x):
+        return x * self.scale, ops.cast(x, "float32") * self.exact
+
+
+def test_a_layer_gets_a_weight_in_the_type_that_it_reads_it_in():
+    layer = TwoTypes(dtype="mixed_bfloat16")
+    layer(np.ones(()))
+    values = [ops.convert_to_tensor(3.0), ops.convert_to_tensor(5.0)]
+    # Other numbers, to tell which was read.
+    copies = [ops.cast(value + 1, "bfloat16") for value in values]
+    with CopiesScope(layer.variables, values, copies):
+        converted, exact = layer(np.ones(()))
+        outside = layer.scale.value
+    assert (float(converted), float(exact), float(outside)) == (4, 5, 3)
+
+
+def test_copies_are_made_again_if_a_weight_has_another_value():
+    model = tiny.translator(dtype="mixed_bfloat16")
+    copies, weights = WeightCopies(model), model.weights
+    first = copies.of([v.value for v in weights])
+    assert copies.of([v.value for v in weights]) is first
+    for copy, weight in zip(first, weights, strict=True):
+        wanted = None if weight.dtype != "float32" else "bfloat16"
+        assert (None if copy is None else keras.backend.standardize_dtype(copy.dtype)) == wanted
+    weights[0].assign(weights[0].value + 1)
+    second = copies.of([v.value for v in weights])
+    np.testing.assert_array_equal(second[0], ops.cast(weights[0].value, "bfloat16"))
+    assert not np.array_equal(first[0], second[0])
+    assert WeightCopies(tiny.translator()).of([v.value for v in weights]) == [None] * len(weights)
+
+
+@pytest.mark.long
+def test_no_number_changes(monkeypatch):
+    model = tiny.translator(dtype="mixed_bfloat16")
+    found = model.translate(TEXTS, n_best=2, attention=True)
+    monkeypatch.setattr(WeightCopies, "of", lambda self, arrays: [None] * len(arrays))
+    wanted = tiny.translator(dtype="mixed_bfloat16").translate(TEXTS, n_best=2, attention=True)
+    for one, other in zip(found, wanted, strict=True):
+        assert [h.log_prob for h in one] == [h.log_prob for h in other]
+        np.testing.assert_array_equal(one[0].attention, other[0].attention)
+
+
+@pytest.mark.long
+def test_a_search_reads_weights_that_were_changed():
+    model = tiny.translator(dtype="mixed_bfloat16")
+    before = [best[0].text for best in model.translate(TEXTS)]
+    values = [v.value for v in model.backbone.weights]
+    for variable in model.backbone.weights:
+        variable.assign(ops.zeros_like(variable.value))
+    for [best] in model.translate(TEXTS):
+        # Without weights, all tokens are equally likely.
+        np.testing.assert_allclose(best.log_prob, -len(best.tokens) * np.log(tiny.PIECES), rtol=1e-5)
+    for variable, value in zip(model.backbone.weights, values, strict=True):
+        variable.assign(value)
+    assert [best[0].text for best in model.translate(TEXTS)] == before
