@@ -92,6 +92,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
         model: keras.Model | None = None,
         trace: bool = False,
         n_best: int | None = None,
+        limit: int | None = None,
     ) -> dict[str, TensorTree]:
         """Search, and return all hypotheses, the best first.
 
@@ -111,11 +112,13 @@ class BeamSearch(keras_hub.samplers.Sampler):
                 with one like it, `(batch, ...)`.
             n_best: how many hypotheses are asked for: the search ends as soon as these are certain, and what comes
                 after them may be unfinished. None for all.
+            limit: maximum tokens of a translation, if `prompt` has not room for as many.
 
         Returns:
             a dict: "token_ids" `(batch, beams, length)`, "scores" and "log_probs" `(batch, beams)`, and
             "state", the last state, with `batch * beams` rows in the same order. A place without a
-            hypothesis has a log-probability below `IMPOSSIBLE / 2`.
+            hypothesis has a log-probability below `IMPOSSIBLE / 2`. "certain" `(batch,)` says where more room would
+            not have changed what was asked for.
 
             With `trace` also "trace", a dict of "token_ids", "parents", "log_probs" and "scores"
             `(batch, length, candidates)`, the best candidates of each position first. The first `beams` of them were
@@ -144,16 +147,20 @@ class BeamSearch(keras_hub.samplers.Sampler):
         def scored(log_probs, lengths):
             return log_probs / length_penalty(lengths, self.length_penalty)
 
-        def unfinished(tokens, state, by_sentence, index, log_probs, finished, lengths, traced):
+        def improvable(log_probs, finished, lengths):
+            """Whether a sentence has a hypothesis that may become one of those that are asked for."""
             running = ops.logical_and(ops.logical_not(finished), log_probs > IMPOSSIBLE / 2)
-            if n_best is None or n_best >= beams:
-                return ops.any(running)
-            # Hypotheses are in the order of their scores.
-            certain = ops.where(
-                ops.all(finished[:, :n_best], axis=1), scored(log_probs, lengths)[:, n_best - 1], float("-inf")
-            )
-            longest = ops.cast(length - start, "float32")
-            return ops.any(ops.logical_and(running, scored(log_probs, longest) > certain[:, None]))
+            if n_best is not None and n_best < beams:
+                # Hypotheses are in the order of their scores.
+                certain = ops.where(
+                    ops.all(finished[:, :n_best], axis=1), scored(log_probs, lengths)[:, n_best - 1], float("-inf")
+                )
+                longest = ops.cast((limit or length) - start, "float32")
+                running = ops.logical_and(running, scored(log_probs, longest) > certain[:, None])
+            return ops.any(running, axis=1)
+
+        def unfinished(tokens, state, by_sentence, index, log_probs, finished, lengths, traced):
+            return ops.any(improvable(log_probs, finished, lengths))
 
         def body(tokens, state, by_sentence, index, log_probs, finished, lengths, traced):
             cache = {"memory": memory, "state": state, "by_sentence": by_sentence}
@@ -222,6 +229,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
             "token_ids": ops.reshape(tokens, (batch, beams, length)),
             "scores": scored(log_probs, ops.maximum(lengths, 1.0)),
             "log_probs": log_probs,
+            "certain": ops.logical_not(improvable(log_probs, finished, lengths)),
             "state": state,
             **({"trace": traced} if trace else {}),
         }

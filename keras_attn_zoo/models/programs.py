@@ -44,6 +44,7 @@ class Programs:
         make: Callable[[], Callable],
         *inputs: TensorTree,
         changing: Sequence[keras.Variable] = (),
+        around: Callable[[Callable], Callable] | None = None,
     ) -> TensorTree:
         """Run the function of a key on trees of arrays; return arrays.
 
@@ -52,15 +53,16 @@ class Programs:
             make: returns the function; called if the key is new.
             *inputs: arguments of the function.
             changing: see `compiled`.
+            around: function of the compiled function, on arrays, to the one that is run in its place.
         """
-        run = self._prepared(key, make, changing)
+        run = self._prepared(key, make, changing, around)
         # Random numbers are drawn for a batch as a whole.
         return (run if changing else in_parts(run, self._at_once()))(*inputs)
 
     def _at_once(self):
         return 1 if current() is not None or self._model.run_eagerly else at_once()
 
-    def _prepared(self, key, make, changing=()):
+    def _prepared(self, key, make, changing=(), around=None):
         """The function of a key, from arrays to arrays."""
         devices = None if changing else current()
         # TensorFlow's graphs hold the variables that they were traced with, and LoRA and `quantize` replace variables.
@@ -85,7 +87,7 @@ class Programs:
             rows, all_rows = (len(tree.flatten(one)[0]) for one in (inputs, filled))
             return tree.map_structure(lambda x: x[: len(x) * rows // all_rows], found)
 
-        return run
+        return run if around is None else around(run)
 
     def run_batches(
         self,
@@ -97,6 +99,7 @@ class Programs:
         read: Callable[..., Any],
         progress: Callable[[int], None] | None = None,
         clock: Any = None,
+        around: Callable[[Callable], Callable] | None = None,
     ) -> list[Any]:
         """Run the function of a key over encoded sentences, or over pairs of them.
 
@@ -111,6 +114,7 @@ class Programs:
             progress: function called with the number of sentences done, after every batch.
             clock: a `CompilationClock`, which records the shape and the seconds of every batch; with one, they run one
                 after the other.
+            around: see `run`.
 
         Returns:
             What `read` returns for each sentence.
@@ -120,7 +124,7 @@ class Programs:
         # Seconds of batches that run at once would say nothing.
         count = 1 if clock is not None else self._at_once()
         # Once: going through all layers for their variables takes as long as a step of a small model.
-        run = in_parts(self._prepared(key, make), count // max(1, len(batches)))
+        run = in_parts(self._prepared(key, make, around=around), count // max(1, len(batches)))
 
         def run_batch(batch):
             packed = pack(*([side[i] for i in batch.members] for side in sides), *batch.widths)

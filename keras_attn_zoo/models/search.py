@@ -1,14 +1,21 @@
 """A search on ids: a sampler runs the steps of a body."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import keras
 import keras_hub
+import numpy as np
 from keras import ops
 
+from keras_attn_zoo.data.shapes import grid_length, grid_rows, pad_rows
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.types import Tensor
+
+# The axis of target positions in the results of `search` and of `Translator.generate_step`.
+_TARGET_AXIS = {"token_ids": 2, "attention": 1, "decoder_token_ids": 1, "decoder_padding_mask": 1}
+
+Found = dict[str, np.ndarray]
 
 
 def search(
@@ -20,6 +27,7 @@ def search(
     attention: bool = False,
     trace: bool = False,
     n_best: int | None = None,
+    limit: int | None = None,
 ) -> dict[str, Tensor]:
     """Translate a batch.
 
@@ -34,6 +42,7 @@ def search(
         trace: whether to record every position's candidates, with the scores of the beams that they continue; only with
             a `BeamSearch`.
         n_best: how many hypotheses are asked for, see `BeamSearch.search`; None for all.
+        limit: see there too.
 
     Returns:
         What `BeamSearch.search` returns, except its state, and if requested "attention"
@@ -81,11 +90,54 @@ def search(
     # Samplers with a search of their own need not know of these.
     if trace:
         arguments["trace"] = True
-    if n_best is not None and searches_as_beam_search(sampler):
-        arguments["n_best"] = n_best
+    if searches_as_beam_search(sampler):
+        arguments |= {"n_best": n_best, "limit": limit}
     found = sampler.search(**arguments)
     state = found.pop("state")
     return {**found, "attention": state["attention"]} if attention else found
+
+
+def with_little_room(run: Callable[[dict[str, np.ndarray]], Found]) -> Callable[[dict[str, np.ndarray]], Found]:
+    """Return a search that first gives translations twice as much room as the sources take, instead of all.
+
+    A step reads all the room that there is for earlier positions. Sentences whose translations are not certain in
+    little room are searched once more.
+
+    Args:
+        run: function of the inputs of `search`, arrays, to its result, with a `limit`.
+    """
+
+    def call(inputs):
+        prompt, mask = inputs["decoder_token_ids"], inputs["decoder_padding_mask"]
+        length = prompt.shape[1]
+        given = int(mask.sum(axis=1).max(initial=1))
+        little = grid_length(given - 1 + 2 * inputs["encoder_token_ids"].shape[1], length)
+        if little > length * 3 // 4:
+            return _without_certainty(run(inputs))
+        found = run({**inputs, "decoder_token_ids": prompt[:, :little], "decoder_padding_mask": mask[:, :little]})
+        again = np.flatnonzero(~found["certain"])
+        found = {name: _padded(name, x, length) for name, x in _without_certainty(found).items()}
+        if len(again):
+            rows = grid_rows(len(again), len(prompt))
+            more = run({name: pad_rows(x[again], rows) for name, x in inputs.items()})
+            for name, x in found.items():
+                by_sentence = x.reshape(len(prompt), -1, *x.shape[1:])
+                by_sentence[again] = more[name].reshape(rows, *by_sentence.shape[1:])[: len(again)]
+        return found
+
+    return call
+
+
+def _without_certainty(found):
+    return {name: x for name, x in found.items() if name != "certain"}
+
+
+def _padded(name, x, length):
+    """An array with zeros for the positions that there was no room for, which may be written to."""
+    if (axis := _TARGET_AXIS.get(name)) is None:
+        return x.copy()
+    missing = [(0, length - x.shape[axis] if i == axis else 0) for i in range(x.ndim)]
+    return np.pad(x, missing)
 
 
 def searches_as_beam_search(sampler: keras_hub.samplers.Sampler) -> bool:

@@ -19,7 +19,7 @@ from keras_attn_zoo.models.backbone import TranslationBackbone
 from keras_attn_zoo.models.forced_attention import attention_program
 from keras_attn_zoo.models.preprocessor import check_texts
 from keras_attn_zoo.models.programs import Programs
-from keras_attn_zoo.models.search import search, search_key
+from keras_attn_zoo.models.search import search, search_key, searches_as_beam_search, with_little_room
 from keras_attn_zoo.models.translations import (
     ForcedDecoding,
     Hypothesis,
@@ -208,18 +208,20 @@ class TextMethods:
         preprocessor = self.preprocessor
         stop = (preprocessor.tokenizer.end_token_id,)
         top_k = self.search_top_k if top_k is None else top_k
-        key = ("search", attention, n_best, *search_key(sampler, top_k))
+        limit = max_length or preprocessor.decoder_sequence_length
+        key = ("search", attention, n_best, limit, *search_key(sampler, top_k))
 
         def make():
-            return lambda inputs: search(self, inputs, sampler, stop, top_k, attention, n_best=n_best)
+            return lambda inputs: search(self, inputs, sampler, stop, top_k, attention, n_best=n_best, limit=limit)
 
         def pack(ids, width):
-            return (preprocessor.pack_search(ids, width, max_length),)
+            return (preprocessor.pack_search(ids, width, limit),)
 
         def read(source, found, row):
             return read_hypotheses(found, row, source, n_best, preprocessor)
 
-        results = self._in_batches((text.sources,), batch_size, key, make, pack, read, progress, clock)
+        around = with_little_room if searches_as_beam_search(sampler) else None
+        results = self._in_batches((text.sources,), batch_size, key, make, pack, read, progress, clock, around)
         return results[0] if alone else results
 
     @overload

@@ -19,7 +19,7 @@ from keras_attn_zoo.models.presets import PresetLoading, check_vocabulary_sizes
 from keras_attn_zoo.models.programs import Programs
 from keras_attn_zoo.models.quantization import Quantization
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
-from keras_attn_zoo.models.search import search, search_key, until_stop
+from keras_attn_zoo.models.search import search, search_key, searches_as_beam_search, until_stop, with_little_room
 from keras_attn_zoo.training.token_loss import mixture_losses
 from keras_attn_zoo.training.train_step import PerTokenTraining
 from keras_attn_zoo.types import Config, Tensor
@@ -224,20 +224,25 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
     def _generate(self, inputs, stop):
         """Run the compiled search on ids."""
         sampler = self.sampler
-        return self._programs.run(
-            ("generate", stop, *search_key(sampler, self.search_top_k)),
-            lambda: functools.partial(self.generate_step, stop_token_ids=stop),
+        # Without an end, all the room is needed.
+        limit = inputs["decoder_token_ids"].shape[1] if stop and searches_as_beam_search(sampler) else None
+        found = self._programs.run(
+            ("generate", stop, limit, *search_key(sampler, self.search_top_k)),
+            lambda: functools.partial(self.generate_step, stop_token_ids=stop, limit=limit),
             inputs,
             changing=sampler.variables,
+            around=None if limit is None else with_little_room,
         )
+        return {name: x for name, x in found.items() if name != "certain"}
 
     def generate_step(
-        self, inputs: dict[str, Tensor], stop_token_ids: Sequence[int] | None = None
+        self, inputs: dict[str, Tensor], stop_token_ids: Sequence[int] | None = None, limit: int | None = None
     ) -> dict[str, Tensor]:
-        """Search on ids; return the best ones with their mask."""
-        found = search(self, inputs, self.sampler, stop_token_ids, self.search_top_k, n_best=1)
+        """Search on ids; return the best ones with their mask, and of a `BeamSearch` "certain", see there."""
+        found = search(self, inputs, self.sampler, stop_token_ids, self.search_top_k, n_best=1, limit=limit)
         token_ids = found["token_ids"][:, 0]
         return {
             "decoder_token_ids": token_ids,
             "decoder_padding_mask": until_stop(token_ids, inputs["decoder_padding_mask"], stop_token_ids),
+            **{name: x for name, x in found.items() if name == "certain"},
         }

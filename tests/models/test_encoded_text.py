@@ -91,7 +91,7 @@ def test_programs_are_few():
     programs, made = Programs(model), []
 
     def run(key):
-        return programs.run(key, lambda: made.append(key) or (lambda x: x + key), np.float32(1))
+        return programs.run(key, lambda: made.append(key) or (lambda x: x + key), np.ones(1, "float32"))
 
     for key in (*range(MOST_PROGRAMS), 0, MOST_PROGRAMS):
         assert run(key) == 1 + key
@@ -107,5 +107,5 @@ def test_programs_are_few():
 def test_samplers_that_change_do_not_pile_up(task):
     for beams in range(1, MOST_PROGRAMS + 3):
         task.sampler = BeamSearch(beams)
-        task._programs.run(("search", task.sampler), lambda: lambda x: x, np.float32(1))
+        task._programs.run(("search", task.sampler), lambda: lambda x: x, np.ones(1, "float32"))
     assert len(task._programs._compiled) == MOST_PROGRAMS
