@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
+import keras
 import numpy as np
 from keras import tree
 
@@ -29,11 +30,23 @@ def at_once() -> int:
 
     JAX divides a product among all cores. Those of a search are small, so that the cores wait for each other more than
     a third of the time. TensorFlow and PyTorch hold Python's lock or divide their work better.
+
+    JAX's settings that hold in a `with` alone, such as `jax.debug_nans`, hold in one thread: under these, 1.
     """
-    if not is_jax_on_cpu():
+    if not is_jax_on_cpu() or _has_settings_of_this_thread():
         return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(_MOST, cores)
+
+
+def _has_settings_of_this_thread():
+    import jax
+
+    elsewhere = {}
+    thread = threading.Thread(target=lambda: elsewhere.update(jax.config.values))
+    thread.start()
+    thread.join()
+    return elsewhere != jax.config.values
 
 
 def in_order(function: Callable[[_Item], _Result], items: Iterable[_Item], count: int) -> Iterator[_Result]:
@@ -49,7 +62,9 @@ def in_order(function: Callable[[_Item], _Result], items: Iterable[_Item], count
         yield from map(function, items)
         return
     waiting: deque[Future[_Result]] = deque()
-    with ThreadPoolExecutor(count) as threads:
+    # Keras keeps the policy by thread.
+    policy = keras.config.dtype_policy()
+    with ThreadPoolExecutor(count, initializer=keras.config.set_dtype_policy, initargs=(policy,)) as threads:
         try:
             for item in items:
                 if len(waiting) == count:
@@ -62,15 +77,21 @@ def in_order(function: Callable[[_Item], _Result], items: Iterable[_Item], count
                 one.cancel()
 
 
-def in_parts(function: Callable[..., TensorTree], count: int) -> Callable[..., TensorTree]:
-    """Return a function of arrays that computes their rows in up to `count` parts at once, if these are not too small.
+def in_parts(function: Callable[..., TensorTree], count: Callable[[], int]) -> Callable[..., TensorTree]:
+    """Return a function of arrays that computes their rows in several parts at once, if these are not too small.
 
     Every array of its result must have as many rows as the arguments, or a multiple.
+
+    Args:
+        function: function of arrays.
+        count: returns how many parts there may be; asked only if there are rows enough.
     """
 
     def run(*inputs):
         rows = len(tree.flatten(inputs)[0])
-        parts = min(count, rows // _FEWEST_ROWS)
+        parts = rows // _FEWEST_ROWS
+        if parts > 1:
+            parts = min(parts, count())
         if parts < 2:
             return function(*inputs)
         size = -(-rows // parts)

@@ -57,12 +57,12 @@ class Programs:
         """
         run = self._prepared(key, make, changing, around)
         # Random numbers are drawn for a batch as a whole.
-        return (run if changing else in_parts(run, self._at_once()))(*inputs)
+        return (run if changing else in_parts(run, self._at_once))(*inputs)
 
     def _at_once(self):
         return 1 if current() is not None or self._model.run_eagerly else at_once()
 
-    def _prepared(self, key, make, changing=(), around=None):
+    def _prepared(self, key, make, changing=(), around=None, clock=None):
         """The function of a key, from arrays to arrays."""
         devices = None if changing else current()
         # TensorFlow's graphs hold the variables that they were traced with, and LoRA and `quantize` replace variables.
@@ -78,14 +78,21 @@ class Programs:
             while len(self._compiled) > MOST_PROGRAMS:
                 del self._compiled[next(iter(self._compiled))]
 
-        def run(*inputs):
+        def on_devices(*inputs):
             if devices is None:
-                with first_calls.of(tuple(x.shape for x in tree.flatten(inputs))):
+                with first_calls.of(_shapes(inputs)):
                     return _arrays(program(*inputs))
             filled = devices.fill(inputs)
             found = devices.gather(_arrays(program(*devices.own(filled))))
             rows, all_rows = (len(tree.flatten(one)[0]) for one in (inputs, filled))
             return tree.map_structure(lambda x: x[: len(x) * rows // all_rows], found)
+
+        def run(*inputs):
+            began = time.perf_counter()
+            found = on_devices(*inputs)
+            if clock is not None:
+                clock.record(_shapes(inputs), time.perf_counter() - began)
+            return found
 
         return run if around is None else around(run)
 
@@ -112,8 +119,8 @@ class Programs:
             read: function of the ids of a sentence, one list for each side, of the results for its batch, and of its
                 row there.
             progress: function called with the number of sentences done, after every batch.
-            clock: a `CompilationClock`, which records the shape and the seconds of every batch; with one, they run one
-                after the other.
+            clock: a `CompilationClock`, which records the shapes and the seconds of every search; with one, they run
+                one after the other.
             around: see `run`.
 
         Returns:
@@ -121,19 +128,18 @@ class Programs:
         """
         results: list[Any] = [None] * len(sides[0])
         batches, done = list(batches), 0
-        # Seconds of batches that run at once would say nothing.
-        count = 1 if clock is not None else self._at_once()
         # Once: going through all layers for their variables takes as long as a step of a small model.
-        run = in_parts(self._prepared(key, make, around=around), count // max(1, len(batches)))
+        run, count = self._prepared(key, make, around=around, clock=clock), 1
+        # Seconds of batches that run at once would say nothing.
+        if clock is None and len(batches) == 1:
+            run = in_parts(run, self._at_once)
+        elif clock is None:
+            count = self._at_once()
 
         def run_batch(batch):
             packed = pack(*([side[i] for i in batch.members] for side in sides), *batch.widths)
             packed = tree.map_structure(lambda value: pad_rows(value, batch.rows), packed)
-            began = time.perf_counter()
-            found = run(*packed)
-            if clock is not None:
-                clock.record(packed[0]["encoder_token_ids"].shape, time.perf_counter() - began)
-            return found
+            return run(*packed)
 
         for batch, found in zip(batches, in_order(run_batch, batches, count), strict=True):
             for row, i in enumerate(batch.members):
@@ -142,6 +148,10 @@ class Programs:
             if progress is not None:
                 progress(done)
         return results
+
+
+def _shapes(inputs):
+    return tuple(x.shape for x in tree.flatten(inputs))
 
 
 def _arrays(tensors):

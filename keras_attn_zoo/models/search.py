@@ -97,7 +97,9 @@ def search(
     return {**found, "attention": state["attention"]} if attention else found
 
 
-def with_little_room(run: Callable[[dict[str, np.ndarray]], Found]) -> Callable[[dict[str, np.ndarray]], Found]:
+def with_little_room(
+    run: Callable[[dict[str, np.ndarray]], Found], known_if_empty: bool = True
+) -> Callable[[dict[str, np.ndarray]], Found]:
     """Return a search that first gives translations twice as much room as the sources take, instead of all.
 
     A step reads all the room that there is for earlier positions. Sentences whose translations are not certain in
@@ -105,24 +107,30 @@ def with_little_room(run: Callable[[dict[str, np.ndarray]], Found]) -> Callable[
 
     Args:
         run: function of the inputs of `search`, arrays, to its result, with a `limit`.
+        known_if_empty: whether nobody asks for the translation of a source that is an end token alone.
     """
 
     def call(inputs):
-        prompt, mask = inputs["decoder_token_ids"], inputs["decoder_padding_mask"]
+        prompt, mask = inputs["decoder_token_ids"], inputs["decoder_padding_mask"].astype("bool")
         length = prompt.shape[1]
-        given = int(mask.sum(axis=1).max(initial=1))
-        little = grid_length(given - 1 + 2 * inputs["encoder_token_ids"].shape[1], length)
+        given = np.flatnonzero(mask.any(axis=0)).max(initial=0)
+        little = grid_length(given + 2 * inputs["encoder_token_ids"].shape[1], length)
         if little > length * 3 // 4:
             return _without_certainty(run(inputs))
         found = run({**inputs, "decoder_token_ids": prompt[:, :little], "decoder_padding_mask": mask[:, :little]})
-        again = np.flatnonzero(~found["certain"])
-        found = {name: _padded(name, x, length) for name, x in _without_certainty(found).items()}
+        certain = found["certain"]
+        if known_if_empty:
+            certain = certain | (inputs["encoder_padding_mask"].sum(axis=1) < 2)
+        found = {name: _padded(name, x, prompt) for name, x in _without_certainty(found).items()}
+        again = np.flatnonzero(~certain)
         if len(again):
-            rows = grid_rows(len(again), len(prompt))
-            more = run({name: pad_rows(x[again], rows) for name, x in inputs.items()})
+            # Batches are filled up with copies of a row.
+            chosen, place = np.unique(_first_of_equal_rows(inputs)[again], return_inverse=True)
+            rows = grid_rows(len(chosen), len(prompt))
+            more = run({name: pad_rows(x[chosen], rows) for name, x in inputs.items()})
             for name, x in found.items():
                 by_sentence = x.reshape(len(prompt), -1, *x.shape[1:])
-                by_sentence[again] = more[name].reshape(rows, *by_sentence.shape[1:])[: len(again)]
+                by_sentence[again] = more[name].reshape(rows, *by_sentence.shape[1:])[place]
         return found
 
     return call
@@ -132,17 +140,32 @@ def _without_certainty(found):
     return {name: x for name, x in found.items() if name != "certain"}
 
 
-def _padded(name, x, length):
-    """An array with zeros for the positions that there was no room for, which may be written to."""
+def _first_of_equal_rows(inputs):
+    """For every row, the number of the first of those before it that are equal to it without a break."""
+    count = len(next(iter(inputs.values())))
+    equal = [(x[1:] == x[:-1]).reshape(count - 1, -1).all(axis=1) for x in inputs.values()]
+    begins = np.concatenate([[True], ~np.logical_and.reduce(equal)])
+    return np.maximum.accumulate(np.where(begins, np.arange(count), 0))
+
+
+def _padded(name, x, prompt):
+    """An array for all positions, which may be written to: where there was no room, the prompt or zeros."""
     if (axis := _TARGET_AXIS.get(name)) is None:
         return x.copy()
-    missing = [(0, length - x.shape[axis] if i == axis else 0) for i in range(x.ndim)]
-    return np.pad(x, missing)
+    little, length = x.shape[axis], prompt.shape[1]
+    if name == "decoder_token_ids":
+        return np.concatenate([x, prompt[:, little:]], axis=1)
+    return np.pad(x, [(0, length - little if i == axis else 0) for i in range(x.ndim)])
 
 
 def searches_as_beam_search(sampler: keras_hub.samplers.Sampler) -> bool:
     """Return whether a sampler is a `BeamSearch` without a search of its own."""
     return isinstance(sampler, BeamSearch) and type(sampler).search is BeamSearch.search
+
+
+def needs_little_room(sampler: keras_hub.samplers.Sampler) -> bool:
+    """Return whether a sampler may search some sentences twice: not if it would draw other random numbers."""
+    return searches_as_beam_search(sampler) and not sampler.variables
 
 
 def search_key(sampler: keras_hub.samplers.Sampler, top_k: int | None) -> tuple[Hashable, ...]:

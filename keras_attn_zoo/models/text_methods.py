@@ -19,7 +19,7 @@ from keras_attn_zoo.models.backbone import TranslationBackbone
 from keras_attn_zoo.models.forced_attention import attention_program
 from keras_attn_zoo.models.preprocessor import check_texts
 from keras_attn_zoo.models.programs import Programs
-from keras_attn_zoo.models.search import search, search_key, searches_as_beam_search, with_little_room
+from keras_attn_zoo.models.search import needs_little_room, search, search_key, with_little_room
 from keras_attn_zoo.models.translations import (
     ForcedDecoding,
     Hypothesis,
@@ -220,7 +220,7 @@ class TextMethods:
         def read(source, found, row):
             return read_hypotheses(found, row, source, n_best, preprocessor)
 
-        around = with_little_room if searches_as_beam_search(sampler) else None
+        around = with_little_room if needs_little_room(sampler) else None
         results = self._in_batches((text.sources,), batch_size, key, make, pack, read, progress, clock, around)
         return results[0] if alone else results
 

@@ -19,7 +19,7 @@ from keras_attn_zoo.models.presets import PresetLoading, check_vocabulary_sizes
 from keras_attn_zoo.models.programs import Programs
 from keras_attn_zoo.models.quantization import Quantization
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
-from keras_attn_zoo.models.search import search, search_key, searches_as_beam_search, until_stop, with_little_room
+from keras_attn_zoo.models.search import needs_little_room, search, search_key, until_stop, with_little_room
 from keras_attn_zoo.training.token_loss import mixture_losses
 from keras_attn_zoo.training.train_step import PerTokenTraining
 from keras_attn_zoo.types import Config, Tensor
@@ -224,14 +224,15 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
     def _generate(self, inputs, stop):
         """Run the compiled search on ids."""
         sampler = self.sampler
+        inputs = keras.tree.map_structure(keras.ops.convert_to_numpy, inputs)
         # Without an end, all the room is needed.
-        limit = inputs["decoder_token_ids"].shape[1] if stop and searches_as_beam_search(sampler) else None
+        limit = inputs["decoder_token_ids"].shape[1] if stop and needs_little_room(sampler) else None
         found = self._programs.run(
             ("generate", stop, limit, *search_key(sampler, self.search_top_k)),
             lambda: functools.partial(self.generate_step, stop_token_ids=stop, limit=limit),
             inputs,
             changing=sampler.variables,
-            around=None if limit is None else with_little_room,
+            around=None if limit is None else lambda run: with_little_room(run, self.preprocessor is not None),
         )
         return {name: x for name, x in found.items() if name != "certain"}
 

@@ -35,9 +35,15 @@ class WeightCopies:
             known = len(self._originals) == len(arrays)
             if not known or any(one() is not array for one, array in zip(self._originals, arrays, strict=True)):
                 convert = [keras.backend.standardize_dtype(x.dtype) == self._model.variable_dtype for x in arrays]
-                self._copies = [x.astype(wanted) if yes else None for x, yes in zip(arrays, convert, strict=True)]
-                self._originals = [weakref.ref(array) for array in arrays]
+                copies = [x.astype(wanted) if yes else None for x, yes in zip(arrays, convert, strict=True)]
+                # Training makes new weights, and must not pay for copies of the old ones.
+                self._originals = [weakref.ref(array, self._forget) for array in arrays]
+                self._copies = copies
+                return copies
             return self._copies
+
+    def _forget(self, _):
+        self._originals, self._copies = [], []
 
 
 class CopiesScope(keras.StatelessScope):
@@ -54,13 +60,17 @@ class CopiesScope(keras.StatelessScope):
     ) -> None:
         variables = list(variables)
         super().__init__(state_mapping=list(zip(variables, values, strict=True)))
-        self._copies = {id(one): copy for one, copy in zip(variables, copies, strict=True) if copy is not None}
+        original = super().get_current_value
+        given = zip(variables, copies, strict=True)
+        self._copies = {id(one): (original(one), copy) for one, copy in given if copy is not None}
         self._asking = False
 
     def get_current_value(self, variable: keras.Variable) -> Tensor | None:
         """Return the value that `variable.value` takes here, and converts where a layer asks for another type."""
-        value, copy = super().get_current_value(variable), self._copies.get(id(variable))
-        if copy is None or self._asking:
+        value = super().get_current_value(variable)
+        original, copy = self._copies.get(id(variable), (None, None))
+        # A value that was assigned since has no copy.
+        if copy is None or value is not original or self._asking:
             return value
         self._asking = True
         try:

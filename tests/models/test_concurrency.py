@@ -4,6 +4,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import keras
 import numpy as np
 import pytest
 
@@ -56,7 +57,7 @@ def test_rows_are_divided_and_joined(rows):
         return {"sums": x["a"].sum(axis=1), "twice": np.repeat(x["b"], 2, axis=0)}
 
     x = {"a": np.arange(rows * 3).reshape(rows, 3), "b": np.arange(rows)}
-    found = in_parts(double, 3)(x)
+    found = in_parts(double, lambda: 3)(x)
     wanted = double(x)
     for name, value in wanted.items():
         np.testing.assert_array_equal(found[name], value)
@@ -95,6 +96,26 @@ def test_several_at_once_under_jax_alone(monkeypatch):
     assert at_once() == (4 if BACKEND == "jax" else 1)
     monkeypatch.setattr(concurrency.os, "sched_getaffinity", lambda _: range(1))
     assert at_once() == 1
+
+
+@pytest.mark.skipif(BACKEND != "jax", reason="of JAX alone")
+def test_settings_of_one_thread_hold(monkeypatch):
+    """Those of JAX by staying in it, the policy of Keras by passing it on."""
+    import jax
+
+    monkeypatch.setattr(concurrency.os, "sched_getaffinity", lambda _: range(2), raising=False)
+    assert at_once() == 2
+    with jax.debug_nans(True):
+        assert at_once() == 1
+    with jax.default_matmul_precision("highest"):
+        assert at_once() == 1
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        names = list(in_order(lambda _: keras.config.dtype_policy().name, range(2), 2))
+    finally:
+        keras.config.set_dtype_policy(before)
+    assert names == ["mixed_bfloat16"] * 2
 
 
 @pytest.mark.long

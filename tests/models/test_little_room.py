@@ -1,5 +1,6 @@
 """A search that first gives translations little room: what it returns is what all the room would have given."""
 
+import keras
 import numpy as np
 import pytest
 
@@ -31,6 +32,7 @@ def searched(calls, certain):
 
 def inputs(ids, width=8, given=1, length=LENGTH):
     return {
+        "encoder_padding_mask": np.ones((len(ids), width), "bool"),
         "encoder_token_ids": np.repeat(np.array(ids)[:, None], width, axis=1),
         "decoder_token_ids": np.zeros((len(ids), length), "int32"),
         "decoder_padding_mask": np.arange(length)[None] < np.full((len(ids), 1), given),
@@ -53,6 +55,18 @@ def test_what_is_not_certain_is_searched_again(certain):
         np.testing.assert_array_equal(attention[:, 16:], 0 if little else number)
 
 
+def test_copies_of_a_row_are_searched_once_and_empty_sources_never():
+    calls, x = [], inputs([4, 3, 5, 5, 5, 5, 5, 5, 5, 5])
+    x["encoder_padding_mask"][1, 1:] = False
+    found = with_little_room(searched(calls, []))(x)
+    # Eight rows are the fewest of more than one.
+    assert calls == [(10, 16), (8, LENGTH)]
+    np.testing.assert_array_equal(found["token_ids"][:, 0, -1], [4, 0, *[5] * 8])
+    calls.clear()
+    with_little_room(searched(calls, [4]), known_if_empty=False)(x)
+    assert calls == [(10, 16), (8, LENGTH)]
+
+
 def test_all_the_room_where_little_would_be_nearly_as_much():
     for size, room in (({"width": 24}, 48), ({"width": 25}, LENGTH), ({"given": 40}, LENGTH), ({"given": 20}, 40)):
         calls = []
@@ -69,12 +83,12 @@ def rooms(monkeypatch):
 
     found = Rooms()
 
-    def around(run):
+    def around(run, *options):
         def noted(x):
             found.append(x["decoder_token_ids"].shape[1])
             return run(x)
 
-        return (lambda x: search._without_certainty(run(x))) if found.all else with_little_room(noted)
+        return (lambda x: search._without_certainty(run(x))) if found.all else with_little_room(noted, *options)
 
     for module in (text_methods, translator):
         monkeypatch.setattr(module, "with_little_room", around)
@@ -106,6 +120,37 @@ def test_translations_are_those_of_all_the_room(penalty, rooms):
     assert min(lengths) < 16 and max(lengths) == LENGTH - 1
     assert_alike(found, wanted)
     assert generated == task.generate(texts)
+
+
+class Noisy(BeamSearch):
+    """A search with random numbers of its own."""
+
+    def __init__(self):
+        super().__init__(2)
+        self.generator = keras.random.SeedGenerator(1)
+
+
+@pytest.mark.long
+@pytest.mark.slow_compiled
+def test_a_sampler_with_random_numbers_searches_once(rooms):
+    tiny.translator(length=LENGTH, sampler=Noisy()).generate(tiny.sentences("source")[:3])
+    assert rooms == []
+
+
+@pytest.mark.long
+@pytest.mark.slow_compiled
+def test_generate_takes_ids_as_tensors_and_keeps_what_follows_the_end(rooms):
+    task = tiny.translator(length=LENGTH, sampler=BeamSearch(2))
+    x = task.preprocessor.generate_preprocess(tiny.sentences("source")[:3])
+    x = {name: np.asarray(keras.ops.convert_to_numpy(value)) for name, value in x.items()}
+    x["decoder_token_ids"][:, 50:] = 9
+    task.preprocessor = None
+    found = task.generate({name: keras.ops.convert_to_tensor(value) for name, value in x.items()}, stop_token_ids=[3])
+    assert rooms[0] < LENGTH
+    rooms.all = True
+    wanted = task.generate(x, stop_token_ids=[3])
+    for name, value in wanted.items():
+        np.testing.assert_array_equal(found[name], value)
 
 
 @pytest.mark.long

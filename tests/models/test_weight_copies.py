@@ -1,5 +1,7 @@
 """Weights that are converted once for all searches: which are, when again, and that no number changes."""
 
+import gc
+
 import keras
 import numpy as np
 import pytest
@@ -33,7 +35,9 @@ def test_a_layer_gets_a_weight_in_the_type_that_it_reads_it_in():
     with CopiesScope(layer.variables, values, copies):
         converted, exact = layer(np.ones(()))
         outside = layer.scale.value
-    assert (float(converted), float(exact), float(outside)) == (4, 5, 3)
+        layer.scale.assign(7)
+        assigned, _ = layer(np.ones(()))
+    assert (float(converted), float(exact), float(outside), float(assigned)) == (4, 5, 3, 7)
 
 
 def test_copies_are_made_again_if_a_weight_has_another_value():
@@ -48,6 +52,11 @@ def test_copies_are_made_again_if_a_weight_has_another_value():
     second = copies.of([v.value for v in weights])
     np.testing.assert_array_equal(second[0], ops.cast(weights[0].value, "bfloat16"))
     assert not np.array_equal(first[0], second[0])
+    # Copies of weights that are gone are gone too.
+    for weight in weights:
+        weight.assign(weight.value + 0)
+    gc.collect()
+    assert copies._copies == []
     assert WeightCopies(tiny.translator()).of([v.value for v in weights]) == [None] * len(weights)
 
 

@@ -7,6 +7,9 @@ from keras import ops
 
 from keras_attn_zoo.types import Tensor
 
+# Of the few inputs that are kept at higher rates, 16 bits would keep too many or too few.
+_HIGHEST_RATE = 0.98
+
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class Dropout(keras.layers.Dropout):
@@ -43,7 +46,7 @@ class Dropout(keras.layers.Dropout):
         if not self.rate:
             # Before `training` is asked, which `keras.RematScope` traces.
             return inputs
-        ours = self.noise_shape is None and self.rate < 1
+        ours = self.noise_shape is None and self.rate <= _HIGHEST_RATE
         if not (ours and training) or (keras.config.backend() == "torch" and not _draws_by_words(inputs)):
             return super().call(inputs, training=training)
         keep, seed = 1.0 - self.rate, self.seed_generator.next()
