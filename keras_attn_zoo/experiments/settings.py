@@ -354,7 +354,7 @@ class SearchSettings(_Checked):
 
     beams: int = _field(Whole(default=5, help="beam size; 1 is greedy search", least=1, most=1000))
     length_penalty: float = _field(Number(default=1.0, help="exponent of the length penalty", least=0, most=10))
-    batch_size: int = _field(Whole(default=64, help="sentences translated at once", least=1, most=10_000))
+    batch_size: int = _field(Whole(default=64, help="sentences per batch of a search", least=1, most=10_000))
     search_top_k: int | None = _field(
         Whole(
             help="source positions that a latent alignment sums over in search; 0 for all, None for the training value",

@@ -166,17 +166,20 @@ class TextMethods:
     ) -> list[Hypothesis] | list[list[Hypothesis]]:
         """Translate sentences; return hypotheses with scores and, on request, attention.
 
-        Sentences are batched by similar length into a few shapes: a compiled
-        backend compiles once per shape.
+        Sentences are batched by similar length into a few shapes, for each of
+        which a compiled backend compiles once. Translations first get twice the
+        room of their source; those that it does not suffice for are searched
+        again. Under JAX on a CPU, up to four batches run at once.
 
         Args:
             sentences: a list of strings, or one string, or what `encode` returned.
             n_best: hypotheses per sentence, at most the number of beams.
             attention: whether to return attention, as the search saw it.
-            batch_size: sentences translated at once.
+            batch_size: sentences per batch.
             max_length: maximum tokens of a translation; by default the preprocessor's.
             progress: function called with the number of sentences done, after every batch.
-            clock: a `CompilationClock`, which records the shape and the seconds of every batch.
+            clock: a `CompilationClock`, which records the shapes and the seconds of every search; with one, batches run
+                one after the other.
             top_k: source positions that a latent alignment sums over; 0 for all, None for what `compile` was given.
 
         Returns:

@@ -24,7 +24,7 @@ class ValidationBLEU(keras.callbacks.Callback):
     Args:
         sources: sentences to translate, or what `Translator.encode` made of them.
         references: their translations.
-        batch_size: sentences translated at once.
+        batch_size: sentences per batch.
         tokenize: sacrebleu's tokeniser.
     """
 
