@@ -54,8 +54,12 @@ class PooledBeamSearch(BeamSearch):
         model: keras.Model | None = None,
         trace: bool = False,
         n_best: int | None = None,
+        limit: int | None = None,
     ) -> dict[str, TensorTree]:
-        """Return all hypotheses, the best first; see `BeamSearch.search`. It records no trace and ignores `n_best`."""
+        """Return all hypotheses, the best first; see `BeamSearch.search`.
+
+        It records no trace, ignores `n_best` and `limit`, and does not say what is certain.
+        """
         if trace:
             raise ValueError("PooledBeamSearch records no trace: search with a BeamSearch.")
         beams = self.num_beams
