@@ -76,7 +76,7 @@ def contenders(options, beams, peers, folder, environment):
         command = [*ours, "--beams", str(beams), "--backend", backend, "--input", text, "--output", output]
         # Compiled programs are kept there.
         cache = {"XDG_CACHE_HOME": f"{folder}/cache-{backend}-{beams}"}
-        found[f"attn-zoo translate, {backend}"] = (command, output, {**environment, **cache})
+        found[f"keras-attn-zoo, {backend}"] = (command, output, {**environment, **cache})
     for peer in peers:
         name, precisions = PEERS[peer]
         for precision in precisions:
