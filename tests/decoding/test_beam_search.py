@@ -345,3 +345,19 @@ def test_configuration():
 def test_errors(arguments):
     with pytest.raises(ValueError, match=f"Received: {next(iter(arguments.values()))}"):
         BeamSearch(**arguments)
+
+
+@pytest.mark.parametrize("n_best", [1, 2])
+def test_what_is_certain_in_little_room_is_what_all_of_it_gives(n_best):
+    """A running hypothesis of a high length penalty may win by length alone, for which there must be room enough."""
+    rows, little, length = 400, 4, 20
+    logits, sampler = table(3, rows), BeamSearch(3, 4.0)
+    logits[..., STOP] += 1.0
+    whole = search(logits, prompts(length, rows), sampler, n_best=n_best)
+    part = search(logits, prompts(little, rows), sampler, n_best=n_best, limit=length)
+    certain = part["certain"]
+    assert 0 < certain.sum() < rows
+    for name in ("log_probs", "scores"):
+        np.testing.assert_array_equal(part[name][certain, :n_best], whole[name][certain, :n_best])
+    np.testing.assert_array_equal(part["token_ids"][certain, :n_best], whole["token_ids"][certain, :n_best, :little])
+    assert not whole["token_ids"][certain, :n_best, little:].any()
