@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ from keras_attn_zoo.commands.options import (
     resumed,
     settings_from_options,
 )
-from keras_attn_zoo.commands.parser import Parser, typed
+from keras_attn_zoo.commands.parser import Parser, checked
 from keras_attn_zoo.commands.pictures import draw_pictures
 from keras_attn_zoo.commands.table_options import (
     check_gold_is_scored,
@@ -72,10 +73,11 @@ def add_comparison_arguments(
     parser.add_argument(
         "--seeds",
         nargs="+",
-        type=typed(SETTINGS["System"]["seed"]),
+        action="extend",
+        type=checked(_seeds),
         default=[],
         metavar="N",
-        help="train every system once with each of these seeds (default: 1)",
+        help="train every system once with each of these seeds, separated by spaces or commas (default: 1)",
     )
     parser.add_argument(
         "--grid",
@@ -104,6 +106,10 @@ def add_comparison_arguments(
     add_precision_argument(parser, None)
     add_override_argument(parser)
     parser.set_defaults(job="training", own_backend=own_backend, usual=default, every=list(names), of_tasks=tasks)
+
+
+def _seeds(text):
+    return [SETTINGS["System"]["seed"].parse(seed) for seed in text.split(",")]
 
 
 def system_names(options: argparse.Namespace) -> list[str]:
@@ -180,7 +186,7 @@ def _runs(recipe, options, out):
     if "task" in grid:
         raise UserError("the systems of a grid are compared on one task: leave out task; --task names it.")
     settings = settings_from_options(options, [*grid, *(["seed"] if options.seeds else [])])
-    runs = expand(entries, settings, grid, options.seeds)
+    runs = expand(entries, settings, grid, itertools.chain(*options.seeds))
     given = {**settings, **grid}
     return [dataclasses.replace(run, system=resumed(run.system, out / run.name, given)) for run in runs]
 

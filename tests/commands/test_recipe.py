@@ -150,7 +150,7 @@ def test_what_was_scored_and_not_drawn_is_drawn(recipe, tmp_path):
 
 @pytest.mark.long
 def test_seeds_and_grid_have_a_folder_and_a_row_for_each_run(recipe, tmp_path):
-    status, output, _, seen = recipe("--seeds", 1, 2, "--grid", "num_heads=1,2", "--systems", "plain,rnn")
+    status, output, _, seen = recipe("--seeds", "1,2", "--grid", "num_heads=1,2", "--systems", "plain,rnn")
     names = ["plain-num_heads=1", "plain-num_heads=1-seed=2", "plain-num_heads=2", "plain-num_heads=2-seed=2"]
     assert (status, list(seen)) == (0, [*names, "rnn-seed=1", "rnn-seed=2"])
     assert [system.seed for system, _ in seen.values()] == [1, 2, 1, 2, 1, 2]
