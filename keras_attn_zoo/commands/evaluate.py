@@ -24,6 +24,7 @@ from keras_attn_zoo.commands.text_options import (
     scoring_options,
 )
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.files import shown
 
 _LOG = logging.getLogger(__name__)
 # Options with their defaults: of the test, of the search.
@@ -97,6 +98,18 @@ def _read_references(file):
     return [normalise(" ".join(row)) for row in rows]
 
 
+def _refuse_presets(folders):
+    from keras_attn_zoo.experiments.run_folder import RunFolder
+    from keras_attn_zoo.models.preset_registry import names_preset
+
+    for folder in folders:
+        if not RunFolder(folder).holds_run and (names_preset(str(folder)) or (folder / "task.json").is_file()):
+            raise UserError(
+                f"{shown(folder)} is a preset, not a run folder: translate the text with `attn-zoo translate`, and "
+                "score its output with --hypotheses and --references."
+            )
+
+
 def _score_runs(options):
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.experiments.run_folder import RunFolder
@@ -105,6 +118,7 @@ def _score_runs(options):
 
     if not options.runs:
         raise UserError("give a run folder, or --hypotheses and --references.")
+    _refuse_presets(options.runs)
     refuse(options, "a run's own task says how it is scored", task=None)
     scoring = scoring_options(options)
     if options.stored:

@@ -35,6 +35,13 @@ def test_evaluate_a_run_on_other_text(attn_zoo, trained, tmp_path, encodings):
     assert attn_zoo("evaluate", trained, "--name", "other", "--stored") == (0, output, "")
 
 
+def test_evaluate_says_how_a_preset_is_scored(attn_zoo, tmp_path):
+    (tmp_path / "task.json").write_text("{}")
+    for preset in ("transformer_tatoeba_de_en", tmp_path):
+        status, output, error = attn_zoo("evaluate", preset)
+        assert (status, output, error.count("\n")) == (2, "", 1) and "is a preset" in error and "--hypotheses" in error
+
+
 @pytest.mark.parametrize("name", ["../other", "/tmp/other", "a/b", "..", ".", "", "a\nb", "a\\b", "a" * 201])
 def test_names_of_test_sets_stay_in_the_run_folder(attn_zoo, trained, tmp_path, capsys, name):
     (tmp_path / "t.tsv").write_text("rot haus\thouse red\n")
