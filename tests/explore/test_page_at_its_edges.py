@@ -1,8 +1,10 @@
 """The page in Chromium: hostile text, a notebook, a server, many tokens."""
 
 import dataclasses
+import time
 
 import numpy as np
+from PIL import Image
 
 from keras_attn_zoo.explore import packing
 from keras_attn_zoo.explore.page import Page
@@ -43,6 +45,10 @@ def test_the_policy_runs_no_other_script(page):
     page.complaints.clear()
 
 
+# Of a light page, in assets/style.css.
+ACCENT = 24, 92, 200
+
+
 def test_a_notebook_shows_it(browser, tmp_path):
     path = tmp_path / "notebook.html"
     path.write_text(
@@ -52,6 +58,16 @@ def test_a_notebook_shows_it(browser, tmp_path):
     browser.open(path)
     # Of another origin: what it drew is seen, and nothing of it can be reached.
     browser.wait("document.querySelector('iframe').contentDocument === null")
+    # Ribbons are drawn in the accent, which an empty frame does not have.
+    for _ in range(50):
+        browser.screenshot(tmp_path / "notebook.png")
+        with Image.open(tmp_path / "notebook.png") as picture:
+            pixels = np.asarray(picture.convert("RGB")).reshape(-1, 3).astype(int)
+        drawn = (np.abs(pixels - ACCENT).max(axis=1) < 8).sum()
+        if drawn > 100:
+            break
+        time.sleep(0.1)
+    assert drawn > 100
     assert browser.complaints == []
 
 
@@ -94,14 +110,23 @@ def test_speed_of_a_hover(browser, tmp_path):
             choose(browser, "head", head)
             times = browser.run(
                 """(async () => {
-                  const panel = explorer.panels[0], frame = () => new Promise(requestAnimationFrame), times = [];
+                  const { element } = explorer.panels[0], times = [];
+                  const frame = () => new Promise(requestAnimationFrame);
                   for (let i = 0; i < 30; i++) {
                     await frame();
+                    const cells = element.querySelector(".cells");
+                    const words = element.querySelectorAll(`.tokens.${i % 2 ? "row" : "column"}s li`);
+                    const at = cells ? cells.getBoundingClientRect() : null;
                     const began = performance.now();
-                    if (explorer.view === "matrix") panel.point("cell", (7 * i) % 100, (13 * i) % 100);
-                    else panel.point(i % 2 ? "row" : "column", (7 * i) % 100);
-                    panel.element.getBoundingClientRect();
+                    const [target, move] = cells ? [cells, "pointermove"] : [words[(7 * i) % 100], "pointerover"];
+                    target.dispatchEvent(new PointerEvent(move, {
+                      bubbles: true, pointerType: "mouse",
+                      clientX: at ? at.x + 0.07 * i * at.width % at.width : 0,
+                      clientY: at ? at.y + 0.13 * i * at.height % at.height : 0,
+                    }));
+                    await frame();
                     times.push(performance.now() - began);
+                    if (!explorer.panels[0].focus) throw new Error("nothing is pointed at");
                   }
                   return times;
                 })()"""

@@ -61,6 +61,20 @@ def test_hover_says_what_attends_to_what(page):
     assert details(page).startswith("Point at a word")
 
 
+def test_the_names_of_a_matrix_say_so_too(page):
+    page.run("explorer.setView('matrix')")
+    # The middle of seven or eight source words, and of six target words.
+    page.hover(f"{PANEL.format(0)}.querySelector('.row-names')")
+    assert details(page).split(" attends to ")[0] in samples.GIVEN[2:4]
+    page.hover(f"{PANEL.format(0)}.querySelector('.column-names')")
+    assert " is attended to by " in details(page)
+    page.click(f"{PANEL.format(0)}.querySelector('.row-names')")
+    page.hover("document.querySelector('h1')")
+    assert " attends to " in details(page)
+    page.key("Escape")
+    assert details(page).startswith("Point at a word")
+
+
 def test_a_click_keeps_a_word_and_escape_lets_it_go(page):
     page.click(TOKEN.format(0, "row", 2))
     page.hover("document.querySelector('h1')")
@@ -129,6 +143,11 @@ def test_gold_links_and_the_best_layer(page):
     )
     assert "best: 1, lowest AER" in text(page, ".panel [data-control=layer]")
     assert "AER" in text(page, ".caption")
+    page.run("explorer.setLevel('subwords')")
+    # Words 4, 5 and 6 of the source are tokens 6, 7 and 8; word 1 of the translation is tokens 1 and 2.
+    assert sorted(map(tuple, page.run("explorer.panels[0].view.gold"))) == [
+        (0, 0, 1), (1, 1, 1), (1, 7, 0), (2, 1, 1), (2, 7, 0), (3, 2, 0), (4, 6, 1), (5, 8, 1),
+    ]  # fmt: skip
     choose(page, "path", 0)
     assert page.run("explorer.panels[0].view.gold") == []
 

@@ -30,6 +30,11 @@ class Matrix {
     this.cells.addEventListener("focus", () => panel.point("cell", ...(this.cursor || [0, 0]), true));
     this.cells.addEventListener("blur", () => panel.point(null));
     this.cells.addEventListener("keydown", (event) => this.key(event));
+    for (const [names, side, axis] of [[this.rowNames, "row", 0], [this.columnNames, "column", 1]]) {
+      names.addEventListener("pointermove", (event) => event.pointerType === "mouse" && panel.point(side, this.cellAt(event)[axis]));
+      names.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && panel.point(null));
+      names.addEventListener("click", (event) => panel.pin(side, this.cellAt(event)[axis]));
+    }
   }
 
   show(view) {

@@ -128,14 +128,21 @@ function buildView(store, sentence, choice, level) {
     });
     probabilities = sums.map(Math.exp);
   }
-  const linked = ofWords && path.kind === "given" && sentence.gold && choice.place !== "encoder" && choice.place !== "decoder";
+  const linked = path.kind === "given" && sentence.gold && choice.place !== "encoder" && choice.place !== "decoder";
   return {
     ...matrix, path, probabilities,
     entropies: rowEntropies(matrix),
     rowLabels: labels(rows), columnLabels: labels(columns), rowSide: rows, columnSide: columns,
-    gold: linked ? sentence.gold.map(([j, i, sure]) => [i, j, sure]) : [],
+    gold: linked ? goldLinks(sentence.gold, rows, columns, ofWords) : [],
     ofWords,
   };
+}
+
+// Gold links as [row, column, sure]; those of a word are those of each of its tokens.
+function goldLinks(links, rows, columns, ofWords) {
+  if (ofWords) return links.map(([j, i, sure]) => [i, j, sure]);
+  const tokens = ({ groups }, word) => [...groups.keys()].filter((at) => groups[at] === word);
+  return links.flatMap(([j, i, sure]) => tokens(rows, i).flatMap((r) => tokens(columns, j).map((c) => [r, c, sure])));
 }
 
 // The word of a token of a view, and the first token of a word.
