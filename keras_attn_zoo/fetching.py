@@ -26,6 +26,7 @@ _CHUNK = 2**16
 _HURRY = 5.0
 _LONGEST_REASON = 200
 _OTHER = "Try again later, or check the network: a proxy may have sent a different file."
+_MOVED = "It may have moved: pip install --upgrade keras-attn-zoo, or put the file in place by hand."
 
 
 class DownloadError(UserError):
@@ -39,7 +40,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         found = urllib.parse.urlsplit(newurl).scheme
         if found != "https" and (found != "http" or req.type == "https"):
             raise DownloadError(
-                f"cannot download {req.full_url}: the server redirects to {_plain(newurl)}, which is not safe."
+                f"cannot download {req.full_url}: the server redirects to {_plain(newurl)}, which is not safe. {_OTHER}"
             )
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
@@ -156,7 +157,7 @@ def _reason(address, error):
     if isinstance(error, urllib.error.HTTPError):
         said = _plain(f"the server says {error.code} {error.reason}")
         if error.code < 500 and error.code not in (416, 429):
-            raise DownloadError(f"cannot download {address}: {said}.") from None
+            raise DownloadError(f"cannot download {address}: {said}. {_MOVED}") from None
         return said
     return _plain(getattr(error, "reason", None) or error) or type(error).__name__
 

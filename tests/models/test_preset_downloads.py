@@ -46,7 +46,7 @@ def test_a_bad_connection_is_overcome(server, saved, faults):
     [
         ("another file", "is not the file that was published: its SHA-256 is"),
         ("too much", "is not the file that was published: it has more than"),
-        (404, "the server says 404 Not Found"),
+        (404, "the server says 404 Not Found. It may have moved: pip install --upgrade"),
         (403, "the server says 403 Forbidden"),
         (500, "the server says 500 .*check the network and run the command again"),
     ],
@@ -104,7 +104,10 @@ def answer(head, body=b""):
         (answer(b"302 Found\r\nLocation: http://" + b"a" * 70 + b".example/"), "label"),
         (answer("302 Found\r\nLocation: http://m\xfcnchen.example/".encode("latin1")), "cannot download"),
         (answer(b"302 Found\r\nLocation: http://127.0.0.1:x/"), "nonnumeric port"),
-        (answer(b"302 Found\r\nLocation: ftp://127.0.0.1/x"), "redirects to ftp://127.0.0.1/x, which is not safe"),
+        (
+            answer(b"302 Found\r\nLocation: ftp://127.0.0.1/x"),
+            "redirects to ftp://127.0.0.1/x, which is not safe. Try again later",
+        ),
         (answer(b"302 Found\r\nLocation: file:///etc/passwd"), "file:///etc/passwd"),
         (answer(b"200 OK\r\nTransfer-Encoding: chunked", b"-5\r\nabc"), "cannot download"),
         (answer(b"404 \x1b[31mevil\x07"), r"the server says 404 \[31mevil\."),
