@@ -1,5 +1,6 @@
 """Presets of a hub, where the network fails: a hub on this machine that is shut, stalls, or has nothing."""
 
+import contextlib
 import hashlib
 import http.server
 import re
@@ -81,10 +82,10 @@ class Repository(http.server.BaseHTTPRequestHandler):
     """A hub with the files of one preset."""
 
     def answer(self, body):
-        _, user, name, resolve, revision, *file = self.path.split("/")
-        assert (user, name, resolve, revision) == ("user", "preset", "resolve", "main")
-        path = self.server.folder.joinpath(*file)
-        if not path.is_file():
+        # Other paths are of the hub's interface, about the whole repository, which not every hub has.
+        start, _, file = self.path.partition("/resolve/main/")
+        path = self.server.folder / file
+        if start != "/user/preset" or not path.is_file():
             self.send_response(404)
             self.send_header("X-Error-Code", "EntryNotFound")
             self.send_header("Content-Length", "0")
@@ -118,23 +119,40 @@ def saved(tmp_path_factory):
     return folder, Translator.from_preset(folder).generate(tiny.sentences("source")[:3])
 
 
-LOADERS = pytest.mark.parametrize("cls", [Translator, keras_hub.models.Seq2SeqLM], ids=["ours", "hub"])
-
-
-@LOADERS
-def test_a_preset_of_a_hub(hub, saved, cls, monkeypatch):
-    folder, expected = saved
-    # This hub answers, if the machine is not busy with something else.
+@contextlib.contextmanager
+def answering(hub, folder, monkeypatch):
+    """A hub that has the files of a folder."""
+    # It answers, if the machine is not busy with something else.
     monkeypatch.setattr(hub_presets, "PATIENCE", 10.0)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Repository) as server:
         server.folder = folder
         threading.Thread(target=server.serve_forever, args=(0.02,)).start()
         hub(server.server_port)
         try:
-            task = cls.from_preset("hf://user/preset")
+            yield
         finally:
             server.shutdown()
+
+
+LOADERS = pytest.mark.parametrize("cls", [Translator, keras_hub.models.Seq2SeqLM], ids=["ours", "hub"])
+
+
+@LOADERS
+def test_a_preset_of_a_hub(hub, saved, cls, monkeypatch):
+    folder, expected = saved
+    with answering(hub, folder, monkeypatch):
+        task = cls.from_preset("hf://user/preset")
     assert type(task) is Translator and task.generate(tiny.sentences("source")[:3]) == expected
+
+
+@pytest.mark.long
+def test_a_marian_model_of_a_hub(hub, tmp_path, monkeypatch):
+    checkpoint = pytest.importorskip("tests.models.marian_checkpoint")
+    checkpoint.write(tmp_path / "marian")
+    with answering(hub, tmp_path / "marian", monkeypatch):
+        task = load_translator("hf://user/preset")
+    texts = checkpoint.text("source", 3)
+    assert task.generate(texts) == load_translator(tmp_path / "marian").generate(texts)
 
 
 @LOADERS

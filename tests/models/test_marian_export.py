@@ -89,16 +89,17 @@ def test_transformers_finds_the_same_translations(exported):
     assert len({round(one.score, 3) for one in ours}) > 5
 
 
-def test_ctranslate2_finds_the_same_translations(exported, tmp_path):
+@pytest.mark.parametrize("beams", [1, 3])
+def test_ctranslate2_finds_the_same_translations(exported, tmp_path, beams):
     ctranslate2 = pytest.importorskip("ctranslate2")
     translator, folder, _, tokenizer = exported
     converter = ctranslate2.converters.TransformersConverter(str(folder))
     converter.convert(str(tmp_path / "converted"))
     converted = ctranslate2.Translator(str(tmp_path / "converted"), intra_threads=1)
-    translator.compile(sampler=BeamSearch(1))
+    translator.compile(sampler=BeamSearch(beams))
     ours = [one for [one] in translator.translate(TEXTS, max_length=LENGTH)]
     sources = [tokenizer.convert_ids_to_tokens(ids) for ids in tokenizer(TEXTS)["input_ids"]]
-    found = converted.translate_batch(sources, beam_size=1, max_decoding_length=LENGTH - 1)
+    found = converted.translate_batch(sources, beam_size=beams, length_penalty=0, max_decoding_length=LENGTH - 1)
     theirs = [one.hypotheses[0] for one in found]
     assert [[token for token in one.tokens if token != "</s>"] for one in ours] == theirs
     scores = converted.score_batch(sources, theirs)

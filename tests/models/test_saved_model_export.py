@@ -14,14 +14,24 @@ ON_TENSORFLOW = keras.config.backend() == "tensorflow"
 
 @pytest.mark.skipif(not ON_TENSORFLOW, reason="TensorFlow writes it")
 @pytest.mark.parametrize(
-    "body",
-    [pytest.param(tiny.backbone, marks=pytest.mark.slow), tiny.transformer],
-    ids=["rnn", "transformer"],
+    "body, options",
+    [
+        pytest.param(tiny.backbone, {}, marks=pytest.mark.slow),
+        (tiny.transformer, {}),
+        pytest.param(tiny.transformer, {"output": "latent"}, marks=pytest.mark.slow),
+        pytest.param(
+            tiny.transformer,
+            {"encoder_attention": "recurrent", "decoder_attention": "recurrent", "max_length": 24},
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(tiny.transformer, {"cross_attention": "weight_subtraction"}, marks=pytest.mark.slow),
+    ],
+    ids=["rnn", "transformer", "latent", "recurrent", "weight_subtraction"],
 )
-def test_a_saved_model_translates_alike(tmp_path, body):
+def test_a_saved_model_translates_alike(tmp_path, body, options):
     import tensorflow as tf
 
-    translator = tiny.translator(body=body)
+    translator = tiny.translator(body=body, **options)
     export_to_saved_model(translator, tmp_path / "served")
     served = tf.saved_model.load(str(tmp_path / "served"))
     for texts in (TEXTS, TEXTS[:1]):
