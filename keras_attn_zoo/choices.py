@@ -1,4 +1,4 @@
-"""Names that an argument of a body may have; the command line reads them without importing Keras."""
+"""What arguments may be, names above all; the command line reads them without importing Keras."""
 
 CELLS = ("gru", "lstm")
 # Which state of the decoder asks the attention.
@@ -15,3 +15,5 @@ MARGINALIZATIONS = ("exact", "top_k")
 NORMALIZATIONS = ("post", "pre")
 ACTIVATIONS = ("relu", "silu", "gelu", "tanh")
 POSITIONS = ("sine", "halved_sine", "learned", "none")
+# Bounds of a beam search: its beams, and the exponent of its length penalty.
+MOST_BEAMS, HIGHEST_PENALTY = 1000, 10

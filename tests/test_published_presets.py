@@ -96,7 +96,7 @@ def test_a_preset_is_made_from_a_run(built, facts, run, monkeypatch):
     }
     assert (facts["system"], facts["body"], facts["source"], facts["target"]) == ("bahdanau", "RNNBackbone", "de", "en")
     # Scored as it is stored, with the run's search.
-    translator = load_translator(folder, beams=2, length_penalty=SYSTEM.search.length_penalty)
+    translator = load_translator(folder)
     pairs = make_pairs(6, 400)
     found = [best[0].text for best in translator.translate([source for source, _ in pairs])]
     expected = score_text(found, [target for _, target in pairs]).as_dict()["metrics"]
@@ -179,6 +179,12 @@ def test_what_is_published_stands_in_the_checkout():
         assert {"README.md", "attention.png", "curve.png"} <= {path.name for path in (CHECKOUT / name).iterdir()}
         assert sum(record["size"] for record in facts["files"].values()) <= 8_000_000
     assert sum(path.stat().st_size for path in CHECKOUT.rglob("*") if path.is_file()) <= 80_000_000
+
+
+def test_a_published_preset_is_searched_as_it_was_scored():
+    for name, facts in PUBLISHED.items():
+        config = json.loads((CHECKOUT / name / "task.json").read_text("utf-8"))["config"]
+        assert config["search_settings"] == {**facts["search"], "search_top_k": None}
 
 
 def test_every_recipe_can_be_trained(make):

@@ -25,7 +25,7 @@ def load_translator(
 
     Args:
         path: a run folder, or whatever `Translator.from_preset` takes.
-        beams, length_penalty, search_top_k: search settings; by default those of the run, or of `SearchSettings`.
+        beams, length_penalty, search_top_k: search settings; by default those of the run or of the preset.
         max_tokens: maximum tokens of a sentence and its translation; by default the model's.
         precision: "float32", "bfloat16", or "auto" for what suits this machine; whatever it was trained in.
 
@@ -33,10 +33,8 @@ def load_translator(
         UserError: there is no trained system, or its files are damaged.
     """
     run = RunFolder(path)
-    search = SearchSettings()
     preset = str(path)
     if run.holds_run:
-        search = run.system().search
         if kind_of(run.best) is None:
             raise UserError(f"{shown(path)} has no trained model yet: continue its training with --resume.")
         preset = str(run.best)
@@ -44,6 +42,7 @@ def load_translator(
         preset = find_preset(preset)
     translator = _from_preset(preset, policy(resolve(precision)))
     given: dict[str, Any] = {"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k}
+    search = run.system().search if run.holds_run else SearchSettings(**(translator.search_settings or {}))
     # Creating the settings anew checks them.
     search = dataclasses.replace(search, **{name: value for name, value in given.items() if value is not None})
     translator.compile(sampler=BeamSearch(search.beams, search.length_penalty), search_top_k=search.search_top_k)

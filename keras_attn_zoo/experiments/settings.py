@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from keras_attn_zoo.choices import HIGHEST_PENALTY, MOST_BEAMS
 from keras_attn_zoo.data.truncation import KEPT, Truncation
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.budget import Budget
@@ -352,8 +353,10 @@ class SearchSettings(_Checked):
         12
     """
 
-    beams: int = _field(Whole(default=5, help="beam size; 1 is greedy search", least=1, most=1000))
-    length_penalty: float = _field(Number(default=1.0, help="exponent of the length penalty", least=0, most=10))
+    beams: int = _field(Whole(default=5, help="beam size; 1 is greedy search", least=1, most=MOST_BEAMS))
+    length_penalty: float = _field(
+        Number(default=1.0, help="exponent of the length penalty", least=0, most=HIGHEST_PENALTY)
+    )
     batch_size: int = _field(Whole(default=64, help="sentences per batch of a search", least=1, most=10_000))
     search_top_k: int | None = _field(
         Whole(

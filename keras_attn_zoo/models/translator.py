@@ -9,6 +9,7 @@ import keras
 import keras_hub
 import numpy as np
 
+from keras_attn_zoo.choices import HIGHEST_PENALTY, MOST_BEAMS
 from keras_attn_zoo.data.shapes import row_batches
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError
@@ -38,6 +39,8 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
     Args:
         backbone: an `RNNBackbone`, or a `TransformerBackbone`: the result is a `TransformerTranslator` then.
         preprocessor: a `TranslationPreprocessor`; with None, the model works on ids only.
+        search_settings: "beams", "length_penalty" and "search_top_k" of its search until `compile` says otherwise, kept
+            in presets; by default five beams and a length penalty of 1.
 
     `fit` takes the inputs of `RNNBackbone` with the next tokens as labels and
     sample weights that mark the real ones, or a dict of strings, "encoder_text" and
@@ -47,7 +50,7 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
 
     Raises:
         UserError: the preprocessor allows longer sentences than the body has weights for; its tokenizers and the body
-            differ in vocabulary size.
+            differ in vocabulary size; `search_settings` are none.
 
     Example:
         >>> translator = Translator.from_preset("my_preset")
@@ -63,7 +66,11 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
         return super().__new__(fitting[0] if fitting else cls, backbone, *args, **kwargs)
 
     def __init__(
-        self, backbone: TranslationBackbone, preprocessor: TranslationPreprocessor | None = None, **kwargs: Any
+        self,
+        backbone: TranslationBackbone,
+        preprocessor: TranslationPreprocessor | None = None,
+        search_settings: Config | None = None,
+        **kwargs: Any,
     ) -> None:
         self.backbone = backbone
         self.preprocessor = preprocessor
@@ -78,6 +85,12 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
             "attention_scores": hidden["attention_scores"],
         }
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
+        if search_settings is not None:
+            self.search_settings = search_settings
+
+    def get_config(self) -> Config:
+        """Return the arguments of the constructor."""
+        return {**super().get_config(), "search_settings": self.search_settings}
 
     def compile(
         self,
@@ -86,7 +99,7 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
         *,
         label_smoothing: float = 0.0,
         accumulation_steps: int = 1,
-        sampler: str | keras_hub.samplers.Sampler = "beam",
+        sampler: str | keras_hub.samplers.Sampler | None = None,
         search_top_k: int | None = None,
         **kwargs: Any,
     ) -> None:
@@ -97,7 +110,8 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
             loss: None or "auto": the loss is the cross-entropy per target token, plus what layers add to it.
             label_smoothing: probability mass spread evenly over the vocabulary.
             accumulation_steps: parts that a batch is split into; loss and gradient stay those of the whole batch.
-            sampler: "greedy", "beam" (five beams, length penalty 1), a `BeamSearch`, or a KerasHub sampler or its name.
+            sampler: "greedy", "beam" (five beams, length penalty 1), a `BeamSearch`, or a KerasHub sampler or its name;
+                None keeps the present one, which is that of the preset, or "beam".
             search_top_k: source positions that a latent alignment sums over in search; 0 for all, None for the training
                 value.
             **kwargs: `run_eagerly`, `jit_compile` and the like; see `keras.Model.compile`.
@@ -118,6 +132,8 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
         self._check_top_k(search_top_k, "search_top_k")
         if optimizer == "auto":
             optimizer = keras.optimizers.Adam(1e-3)
+        if sampler is None:
+            sampler = getattr(self, "_sampler", "beam")
         own = {"greedy": BeamSearch(1), "beam": BeamSearch(5, length_penalty=1.0)}
         if isinstance(sampler, str):
             if sampler not in (*own, *_KERASHUB_SAMPLERS):
@@ -198,6 +214,26 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
     def sampler(self, sampler: keras_hub.samplers.Sampler) -> None:
         self._sampler = sampler
 
+    @property
+    def search_settings(self) -> Config | None:
+        """Its "beams", "length_penalty" and "search_top_k"; None with a sampler for which presets keep none."""
+        if type(self.sampler) is not BeamSearch:
+            return None
+        beams, penalty = self.sampler.num_beams, self.sampler.length_penalty
+        settings = {"beams": beams, "length_penalty": penalty, "search_top_k": self.search_top_k}
+        return settings if _are_search_settings(settings) else None
+
+    @search_settings.setter
+    def search_settings(self, settings: Config) -> None:
+        if not _are_search_settings(settings):
+            raise UserError(
+                f"search_settings must have beams, from 1 to {MOST_BEAMS}, length_penalty, from 0 to "
+                f"{HIGHEST_PENALTY}, and search_top_k; received {reprlib.repr(settings)}."
+            )
+        self._check_top_k(settings["search_top_k"], "search_top_k")
+        self.sampler = BeamSearch(settings["beams"], settings["length_penalty"])
+        self.search_top_k = settings["search_top_k"]
+
     def make_generate_function(self) -> Callable:
         """Return the function that `generate` runs on ids.
 
@@ -247,3 +283,12 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
             "decoder_padding_mask": until_stop(token_ids, inputs["decoder_padding_mask"], stop_token_ids),
             **{name: x for name, x in found.items() if name == "certain"},
         }
+
+
+def _are_search_settings(settings: Any) -> bool:
+    """Whether a search can have them: a stranger's preset may say anything, and memory grows with the beams."""
+    if not isinstance(settings, dict) or set(settings) != {"beams", "length_penalty", "search_top_k"}:
+        return False
+    beams, penalty = settings["beams"], settings["length_penalty"]
+    bounded = type(beams) is int and 1 <= beams <= MOST_BEAMS
+    return bounded and type(penalty) in (int, float) and 0 <= penalty <= HIGHEST_PENALTY

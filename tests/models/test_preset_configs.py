@@ -93,6 +93,24 @@ def test_an_unknown_argument_is_not_ignored_by_kerashub_or_python(preset):
             body(tiny.PIECES, tiny.PIECES, **sizes, residual_scale=3)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"beams": 10**9, "length_penalty": 0.6, "search_top_k": None},
+        {"beams": True, "length_penalty": 0.6, "search_top_k": None},
+        {"beams": 4, "length_penalty": 11, "search_top_k": None},
+        {"beams": 4, "length_penalty": -1, "search_top_k": None},
+        {"beams": 4, "length_penalty": 0.6},
+        {"beams": 4, "length_penalty": 0.6, "search_top_k": 2},
+        "beam",
+    ],
+    ids=str,
+)
+def test_a_search_that_cannot_be_is_refused(preset, settings):
+    change(preset, "task.json", ("config",), search_settings=settings)
+    refused(preset, "search_settings must have beams, from 1 to 1000|search_top_k applies only to latent")
+
+
 @pytest.mark.parametrize("name, place", [("config.json", ()), ("task.json", BODY), ("task.json", SIDE)])
 def test_an_unknown_class_asks_for_a_newer_version(preset, name, place):
     change(preset, name, place, class_name="New", registered_name="keras_attn_zoo>New")

@@ -39,6 +39,26 @@ def test_a_preset_translates_in_every_dtype_policy(tmp_path, body, policy):
 
 
 @pytest.mark.one_backend
+@pytest.mark.parametrize("cls", [Translator, keras_hub.models.Seq2SeqLM], ids=["ours", "hub"])
+def test_a_preset_is_searched_as_it_was(tmp_path, cls):
+    first = tiny.translator(body=tiny.transformer, output="latent")
+    settings = {"beams": 3, "length_penalty": 0.6, "search_top_k": 2}
+    first.compile(sampler=BeamSearch(3, 0.6), search_top_k=2)
+    first.save_to_preset(tmp_path / "preset")
+    second = cls.from_preset(str(tmp_path / "preset"))
+    assert second.search_settings == settings
+    expected = first.translate(TEXTS, n_best=3)
+    assert [[one.score for one in many] for many in second.translate(TEXTS, n_best=3)] == [
+        [one.score for one in many] for many in expected
+    ]
+    # Compiling to train on leaves the beams as they are.
+    second.compile("sgd")
+    assert second.search_settings == {**settings, "search_top_k": None}
+    second.compile(sampler="top_p")
+    assert second.search_settings is None
+
+
+@pytest.mark.one_backend
 @pytest.mark.parametrize(
     "joint, arguments",
     [
