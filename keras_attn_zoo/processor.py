@@ -1,6 +1,7 @@
 """What this machine's processor is, as far as Linux tells, and whether JAX computes on it."""
 
 import functools
+import platform
 import re
 from pathlib import Path
 
@@ -52,6 +53,16 @@ def multiplies_bfloat16() -> bool:
         True
     """
     return not _BFLOAT16_FLAGS.isdisjoint(_known("flags").split())
+
+
+def processor_name() -> str:
+    """What the processor is called, or what kind it is of.
+
+    Example:
+        >>> processor_name()  # doctest: +SKIP
+        'AMD EPYC'
+    """
+    return _known("model name") or platform.processor() or platform.machine()
 
 
 def _known(key):

@@ -40,8 +40,8 @@ def card(name, facts, command, text):
         f"had {before}.",
         "aer": _aligned(facts),
         "speed": f"{facts['parameters'] / 1e6:.1f} million parameters in {size_of(facts) / 1e6:.1f} MB; "
-        f"{facts['sentences_per_second']:.0f} sentences per second on {_count(facts['cores'], 'CPU core')}, with the "
-        f"{facts['backend']} backend.",
+        f"{facts['sentences_per_second']:.0f} sentences per second on {_count(facts['cores'], 'CPU core')} "
+        f"({facts['processor']}), with the {facts['backend']} backend.",
         "training": f"[{corpus['title']}]({corpus['source']}): {corpus['sentences']}. {training['steps']:,} steps in "
         f"{_count(training['epochs'], 'epoch')}, {training['hours']:.1f} hours on {hardware}. "
         f"{stopped}",
@@ -128,7 +128,7 @@ def _aligned(facts):
     alignment = facts["alignment"]
     if alignment is None:
         return "Its word alignments were not scored."
-    by = f"by {alignment['by']}, " if alignment["by"] else ""
+    by = f"by {alignment['by']}, which was chosen on the same links, " if alignment["by"] else ""
     return (
         f"Its word alignments have an error rate (AER) of {facts['scores']['aer']:.1f}, {by}on those "
         f"{alignment['sentences']} of {alignment['of']} sentences of Europarl with gold links that have at most "

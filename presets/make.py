@@ -3,12 +3,14 @@
   python presets/make.py train --corpus tatoeba --runs runs/presets
   python presets/make.py build --corpus tatoeba --runs runs/presets --links word-alignment-de-en
   python presets/make.py measure --corpus tatoeba --links word-alignment-de-en
+  python presets/make.py policies transformer_tatoeba_de_en bahdanau_tatoeba_de_en --corpus tatoeba --backend torch
   python presets/make.py page
 
 `train` trains one preset after the other and resumes interrupted runs. `build` stores the best round of each run in
 int8, measures the stored model, writes `presets/NAME` and its entry in `keras_attn_zoo/models/presets.json`, and then
-the page. `measure` measures presets that are there again, on one machine, without their runs. `page` writes the table
-and the pictures of `docs/presets.md` from the registry.
+the page. `measure` measures presets that are there again, on one machine, without their runs. `policies` prints how
+many translations differ in other dtype policies. `page` writes the cards, and the table and the pictures of
+`docs/presets.md`, from the registry.
 """
 
 import argparse
@@ -24,7 +26,7 @@ import tomllib
 from pathlib import Path
 
 from cards import PAGE, card, with_presets
-from measuring import history, measure
+from measuring import POLICIES, history, measure, translated_otherwise
 
 HERE = Path(__file__).parent
 # What every card shows, written for it.
@@ -32,6 +34,8 @@ SENTENCES = {
     "de": "Gestern habe ich im Park einen alten Freund getroffen.",
     "en": "I met an old friend in the park yesterday.",
 }
+# Test sentences whose translations are compared between dtype policies.
+COMPARED = 200
 # Colours of a picture in a palette, which takes a third of the bytes.
 COLOURS = 256
 
@@ -146,7 +150,6 @@ def build_one(recipe, run, options, text):
             "papers": recipe.trained().source,
             "license": text["corpus"]["license"],
             "sentence": SENTENCES[recipe.source],
-            "search": {key: getattr(RunFolder(run).system().search, key) for key in ("beams", "length_penalty")},
             **history(run),
         }
         # What "auto" stood for on the machine that trained it.
@@ -173,20 +176,24 @@ def precision_of(name):
 
 def describe(folder, recipe, facts, precision, options, text):
     """Measure the preset in a folder, draw its attention and write its card; return what is known of it."""
-    from keras_attn_zoo.files import write_text
-    from keras_attn_zoo.models.preset_registry import CARD
-
     facts = {
         **facts,
-        **measure(folder, recipe, facts["search"], options),
+        **measure(folder, recipe, options),
         "files": records(folder, loaded_from(folder)),
     }
     draw_attention(folder, facts)
+    return with_card(folder, recipe, facts, precision, text)
+
+
+def with_card(folder, recipe, facts, precision, text):
+    """Write the card of a preset; return what is known of it, with the record of the card."""
+    from keras_attn_zoo.files import write_text
+    from keras_attn_zoo.models.preset_registry import CARD
+
     command = recipe.command(Path("tatoeba"), Path("runs") / recipe.name, precision)
     write_text(folder / CARD, card(recipe.name, facts, command, text))
     # After it is written: it says how large the others are. It goes wherever they go, for license and credit.
-    facts["files"] |= records(folder, [CARD])
-    return facts
+    return {**facts, "files": {**facts["files"], **records(folder, [CARD])}}
 
 
 def register(name, facts, text):
@@ -237,7 +244,7 @@ def draw_attention(folder, facts):
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.experiments.word_alignment import sentence_picture
 
-    translator = load_translator(folder, beams=facts["search"]["beams"])
+    translator = load_translator(folder)
     layers = layers_of(facts["alignment"], translator.backbone)
     matrix, source_words, target_words = sentence_picture(translator, facts["sentence"], layers=layers)
     plot_attention(matrix, source_words, target_words, folder / "attention.png")
@@ -274,6 +281,26 @@ def shrink(picture):
     smaller.save(picture, optimize=True)
 
 
+def write_cards(found, text):
+    """Write the cards of all presets from the registry."""
+    from keras_attn_zoo.files import read_json
+    from keras_attn_zoo.models.preset_registry import REGISTRY
+
+    for name, facts in read_json(REGISTRY)["presets"].items():
+        recipe = found[name]
+        facts = {**facts, "description": recipe.about, "papers": recipe.trained().source}
+        register(name, with_card(HERE / name, recipe, facts, precision_of(name), text), text)
+
+
+def print_policies(options, chosen):
+    """Print the table of the translations that differ in other dtype policies."""
+    from keras_attn_zoo.experiments.tabular import markdown_table
+
+    found = {one.name: translated_otherwise(HERE / one.name, one, options, COMPARED) for one in chosen}
+    headings = ["preset", *(f"`{policy}`" for policy in POLICIES)]
+    print(markdown_table(headings, [[f"`{name}`", *map(str, counts.values())] for name, counts in found.items()]))
+
+
 def write_page():
     """Write the parts of docs/presets.md that are made from the registry."""
     from keras_attn_zoo.files import read_json, write_text
@@ -284,30 +311,33 @@ def write_page():
 
 def main():
     """Parse the command line."""
+    from keras_attn_zoo.backends import BACKENDS, choose_backend
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=("train", "build", "measure", "page"))
+    parser.add_argument("action", choices=("train", "build", "measure", "policies", "page"))
     parser.add_argument("names", nargs="*", metavar="NAME", help="presets; by default all")
     parser.add_argument("--corpus", type=Path, help="folder of train, valid and test.tsv.gz, English first")
     parser.add_argument("--runs", type=Path, help="folder of the run folders")
     parser.add_argument("--links", type=Path, help="folder of test.de-en and gold.talp, for AER")
+    parser.add_argument("--backend", choices=BACKENDS, help="what measures; by default the fastest for a search")
     options = parser.parse_intermixed_args()
-    if options.action == "page":
-        write_page()
-        return
-    if options.corpus is None:
+    if options.corpus is None and options.action != "page":
         parser.error(f"{options.action} needs --corpus")
-    if options.runs is None and options.action != "measure":
+    if options.runs is None and options.action in ("train", "build"):
         parser.error(f"{options.action} needs --runs")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    from keras_attn_zoo.backends import choose_backend
-
-    choose_backend(None)
+    choose_backend(options.backend)
     found, text = recipes()
     unknown = [name for name in options.names if name not in found]
     if unknown:
         parser.error(f"there is no preset {unknown[0]}: choose from {', '.join(found)}")
     chosen = [found[name] for name in options.names or found]
-    if options.action == "train":
+    if options.action == "page":
+        write_cards(found, text)
+        write_page()
+    elif options.action == "policies":
+        print_policies(options, chosen)
+    elif options.action == "train":
         train(options, chosen)
     elif options.action == "measure":
         measure_all(options, [recipe for recipe in chosen if (HERE / recipe.name).exists()], text)

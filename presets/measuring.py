@@ -1,10 +1,13 @@
 """What a preset is worth: scores, word alignment and speed of the stored model, and what its run knows."""
 
+import itertools
+import operator
 import os
 import time
 
 # The longest sentences that are aligned, in subwords: learned matrices of weights reach no further.
 LONGEST = 75
+POLICIES = "mixed_bfloat16", "bfloat16", "mixed_float16", "float16"
 
 
 def history(run):
@@ -25,16 +28,18 @@ def history(run):
     }
 
 
-def measure(folder, recipe, search, options):
-    """Translate and score with what was stored; return parameters, scores, signatures and speed."""
+def measure(folder, recipe, options):
+    """Translate and score with what was stored; return parameters, search, scores, signatures and speed."""
     import keras
 
     from keras_attn_zoo.data.text_files import TSVFile
     from keras_attn_zoo.evaluation.likelihood import corpus_likelihood
     from keras_attn_zoo.evaluation.text_scores import score_text
     from keras_attn_zoo.experiments.loading import load_translator
+    from keras_attn_zoo.processor import processor_name
 
-    translator = load_translator(folder, beams=search["beams"], length_penalty=search["length_penalty"])
+    translator = load_translator(folder)
+    search = translator.search_settings
     pairs = list(TSVFile(options.corpus / "test.tsv.gz", int(recipe.reversed), int(not recipe.reversed)))
     sources, references = map(list, zip(*pairs, strict=True))
     # Once for the compilation, once for the clock.
@@ -47,6 +52,7 @@ def measure(folder, recipe, search, options):
     return {
         "body": type(translator.backbone).__name__,
         "parameters": translator.count_params(),
+        "search": {key: search[key] for key in ("beams", "length_penalty")},
         "scores": {
             **{name: round(metric["score"], 2) for name, metric in text.items()},
             "perplexity": round(corpus_likelihood(translator.score(sources, references))["perplexity"], 3),
@@ -56,8 +62,21 @@ def measure(folder, recipe, search, options):
         "sentences_per_second": round(len(sources) / seconds, 1),
         "backend": keras.config.backend(),
         "cores": len(os.sched_getaffinity(0)),
+        "processor": processor_name(),
         "alignment": alignment,
     }
+
+
+def translated_otherwise(folder, recipe, options, count):
+    """Return by policy how many of the first test sentences are translated otherwise than in float32."""
+    from keras_attn_zoo.data.text_files import TSVFile
+    from keras_attn_zoo.models import Translator
+
+    text = TSVFile(options.corpus / "test.tsv.gz", int(recipe.reversed), int(not recipe.reversed))
+    sources = [source for source, _ in itertools.islice(text, count)]
+    expected = Translator.from_preset(folder, dtype="float32").generate(sources)
+    found = {policy: Translator.from_preset(folder, dtype=policy).generate(sources) for policy in POLICIES}
+    return {policy: sum(map(operator.ne, expected, those)) for policy, those in found.items()}
 
 
 def align(translator, recipe, options):
