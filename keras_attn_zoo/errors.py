@@ -1,4 +1,4 @@
-"""The error for bad input, and checks of sizes and rates."""
+"""The error for bad input, what its messages share, and checks of sizes and rates."""
 
 
 class UserError(ValueError):
@@ -21,6 +21,16 @@ class UserError(ValueError):
     def __init__(self, message: str, for_shell: str | None = None) -> None:
         super().__init__(message)
         self.for_shell = message if for_shell is None else for_shell
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number and its noun, for a message.
+
+    Example:
+        >>> counted(1, "sentence"), counted(2, "sentence")
+        ('1 sentence', '2 sentences')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def check_counts(**values: int) -> None:

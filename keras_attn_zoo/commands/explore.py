@@ -1,6 +1,7 @@
 """`attn-zoo explore`: a page on which attention and search are explored."""
 
 import argparse
+import collections
 import itertools
 import logging
 import os
@@ -15,7 +16,7 @@ from keras_attn_zoo.commands.options import (
     refuse,
 )
 from keras_attn_zoo.commands.parser import Command, Parser, typed
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.errors import UserError, counted
 from keras_attn_zoo.experiments.setting_types import Whole
 
 _LOG = logging.getLogger(__name__)
@@ -83,7 +84,7 @@ def _check_options(options):
     if options.output is None and not options.serve:
         raise UserError("say where the page goes: --output page.html, or --serve.")
     if not options.serve:
-        refuse(options, "the page is not served", host="127.0.0.1", port=8000)
+        refuse(options, "there is no --serve", host="127.0.0.1", port=8000)
     if options.gold is None:
         refuse(options, "there is no --gold", gold_reverse=False, index_base=0)
     elif options.force is None:
@@ -93,8 +94,11 @@ def _check_options(options):
 def _models_and_sentences(arguments):
     """The first argument and those behind it that name models; and the rest."""
     from keras_attn_zoo.files import shown
-    from keras_attn_zoo.models.preset_registry import near_name
+    from keras_attn_zoo.models.preset_registry import find_preset, near_names
 
+    if not _names_model(arguments[0]):
+        # It says what is wrong with a name.
+        find_preset(arguments[0])
     models = [arguments[0], *itertools.takewhile(_names_model, arguments[1:])]
     sentences = arguments[len(models) :]
     for argument in sentences:
@@ -105,14 +109,15 @@ def _models_and_sentences(arguments):
             )
         if any(map(str.isspace, argument)):
             continue
-        near = near_name(argument, NEAR)
+        near = " or ".join(near_names(argument, NEAR))
         if near or "/" in argument:
             raise UserError(
                 f"{shown(argument)} is not a model{f': did you mean {near}?' if near else '.'} Give a sentence that "
                 "looks like one in a file, with --text."
             )
-    if len(set(models)) < len(models):
-        raise UserError("a model is given twice: give each once.")
+    twice = next((model for model, count in collections.Counter(models).items() if count > 1), None)
+    if twice is not None:
+        raise UserError(f"the model {shown(twice)} is given twice: give each once.")
     return models, sentences
 
 
@@ -143,8 +148,8 @@ def _text(options, models, sentences):
         translations = [line or None for line in read_lines(options.force)]
         if len(translations) != len(sentences):
             raise UserError(
-                f"there are {len(sentences)} sentences, but {len(translations)} lines in {options.force}: give one "
-                "translation for each, or an empty line."
+                f"{counted(len(sentences), 'sentence')}, but {counted(len(translations), 'line')} in {options.force}: "
+                "give one translation for each, or an empty line."
             )
     if options.gold is not None:
         sentences = [line.split() for line in sentences]

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -65,6 +66,7 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.devices import current
     from keras_attn_zoo.experiments.loading import load_translator
 
+    _refuse_names(options.sentences)
     devices = current()
     translator = load_translator(
         options.model, options.beams, options.length_penalty, options.top_k, options.max_tokens, options.precision
@@ -75,6 +77,22 @@ def run(options: argparse.Namespace) -> None:
         for window in windows if devices is None else devices.from_leader(windows):
             _translate_window(translator, window, done, options, write, show)
             done += len(window)
+
+
+def _refuse_names(sentences):
+    """Raise for the name of a model or a file in place of a sentence: it would be translated."""
+    from keras_attn_zoo.experiments.run_folder import RunFolder
+    from keras_attn_zoo.files import shown
+    from keras_attn_zoo.models.preset_registry import names_preset
+
+    elsewhere = "a sentence that looks like one can stand in a file, for --input."
+    for sentence in sentences:
+        if any(map(str.isspace, sentence)):
+            continue
+        if names_preset(sentence) or RunFolder(sentence).holds_run:
+            raise UserError(f"{shown(sentence)} is a model, and translate takes one, before the sentences; {elsewhere}")
+        if os.path.isfile(sentence):
+            raise UserError(f"{shown(sentence)} is a file: give it with --input; {elsewhere}")
 
 
 def _translate_window(translator, window, before, options, write, show):

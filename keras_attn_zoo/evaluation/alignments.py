@@ -100,7 +100,8 @@ def _parse_link(token, index_base, reverse, place):
         raise UserError(f"{place}{token!r} is not a link: write sure links as 0-1, possible ones as 0p1.")
     left, right = int(match[1]) - index_base, int(match[3]) - index_base
     if left < 0 or right < 0:
-        raise UserError(f"{place}{token!r} has position 0, but the file was to count from 1: count from 0.")
+        text = f"{place}{token!r} has position 0, but positions were said to count from 1:"
+        raise UserError(f"{text} set index_base=0.", f"{text} leave --index-base 1 out.")
     return ((right, left) if reverse else (left, right)), match[2] == "-"
 
 

@@ -195,7 +195,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             sentence, target = _read(body)
             answer = self.server.examine(sentence, target)
         except UserError as error:
-            return self._fail(400, str(error))
+            # It is read where a command serves the page.
+            return self._fail(400, error.for_shell)
         except Exception as error:
             _LOG.warning("a sentence could not be explored: %s", error)
             return self._fail(500, "this sentence could not be explored; the terminal says why.")

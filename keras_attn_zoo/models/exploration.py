@@ -13,7 +13,7 @@ from keras import ops
 from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.words import as_sentence, normalise, split_words
 from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE, BeamSearch
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.errors import UserError, counted
 from keras_attn_zoo.evaluation.alignments import Alignment, Link
 from keras_attn_zoo.explore.page import Page
 from keras_attn_zoo.explore.records import Mechanism, Path, Result, SearchStep, Sentence, System
@@ -58,11 +58,13 @@ class Exploration(TextMethods):
 
         Raises:
             UserError: no sentence; an empty one; a sentence longer than the limit; not as many translations; gold links
-                without a translation, or outside of it; no `BeamSearch`; no preprocessor.
+                without a translation, or outside of it; no `BeamSearch`; no preprocessor; `beside` is not a dict.
 
         Example:
             >>> translator.explore(["Guten Morgen."], ["Good morning."]).save("page.html")
         """
+        if beside is not None and not isinstance(beside, Mapping):
+            raise UserError(f"beside is a dict of translators by name; received {reprlib.repr(beside)}.")
         if isinstance(sentences, str):
             sentences = [sentences]
             translations = None if translations is None else [translations]  # type: ignore[list-item]
@@ -248,8 +250,7 @@ def explore(
     for what, found in (("translation", given), ("alignment", links)):
         if len(found) != len(sentences):
             raise UserError(
-                f"{_counted(len(sentences), 'sentence')} but {_counted(len(found), what)}: give the same number of "
-                "each."
+                f"{counted(len(sentences), 'sentence')} but {counted(len(found), what)}: give the same number of each."
             )
     shown = []
     for number, (sentence, target, alignment) in enumerate(zip(sentences, given, links, strict=True), start=1):
@@ -262,10 +263,6 @@ def explore(
     results = [translator.examine(sentences, given) if shown else [] for translator in translators.values()]
     systems = [translator.description(name) for name, translator in translators.items()]
     return Page(systems, shown, list(zip(*results, strict=True)))
-
-
-def _counted(count, what):
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _alignment(gold, number):

@@ -56,7 +56,7 @@ def check_preset(preset: str) -> None:
     except FileNotFoundError:
         if has_file(preset, CHECKSUMS):
             raise _missing(_CONFIG, preset) from None
-        raise UserError(f"{shown(preset)} is no preset, since it has no {_CONFIG}: check the path.") from None
+        raise UserError(f"{shown(preset)} is not a preset: it has no {_CONFIG}. Check the path.") from None
     try:
         sums = read_checksums(get_file(preset, CHECKSUMS))
     except FileNotFoundError:

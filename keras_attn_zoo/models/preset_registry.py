@@ -90,6 +90,8 @@ def find_preset(preset: PathLike, deadline: float | None = None) -> str:
         UserError: neither a published preset nor a folder; a preset that cannot be downloaded; files other than those
             published.
     """
+    if not isinstance(preset, (str, os.PathLike)):
+        raise UserError(f"a preset is a name, a folder or an address; received {shown(repr(preset))}.")
     preset = os.fspath(preset)
     if names_preset(preset):
         return str(local_folder(preset) or fetch_preset(preset, deadline))
@@ -98,6 +100,8 @@ def find_preset(preset: PathLike, deadline: float | None = None) -> str:
     if kind_of(preset) is not None:
         raise UserError(f"{shown(preset)} is a file, not the folder of a preset: check the path.")
     advice = "check the path." if "/" in preset else nearest(preset)
+    if any(map(str.isspace, preset)):
+        preset, advice = repr(preset), "a model is named first, and sentences follow."
     raise UserError(f"there is no folder or published preset {shown(preset)}: {advice}")
 
 
@@ -111,8 +115,8 @@ def names_preset(name: str) -> bool:
     return own is not None and os.path.isdir(own / name)
 
 
-def near_name(name: str, cutoff: float) -> str | None:
-    """Return the name of a preset that a name is near to, or None.
+def near_names(name: str, cutoff: float) -> list[str]:
+    """Return the names of the presets that a name is nearest to: several that are equally near, or none.
 
     Args:
         name: what was given.
@@ -121,12 +125,14 @@ def near_name(name: str, cutoff: float) -> str | None:
     own = own_folder()
     known = {*published(), *(os.listdir(own) if own else ())}
     plain = name.strip().lower().replace("-", "_")
-    return next(iter(difflib.get_close_matches(plain, sorted(known), n=1, cutoff=cutoff)), None)
+    likeness = {one: difflib.SequenceMatcher(None, plain, one).ratio() for one in sorted(known)}
+    most = max(likeness.values(), default=0.0)
+    return [one for one, ratio in likeness.items() if ratio == most >= cutoff]
 
 
 def nearest(name: str) -> str:
     """Return the advice for a name that no preset has."""
-    near = near_name(name, 0.4)
+    near = " or ".join(near_names(name, 0.4))
     return f"did you mean {near}?" if near else "`attn-zoo presets` lists them."
 
 

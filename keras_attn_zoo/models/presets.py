@@ -124,11 +124,22 @@ class PresetLoading(PresetFiles):
         """Load a preset; see the base class. `dtype` is by default Keras' current dtype policy."""
         if kwargs.get("dtype") is None:
             kwargs["dtype"] = keras.config.dtype_policy()
+        _check_policy(kwargs["dtype"])
         loaded: Any = super().from_preset(preset, load_weights=load_weights, **kwargs)
         preprocessor = getattr(loaded, "preprocessor", None)
         if preprocessor is not None:
             check_vocabulary_sizes(loaded.backbone, preprocessor)
         return loaded
+
+
+def _check_policy(dtype):
+    try:
+        keras.dtype_policies.get(dtype)
+    except (TypeError, ValueError):
+        raise UserError(
+            f"there is no dtype policy {dtype!r}: use float32, bfloat16, float16, mixed_bfloat16 or mixed_float16; "
+            'for int8, load the preset and call quantize("int8").'
+        ) from None
 
 
 class WeightFiles:

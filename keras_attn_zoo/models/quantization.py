@@ -1,5 +1,6 @@
 """Quantization of models to int8, in memory and from presets."""
 
+import logging
 import re
 from collections.abc import Callable
 from typing import Any
@@ -10,10 +11,11 @@ from keras.quantizers import QuantizationConfig
 from keras.src.quantizers.utils import should_quantize_layer
 from keras_hub.src.utils.preset_utils import get_file
 
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.errors import UserError, counted
 from keras_attn_zoo.files import read_json
 from keras_attn_zoo.types import DType
 
+_LOG = logging.getLogger(__name__)
 # Keras would take the path of a layer for a pattern if it held other characters.
 _PATH = re.compile(r"[\w/]+")
 
@@ -55,6 +57,12 @@ class Quantization:
             filters=lambda layer: id(layer) in chosen and should_quantize_layer(layer, filters),
             **kwargs,
         )
+
+    def _warn_of_int8(self) -> None:
+        model: Any = self
+        fixed = sum(layer.quantization_mode is not None for layer in model._flatten_layers() if layer.built)
+        if fixed:
+            _LOG.warning("%s in int8 and keep their kernels: training changes the rest", counted(fixed, "layer"))
 
 
 def with_int8(preset: str, dtype: DType) -> keras.DTypePolicy:

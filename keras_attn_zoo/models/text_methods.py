@@ -14,7 +14,7 @@ from keras import ops
 from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.shapes import grid_batches
 from keras_attn_zoo.decoding import BeamSearch
-from keras_attn_zoo.errors import UserError, check_counts
+from keras_attn_zoo.errors import UserError, check_counts, counted
 from keras_attn_zoo.models.backbone import TranslationBackbone
 from keras_attn_zoo.models.forced_attention import attention_program
 from keras_attn_zoo.models.preprocessor import check_texts
@@ -89,9 +89,8 @@ class TextMethods:
         if type(top_k) is not int or top_k < 0:
             raise UserError(f"{name} must be an integer, 0 for all positions; received {top_k!r}.")
         if self.backbone.latent_head is None:
-            raise UserError(
-                f"{name} applies only to latent alignments, and this model has none: leave it out; received {top_k}."
-            )
+            text = f"applies only to latent alignments, and this model has none: leave it out; received {top_k}."
+            raise UserError(f"{name} {text}", f"--top-k {text}")
 
     def encode(self, sources: Texts | EncodedText, targets: Texts | None = None) -> EncodedText:
         """Encode text as ids, once for several uses.
@@ -203,8 +202,8 @@ class TextMethods:
             raise UserError("translate needs a BeamSearch: call compile(sampler='greedy' or 'beam') first.")
         if n_best > sampler.num_beams:
             raise UserError(
-                f"n_best={n_best} is more than the {sampler.num_beams} beams: search with more beams.",
-                f"--n-best {n_best} is more than the {sampler.num_beams} beams: set --beams {n_best}.",
+                f"n_best={n_best} is more than {counted(sampler.num_beams, 'beam')}: search with more beams.",
+                f"--n-best {n_best} is more than {counted(sampler.num_beams, 'beam')}: set --beams {n_best}.",
             )
         if max_length is not None:
             self._check_weights_for(max_length)

@@ -182,7 +182,8 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
     def fit(
         self, x: Any = None, y: Any = None, sample_weight: Any = None, validation_data: Any = None, **kwargs: Any
     ) -> keras.callbacks.History:
-        """Train; see `keras.Model.fit`."""
+        """Train; see `keras.Model.fit`. Kernels in int8 stay as they are, and a message says so."""
+        self._warn_of_int8()
         x, y, sample_weight = self._to_ids(x, y, sample_weight)
         if isinstance(validation_data, (dict, tuple)):
             data = (validation_data,) if isinstance(validation_data, dict) else validation_data

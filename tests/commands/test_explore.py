@@ -83,15 +83,19 @@ BAD = {
     "preset Transformer_tatoeba_de_en: did you mean transformer_tatoeba_de_en?": [
         *("Transformer_tatoeba_de_en", "rot", "--output", "PAGE")
     ],
+    "preset 'ein Haus': a model is named first": ["ein Haus", "RUN", "--output", "PAGE"],
+    "preset transformer_tatoeba: did you mean transformer_tatoeba_de_en or transformer_tatoeba_en_de?": [
+        *("transformer_tatoeba", "rot", "--output", "PAGE")
+    ],
     "is a model behind sentences": ["RUN", "rot haus", "hf://user/preset", "--output", "PAGE"],
-    "a model is given twice": ["RUN", "RUN", "rot", "--output", "PAGE"],
+    "is given twice: give each once": ["RUN", "RUN", "rot", "--output", "PAGE"],
     "there is nothing to explore: give sentences": ["RUN/best", "--output", "PAGE"],
     "sentence 1 is empty": ["RUN", " ", "--output", "PAGE"],
     "more than the": ["RUN", "rot " * 40, "--output", "PAGE"],
     "received both sentences and --text": ["RUN", "rot", "--text", "RUN/test.tsv", "--output", "PAGE"],
     "--gold needs --force": ["RUN", "rot", "--gold", "x", "--output", "PAGE"],
     "there is no --gold": ["RUN", "rot", "--index-base", "1", "--output", "PAGE"],
-    "the page is not served": ["RUN", "rot", "--port", "1", "--output", "PAGE"],
+    "there is no --serve": ["RUN", "rot", "--port", "1", "--output", "PAGE"],
     "there is no file": ["RUN", "--text", "nowhere", "--output", "PAGE"],
     "cannot write": ["RUN", "rot", "--output", "RUN/test.tsv/page.html"],
 }
@@ -136,6 +140,7 @@ def test_serving(attn_zoo, trained, monkeypatch):
     assert "Traceback" not in error
     paths = unpack(found["answer"])[0]["sentences"][0]["results"][0]["paths"]
     assert [path["text"] for path in paths][1] == "house red"
-    assert "more than the" in json.loads(found["long"])["error"]
+    # As where it was started, by a command.
+    assert json.loads(found["long"])["error"].endswith("split it, or set --max-tokens 40.")
     with socket.create_server(("127.0.0.1", found["port"])):
         pass

@@ -131,9 +131,20 @@ def test_an_empty_line_has_the_columns_of_the_others(attn_zoo, trained):
 
 def test_more_translations_than_beams_are_refused_in_the_words_of_the_command_line(attn_zoo, trained):
     status, _, error = attn_zoo("translate", trained, "--beams", 2, "--n-best", 3, SENTENCES[0])
-    assert status == 2 and error.endswith("error: --n-best 3 is more than the 2 beams: set --beams 3.\n")
+    assert status == 2 and error.endswith("error: --n-best 3 is more than 2 beams: set --beams 3.\n")
     status, _, error = attn_zoo("translate", trained, "haus " * 60)
     assert status == 2 and error.endswith("split it, or set --max-tokens 60.\n")
+
+
+def test_names_are_no_sentences(attn_zoo, trained, tmp_path):
+    (tmp_path / "odd.de").write_text("rot haus")
+    for name, what in (
+        ("transformer_tatoeba_de_en", "is a model, and translate takes one"),
+        (trained, "is a model, and translate takes one"),
+        (tmp_path / "odd.de", "is a file: give it with --input"),
+    ):
+        status, output, error = attn_zoo("translate", trained, "rot haus", name)
+        assert (status, output) == (2, "") and f"{name} {what}" in error and error.count("\n") == 1
 
 
 def test_n_best_lines_have_number_text_and_falling_scores(attn_zoo, trained):

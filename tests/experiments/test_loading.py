@@ -27,7 +27,7 @@ def test_a_preset_stands_for_itself(trained, tmp_path):
     [
         ("config.json", b"{", "/config.json is damaged: it is not JSON"),
         ("model.weights.h5", b"nothing", "/model.weights.h5 is damaged or not a file of weights"),
-        ("config.json", None, " is no preset, since it has no config.json: check the path."),
+        ("config.json", None, " is not a preset: it has no config.json. Check the path."),
     ],
 )
 def test_a_damaged_preset_is_one_line(trained, tmp_path, name, content, message):

@@ -100,6 +100,15 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(page, saved):
             assert page.run("document.documentElement.scrollWidth") <= width
 
 
+def test_a_long_name_fits_a_narrow_screen(browser, tmp_path):
+    names = ["transformer_average_tatoeba_de_en_with_more_of_everything", "first"]
+    Page([samples.system(name) for name in names], [samples.sentence()], [[samples.result()] * 2]).save(
+        tmp_path / "page.html"
+    )
+    browser.open(tmp_path / "page.html", 320, 740, touch=True)
+    assert browser.run("document.documentElement.scrollWidth") <= 320
+
+
 def test_every_layer_and_head_can_be_chosen(page):
     found = []
     for place, layers in (("cross", 2), ("encoder", 2), ("decoder", 2)):

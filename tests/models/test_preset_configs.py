@@ -152,7 +152,7 @@ def test_a_configuration_describes_an_object(preset, name, text):
 @pytest.mark.parametrize("sums", [True, False])
 def test_a_missing_file_is_named(plain_preset, tmp_path, sums):
     for name, message in (
-        ("config.json", "config.json is missing from the preset" if sums else "is no preset, since it has no config"),
+        ("config.json", "config.json is missing from the preset" if sums else "is not a preset: it has no config"),
         ("model.weights.h5", "model.weights.h5 is missing from the preset"),
     ):
         copy = shutil.copytree(plain_preset, tmp_path / name)

@@ -365,7 +365,7 @@ def test_a_translator_without_a_preprocessor_takes_ids():
 
 
 def test_errors(task):
-    with pytest.raises(UserError, match="n_best=4 is more than the 3 beams"):
+    with pytest.raises(UserError, match="n_best=4 is more than 3 beams"):
         task.translate(TEXTS[:1], n_best=4)
     too_long = " ".join(["kalomi"] * 20)
     for call in (task.translate, task.generate):

@@ -63,7 +63,7 @@ class Page {
         if (!answer.ok) throw new Error(data.error);
         const at = this.store.add(await unpack(data));
         message.textContent = "";
-        this.showSentence(at);
+        this.showSentence(at, target.value.trim() !== "");
       } catch (error) {
         message.textContent = error instanceof TypeError ? "The server does not answer: is it still running?" : error.message;
       }
@@ -93,11 +93,12 @@ class Page {
     if (focused) [...this.toolbar.querySelectorAll("[aria-label]")].find((one) => one.getAttribute("aria-label") === focused)?.focus();
   }
 
-  showSentence(index) {
+  // "given": whether to begin with the translation that was given.
+  showSentence(index, given = false) {
     if (index < 0 || index >= this.store.sentences.length) return this.store.sentences.length || this.update();
     this.index = index;
     this.source.textContent = this.sentence.text;
-    for (const panel of this.panels) panel.choice.path = this.sentence.gold ? 1 : Math.min(panel.choice.path, 1);
+    for (const panel of this.panels) panel.choice.path = this.sentence.gold || given ? 1 : Math.min(panel.choice.path, 1);
     this.search.update();
     this.update();
   }

@@ -113,12 +113,15 @@ class Ribbons {
       const bottom = list.clientHeight;
       return Array.from(list.children, (_, i) => Math.max(0, Math.min(bottom, (i + 0.5) * size - top)));
     };
+    // Those to words out of sight all end at the edge: faint, so that they do not look like one strong link there.
+    const inSight = (y, list) => y > 0 && y < list.clientHeight;
     const right = middles(row);
     const left = middles(column);
     const thick = Math.max(3, Math.min(14, row.children[0] ? 0.6 * row.children[0].offsetHeight : 3));
     const { accent, gold } = this.panel.colours;
     const ribbon = (r, c, weight, strength) => {
-      context.strokeStyle = `rgba(${accent}, ${strength * Math.min(1, 0.25 + weight)})`;
+      const seen = inSight(left[c], column) && inSight(right[r], row) ? 1 : 0.3;
+      context.strokeStyle = `rgba(${accent}, ${seen * strength * Math.min(1, 0.25 + weight)})`;
       context.lineWidth = Math.max(0.5, weight * thick);
       context.beginPath();
       context.moveTo(0, left[c]);
