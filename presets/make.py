@@ -319,14 +319,14 @@ def main():
     parser.add_argument("--corpus", type=Path, help="folder of train, valid and test.tsv.gz, English first")
     parser.add_argument("--runs", type=Path, help="folder of the run folders")
     parser.add_argument("--links", type=Path, help="folder of test.de-en and gold.talp, for AER")
-    parser.add_argument("--backend", choices=BACKENDS, help="what measures; by default the fastest for a search")
+    parser.add_argument("--backend", choices=BACKENDS, help="by default the fastest for the action")
     options = parser.parse_intermixed_args()
     if options.corpus is None and options.action != "page":
         parser.error(f"{options.action} needs --corpus")
     if options.runs is None and options.action in ("train", "build"):
         parser.error(f"{options.action} needs --runs")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    choose_backend(options.backend)
+    choose_backend(options.backend, "training" if options.action == "train" else "search")
     found, text = recipes()
     unknown = [name for name in options.names if name not in found]
     if unknown:
