@@ -4,7 +4,7 @@ A bidirectional GRU encoder, a GRU decoder, Bahdanau's attention, German to Engl
 differ in learning rate, batch size and teacher forcing; its ablation is experiment 4 with uniform attention. The
 remaining systems try what the paper's discussion proposes: dropout, maxout readout, beam search, decaying learning rate
 and decaying teacher forcing. What the paper reports of its experiments and its best translations are written to
-`tables.md` in `--out`.
+`tables.md` in `--out`, its curves and the attention of two of these translations to pictures.
 
 Examples:
   python recipes/hiemsch2023.py --train train.de train.en --out runs/hiemsch
@@ -21,7 +21,8 @@ How the paper is read:
 - The readout gets the new decoder state, the context and the embedding of the previous token, as in Bahdanau's
   original; the paper's text says the previous state.
 - The example translations are those with the highest sentence BLEU of all test sentences, ties go to the longest;
-  the paper shows three of the better ones.
+  the paper shows three of the better ones. As in its Figures 3 and 4, `attention-2.png` and `attention-3.png` show the
+  attention along the second and the third; here that of uniform attention stands beside it.
 - Teacher forcing tosses a coin for every target position of every sentence; the model's own prediction replaces the
   gold token.
 - Vocabularies have 8,000 subwords per side, and at `--scale paper` 8,000 words, as the paper's have: what is separated
@@ -208,11 +209,18 @@ RECIPE = Recipe(
     captions={
         "curves.png": "Validation loss of the four experiments",
         "curves-uniform.png": "Validation loss with learned and with uniform attention",
+        "attention-2.png": "Learned and uniform attention of the second of the example translations",
+        "attention-3.png": "Learned and uniform attention of the third",
+        "attention-dropout.png": "The same of the systems beyond the paper, with dropout, along a reference",
     },
     tables=(EXPERIMENTS, ABLATION, BEYOND, EXAMPLES),
     pictures={
         "curves.png": "curves experiment-1 experiment-2 experiment-3 experiment-4",
         "curves-uniform.png": "curves experiment-4 uniform",
+        "attention-2.png": "attention experiment-4 '{source-2}' --target '{translation-2}' --beside uniform",
+        "attention-3.png": "attention experiment-4 '{source-3}' --target '{translation-3}' --beside uniform",
+        "attention-dropout.png": "attention bahdanau-dropout '{sentence}' --target '{translation}' "
+        "--beside uniform-dropout",
     },
     note="In brackets: the paper's own figures, for Europarl German-English, sentences of 4 to 30 words, greedy "
     "search. Its perplexities are the exponentials of its test losses, 4.48 and 4.61, which are free-running: the "

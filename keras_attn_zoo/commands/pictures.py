@@ -1,6 +1,7 @@
 """The commands of `attn-zoo plot`, and the pictures that a recipe draws with them."""
 
 import logging
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ from keras_attn_zoo.commands.parser import Parser
 from keras_attn_zoo.commands.text_options import own_text
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.comparison import Recipe, Run
+from keras_attn_zoo.experiments.paper_tables import Examples
 
 _LOG = logging.getLogger(__name__)
 
@@ -45,6 +47,8 @@ PICTURES = [
 PAIR = ("{sentence}", "{translation}")
 # How many words the sentence has.
 _FEWEST, _MOST = 6, 14
+# The source of one of the best translations of the recipe's `Examples`, counted from 1, and that translation.
+_EXAMPLE = re.compile(r"\{(source|translation)-(\d+)\}")
 
 
 def draw_pictures(recipe: Recipe, runs: Sequence[Run], out: Path, max_tokens: int | None = None) -> None:
@@ -84,6 +88,8 @@ def draw_pictures(recipe: Recipe, runs: Sequence[Run], out: Path, max_tokens: in
             if PAIR[0] in words:
                 pair = dict(zip(PAIR, _pair(next(iter(folders.values()))), strict=True))
                 words = [pair.get(word, word) for word in words]
+            if any(map(_EXAMPLE.fullmatch, words)):
+                words = _with_examples(words, recipe, folders)
             options = parser.parse_args([*words, "--output", str(out / file)])
             if "max_tokens" in options:
                 options.max_tokens = max_tokens
@@ -102,3 +108,23 @@ def _pair(folder):
     if not pairs:
         raise UserError("every pair of the test text has an empty side.")
     return next((pair for pair in pairs if _FEWEST <= len(pair[0].split()) <= _MOST), pairs[0])
+
+
+def _with_examples(words, recipe, folders):
+    """The words of a command line, with the sentences that stand for its examples."""
+    from keras_attn_zoo.experiments.examples import best_translations
+    from keras_attn_zoo.experiments.run_folder import RunFolder
+
+    entry = next(table.entry for table in recipe.tables if isinstance(table, Examples))
+    if entry not in folders:
+        raise UserError(f"its sentences are examples of {entry}, which was not run.")
+    found = [one for one in best_translations(RunFolder(folders[entry])) if one.source and one.translation]
+    filled = []
+    for word in words:
+        if wanted := _EXAMPLE.fullmatch(word):
+            number = int(wanted[2])
+            if number > len(found):
+                raise UserError(f"{entry} has {len(found)} translations, and this is of number {number}.")
+            word = getattr(found[number - 1], wanted[1])
+        filled.append(word)
+    return filled

@@ -51,7 +51,8 @@ class Recipe:
         note: text below the table.
         pictures: command lines of `attn-zoo plot` by the name of the file that they draw, without `--output`. A word
             that is the name of a system stands for its run, and is left out if there is none; "{sentence}" and
-            "{translation}" are a pair of the test text.
+            "{translation}" are a pair of the test text, "{source-2}" and "{translation-2}" the second-best translation
+            of the system that the tables have `Examples` of, and what it translates.
         rank_by: function that takes a run's scores and returns the number by which the paper ranks its systems,
             lowest first; None keeps their order.
         tasks: the paper's comparisons on other tasks, by the task's name.

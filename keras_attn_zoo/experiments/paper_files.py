@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.evaluation.text_scores import sentence_bleu
-from keras_attn_zoo.experiments.corpora import own_test_text
+from keras_attn_zoo.experiments.examples import best_translations
 from keras_attn_zoo.experiments.measures import measure, note_of
 from keras_attn_zoo.experiments.paper_cells import Runs, Value
 from keras_attn_zoo.experiments.paper_tables import Cell, Examples, PaperTable
@@ -163,25 +162,17 @@ def _examples(wanted: Examples, runs: Runs) -> tuple[Table, list[dict[str, Any]]
     run = runs.scored(wanted.entry)
     if run is None:
         return None
-    translations, references = run.read_translations("test")
     try:
-        text = own_test_text(run)
+        found = best_translations(run)
     except UserError as error:
         _LOG.warning("%s has no examples: %s", wanted.name, error)
         return None
-    if len(text.sources) != len(references[0]):
-        _LOG.warning("%s has no examples: %s was scored on another text than its own", wanted.name, run.path.name)
-        return None
-    firsts = references[0]
-    scores = [sentence_bleu(one, *wanted) for one, *wanted in zip(translations, *references, strict=True)]
-    # Of equally good ones, the longest: short sentences are easily right.
-    order = sorted(range(len(scores)), key=lambda i: (-scores[i], -len(firsts[i].split()), i))
     rows, records = [], []
-    for i in order[: wanted.count]:
-        named = {"source": text.sources[i], "reference": firsts[i], wanted.entry: translations[i]}
+    for one in found[: wanted.count]:
+        named = {"source": one.source, "reference": one.reference, wanted.entry: one.translation}
         rows += [[sentence, name, ""] for name, sentence in named.items()]
-        rows[-1][-1] = f"{scores[i]:.1f}"
-        of = {"source": text.sources[i], "reference": firsts[i], "translation": translations[i]}
-        records.append({"system": wanted.entry, "sentence": i + 1, **of, "sentence BLEU": scores[i]})
-    notes = [f"of the {len(scores)} sentences of the test text; of equal ones, the longest"]
+        rows[-1][-1] = f"{one.score:.1f}"
+        of = {"source": one.source, "reference": one.reference, "translation": one.translation}
+        records.append({"system": wanted.entry, "sentence": one.number, **of, "sentence BLEU": one.score})
+    notes = [f"of the {len(found)} sentences of the test text; of equal ones, the longest"]
     return Table(["sentence", "of", "sentence BLEU"], rows, notes), records

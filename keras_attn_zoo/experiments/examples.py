@@ -1,0 +1,47 @@
+"""The best translations of a run, as examples of what it can do."""
+
+import dataclasses
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.evaluation.text_scores import sentence_bleu
+from keras_attn_zoo.experiments.corpora import own_test_text
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.files import shown
+
+
+@dataclasses.dataclass(frozen=True)
+class Example:
+    """A translation of a test sentence.
+
+    Attributes:
+        number: that of the sentence in the test text, counted from 1.
+        source, reference: the sentence, and its first reference.
+        translation: the run's.
+        score: its sentence BLEU.
+    """
+
+    number: int
+    source: str
+    reference: str
+    translation: str
+    score: float
+
+
+def best_translations(run: RunFolder) -> list[Example]:
+    """Return the translations of a run's test text by sentence BLEU, best first; of equal ones, the longest first.
+
+    Raises:
+        UserError: the run has no translations or no test text, or was scored on another text.
+    """
+    translations, references = run.read_translations("test")
+    sources, firsts = own_test_text(run).sources, references[0]
+    if len(sources) != len(firsts):
+        raise UserError(f"{shown(run.path)} was scored on another text than its own: evaluate it again.")
+    found = [
+        Example(number, source, first, translation, sentence_bleu(translation, first, *more))
+        for number, (source, translation, first, *more) in enumerate(
+            zip(sources, translations, *references, strict=True), start=1
+        )
+    ]
+    # Short sentences are easily right.
+    return sorted(found, key=lambda one: (-one.score, -len(one.reference.split()), one.number))

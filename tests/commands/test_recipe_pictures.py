@@ -1,0 +1,49 @@
+"""Which runs and sentences the pictures of a recipe are drawn of; the drawing itself is tested elsewhere."""
+
+import dataclasses
+
+import pytest
+
+from keras_attn_zoo.commands import pictures
+from keras_attn_zoo.commands.pictures import draw_pictures
+from keras_attn_zoo.experiments.comparison import Entry, Recipe, expand
+from keras_attn_zoo.experiments.paper_tables import Examples
+from keras_attn_zoo.experiments.system import System
+from tests.made_runs import WRONG, make_run
+
+ENTRIES = {name: Entry(System(name, {})) for name in ("a", "b", "c")}
+
+
+@pytest.fixture
+def drawn(tmp_path, monkeypatch):
+    """Draw one picture of the recipe; return the options of its command, None if it was not drawn."""
+
+    def draw(line, tables=(), grid=None, **arguments):
+        seen = []
+        commands = [dataclasses.replace(command, run=seen.append) for command in pictures.PICTURES]
+        monkeypatch.setattr(pictures, "PICTURES", commands)
+        recipe = Recipe("A paper", ENTRIES, ("a",), tables=tables, pictures={"picture.png": line})
+        draw_pictures(recipe, expand(ENTRIES, {}, grid), tmp_path, **arguments)
+        assert len(seen) < 2
+        return seen[0] if seen else None
+
+    return draw
+
+
+def test_a_picture_of_the_best_translations(drawn, tmp_path, caplog):
+    """The best is sentence 4, the second 2, by the number of words that are right; references have 7 words."""
+    translations = list(WRONG)
+    translations[3] = "the red house 3 is here today"
+    translations[1] = "the red house 1 is here now"
+    make_run(tmp_path / "a", translations=translations)
+    make_run(tmp_path / "b")
+    line = "attention a '{source-%d}' --target '{translation-%d}' --beside b"
+    table = Examples("Examples", "the best", "a")
+    for number, sentence in ((1, 3), (2, 1)):
+        options = drawn(line % (number, number), (table,))
+        assert options.model == str(tmp_path / "a") and options.beside == [str(tmp_path / "b")]
+        assert (options.sentence, options.target) == (f"quelle {sentence}", translations[sentence])
+    assert drawn(line % (31, 31), (table,)) is None
+    assert "picture.png was not drawn: a has 30 translations" in caplog.text
+    assert drawn(line % (1, 1), (dataclasses.replace(table, entry="c"),)) is None
+    assert "examples of c, which was not run" in caplog.text
