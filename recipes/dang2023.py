@@ -2,7 +2,8 @@
 
 Bahdanau's versus Luong's attention in an RNN translator of two layers and width 512, and multi-head versus average
 attention in a base Transformer, with the same data, optimiser and number of steps. Its statistics, and BLEU after
-10,000 to 40,000 steps, are written to `tables.md` in `--out`.
+10,000 to 40,000 steps, are written to `tables.md` in `--out`; the lengths of the sentences and the validation loss are
+drawn there.
 
 Examples:
   python recipes/dang2023.py --train tatoeba.tsv --out runs/dang
@@ -191,9 +192,15 @@ RECIPE = Recipe(
     "and Luong's in a recurrent translator, multi-head and average attention in the decoder of a "
     "Transformer. Which translates better, and which is faster?",
     findings=FINDINGS,
-    captions={"curves.png": "Validation loss over training steps"},
+    captions={
+        "lengths.png": "How long the sentences of the text are",
+        "curves.png": "Validation loss over training steps",
+    },
     tables=(STATISTICS, BLEU),
-    pictures={"curves.png": "curves bahdanau luong multi-head average"},
+    pictures={
+        "lengths.png": "lengths bahdanau luong multi-head average",
+        "curves.png": "curves bahdanau luong multi-head average",
+    },
     note="In brackets: the paper's own figures, for Tatoeba English-German, 255,817 sentence pairs; times in seconds, "
     "perplexity and accuracy on its validation set, BLEU on its test set after 40,000 steps.",
 )

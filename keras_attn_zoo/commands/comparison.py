@@ -158,14 +158,15 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
         texts_of_tables(corpus, options)
         print(plan_table(runs, corpus, out))
         return
-    failed = {}
+    failed, corpus = {}, None
     if options.table_only:
         refuse(options, "--table-only scores nothing", tokenize=None, lowercase=False)
     else:
         _check(runs, options, out)
-        failed = _train(recipe, runs, options, out, scoring)
+        corpus = corpus_from_options(options)
+        failed = _train(recipe, runs, options, out, scoring, corpus)
     tables = _write_tables(recipe, runs, options, out, anyway=not failed)
-    draw_pictures(recipe, runs, out, options.max_tokens)
+    draw_pictures(recipe, runs, out, options.max_tokens, corpus)
     if tables is not None:
         from keras_attn_zoo.experiments.paper_page import write_page
 
@@ -204,13 +205,13 @@ def _check(runs, options, out):
             raise UserError(f"{run.name}: {error}") from None
 
 
-def _train(recipe, runs, options, out, scoring):
+def _train(recipe, runs, options, out, scoring, corpus):
     """Train and score; if a run fails, the others go on. Return the reasons for failures by name."""
     from keras_attn_zoo.devices import current
     from keras_attn_zoo.experiments.finished_run import score_and_draw
     from keras_attn_zoo.experiments.training import train_system
 
-    corpus, failed, room = corpus_from_options(options), {}, {"max_tokens": options.max_tokens}
+    failed, room = {}, {"max_tokens": options.max_tokens}
     texts, bleu_at = texts_of_tables(corpus, options), bleu_steps(recipe.tables)
     for number, run in enumerate(runs, start=1):
         folder = out / run.name

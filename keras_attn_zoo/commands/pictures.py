@@ -22,6 +22,7 @@ from keras_attn_zoo.commands.parser import Parser
 from keras_attn_zoo.commands.text_options import own_text
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.comparison import Recipe, Run
+from keras_attn_zoo.experiments.corpora import Corpus
 from keras_attn_zoo.experiments.paper_tables import Examples
 
 _LOG = logging.getLogger(__name__)
@@ -51,7 +52,13 @@ _FEWEST, _MOST = 6, 14
 _EXAMPLE = re.compile(r"\{(source|translation)-(\d+)\}")
 
 
-def draw_pictures(recipe: Recipe, runs: Sequence[Run], out: Path, max_tokens: int | None = None) -> None:
+def draw_pictures(
+    recipe: Recipe,
+    runs: Sequence[Run],
+    out: Path,
+    max_tokens: int | None = None,
+    corpus: Corpus | None = None,
+) -> None:
     """Draw the pictures of a recipe, of the first run of each system that was scored.
 
     A picture of systems none of which was scored is left out, and one of a sentence's attention if any was not. So is
@@ -62,6 +69,8 @@ def draw_pictures(recipe: Recipe, runs: Sequence[Run], out: Path, max_tokens: in
         runs: its runs.
         out: the folder of the runs, to which the pictures are written.
         max_tokens: see `load_translator`.
+        corpus: the text that the runs were trained on, if it is at hand; otherwise a picture of it asks before it
+            reads the files that a run names.
     """
     from keras_attn_zoo.devices import agreed
     from keras_attn_zoo.experiments.run_folder import RunFolder
@@ -93,6 +102,8 @@ def draw_pictures(recipe: Recipe, runs: Sequence[Run], out: Path, max_tokens: in
             options = parser.parse_args([*words, "--output", str(out / file)])
             if "max_tokens" in options:
                 options.max_tokens = max_tokens
+            if "known_corpus" in options:
+                options.known_corpus = corpus
             commands[name].run(options)
         except UserError as error:
             _LOG.warning("%s was not drawn: %s", file, error)

@@ -181,11 +181,23 @@ def own_test_text(run: "RunFolder", ask: Callable[[str], bool] | None = None) ->
         return corpus_from_description(description).test
     if not _is_description(description):
         raise UserError(f"{shown(run.config)} does not describe a corpus: give the test text with --test.")
-    files = [file for name in ("train", "valid", "test") for file in description.get(name, ())]
-    if ask is None or not ask(f"{shown(run.path)} names files outside it ({', '.join(map(shown, files))}): read them?"):
+    if ask is None or not ask(_question(run, description)):
         given = " ".join(shlex.quote(shown(file)) for file in description.get("test", ("SOURCE", "TARGET")))
         raise UserError(f"{shown(run.path)} has no test text and names files outside it: give --test {given}.")
     return corpus_from_description(description).test
+
+
+def own_corpus(run: "RunFolder", ask: Callable[[str], bool]) -> Corpus:
+    """Return all text of a run, which is read from files only if `ask` allows it; see `own_test_text`."""
+    description = run.corpus()
+    if _is_description(description) and "train" in description and not ask(_question(run, description)):
+        raise UserError(f"{shown(run.path)} names files outside it, which were not read: give the files themselves.")
+    return corpus_from_description(description)
+
+
+def _question(run, description):
+    files = [file for name in ("train", "valid", "test") for file in description.get(name, ())]
+    return f"{shown(run.path)} names files outside it ({', '.join(map(shown, files))}): read them?"
 
 
 def _is_description(description):

@@ -9,6 +9,7 @@ from keras_attn_zoo.experiments.corpora import embedded_corpus
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.files import read_json, write_json, write_text
 from tests import tiny
+from tests.made_runs import make_run
 
 
 def test_align_scores_against_gold_of_either_index_base(attn_zoo, trained, tmp_path):
@@ -200,6 +201,31 @@ def test_pictures_of_runs_and_text(attn_zoo, trained, text_files, tmp_path):
     ):
         status, _, error = attn_zoo("plot", *arguments, "--output", tmp_path / "none.png")
         assert status == 2 and message in error and not (tmp_path / "none.png").exists()
+
+
+def test_lengths_of_the_text_of_runs(attn_zoo, corpus, tmp_path, monkeypatch):
+    """All three parts, the sides apart; files that a run names are read only after a yes."""
+    drawn = []
+    monkeypatch.setattr("keras_attn_zoo.analysis.figures.plot_histograms", lambda *given: drawn.append(given))
+    run, other = (make_run(tmp_path / name) for name in ("run", "other"))
+    for name, part in zip(("train", "valid", "test"), corpus.splits, strict=True):
+        for side in (0, 1):
+            # Of different lengths: each target has a word more.
+            write_text(tmp_path / f"{name}.{side}", "".join(pair[side] + " x" * side + "\n" for pair in part))
+    files = {name: [str(tmp_path / f"{name}.{side}") for side in (0, 1)] for name in ("train", "valid", "test")}
+    write_json(run.config, {**read_json(run.config), "corpus": {**files, "reverse": False}})
+    line = ("plot", "lengths", run.path, "--output", tmp_path / "l.png")
+    status, _, error = attn_zoo(*line)
+    assert status == 2 and "names files outside it, which were not read" in error and not drawn
+    monkeypatch.setattr("keras_attn_zoo.commands.plot_lengths.ask", lambda question: str(files["train"][0]) in question)
+    shutil.copy(run.config, other.config)
+    assert attn_zoo("plot", "lengths", run.path, other.path, *line[3:])[0] == 0
+    ((histograms, edges, *_),) = drawn
+    expected = [sum(len(pair[0].split()) == n for part in corpus.splits for pair in part) for n in range(7)]
+    assert list(histograms) == ["source", "target"] and list(edges) == [n - 0.5 for n in range(8)]
+    assert list(histograms["source"]) == expected and list(histograms["target"]) == [0, *expected[:-1]]
+    assert attn_zoo("plot", "lengths", run.path, tmp_path / "test.0", "--output", tmp_path / "l.png")[0] == 0
+    assert list(drawn[1][0]) == ["run, source", "run, target", "test.0"]
 
 
 def test_speed_is_measured_and_drawn(attn_zoo, trained, tmp_path):

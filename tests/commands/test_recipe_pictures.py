@@ -1,11 +1,13 @@
 """Which runs and sentences the pictures of a recipe are drawn of; the drawing itself is tested elsewhere."""
 
 import dataclasses
+import json
 
 import pytest
 
 from keras_attn_zoo.commands import pictures
 from keras_attn_zoo.commands.pictures import draw_pictures
+from keras_attn_zoo.commands.plot_lengths import _corpus_of
 from keras_attn_zoo.experiments.comparison import Entry, Recipe, expand
 from keras_attn_zoo.experiments.paper_tables import Examples
 from keras_attn_zoo.experiments.system import System
@@ -47,3 +49,19 @@ def test_a_picture_of_the_best_translations(drawn, tmp_path, caplog):
     assert "picture.png was not drawn: a has 30 translations" in caplog.text
     assert drawn(line % (1, 1), (dataclasses.replace(table, entry="c"),)) is None
     assert "examples of c, which was not run" in caplog.text
+
+
+def test_a_picture_of_the_text_is_given_the_text(drawn, tmp_path, corpus):
+    make_run(tmp_path / "a")
+    assert drawn("lengths a b", corpus=corpus).known_corpus is corpus
+    assert drawn("lengths a b").texts == [str(tmp_path / "a")]
+
+
+def test_a_text_that_is_known_is_not_read_again(tmp_path, corpus, monkeypatch):
+    """That of the run's own description, whatever else the run says of it; no other."""
+    run, known = make_run(tmp_path / "a"), dataclasses.replace(corpus, description={"train": ["a", "b"]})
+    monkeypatch.setattr("keras_attn_zoo.experiments.corpora.own_corpus", lambda run, ask: "read")
+    for own, expected in (({"train": ["a", "b"], "fingerprint": "1"}, known), ({"train": ["a", "c"]}, "read")):
+        run.config.write_text(json.dumps({"system": {}, "corpus": own}))
+        assert _corpus_of(run.path, known) is expected
+    assert _corpus_of(run.path, None) == "read"
