@@ -81,30 +81,28 @@ def draw_pictures(
             folders[run.entry] = out / run.name
     commands = {command.name: command for command in PICTURES}
     for file, line in recipe.pictures.items():
-        name, *words = shlex.split(line)
+        command, *words = shlex.split(line)
         if not any(word in folders for word in words):
             continue
-        if name == "attention" and not all(word in folders for word in words if word in recipe.entries):
+        if command == "attention" and not all(word in folders for word in words if word in recipe.entries):
             continue
         drawn = [RunFolder(folders[word]) for word in words if word in folders]
         # Of several processes, one writes: the others must not see its file and leave it alone with the work.
         if agreed(_is_newer(out / file, [run.scores for run in drawn])):
             continue
         words = [str(folders.get(word, word)) for word in words if word in folders or word not in recipe.entries]
-        parser = Parser(prog=f"attn-zoo plot {name}")
-        commands[name].add_arguments(parser)
+        parser = Parser(prog=f"attn-zoo plot {command}")
+        commands[command].add_arguments(parser)
         try:
-            if PAIR[0] in words:
-                pair = dict(zip(PAIR, _pair(next(iter(folders.values()))), strict=True))
-                words = [pair.get(word, word) for word in words]
-            if any(map(_EXAMPLE.fullmatch, words)):
-                words = _with_examples(words, recipe, folders)
             options = parser.parse_args([*words, "--output", str(out / file)])
+            # Only now: a sentence may begin with a dash.
+            for name, sentence in _sentences(words, recipe, folders).items():
+                vars(options).update({key: sentence for key, value in vars(options).items() if value == name})
             if "max_tokens" in options:
                 options.max_tokens = max_tokens
             if "known_corpus" in options:
                 options.known_corpus = corpus
-            commands[name].run(options)
+            commands[command].run(options)
         except UserError as error:
             _LOG.warning("%s was not drawn: %s", file, error)
 
@@ -121,21 +119,23 @@ def _pair(folder):
     return next((pair for pair in pairs if _FEWEST <= len(pair[0].split()) <= _MOST), pairs[0])
 
 
-def _with_examples(words, recipe, folders):
-    """The words of a command line, with the sentences that stand for its examples."""
+def _sentences(words, recipe, folders):
+    """The sentences that words of a command line stand for."""
     from keras_attn_zoo.experiments.examples import best_translations
     from keras_attn_zoo.experiments.run_folder import RunFolder
 
-    entry = next(table.entry for table in recipe.tables if isinstance(table, Examples))
-    if entry not in folders:
-        raise UserError(f"its sentences are examples of {entry}, which was not run.")
-    found = [one for one in best_translations(RunFolder(folders[entry])) if one.source and one.translation]
-    filled = []
-    for word in words:
-        if wanted := _EXAMPLE.fullmatch(word):
-            number = int(wanted[2])
-            if number > len(found):
-                raise UserError(f"{entry} has {len(found)} translations, and this is of number {number}.")
-            word = getattr(found[number - 1], wanted[1])
-        filled.append(word)
-    return filled
+    found = {}
+    if PAIR[0] in words:
+        found.update(zip(PAIR, _pair(next(iter(folders.values()))), strict=True))
+    if wanted := [one for one in map(_EXAMPLE.fullmatch, words) if one]:
+        entry = next(table.entry for table in recipe.tables if isinstance(table, Examples))
+        if entry not in folders:
+            raise UserError(f"its sentences are examples of {entry}, which was not run.")
+        examples = [one for one in best_translations(RunFolder(folders[entry])) if one.source and one.translation]
+        for one in wanted:
+            if (number := int(one[2])) > len(examples):
+                raise UserError(
+                    f"{entry} has {len(examples)} translations that are not empty, and none is number {number}."
+                )
+            found[one[0]] = getattr(examples[number - 1], one[1])
+    return found

@@ -33,10 +33,11 @@ def drawn(tmp_path, monkeypatch):
 
 
 def test_a_picture_of_the_best_translations(drawn, tmp_path, caplog):
-    """The best is sentence 4, the second 2, by the number of words that are right; references have 7 words."""
+    """The best is sentence 4, with a dash too many, the second 2, which is too short; the others have a wrong word."""
     translations = list(WRONG)
-    translations[3] = "the red house 3 is here today"
-    translations[1] = "the red house 1 is here now"
+    # What begins with a dash is no option.
+    translations[3] = "- the red house 3 is here today"
+    translations[1] = "the red house 1 is"
     make_run(tmp_path / "a", translations=translations)
     make_run(tmp_path / "b")
     line = "attention a '{source-%d}' --target '{translation-%d}' --beside b"
