@@ -199,7 +199,7 @@ RECIPE = Recipe(
     tables=(STATISTICS, BLEU),
     pictures={
         "lengths.png": "lengths bahdanau luong multi-head average",
-        "curves.png": "curves bahdanau luong multi-head average",
+        "curves.png": "curves --over-seeds bahdanau luong multi-head average",
     },
     note="In brackets: the paper's own figures, for Tatoeba English-German, 255,817 sentence pairs; times in seconds, "
     "perplexity and accuracy on its validation set, BLEU on its test set after 40,000 steps.",

@@ -215,8 +215,8 @@ RECIPE = Recipe(
     },
     tables=(EXPERIMENTS, ABLATION, BEYOND, EXAMPLES),
     pictures={
-        "curves.png": "curves experiment-1 experiment-2 experiment-3 experiment-4",
-        "curves-uniform.png": "curves experiment-4 uniform",
+        "curves.png": "curves --over-seeds experiment-1 experiment-2 experiment-3 experiment-4",
+        "curves-uniform.png": "curves --over-seeds experiment-4 uniform",
         "attention-2.png": "attention experiment-4 '{source-2}' --target '{translation-2}' --beside uniform",
         "attention-3.png": "attention experiment-4 '{source-3}' --target '{translation-3}' --beside uniform",
         "attention-dropout.png": "attention bahdanau-dropout '{sentence}' --target '{translation}' "

@@ -145,7 +145,7 @@ RECIPE = Recipe(
     title="Rosendahl: recurrent cross-attention",
     entries={name: entry(name, paper) for name, paper in PAPER.items()},
     default=tuple(name for name, paper in PAPER.items() if "training" in paper),
-    pictures={"curves.png": f"curves {' '.join(PAPER)}"},
+    pictures={"curves.png": f"curves --over-seeds {' '.join(PAPER)}"},
     about="A Transformer's cross-attention does not know where it looked before; that of earlier alignment "
     "models did. The paper gives it this memory in six ways, feeding back the previous context or "
     "weights, and asks whether translation gains by it.",

@@ -335,7 +335,7 @@ def task_recipe(task):
         published={"budget": STEPS[task], "patience": None},
         pictures={
             "entropy.png": "entropy transformer synthesizer ran-all",
-            "by-target-length.png": "by-length transformer ran-e ran-d ran-all --side target",
+            "by-target-length.png": "by-length --over-seeds transformer ran-e ran-d ran-all --side target",
         },
         tables=(
             PaperTable(
@@ -376,8 +376,8 @@ RECIPE = Recipe(
         "weights-decoder.png": "weights transformer synthesizer ran-all --layers 1 3 6 --places decoder",
         "matrices.png": "matrices ran-all",
         "divergence.png": "divergence transformer synthesizer ran-all",
-        "by-source-length.png": "by-length transformer ran-e ran-d ran-all --side source",
-        "by-target-length.png": "by-length transformer ran-e ran-d ran-all --side target",
+        "by-source-length.png": "by-length --over-seeds transformer ran-e ran-d ran-all --side source",
+        "by-target-length.png": "by-length --over-seeds transformer ran-e ran-d ran-all --side target",
     },
     about="Most heads of self-attention learn simple patterns of positions. The paper replaces self-attention "
     "by matrices that are learned, the same for every sentence, and refined from layer to layer (RAN), "

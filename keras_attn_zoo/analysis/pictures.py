@@ -256,7 +256,7 @@ def _checked_curve(name, steps, values, log_scale):
     return steps, values
 
 
-def _curves_figure(curves, ylabel, title=None, xlabel="step", log_scale=False, ticks=None):
+def _curves_figure(curves, ylabel, title=None, xlabel="step", log_scale=False, ticks=None, deviations=None):
     """Build the figure of `plot_curves`."""
     if not curves:
         raise UserError("there are no curves to draw: give at least one run.")
@@ -276,6 +276,9 @@ def _curves_figure(curves, ylabel, title=None, xlabel="step", log_scale=False, t
         )[0]
         for k, (steps, values) in enumerate(checked.values())
     ]
+    for line, (name, (steps, values)) in zip(lines, checked.items(), strict=True):
+        if name in (deviations or {}):
+            _draw_band(axes, line, name, steps, values, deviations[name])
     if log_scale:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(LogFormatter())
@@ -287,6 +290,20 @@ def _curves_figure(curves, ylabel, title=None, xlabel="step", log_scale=False, t
     return figure
 
 
+def _draw_band(axes, line, name, steps, values, deviation):
+    """Draw a light band around a curve, with edges in the curve's style, which tell bands apart in grey."""
+    deviation = np.asarray(deviation, "float64")
+    if deviation.shape != values.shape or np.any(deviation < 0):
+        raise UserError(
+            f"curve {name!r} has {len(values)} values and deviations of shape {deviation.shape}: give one for each, "
+            "none below 0."
+        )
+    look = {"color": line.get_color(), "linestyle": line.get_linestyle()}
+    axes.fill_between(steps, values - deviation, values + deviation, alpha=0.15, linewidth=0, color=line.get_color())
+    for edge in (values - deviation, values + deviation):
+        axes.plot(steps, edge, linewidth=0.5, **look)
+
+
 def plot_curves(
     curves: Mapping[str, tuple[Sequence[float], Sequence[float]]],
     path: PathLike,
@@ -295,6 +312,7 @@ def plot_curves(
     xlabel: str = "step",
     log_scale: bool = False,
     ticks: Mapping[float, Any] | None = None,
+    deviations: Mapping[str, ArrayLike] | None = None,
 ) -> None:
     """Draw one figure of several runs over training steps, or over anything else that it depends on.
 
@@ -307,14 +325,15 @@ def plot_curves(
         xlabel: label of the steps.
         log_scale: whether the axis of the values is logarithmic.
         ticks: `{step: label}` for the only steps, each drawn with a marker; by default round numbers are labelled.
+        deviations: `{name: deviations}` of some of the curves, drawn as a band of their values plus and minus these.
 
     Raises:
         UserError: no curves, an empty one, steps and values of different length, a value
-            of 0 or less on a logarithmic axis, an unknown suffix, or an unwritable path.
+            of 0 or less on a logarithmic axis, deviations that do not fit, an unknown suffix, or an unwritable path.
 
     Example:
         >>> plot_curves({"Luong": ([1, 2, 3], [5.1, 4.0, 3.2])}, "loss.png", ylabel="loss")
     """
     file_type = checked_suffix(path)
     with style():
-        save(_curves_figure(curves, ylabel, title, xlabel, log_scale, ticks), path, file_type)
+        save(_curves_figure(curves, ylabel, title, xlabel, log_scale, ticks, deviations), path, file_type)

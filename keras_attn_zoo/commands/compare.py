@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> None:
         name: Entry(system, baseline=None if name == options.baseline else options.baseline)
         for name, system in SYSTEMS.items()
     }
-    pictures = {"curves.png": f"curves {' '.join(names)}"}
+    pictures = {"curves.png": f"curves --over-seeds {' '.join(names)}"}
     run_comparison(Recipe(f"{OF_SYSTEMS} {', '.join(names)}", entries, tuple(names), pictures=pictures), options)
 
 

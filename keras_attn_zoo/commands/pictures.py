@@ -21,7 +21,7 @@ from keras_attn_zoo.commands import (
 from keras_attn_zoo.commands.parser import Parser
 from keras_attn_zoo.commands.text_options import own_text
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.comparison import Recipe, Run
+from keras_attn_zoo.experiments.comparison import Recipe, Run, folders_by_seed
 from keras_attn_zoo.experiments.corpora import Corpus
 from keras_attn_zoo.experiments.paper_tables import Examples
 
@@ -59,15 +59,17 @@ def draw_pictures(
     max_tokens: int | None = None,
     corpus: Corpus | None = None,
 ) -> None:
-    """Draw the pictures of a recipe, of the first run of each system that was scored.
+    """Draw the pictures of a recipe, of the runs of its systems that were scored, whichever call trained them.
 
+    Of several seeds, a picture shows the first, with `--over-seeds` all; of a grid, the first values, and those only
+    of a system that has no other run.
     A picture of systems none of which was scored is left out, and one of a sentence's attention if any was not. So is
     one that cannot be drawn: a message says why. What was drawn after its runs were scored stays.
 
     Args:
         recipe: a `Recipe`.
-        runs: its runs.
-        out: the folder of the runs, to which the pictures are written.
+        runs: its runs of this call.
+        out: the folder of all runs, to which the pictures are written.
         max_tokens: see `load_translator`.
         corpus: the text that the runs were trained on, if it is at hand; otherwise a picture of it asks before it
             reads the files that a run names.
@@ -75,10 +77,8 @@ def draw_pictures(
     from keras_attn_zoo.devices import agreed
     from keras_attn_zoo.experiments.run_folder import RunFolder
 
-    folders: dict[str, Path] = {}
-    for run in runs:
-        if run.entry not in folders and "test" in RunFolder(out / run.name).read_scores():
-            folders[run.entry] = out / run.name
+    every = {entry: found for entry in recipe.entries if (found := _scored(entry, runs, out))}
+    folders = {entry: found[0] for entry, found in every.items()}
     commands = {command.name: command for command in PICTURES}
     for file, line in recipe.pictures.items():
         command, *words = shlex.split(line)
@@ -86,11 +86,17 @@ def draw_pictures(
             continue
         if command == "attention" and not all(word in folders for word in words if word in recipe.entries):
             continue
-        drawn = [RunFolder(folders[word]) for word in words if word in folders]
+        shown = every if "--over-seeds" in words else {entry: [folder] for entry, folder in folders.items()}
+        drawn = [RunFolder(folder) for word in words for folder in shown.get(word, ())]
         # Of several processes, one writes: the others must not see its file and leave it alone with the work.
         if agreed(_is_newer(out / file, [run.scores for run in drawn])):
             continue
-        words = [str(folders.get(word, word)) for word in words if word in folders or word not in recipe.entries]
+        words = [
+            str(one)
+            for word in words
+            if word in folders or word not in recipe.entries
+            for one in shown.get(word, [word])
+        ]
         parser = Parser(prog=f"attn-zoo plot {command}")
         commands[command].add_arguments(parser)
         try:
@@ -105,6 +111,21 @@ def draw_pictures(
             commands[command].run(options)
         except UserError as error:
             _LOG.warning("%s was not drawn: %s", file, error)
+
+
+def _scored(entry, runs, out):
+    """The folders of a system's runs that are drawn, in the order of their seeds."""
+    from keras_attn_zoo.experiments.run_folder import RunFolder
+
+    def scored(folder):
+        return "test" in RunFolder(folder).read_scores()
+
+    points: dict[str, list[Path]] = {}
+    for run in runs:
+        if run.entry == entry and scored(out / run.name):
+            point = {name: value for name, value in run.point.items() if name != "seed"}
+            points.setdefault(str(point), []).append(out / run.name)
+    return [*filter(scored, folders_by_seed(out, entry).values())] or next(iter(points.values()), [])
 
 
 def _is_newer(file, others):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from keras_attn_zoo.commands.options import add_name_argument, add_picture_argument, refuse
 from keras_attn_zoo.commands.parser import Command, Parser, typed
+from keras_attn_zoo.commands.seeds import OVER_SEEDS, add_over_seeds_argument
 from keras_attn_zoo.commands.text_options import add_test_arguments, given_text, own_text
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.setting_types import Whole
@@ -33,6 +34,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--key", choices=METRICS, help="score (default: the first of the runs' task, BLEU for translation)"
     )
+    add_over_seeds_argument(parser)
     add_name_argument(parser)
     add_test_arguments(parser)
     add_picture_argument(parser)
@@ -43,7 +45,7 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.analysis.pictures import plot_curves
     from keras_attn_zoo.data.words import normalise
     from keras_attn_zoo.evaluation.text_scores import how_scored
-    from keras_attn_zoo.experiments.curves import titles
+    from keras_attn_zoo.experiments.curves import over_seeds, titles
     from keras_attn_zoo.experiments.run_folder import RunFolder
     from keras_attn_zoo.experiments.scores_by_length import length_classes, scores_by_length
 
@@ -69,7 +71,11 @@ def run(options: argparse.Namespace) -> None:
         )
         curves[title] = (list(range(len(scores))), scores)
     ticks = {float(step): name for step, name in enumerate(classes)}
-    plot_curves(curves, options.output, options.key, xlabel=f"{options.side} words", ticks=ticks)
+    deviations = {}
+    if options.over_seeds:
+        curves, deviations = over_seeds(curves, options.runs)
+    ylabel = options.key + (OVER_SEEDS if deviations else "")
+    plot_curves(curves, options.output, ylabel, xlabel=f"{options.side} words", ticks=ticks, deviations=deviations)
     _LOG.info("wrote %s", options.output)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from keras_attn_zoo.commands.options import add_picture_argument
 from keras_attn_zoo.commands.parser import Command, Parser
+from keras_attn_zoo.commands.seeds import OVER_SEEDS, add_over_seeds_argument
 
 _LOG = logging.getLogger(__name__)
 
@@ -19,28 +20,39 @@ def add_arguments(parser: Parser) -> None:
         default=["val_loss"],
         help="figures to draw, keys of the log (default: val_loss)",
     )
+    add_over_seeds_argument(parser)
     add_picture_argument(parser)
 
 
 def run(options: argparse.Namespace) -> None:
     """Draw the curves."""
     from keras_attn_zoo.analysis.pictures import plot_curves
-    from keras_attn_zoo.experiments.curves import curves
+    from keras_attn_zoo.experiments.curves import curves, over_seeds
 
     labels = {key: key.replace("val_", "validation ") for key in options.key}
-    found = {
-        f"{name}, {label}" if len(labels) > 1 else name: curve
-        for key, label in labels.items()
-        for name, curve in curves(options.runs, key).items()
-    }
-    plot_curves(found, options.output, ylabel=" and ".join(labels.values()))
+    drawn, deviations = {}, {}
+    for key, label in labels.items():
+        found, of_seeds = curves(options.runs, key), {}
+        if options.over_seeds:
+            found, of_seeds = over_seeds(found, options.runs)
+        for name, curve in found.items():
+            title = f"{name}, {label}" if len(labels) > 1 else name
+            drawn[title] = curve
+            if name in of_seeds:
+                deviations[title] = of_seeds[name]
+    ylabel = " and ".join(labels.values()) + (OVER_SEEDS if deviations else "")
+    plot_curves(drawn, options.output, ylabel=ylabel, deviations=deviations)
     _LOG.info("wrote %s", options.output)
 
 
 COMMAND = Command(
     "curves",
     "draw the training curves of several runs in one picture",
-    ["attn-zoo plot curves runs/bahdanau runs/uniform --output curves.png", "... --key val_bleu"],
+    [
+        "attn-zoo plot curves runs/bahdanau runs/uniform --output curves.png",
+        "... --key val_bleu",
+        "attn-zoo plot curves runs/bahdanau runs/bahdanau-seed=2 runs/bahdanau-seed=3 --over-seeds --output curves.png",
+    ],
     add_arguments,
     run,
 )

@@ -15,6 +15,7 @@ from keras_attn_zoo.experiments.scales import SCALES, scaled
 from keras_attn_zoo.experiments.setting_types import shown_value
 from keras_attn_zoo.experiments.system import System, parse_settings
 from keras_attn_zoo.experiments.tasks import settings_of_task
+from keras_attn_zoo.files import kind_of
 
 # Characters of a folder's name that no shell or file system minds, and how long a value in it may be.
 _UNUSUAL, _LONGEST_VALUE = re.compile(r"[^\w.=+-]+", re.ASCII), 40
@@ -50,7 +51,8 @@ class Recipe:
             its training, where the systems stop earlier.
         note: text below the table.
         pictures: command lines of `attn-zoo plot` by the name of the file that they draw, without `--output`. A word
-            that is the name of a system stands for its run, and is left out if there is none; "{sentence}" and
+            that is the name of a system stands for its run, with `--over-seeds` for one of each seed, and is left out
+            if there is none; "{sentence}" and
             "{translation}" are a pair of the test text, "{source-2}" and "{translation-2}" the second-best translation
             of the system that the tables have `Examples` of, and what it translates.
         rank_by: function that takes a run's scores and returns the number by which the paper ranks its systems,
@@ -237,6 +239,18 @@ def run_name(name: str, point: Mapping[str, Any]) -> str:
     """
     order = sorted(point, key=lambda key: (key == "seed", key))
     return "-".join([name, *(f"{key}={_in_name(point[key])}" for key in order)])
+
+
+def folders_by_seed(place: Path, entry: str) -> dict[str, Path]:
+    """Return the folders of a system's runs in a folder, in order, by what their names say of the seed.
+
+    Those of a grid are left out.
+    """
+    named, found = re.compile(rf"{re.escape(entry)}((?:-seed=\d+)?)"), {}
+    for folder in place.iterdir() if kind_of(place) == "folder" else ():
+        if name := named.fullmatch(folder.name):
+            found[name[1]] = folder
+    return dict(sorted(found.items(), key=lambda one: (len(one[0]), one[0])))
 
 
 def _in_name(value):

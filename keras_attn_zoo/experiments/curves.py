@@ -1,9 +1,12 @@
 """Curves: figures of runs over training steps, and scores over the number of source positions."""
 
+import json
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.run_folder import RunFolder
@@ -12,6 +15,8 @@ from keras_attn_zoo.training.run_log import read_log
 
 # Each curve's steps and values, by name.
 Curves: TypeAlias = dict[str, tuple[list[int], list[float]]]
+# The curve of all runs with a latent alignment, in a picture over the numbers that each was trained with.
+LATENT = "latent alignment"
 
 
 def titles(folders: Collection[PathLike]) -> list[str]:
@@ -47,6 +52,58 @@ def curves(folders: Collection[PathLike], key: str = "val_loss") -> Curves:
             raise UserError(f"the log of {shown(folder)} has no {shown(key)}: {choice}.")
         found[name] = ([line["step"] for line in lines], [line[key] for line in lines])
     return found
+
+
+def mean_curve(
+    curves: Sequence[tuple[Sequence[int], Sequence[float]]],
+) -> tuple[list[int], list[float], list[float]]:
+    """Return the steps that all curves have, and the mean and the sample standard deviation (n - 1) at each.
+
+    Args:
+        curves: steps and values of two curves or more.
+
+    Raises:
+        UserError: there is no such step.
+
+    Example:
+        >>> mean_curve([([1, 2], [3.0, 2.0]), ([1, 2, 3], [5.0, 2.0, 1.0])])
+        ([1, 2], [4.0, 2.0], [1.4142135623730951, 0.0])
+    """
+    steps = sorted(set.intersection(*(set(own) for own, _ in curves)))
+    if not steps:
+        raise UserError("the curves of the seeds have no step in common: draw each run alone, without --over-seeds.")
+    found = [dict(zip(own, values, strict=True)) for own, values in curves]
+    values = np.array([[one[step] for step in steps] for one in found], "float64")
+    return steps, values.mean(0).tolist(), values.std(0, ddof=1).tolist()
+
+
+def over_seeds(found: Curves, folders: Collection[PathLike]) -> tuple[Curves, dict[str, list[float]]]:
+    """Return the mean of the curves of runs that differ in nothing but the seed, and the standard deviation of each.
+
+    Args:
+        found: the curves of the runs, in the order of `folders`.
+        folders: the run folders.
+
+    Returns:
+        curves, each with the name of its first run and the number of seeds, and the deviations of those of several.
+
+    Raises:
+        UserError: see `mean_curve`.
+    """
+    groups: dict[str, list[str]] = {}
+    for folder, name in zip(folders, found, strict=True):
+        run = RunFolder(folder)
+        groups.setdefault(json.dumps([{**run.system().to_dict(), "seed": None}, run.corpus()]), []).append(name)
+    means: Curves = {}
+    deviations: dict[str, list[float]] = {}
+    for names in groups.values():
+        if len(names) == 1:
+            means[names[0]] = found[names[0]]
+            continue
+        steps, values, deviation = mean_curve([found[name] for name in names])
+        means[f"{names[0]}, {len(names)} seeds"] = steps, values
+        deviations[f"{names[0]}, {len(names)} seeds"] = deviation
+    return means, deviations
 
 
 def curves_over_top_k(
@@ -109,7 +166,7 @@ def curves_over_trained_top_k(
         latent[count] = value(scores[name])
     if not latent:
         raise UserError("no run has a latent alignment, so there is nothing to draw: give one that does.")
-    return _over_counts({"latent alignment": latent, **{one: dict.fromkeys(latent, x) for one, x in levels.items()}})
+    return _over_counts({LATENT: latent, **{one: dict.fromkeys(latent, x) for one, x in levels.items()}})
 
 
 def _over_counts(found):

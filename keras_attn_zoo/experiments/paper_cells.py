@@ -1,19 +1,17 @@
 """The contents of the cells of a paper's tables: numbers of the runs in a folder, and their significance."""
 
 import dataclasses
-import re
 import statistics
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from keras_attn_zoo.evaluation.text_scores import compare_systems, how_scored
-from keras_attn_zoo.experiments.comparison import Recipe
+from keras_attn_zoo.experiments.comparison import Recipe, folders_by_seed
 from keras_attn_zoo.experiments.measures import Scored, measure, number, tested
 from keras_attn_zoo.experiments.paper_tables import Cell, PaperTable
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.table import Result
-from keras_attn_zoo.files import kind_of
 
 # Where gold alignments were not given, those of the test text take their place.
 _INSTEAD = {"gold": "test"}
@@ -160,12 +158,8 @@ class Runs:
         """The folders of a system's runs that were scored, by what their names say of the seed."""
         key = pair, entry
         if key not in self._folders:
-            named, place = re.compile(rf"{re.escape(entry)}((?:-seed=\d+)?)"), self.recipe.folder_of(self.out, pair)
-            found = {}
-            for folder in sorted(place.iterdir()) if kind_of(place) == "folder" else ():
-                if (name := named.fullmatch(folder.name)) and "test" in self._read(folder):
-                    found[name[1]] = folder
-            self._folders[key] = dict(sorted(found.items(), key=lambda one: (len(one[0]), one[0])))
+            folders = folders_by_seed(self.recipe.folder_of(self.out, pair), entry)
+            self._folders[key] = {seed: folder for seed, folder in folders.items() if "test" in self._read(folder)}
         return self._folders[key]
 
     def _read(self, folder):

@@ -202,6 +202,23 @@ def test_every_run_looks_different(count):
     assert len({line.get_linestyle() for line in lines}) == min(count, 4)
 
 
+def test_bands_around_curves():
+    """From the value minus to the value plus the deviation, in the look of the curve, and only where there is one."""
+    curves = {"a": ([1, 2], [3.0, 2.0]), "b": ([1, 2], [5.0, 6.0])}
+    axes = pictures._curves_figure(curves, "loss", deviations={"b": [0.5, 1.0]}).axes[0]
+    (band,) = axes.collections
+    corners = {(1, 4.5), (1, 5.5), (2, 5.0), (2, 7.0)}
+    assert corners == {tuple(point) for point in band.get_paths()[0].vertices}
+    first, second, *edges = axes.lines
+    assert sorted(edge.get_ydata().tolist() for edge in edges) == [[4.5, 5.0], [5.5, 7.0]]
+    looks = {(edge.get_color(), edge.get_linestyle()) for edge in edges}
+    assert looks == {(second.get_color(), second.get_linestyle())} and first.get_linestyle() != second.get_linestyle()
+    assert [name.get_text() for name in axes.get_legend().get_texts()] == ["a", "b"]
+    for deviations in ([0.5], [0.5, -1.0]):
+        with pytest.raises(UserError, match="'b' has 2 values and deviations of shape"):
+            pictures._curves_figure(curves, "loss", deviations={"b": deviations})
+
+
 def test_long_names_leave_the_axes_their_width(tmp_path):
     plot_curves({"a": ([1, 2], [1, 2])}, tmp_path / "short.png", "loss")
     plot_curves({"a" * 60: ([1, 2], [1, 2])}, tmp_path / "long.png", "loss")

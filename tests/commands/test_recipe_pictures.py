@@ -20,12 +20,12 @@ ENTRIES = {name: Entry(System(name, {})) for name in ("a", "b", "c")}
 def drawn(tmp_path, monkeypatch):
     """Draw one picture of the recipe; return the options of its command, None if it was not drawn."""
 
-    def draw(line, tables=(), grid=None, **arguments):
+    def draw(line, tables=(), grid=None, seeds=(), **arguments):
         seen = []
         commands = [dataclasses.replace(command, run=seen.append) for command in pictures.PICTURES]
         monkeypatch.setattr(pictures, "PICTURES", commands)
         recipe = Recipe("A paper", ENTRIES, ("a",), tables=tables, pictures={"picture.png": line})
-        draw_pictures(recipe, expand(ENTRIES, {}, grid), tmp_path, **arguments)
+        draw_pictures(recipe, expand(ENTRIES, {}, grid, seeds), tmp_path, **arguments)
         assert len(seen) < 2
         return seen[0] if seen else None
 
@@ -50,6 +50,21 @@ def test_a_picture_of_the_best_translations(drawn, tmp_path, caplog):
     assert "picture.png was not drawn: a has 30 translations" in caplog.text
     assert drawn(line % (1, 1), (dataclasses.replace(table, entry="c"),)) is None
     assert "examples of c, which was not run" in caplog.text
+
+
+def test_runs_of_all_calls_and_seeds(drawn, tmp_path):
+    """The first of each system's seeds, or all; of a grid alone the first values, with all their seeds."""
+    for name in ("a-seed=10", "a-seed=2", "a", "b", "c-dropout=0.1", "c-dropout=0.1-seed=2", "c-dropout=0.3", "ab"):
+        make_run(tmp_path / name)
+    make_run(tmp_path / "b-seed=2").scores.unlink()
+    grid = {"dropout": [0.1, 0.3]}
+
+    def names(line):
+        return [path.name for path in drawn(line, grid=grid, seeds=[1, 2]).runs]
+
+    assert names("curves a b c") == ["a", "b", "c-dropout=0.1"]
+    both = ["a", "a-seed=2", "a-seed=10", "b", "c-dropout=0.1", "c-dropout=0.1-seed=2"]
+    assert names("curves --over-seeds a b c") == both
 
 
 def test_a_picture_of_the_text_is_given_the_text(drawn, tmp_path, corpus):

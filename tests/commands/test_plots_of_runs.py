@@ -1,0 +1,43 @@
+"""What `attn-zoo plot` computes of run folders, which are made by hand."""
+
+import json
+
+import pytest
+
+from keras_attn_zoo.experiments.system import System
+from tests.made_runs import REFERENCES, WRONG, make_run
+
+
+def test_one_curve_for_all_seeds_of_a_system(attn_zoo, tmp_path, monkeypatch):
+    """Losses of 3 and 2 beside 5 and 4: means of 4 and 3; the root of 1 + 1; the third round of one run is left out."""
+    seen = []
+    monkeypatch.setattr(
+        "keras_attn_zoo.analysis.pictures.plot_curves", lambda *given, **more: seen.append((given, more))
+    )
+    runs = {"a": (1, 0.1), "a2": (2, 0.1), "b": (1, 0.3), "b-elsewhere": (2, 0.3)}
+    for name, (seed, dropout) in runs.items():
+        run = make_run(tmp_path / name, translations=REFERENCES if name == "a" else WRONG)
+        corpus = {"train": [name if name == "b" else "text"]}
+        system = System("a", {"dropout": dropout}, seed=seed).to_dict()
+        run.config.write_text(json.dumps({"system": system, "corpus": corpus}))
+    rounds = [{"round": number, "step": number, "loss": 6.0 - number} for number in (1, 2)]
+    (tmp_path / "a2" / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rounds))
+    rounds = [{"round": number, "step": number, "loss": 4.0 - number} for number in (1, 2, 3)]
+    (tmp_path / "a" / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rounds))
+    folders, output = [tmp_path / name for name in runs], ("--output", tmp_path / "c.png")
+    assert attn_zoo("plot", "curves", *folders, "--key", "loss", "--over-seeds", *output)[0] == 0
+    ((curves, *_), options) = seen.pop()
+    root = 2**0.5
+    assert list(curves) == ["a, 2 seeds", "b", "b-elsewhere"] and curves["a, 2 seeds"] == ([1, 2], [4.0, 3.0])
+    assert options["deviations"] == {"a, 2 seeds": pytest.approx([root, root])}
+    assert options["ylabel"] == "loss, mean ± standard deviation"
+    line = ("plot", "by-length", *folders[:2], "--side", "target", "--bounds", 6)
+    assert attn_zoo(*line, *output)[0] == 0 and attn_zoo(*line, "--over-seeds", *output)[0] == 0
+    (alone, more), (together, _) = seen
+    right, wrong = (alone[0][name][1][1] for name in ("a", "a2"))
+    assert right == pytest.approx(100) and wrong < 90 and not more["deviations"]
+    assert together[0]["a, 2 seeds"][1][1] == pytest.approx((right + wrong) / 2)
+    assert seen[1][1]["deviations"]["a, 2 seeds"][1] == pytest.approx((right - wrong) / root)
+    (tmp_path / "a2" / "log.jsonl").write_text(json.dumps({"round": 1, "step": 9, "loss": 1.0}) + "\n")
+    status, _, error = attn_zoo("plot", "curves", *folders, "--key", "loss", "--over-seeds", *output)
+    assert status == 2 and "have no step in common" in error
