@@ -10,6 +10,8 @@ from keras_attn_zoo.errors import UserError
 
 _LOG = logging.getLogger(__name__)
 _LABELS = {"seconds": "translation time in seconds", "tokens/s": "target tokens per second in training"}
+# Measured in training.
+_OF_TRAINING = ("tokens/s", "speed-ratio")
 
 
 def add_arguments(parser: Parser) -> None:
@@ -18,8 +20,9 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--key",
         default="BLEU",
-        choices=("BLEU", "chrF", "TER", "seconds", "tokens/s"),
-        help="figure to draw: a score, translation time in seconds, or training speed in tokens/s (default: BLEU)",
+        choices=("BLEU", "chrF", "TER", "seconds", *_OF_TRAINING),
+        help="figure to draw: a score, translation time in seconds, training speed in tokens/s, or speed-ratio, "
+        "how many times faster a run without a latent alignment is trained (default: BLEU)",
     )
     parser.add_argument(
         "--trained",
@@ -34,25 +37,38 @@ def add_arguments(parser: Parser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Draw the score."""
     from keras_attn_zoo.analysis.pictures import plot_curves
-    from keras_attn_zoo.experiments.curves import curves_over_top_k, curves_over_trained_top_k
+    from keras_attn_zoo.experiments.curves import LATENT, curves_over_top_k, curves_over_trained_top_k
     from keras_attn_zoo.experiments.table import steady_translation_seconds
     from keras_attn_zoo.experiments.tasks import METRICS
 
-    if options.key == "tokens/s" and not options.trained:
-        raise UserError("tokens/s are measured in training: give --trained as well.")
+    if options.key in _OF_TRAINING and not options.trained:
+        raise UserError(f"{options.key} is measured in training: give --trained as well.")
 
     def value(scores):
         if options.key == "seconds":
             return steady_translation_seconds(scores)
-        if options.key == "tokens/s":
+        if options.key in _OF_TRAINING:
             return scores["training"]["tokens_per_second"]
         return scores["text"]["metrics"][METRICS[options.key]]["score"]
 
     draw = curves_over_trained_top_k if options.trained else curves_over_top_k
     curves, ticks = draw(options.runs, options.name, value)
     xlabel = f"source positions summed over in {'training' if options.trained else 'search'}"
-    plot_curves(curves, options.output, _LABELS.get(options.key, options.key), xlabel=xlabel, ticks=ticks)
+    ylabel = _LABELS.get(options.key, options.key)
+    if options.key == "speed-ratio":
+        curves, baseline = _relative(curves, LATENT)
+        ylabel = f"training speed of {baseline} / training speed"
+    plot_curves(curves, options.output, ylabel, xlabel=xlabel, ticks=ticks)
     _LOG.info("wrote %s", options.output)
+
+
+def _relative(curves, latent):
+    """The level of the only run without a latent alignment over all curves, and the name of that run."""
+    levels = [name for name in curves if name != latent]
+    if len(levels) != 1:
+        raise UserError(f"speed-ratio needs one run without a latent alignment; received {len(levels)}: give one.")
+    level = curves[levels[0]][1][0]
+    return {name: (steps, [level / value for value in values]) for name, (steps, values) in curves.items()}, levels[0]
 
 
 COMMAND = Command(
@@ -62,6 +78,7 @@ COMMAND = Command(
         "attn-zoo plot top-k runs/top-6 runs/exact --output bleu.png",
         "attn-zoo plot top-k runs/top-6 runs/exact --key seconds --output seconds.png",
         "attn-zoo plot top-k runs/top-1 runs/top-6 runs/exact runs/plain --trained --output bleu.png",
+        "attn-zoo plot top-k runs/top-1 runs/top-6 runs/exact runs/plain --trained --key speed-ratio --output x.png",
     ],
     add_arguments,
     run,

@@ -41,3 +41,25 @@ def test_one_curve_for_all_seeds_of_a_system(attn_zoo, tmp_path, monkeypatch):
     (tmp_path / "a2" / "log.jsonl").write_text(json.dumps({"round": 1, "step": 9, "loss": 1.0}) + "\n")
     status, _, error = attn_zoo("plot", "curves", *folders, "--key", "loss", "--over-seeds", *output)
     assert status == 2 and "have no step in common" in error
+
+
+def test_how_many_times_faster_the_run_without_a_latent_alignment_is_trained(attn_zoo, tmp_path, monkeypatch):
+    """1,200 tokens/s beside 400 with two positions and 300 with all: 3 and 4 times."""
+    seen = []
+    monkeypatch.setattr("keras_attn_zoo.analysis.pictures.plot_curves", lambda *given, **more: seen.append(given))
+    latent = {"output": "latent"}
+    places = {"plain": ({}, 1200.0), "all": (latent, 300.0)}
+    places["two"] = ({**latent, "marginalization": "top_k", "top_k": 2}, 400.0)
+    for name, (place, speed) in places.items():
+        training = {"steps": 9, "seconds": 9.0, "compilation_seconds": 2.0, "environment": "torch"}
+        run = make_run(tmp_path / name, training={**training, "tokens_per_second": speed})
+        run.config.write_text(json.dumps({"system": System(name, place).to_dict(), "corpus": {}}))
+    line = ["plot", "top-k", "--trained", "--key", "speed-ratio", "--output", tmp_path / "k.png"]
+    assert attn_zoo(*line, *(tmp_path / name for name in places))[0] == 0
+    ((curves, _, ylabel),) = seen
+    assert curves == {"latent alignment": ([0, 1], [3.0, 4.0]), "plain": ([0, 1], [1.0, 1.0])}
+    assert ylabel == "training speed of plain / training speed"
+    status, _, error = attn_zoo(*line, tmp_path / "all")
+    assert status == 2 and "needs one run without a latent alignment; received 0" in error
+    line.remove("--trained")
+    assert "speed-ratio is measured in training: give --trained" in attn_zoo(*line, tmp_path / "all")[2]
