@@ -158,15 +158,16 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
         texts_of_tables(corpus, options)
         print(plan_table(runs, corpus, out))
         return
-    failed, corpus = {}, None
+    failed = {}
+    text = None
     if options.table_only:
         refuse(options, "--table-only scores nothing", tokenize=None, lowercase=False)
     else:
         _check(runs, options, out)
-        corpus = corpus_from_options(options)
-        failed = _train(recipe, runs, options, out, scoring, corpus)
+        text = corpus_from_options(options)
+        failed = _train(recipe, runs, options, out, scoring, text)
     tables = _write_tables(recipe, runs, options, out, anyway=not failed)
-    draw_pictures(recipe, runs, out, options.max_tokens, corpus)
+    draw_pictures(recipe, runs, out, options.max_tokens, text)
     if tables is not None:
         from keras_attn_zoo.experiments.paper_page import write_page
 

@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> None:
         )
         curves[title] = (list(range(len(scores))), scores)
     ticks = {float(step): name for step, name in enumerate(classes)}
-    deviations = {}
+    deviations: dict[str, list[float]] = {}
     if options.over_seeds:
         curves, deviations = over_seeds(curves, options.runs)
     ylabel = options.key + (OVER_SEEDS if deviations else "")

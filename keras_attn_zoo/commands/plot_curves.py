@@ -32,7 +32,8 @@ def run(options: argparse.Namespace) -> None:
     labels = {key: key.replace("val_", "validation ") for key in options.key}
     drawn, deviations = {}, {}
     for key, label in labels.items():
-        found, of_seeds = curves(options.runs, key), {}
+        found = curves(options.runs, key)
+        of_seeds: dict[str, list[float]] = {}
         if options.over_seeds:
             found, of_seeds = over_seeds(found, options.runs)
         for name, curve in found.items():
