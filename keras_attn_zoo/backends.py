@@ -15,10 +15,15 @@ from keras_attn_zoo import processor
 from keras_attn_zoo.errors import UserError
 
 # What a command spends its time on, and the backends in the order of their speed at it on a CPU, see docs/speed.md.
-FASTEST = {"training": ("tensorflow", "jax", "torch"), "search": ("jax", "tensorflow", "torch")}
+FASTEST = {
+    "training": ("tensorflow", "jax", "torch"),
+    # In float32.
+    "training RNNs": ("jax", "tensorflow", "torch"),
+    "search": ("jax", "tensorflow", "torch"),
+}
 BACKENDS = tuple(sorted(FASTEST["search"]))
-# Backends all of whose products use the bfloat16 instructions of a CPU.
-_BFLOAT16_ON_CPU = ("tensorflow", "torch")
+# Bodies, by backend, some of whose products do not use the bfloat16 instructions of a CPU: those in Keras' cells.
+_FLOAT32_ON_CPU = {"jax": ("rnn",)}
 # glibc's names of how many arrays may come from the system one by one, and of how much may lie free (-1: anything).
 _M_MMAP_MAX, _M_TRIM_THRESHOLD = -4, -1
 # What Keras and KerasHub import if it is installed, for what no command uses of them: pictures of data sets, models of
@@ -43,7 +48,7 @@ def choose_backend(
         name: "jax", "tensorflow" or "torch"; with None, `own` decides, then the environment variable KERAS_BACKEND,
             then Keras' configuration file, then the first of `FASTEST[job]` that is installed. A file that says
             "tensorflow" is ignored, because Keras itself writes that when it is first imported.
-        job: what takes most of the time: "training" or "search".
+        job: what takes most of the time: "training", "training RNNs" or "search".
         own: the backend of a run to be resumed.
         devices: the number of devices that will be used, which TensorFlow has to know when it starts on a CPU.
 
@@ -166,14 +171,14 @@ def is_out_of_memory(error: BaseException) -> bool:
     return any(word in f"{type(error).__name__}: {error}" for word in words)
 
 
-def multiplies_bfloat16(backend: str) -> bool:
-    """Return whether a backend uses instructions of this CPU that multiply bfloat16 in all products.
+def multiplies_bfloat16(backend: str, body: str) -> bool:
+    """Return whether a backend uses instructions of this CPU that multiply bfloat16 in all products of a body.
 
     Example:
-        >>> multiplies_bfloat16("jax")
+        >>> multiplies_bfloat16("jax", "rnn")
         False
     """
-    return backend in _BFLOAT16_ON_CPU and processor.multiplies_bfloat16()
+    return body not in _FLOAT32_ON_CPU.get(backend, ()) and processor.multiplies_bfloat16()
 
 
 def _quieten(backend, devices):

@@ -12,7 +12,7 @@ from keras_attn_zoo.experiments.named_systems import SYSTEMS
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
-    add_comparison_arguments(parser, list(SYSTEMS), None, dict.fromkeys(OTHER_TASKS, ()))
+    add_comparison_arguments(parser, SYSTEMS, None, dict.fromkeys(OTHER_TASKS, ()))
     parser.add_argument(
         "--baseline",
         metavar="NAME",
@@ -48,6 +48,5 @@ COMMAND = Command(
     add_arguments,
     run,
     farewell="Run the command again to resume it.",
-    job="training",
     own_backend=own_backend,
 )

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from keras_attn_zoo.commands.jobs import training_job
 from keras_attn_zoo.commands.options import (
     add_budget_argument,
     add_corpus_arguments,
@@ -37,7 +38,7 @@ from keras_attn_zoo.experiments.comparison import Recipe, expand, parse_grid
 from keras_attn_zoo.experiments.paper_tables import bleu_steps, measures_of
 from keras_attn_zoo.experiments.scales import SCALES
 from keras_attn_zoo.experiments.setting_types import shown_value
-from keras_attn_zoo.experiments.system import SETTINGS
+from keras_attn_zoo.experiments.system import SETTINGS, System
 from keras_attn_zoo.files import kind_of, shown
 from keras_attn_zoo.process import reason
 
@@ -45,18 +46,18 @@ _LOG = logging.getLogger(__name__)
 
 
 def add_comparison_arguments(
-    parser: Parser, names: Sequence[str], default: Sequence[str] | None, tasks: Mapping[str, Sequence[str]]
+    parser: Parser, systems: Mapping[str, System], default: Sequence[str] | None, tasks: Mapping[str, Sequence[str]]
 ) -> None:
     """Add the options of a comparison.
 
     Args:
         parser: a `Parser`.
-        names: names of the systems to choose from.
+        systems: those to choose from, by name.
         default: names of those that are trained by default; None if some must be named.
         tasks: names of those that are trained by default for tasks other than translation, by the task's name.
     """
     parser.add_argument("--out", type=Path, required=True, help="folder for the runs; runs in it are resumed")
-    usual = f", among {', '.join(names)} (default: {' '.join(default)}; at the scale smoke, all)" if default else ""
+    usual = f", among {', '.join(systems)} (default: {' '.join(default)}; at the scale smoke, all)" if default else ""
     parser.add_argument(
         "--systems",
         nargs="+",
@@ -105,7 +106,13 @@ def add_comparison_arguments(
     add_devices_arguments(parser)
     add_precision_argument(parser, None)
     add_override_argument(parser)
-    parser.set_defaults(job="training", own_backend=own_backend, usual=default, every=list(names), of_tasks=tasks)
+    parser.set_defaults(
+        job=lambda options: training_job(map(systems.get, system_names(options)), options.precision),
+        own_backend=own_backend,
+        usual=default,
+        every=list(systems),
+        of_tasks=tasks,
+    )
 
 
 def _seeds(text):

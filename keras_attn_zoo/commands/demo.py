@@ -148,6 +148,6 @@ COMMAND = Command(
     add_arguments,
     run,
     farewell="Run the demonstration again to resume it.",
-    # No training, though it trains: systems as small as these take less time under JAX than under TensorFlow.
+    job="training RNNs",
     own_backend=lambda options: backend_of_run(options.out / name for name in NAMES),
 )

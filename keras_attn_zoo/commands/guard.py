@@ -81,7 +81,8 @@ def _run(parser, action, arguments, farewell, stoppable):
         require(user=parser.prog, backend=True)
         own = options.own_backend(options) if options.own_backend and options.backend is None else None
         collect_less_garbage()
-        choose_backend(options.backend, options.job, own, getattr(options, "devices", None))
+        job = options.job(options) if callable(options.job) else options.job
+        choose_backend(options.backend, job, own, getattr(options, "devices", None))
         with on_devices(options) as leads, shown(logging.INFO if leads else logging.ERROR):
             return (action or options.action)(options) or 0
     finally:

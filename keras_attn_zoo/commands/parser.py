@@ -26,7 +26,7 @@ class Command:
         run: function that takes the parsed options.
         list_argument: name of the positional argument that collects the rest of the line, even after options.
         farewell: added to the message when the command is interrupted.
-        job: what takes most of its time, see `choose_backend`.
+        job: what takes most of its time, see `choose_backend`; a function of the parsed options if they decide.
         own_backend: function of the parsed options; the backend of the run that the command resumes, or None.
         subcommands: what it can be told to do instead.
     """
@@ -38,7 +38,7 @@ class Command:
     run: Callable[[argparse.Namespace], None]
     list_argument: str | None = None
     farewell: str = ""
-    job: str = "search"
+    job: str | Callable[[argparse.Namespace], str] = "search"
     own_backend: Callable[[argparse.Namespace], str | None] | None = None
     subcommands: Sequence["Command"] = ()
 

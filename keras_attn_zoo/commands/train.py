@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from keras_attn_zoo.commands.jobs import training_job
 from keras_attn_zoo.commands.options import (
     add_budget_argument,
     add_corpus_arguments,
@@ -18,6 +19,7 @@ from keras_attn_zoo.commands.parser import Command, Parser
 from keras_attn_zoo.commands.task_options import OF_A_RUN, OTHER_TASKS, add_task_argument, task_of
 from keras_attn_zoo.commands.text_options import add_scoring_arguments, scoring_options
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.named_systems import SYSTEMS
 
 
 def add_arguments(parser: Parser) -> None:
@@ -42,7 +44,7 @@ def add_arguments(parser: Parser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Train, score and draw, and print the table."""
     from keras_attn_zoo.experiments.finished_run import score_and_draw
-    from keras_attn_zoo.experiments.named_systems import SYSTEMS, small
+    from keras_attn_zoo.experiments.named_systems import small
     from keras_attn_zoo.experiments.table import read_results, results_table
     from keras_attn_zoo.experiments.tasks import settings_of_task
     from keras_attn_zoo.experiments.training import train_system
@@ -73,6 +75,6 @@ COMMAND = Command(
     add_arguments,
     run,
     farewell="Continue with --resume.",
-    job="training",
+    job=lambda options: training_job([SYSTEMS.get(options.system)], options.precision),
     own_backend=lambda options: backend_of_run([options.run] if options.resume else []),
 )

@@ -5,12 +5,14 @@ from typing import Any
 
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.precision import policy, resolve
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.settings import SearchSettings
 from keras_attn_zoo.files import PathLike, kind_of, shown
 from keras_attn_zoo.models import Translator
 from keras_attn_zoo.models.preset_registry import find_preset
+from keras_attn_zoo.models.presets import body_class_name
 
 
 def load_translator(
@@ -27,7 +29,7 @@ def load_translator(
         path: a run folder, or whatever `Translator.from_preset` takes.
         beams, length_penalty, search_top_k: search settings; by default those of the run or of the preset.
         max_tokens: maximum tokens of a sentence and its translation; by default the model's.
-        precision: "float32", "bfloat16", or "auto" for what suits this machine; whatever it was trained in.
+        precision: "float32", "bfloat16", or "auto" for what suits its body on this machine; whatever it was trained in.
 
     Raises:
         UserError: there is no trained system, or its files are damaged.
@@ -40,7 +42,7 @@ def load_translator(
         preset = str(run.best)
     else:
         preset = find_preset(preset)
-    translator = _from_preset(preset, policy(resolve(precision)))
+    translator = _from_preset(preset, precision)
     given: dict[str, Any] = {"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k}
     search = run.system().search if run.holds_run else SearchSettings(**(translator.search_settings or {}))
     # Creating the settings anew checks them.
@@ -51,10 +53,13 @@ def load_translator(
     return translator
 
 
-def _from_preset(preset, dtype):
+def _from_preset(preset, precision):
     """Load a preset; report any defect in one line that names it."""
     try:
-        return Translator.from_preset(preset, dtype=dtype)
+        name = body_class_name(preset)
+        body = next((body.name for body in BODIES.values() if body.class_name == name), None)
+        # Without one of these bodies, loading says what is wrong.
+        return Translator.from_preset(preset, dtype=body and policy(resolve(precision, body), body))
     except UserError as error:
         if preset in str(error):
             raise

@@ -223,6 +223,23 @@ def _in_one_line(preset: str) -> Iterator[None]:
         ) from error
 
 
+def body_class_name(preset: str) -> str | None:
+    """Return the name of the class of a preset's body; None if the preset does not say.
+
+    Raises:
+        UserError: the preset cannot be downloaded, or its configuration cannot be read.
+    """
+    with downloading(preset):
+        config = _foreign_config(preset)
+        if config is not None:
+            return CONVERTERS[config["model_type"]][1].__name__
+        try:
+            config = read_json(get_file(preset, "config.json"))
+        except FileNotFoundError:
+            return None
+    return config.get("class_name") if isinstance(config, dict) else None
+
+
 def _foreign_config(preset):
     """Return the config.json of a checkpoint of Transformers; None for a preset of KerasHub, or if there is none."""
     try:

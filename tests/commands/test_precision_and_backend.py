@@ -10,9 +10,13 @@ import keras
 import pytest
 
 from keras_attn_zoo import backends, cli, processor
-from keras_attn_zoo.cli import COMMANDS, build_parser
+from keras_attn_zoo.cli import build_parser
+from keras_attn_zoo.commands import comparison, guard
 from keras_attn_zoo.commands.options import resumed, settings_from_options
+from keras_attn_zoo.commands.parser import Parser
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.comparison import Entry, Recipe
+from keras_attn_zoo.experiments.named_systems import SYSTEMS
 from tests.tiny_run import TINY
 
 TRAIN = ("train", "--system", "uniform", "--run", "runs/a")
@@ -63,19 +67,62 @@ def installed(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("names", "training", "search"),
+    ("names", "training", "training_rnns", "search"),
     [
-        (("jax", "tensorflow", "torch"), "tensorflow", "jax"),
-        (("tensorflow", "torch"), "tensorflow", "tensorflow"),
-        (("jax", "torch"), "jax", "jax"),
+        (("jax", "tensorflow", "torch"), "tensorflow", "jax", "jax"),
+        (("tensorflow", "torch"), "tensorflow", "tensorflow", "tensorflow"),
+        (("jax", "torch"), "jax", "jax", "jax"),
     ],
 )
-def test_each_command_takes_the_backend_that_is_fastest_at_its_job(installed, names, training, search):
-    jobs = {command.name: command.job for command in COMMANDS}
-    assert {name for name, job in jobs.items() if job == "training"} == {"compare", "train"}
-    for job, fastest in (("training", training), ("search", search)):
+def test_each_job_has_the_backend_that_is_fastest_at_it(installed, names, training, training_rnns, search):
+    for job, fastest in {"training": training, "training RNNs": training_rnns, "search": search}.items():
         installed(*names)
         assert backends.choose_backend(job=job) == fastest
+
+
+@pytest.mark.parametrize(
+    ("line", "backend"),
+    [
+        ("train --run a --system transformer", "tensorflow"),
+        ("train --run a --system bahdanau", "jax"),
+        ("train --run a --system bahdanau --precision bfloat16", "tensorflow"),
+        ("train --run a --system bahdanau --backend torch", "torch"),
+        ("train --run a --system nonesuch", "tensorflow"),
+        ("compare --out a --systems bahdanau,uniform", "jax"),
+        ("compare --out a --systems bahdanau transformer", "tensorflow"),
+        ("demo", "jax"),
+        ("translate a b", "jax"),
+    ],
+)
+def test_each_command_takes_the_backend_that_is_fastest_at_its_job(installed, monkeypatch, line, backend):
+    class Chosen(Exception):
+        pass
+
+    def choose(*arguments):
+        raise Chosen(backends.choose_backend(*arguments))
+
+    installed("jax", "tensorflow", "torch")
+    monkeypatch.setattr(guard, "choose_backend", choose)
+    with pytest.raises(Chosen, match=f"^{backend}$"):
+        cli.main(line.split())
+
+
+def test_a_recipe_of_rnns_takes_the_backend_that_trains_them_fastest():
+    def job(recipe, *more):
+        parser = Parser()
+        systems = {name: entry.system for name, entry in recipe.entries.items()}
+        comparison.add_comparison_arguments(parser, systems, recipe.default, {})
+        options = parser.parse_args(["--out", "a", *more])
+        return options.job(options)
+
+    rnn, transformer = Entry(TINY), Entry(SYSTEMS["transformer"])
+    assert job(Recipe("One", {"a": rnn, "b": rnn}, ("a", "b"))) == "training RNNs"
+    mixed = Recipe("Two", {"a": rnn, "b": transformer}, ("a", "b"))
+    assert (job(mixed), job(mixed, "--systems", "a"), job(mixed, "--systems", "b")) == (
+        "training",
+        "training RNNs",
+        "training",
+    )
 
 
 def test_a_run_is_resumed_under_its_own_backend(installed):
@@ -93,7 +140,9 @@ def test_a_run_is_resumed_under_its_own_backend(installed):
 )
 def test_instructions_for_bfloat16(monkeypatch, flags, multiplies):
     monkeypatch.setattr(processor, "_description", lambda: f"processor\t: 0\nflags\t\t: {flags}\nbugs\t\t:\n")
-    assert [backends.multiplies_bfloat16(name) for name in ("tensorflow", "torch", "jax")] == 2 * [multiplies] + [False]
+    for body, uses in {"rnn": ("tensorflow", "torch"), "transformer": ("tensorflow", "torch", "jax")}.items():
+        found = {name for name in backends.BACKENDS if backends.multiplies_bfloat16(name, body)}
+        assert found == (set(uses) if multiplies else set())
 
 
 @pytest.mark.parametrize(("command", "resumes"), [("train", True), ("compare", True), ("presets", False)])

@@ -113,7 +113,8 @@ class Text:
 def options_of(recipe, *arguments):
     parser = Parser()
     tasks = {task: list(own.entries) for task, own in recipe.tasks.items()}
-    comparison.add_comparison_arguments(parser, list(recipe.entries), recipe.default, tasks)
+    systems = {name: entry.system for name, entry in recipe.entries.items()}
+    comparison.add_comparison_arguments(parser, systems, recipe.default, tasks)
     return parser.parse_args(["--out", "o", *arguments])
 
 
