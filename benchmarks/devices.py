@@ -16,7 +16,9 @@ import keras
 import numpy as np
 import torch
 
+from keras_attn_zoo.commands.options import add_precision_argument
 from keras_attn_zoo.devices import devices_of, leads, using
+from keras_attn_zoo.experiments.precision import policy, resolve
 from keras_attn_zoo.experiments.tabular import markdown_table
 from keras_attn_zoo.models import TransformerBackbone, Translator
 from keras_attn_zoo.training.adam import Adam
@@ -27,7 +29,8 @@ def translator(width, options):
     keras.utils.set_random_seed(0)
     sizes = {"width": width, "num_heads": max(1, width // 64), "ffn_dim": 4 * width}
     layers = {"encoder_layers": options.layers, "decoder_layers": options.layers}
-    model = Translator(TransformerBackbone(options.vocabulary, options.vocabulary, **sizes, **layers))
+    dtype = policy(options.precision, "transformer")
+    model = Translator(TransformerBackbone(options.vocabulary, options.vocabulary, **sizes, **layers, dtype=dtype))
     model.compile(optimizer=Adam(1e-3, global_clipnorm=1.0))
     model.optimizer.build(model.trainable_variables)
     return model
@@ -60,7 +63,9 @@ def main():
     parser.add_argument("--length", type=int, default=30)
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--devices", type=int, default=2)
+    add_precision_argument(parser, "auto")
     options = parser.parse_args()
+    options.precision = resolve(options.precision, "transformer")
     devices, alone, rows = devices_of(options.devices), {}, []
     # One thread each, so that several processes have no more cores each than one.
     torch.set_num_threads(1)
@@ -80,10 +85,10 @@ def main():
                 whole, part = alone[width]
                 count = sum(gradient.numel() for gradient in gradients) / 1e6
                 figures = [f"{1000 * one:.0f}" for one in (whole, part, reduce, part + reduce, together)]
-                rows.append([str(width), f"{count:.1f}", *figures, f"{whole / together:.2f}"])
+                rows.append([str(width), f"{count:.1f}", *figures, f"{whole / together:.2f}", options.precision])
         if leads():
-            headings = ["width", "million weights", "C(B)", "C(B/N)", "R(P)", "C(B/N) + R(P)", "T(N)", "C(B) / T(N)"]
-            print(markdown_table(headings, rows))
+            times = ["C(B)", "C(B/N)", "R(P)", "C(B/N) + R(P)", "T(N)", "C(B) / T(N)"]
+            print(markdown_table(["width", "million weights", *times, "precision"], rows))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ import numpy as np
 from keras import ops
 from measure import BACKEND, Call, side_by_side
 
+from keras_attn_zoo.commands.options import add_precision_argument
+from keras_attn_zoo.experiments.precision import policy, resolve
 from keras_attn_zoo.experiments.tabular import markdown_table
 from keras_attn_zoo.layers import LatentAlignmentHead
 from keras_attn_zoo.models import TransformerBackbone
@@ -30,14 +32,15 @@ from keras_attn_zoo.models.backbone import lexicon_inputs
 
 def plain(head, inputs):
     """The log-likelihood of one softmax of the projected states."""
-    logits = head._logits(inputs["states"])
+    logits = ops.cast(head._logits(inputs["states"]), "float32")
     gold = ops.take_along_axis(logits, inputs["targets"][..., None], axis=-1)[..., 0]
     return gold - ops.logsumexp(logits, axis=-1)
 
 
 def of_keras(dense, inputs):
     """The log-likelihood of one softmax, by Keras' own layer and loss."""
-    return -keras.losses.sparse_categorical_crossentropy(inputs["targets"], dense(inputs["states"]), from_logits=True)
+    logits = ops.cast(dense(inputs["states"]), "float32")
+    return -keras.losses.sparse_categorical_crossentropy(inputs["targets"], logits, from_logits=True)
 
 
 def exact(head, inputs):
@@ -65,6 +68,7 @@ def top_6(head, inputs):
 
 def of_pairs(logits, prior, targets):
     """log Σ_j p(j) softmax(logits_ij), for one token per position."""
+    logits = ops.cast(logits, "float32")
     columns = ops.broadcast_to(targets[:, :, None, None], (*ops.shape(logits)[:3], 1))
     gold = ops.take_along_axis(logits, columns, axis=-1)[..., 0] - ops.logsumexp(logits, axis=-1)
     return ops.logsumexp(gold + ops.log(ops.maximum(prior, 1e-30)), axis=-1)
@@ -76,15 +80,14 @@ FORMS = {"plain": plain, "keras": of_keras, "exact": exact, "top-6": top_6, "nai
 def layers_of(vocabulary, source, options):
     """Every form of the output layer, ready to run."""
     rng = np.random.default_rng(0)
-    states = (options.batch, source, options.width)
+    states, dtype = (options.batch, source, options.width), policy(options.precision, "transformer")
+    head = LatentAlignmentHead(vocabulary, options.width, dtype=dtype)
+    dense = keras.layers.Dense(vocabulary, dtype=dtype)
     inputs = {
         "prior": rng.dirichlet(np.ones(source), size=states[:2]).astype("float32"),
-        "embedded": rng.normal(size=states).astype("float32"),
-        "states": rng.normal(size=states).astype("float32"),
-        "encoded": rng.normal(size=states).astype("float32"),
+        **{name: ops.cast(rng.normal(size=states), head.compute_dtype) for name in ("embedded", "states", "encoded")},
         "targets": rng.integers(0, vocabulary, size=states[:2]).astype("int32"),
     }
-    head, dense = LatentAlignmentHead(vocabulary, options.width), keras.layers.Dense(vocabulary)
     head.build(*(x.shape for x in inputs.values()))
     dense.build(states)
     return [Call(dense if form == "keras" else head, inputs, FORMS[form], backward=True) for form in options.forms]
@@ -94,9 +97,9 @@ def transformers_of(vocabulary, source, options):
     """A Transformer with every form of output layer, ready to run."""
     rng = np.random.default_rng(0)
     shape = (options.batch, source)
-    body = TransformerBackbone(
-        vocabulary, vocabulary, options.width, options.width // 64, 4 * options.width, output="latent"
-    )
+    sizes = (options.width, options.width // 64, 4 * options.width)
+    dtype = policy(options.precision, "transformer")
+    body = TransformerBackbone(vocabulary, vocabulary, *sizes, output="latent", dtype=dtype)
     inputs = {
         "encoder_token_ids": rng.integers(4, vocabulary, shape).astype("int32"),
         "encoder_padding_mask": np.ones(shape, "bool"),
@@ -125,7 +128,9 @@ def main():
         "--whole", action="store_true", help="measure a whole Transformer instead of only its output layer"
     )
     parser.add_argument("--seconds", type=float, default=2.0, help="minimum time per measurement")
+    add_precision_argument(parser, "auto")
     options = parser.parse_args()
+    options.precision = resolve(options.precision, "transformer")
     if options.whole and "keras" in options.forms:
         options.forms.remove("keras")
     calls_of = transformers_of if options.whole else layers_of
@@ -137,10 +142,10 @@ def main():
         ratios = [
             f"{one / seconds[0]:.2f} ({peak / 2**20:.0f} MiB)" for one, peak in zip(seconds, of_size, strict=True)
         ]
-        rows.append([f"V {vocabulary}, J {source}", f"{1e3 * seconds[0]:.0f} ms", *ratios])
+        rows.append([f"V {vocabulary}, J {source}", f"{1e3 * seconds[0]:.0f} ms", *ratios, options.precision])
         print(*rows[-1], flush=True)
     print(f"\n{BACKEND}, batch {options.batch}, width {options.width}, forward and backward\n")
-    print(markdown_table(["sizes", options.forms[0], *options.forms], rows))
+    print(markdown_table(["sizes", options.forms[0], *options.forms, "precision"], rows))
 
 
 if __name__ == "__main__":

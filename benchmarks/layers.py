@@ -18,6 +18,8 @@ import keras
 import numpy as np
 from measure import BACKEND, Call, side_by_side
 
+from keras_attn_zoo.commands.options import add_precision_argument
+from keras_attn_zoo.experiments.precision import policy, resolve
 from keras_attn_zoo.experiments.tabular import markdown_table
 from keras_attn_zoo.layers import ATTENTIONS, get_attention
 from keras_attn_zoo.layers.common.normalizers import NORMALIZERS
@@ -27,8 +29,9 @@ LAYERS = [*ATTENTIONS, "multi_head/sparsemax", "multi_head/entmax15"]
 
 def layers_of(place, names, length, options):
     """Keras' layer, and ours by name, built."""
-    sizes = {"width": options.width, "num_heads": options.heads, "max_length": length, "place": place}
-    keras_layer = keras.layers.MultiHeadAttention(options.heads, options.width // options.heads)
+    dtype = policy(options.precision, "transformer")
+    sizes = {"width": options.width, "num_heads": options.heads, "max_length": length, "place": place, "dtype": dtype}
+    keras_layer = keras.layers.MultiHeadAttention(options.heads, options.width // options.heads, dtype=dtype)
     shape = (options.batch, length, options.width)
     keras_layer.build(shape, shape)
     found = {}
@@ -54,11 +57,11 @@ def inputs_of(place, length, options):
     """Inputs of a call; a tenth of the positions of a sentence is padding."""
     rng = np.random.default_rng(0)
     shape = (options.batch, length, options.width)
-    query = rng.normal(size=shape).astype("float32")
+    query, value = (keras.ops.cast(rng.normal(size=shape), options.precision) for _ in range(2))
     if place == "decoder":
         return {"query": query}
     mask = np.arange(length)[None] < np.where(np.arange(options.batch) % 2, length, max(1, length * 9 // 10))[:, None]
-    return {"query": query, "value": rng.normal(size=shape).astype("float32"), "value_mask": mask}
+    return {"query": query, "value": value, "value_mask": mask}
 
 
 def call(layer, inputs):
@@ -73,8 +76,8 @@ def call(layer, inputs):
 
 def weighed(inputs):
     """`call` times random numbers: a plain sum's gradient of ones would be simplified away."""
-    numbers = np.random.default_rng(1).normal(size=inputs["query"].shape).astype("float32")
-    numbers = keras.ops.convert_to_tensor(numbers)
+    numbers = np.random.default_rng(1).normal(size=inputs["query"].shape)
+    numbers = keras.ops.cast(numbers, inputs["query"].dtype)
     return lambda layer, inputs: call(layer, inputs) * numbers
 
 
@@ -121,10 +124,16 @@ TABLES = {
 }
 
 
+def column(result):
+    """The backend, and the precision unless it is the usual one, which earlier results do not name."""
+    precision = result.get("precision", "float32")
+    return result["backend"] if precision == "float32" else f"{result['backend']}, {precision},"
+
+
 def tables(results):
     """Tables by backend and length: times as ratios to Keras' layer, its own in milliseconds, and memory."""
-    found = {(r["backend"], r["length"], r["place"], r["layer"], r["what"]): r for r in results}
-    columns = list(dict.fromkeys((r["backend"], r["length"]) for r in results))
+    found = {(column(r), r["length"], r["place"], r["layer"], r["what"]): r for r in results}
+    columns = list(dict.fromkeys((column(r), r["length"]) for r in results))
     texts = []
     for title, (what, of_keras, shown) in TABLES.items():
         rows = []
@@ -156,14 +165,16 @@ def main():
     parser.add_argument("--seconds", type=float, default=1.0, help="minimum time per measurement")
     parser.add_argument("--output", help="also append the results to this file, as lines of JSON")
     parser.add_argument("--read", nargs="+", help="print tables of earlier results without measuring")
+    add_precision_argument(parser, "auto")
     options = parser.parse_args()
     if options.read:
         lines = [line for path in options.read for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines()]
         print(tables([json.loads(line) for line in lines]))
         return
+    options.precision = resolve(options.precision, "transformer")
     results = []
     for result in measure(options):
-        result = {"backend": BACKEND, **result}
+        result = {"backend": BACKEND, "precision": options.precision, **result}
         results.append(result)
         found = (
             f"{result['mebibytes']:.0f} MiB"
@@ -174,7 +185,8 @@ def main():
         if options.output:
             with open(options.output, "a") as file:
                 file.write(json.dumps(result) + "\n")
-    print(f"\n{BACKEND}, batch {options.batch}, width {options.width}, {options.heads} heads\n")
+    sizes = f"batch {options.batch}, width {options.width}, {options.heads} heads"
+    print(f"\n{BACKEND}, {options.precision}, {sizes}\n")
     print(tables(results))
 
 

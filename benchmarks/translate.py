@@ -15,11 +15,11 @@ import time
 import keras
 import numpy as np
 
-from keras_attn_zoo.commands.options import add_override_argument
+from keras_attn_zoo.commands.options import add_override_argument, add_precision_argument, settings_from_options
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.named_systems import SYSTEMS
-from keras_attn_zoo.experiments.system import parse_settings
+from keras_attn_zoo.experiments.precision import policy, resolve
 from keras_attn_zoo.experiments.tabular import markdown_table
 from keras_attn_zoo.models import Translator
 
@@ -58,15 +58,16 @@ def main():
     parser.add_argument("--length", type=int, default=30)
     parser.add_argument("--vocabulary", type=int, default=8000)
     parser.add_argument("--repeats", type=int, default=5)
+    add_precision_argument(parser, "auto")
     add_override_argument(parser)
     options = parser.parse_args()
     columns = [(batch, beams) for batch in options.batch for beams in options.beams]
-    models = {}
+    models, precisions = {}, {}
     for name in options.systems:
-        system = SYSTEMS[name].override(**parse_settings(options.set))
-        models[name] = Translator(
-            BODIES[system.body].body_class(options.vocabulary, options.vocabulary, **system.backbone)
-        )
+        system = SYSTEMS[name].override(**settings_from_options(options))
+        precisions[name] = resolve(system.precision, system.body)
+        body, dtype = BODIES[system.body].body_class, policy(precisions[name], system.body)
+        models[name] = Translator(body(options.vocabulary, options.vocabulary, dtype=dtype, **system.backbone))
     cells, compilation = {name: [] for name in models}, dict.fromkeys(models, 0.0)
     for batch, beams in columns:
         searches, seconds = {}, {name: [] for name in models}
@@ -80,9 +81,10 @@ def main():
         for name, speed in speeds.items():
             cells[name].append(f"{speed:.0f} ({speed / speeds[options.systems[0]]:.2f})")
             print(f"{name}, batch {batch}, {beams} beams: {cells[name][-1]} tokens/s", flush=True)
-    rows = [[name, *cells[name], f"{compilation[name]:.0f}"] for name in models]
+    rows = [[name, *cells[name], f"{compilation[name]:.0f}", precisions[name]] for name in models]
     print(f"\n{keras.config.backend()}, {options.length} tokens, V {options.vocabulary}; target tokens/s (relative)\n")
-    print(markdown_table(["system", *(f"{batch} / {beams}" for batch, beams in columns), "compilation s"], rows))
+    headings = (f"{batch} / {beams}" for batch, beams in columns)
+    print(markdown_table(["system", *headings, "compilation s", "precision"], rows))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import runpy
 import sys
 from pathlib import Path
 
+import keras
 import pytest
 
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
@@ -22,13 +23,25 @@ def test_all_benchmarks_are_here():
     assert {path.stem for path in BENCHMARKS.glob("*.py")} == {*ARGUMENTS, "measure"}
 
 
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", ARGUMENTS)
 @pytest.mark.long
-def test_a_benchmark_prints_its_table(name, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", [name, *ARGUMENTS[name].split()])
+def test_a_benchmark_prints_its_table(name, precision, monkeypatch, capsys):
+    """What it measures is computed in the precision that its table names, whatever else stands in float32."""
+    computed = []
+    build = keras.layers.Layer.__init__
+
+    def watched(layer, *args, **kwargs):
+        build(layer, *args, **kwargs)
+        computed.append(layer.compute_dtype)
+
+    monkeypatch.setattr(keras.layers.Layer, "__init__", watched)
+    monkeypatch.setattr(sys, "argv", [name, *ARGUMENTS[name].split(), "--precision", precision])
     monkeypatch.syspath_prepend(BENCHMARKS)
     runpy.run_path(str(BENCHMARKS / f"{name}.py"), run_name="__main__")
-    assert "|--" in capsys.readouterr().out
+    output = capsys.readouterr().out
+    assert "|--" in output and precision in output
+    assert ("bfloat16" in computed) == (precision == "bfloat16")
 
 
 @pytest.mark.one_backend
