@@ -166,16 +166,12 @@ class BeamSearch(keras_hub.samplers.Sampler):
             cache = {"memory": memory, "state": state, "by_sentence": by_sentence}
             logits, _, new = next(tokens, cache, index)
             vocabulary = ops.shape(logits)[-1]
-            ids = ops.arange(vocabulary, dtype="int32")[None]
-            steps = self.log_probs_of_step(logits, tokens[:, index], forced[:, index])
-            # A finished hypothesis has a single continuation, padding, at no cost.
-            frozen = ops.reshape(finished, (-1, 1))
-            steps = ops.where(frozen, ops.where(ids == 0, 0.0, IMPOSSIBLE), steps)
             # The best candidates of a sentence are among the best of each of its beams.
             width = min(considered, vocabulary) if isinstance(vocabulary, int) else considered
-            steps, chosen = largest(steps, width)
+            frozen = ops.reshape(finished, (-1,))
+            steps, chosen = self.best_of_step(logits, tokens[:, index], forced[:, index], width, frozen)
             steps = ops.reshape(steps, (-1, beams, width))
-            chosen = ops.reshape(ops.cast(chosen, "int32"), (-1, beams * width))
+            chosen = ops.reshape(chosen, (-1, beams * width))
 
             candidates = ops.maximum(log_probs[..., None] + steps, IMPOSSIBLE)
             new_lengths = lengths + ops.cast(ops.logical_not(finished), "float32")
@@ -265,12 +261,28 @@ class BeamSearch(keras_hub.samplers.Sampler):
         log_probs = ops.cast(ops.broadcast_to(first_row, (ops.shape(prompt)[0], beams)), "float32")
         return *rows, log_probs
 
-    def log_probs_of_step(self, logits: Tensor, given: Tensor, forced: Tensor) -> Tensor:
-        """Return log-probabilities `(rows, vocabulary)` of the next tokens; where forced, of the given ones alone."""
-        steps = ops.log_softmax(ops.cast(logits, "float32") / self.temperature, axis=-1)
-        ids = ops.arange(ops.shape(logits)[-1], dtype="int32")[None]
-        others = ids != ops.cast(given, "int32")[:, None]
-        return ops.where(ops.logical_and(forced[:, None], others), IMPOSSIBLE, steps)
+    def best_of_step(
+        self, logits: Tensor, given: Tensor, forced: Tensor, width: int, frozen: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return log-probabilities and ids `(rows, width)` of the best next tokens, the best first.
+
+        They have the largest logits, so of all others only their sum is needed. Where forced, all tokens but the given
+        one are impossible; where frozen, all but padding, which costs nothing.
+        """
+        logits = ops.cast(logits, "float32") / self.temperature
+        normalizer = ops.logsumexp(logits, axis=-1, keepdims=True)
+        steps, ids = largest(logits, width)
+        steps, ids = steps - normalizer, ops.cast(ids, "int32")
+        token, alone = ops.cast(given, "int32")[:, None], forced[:, None]
+        cost = ops.take_along_axis(logits, token, axis=1) - normalizer
+        if frozen is not None:
+            token, cost = (ops.where(frozen[:, None], 0, x) for x in (token, cost))
+            alone = ops.logical_or(alone, frozen[:, None])
+        # The only token that is possible, then the others in turn.
+        places = ops.arange(width, dtype="int32")[None]
+        others = places - ops.cast(places <= token, "int32")
+        steps = ops.where(alone, ops.where(places == 0, cost, IMPOSSIBLE), steps)
+        return steps, ops.where(alone, ops.where(places == 0, token, others), ids)
 
     def get_config(self) -> Config:
         """Return the arguments of the constructor."""

@@ -6,7 +6,6 @@ import keras
 from keras import ops, tree
 
 from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE, BeamSearch
-from keras_attn_zoo.decoding.candidates import largest
 from keras_attn_zoo.types import Tensor, TensorTree
 
 
@@ -93,14 +92,13 @@ class PooledBeamSearch(BeamSearch):
         def body(tokens, state, index, running, pool, improvable):
             logits, _, new = next(tokens, {"memory": memory, "state": state}, index)
             vocabulary = ops.shape(logits)[-1]
-            steps = self.log_probs_of_step(logits, tokens[:, index], forced[:, index])
             width = min(2 * beams, vocabulary) if isinstance(vocabulary, int) else 2 * beams
-            steps, chosen = largest(steps, width)
+            steps, chosen = self.best_of_step(logits, tokens[:, index], forced[:, index], width)
             candidates = ops.maximum(running[..., None] + ops.reshape(steps, (batch, beams, width)), IMPOSSIBLE)
             candidates, best = ops.top_k(ops.reshape(candidates, (batch, -1)), k=2 * beams)
             best = ops.cast(best, "int32")
             parents = best // width
-            token = ops.take_along_axis(ops.reshape(ops.cast(chosen, "int32"), (batch, -1)), best, axis=1)
+            token = ops.take_along_axis(ops.reshape(chosen, (batch, -1)), best, axis=1)
 
             ends = ops.zeros_like(token, dtype="bool")
             for stop in stop_token_ids or ():
