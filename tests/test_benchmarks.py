@@ -1,6 +1,7 @@
 """The benchmarks run, at sizes at which there is nothing to measure."""
 
 import json
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -83,7 +84,15 @@ def test_the_comparison_with_peers(monkeypatch, capsys, tmp_path):
             file.write(json.dumps({**common, "name": name, "version": name, "seconds": seconds}) + "\n")
     monkeypatch.setattr(sys, "argv", ["compare", "--read", str(records)])
     compare["main"]()
-    lines = [line for line in capsys.readouterr().out.splitlines() if "|" in line]
+    page = tmp_path / "page.md"
+    page.write_text("Before.\n\n<!-- peers: train-small -->\n\nold\n\n<!-- end -->\n\nAfter.\n")
+    monkeypatch.setattr(sys, "argv", ["compare", "--read", str(records), "--page", str(page)])
+    compare["main"]()
+    output = capsys.readouterr().out
+    block = output.partition("## train-small\n\n")[2].strip()
+    assert output.startswith("a machine, 2 threads.\n") and block
+    assert page.read_text() == f"Before.\n\n<!-- peers: train-small -->\n\n{block}\n\n<!-- end -->\n\nAfter.\n"
+    lines = [line for line in block.splitlines() if "|" in line]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
     # 32 sentences of 30 tokens a run.
     assert rows[2:] == [
@@ -91,3 +100,28 @@ def test_the_comparison_with_peers(monkeypatch, capsys, tmp_path):
         ["ours-jax", "float32", "2000", "1000 – 2000", "2.00", "2", "3.0 M"],
         ["torch", "float32", "1000", "800 – 1000", "1.00", "2", "3.0 M"],
     ]
+
+
+@pytest.mark.one_backend
+def test_the_page_of_peers_has_the_form_that_the_command_writes():
+    """Figures and contenders are of other runs; everything else in a block is as the command would write it."""
+    compare = runpy.run_path(str(BENCHMARKS / "peers" / "compare.py"))
+    page = (BENCHMARKS.parent / "docs" / "speed-peers.md").read_text("utf-8")
+    of_run = {"name": "torch", "version": "torch", "parameters": None, "first": 1.0, "seconds": [1.0]}
+    tasks = re.findall(r"<!-- peers: ([\w-]+) -->", page)
+    assert tasks[0] == "machine" and len(tasks) == len(set(tasks)) > 5
+    records = [{"task": task, "machine": "a machine", "threads": 2, **of_run} for task in tasks[1:]]
+    written = compare["with_blocks"](page, records)
+
+    def form(text):
+        """Without rows of tables, the width of their columns and the machine."""
+        lines = [re.sub(r"[ -]+", " ", line) for line in text.splitlines()]
+        return [
+            line
+            for number, line in enumerate(lines)
+            if not line.startswith("|") or not lines[number - 1].startswith("|")
+        ]
+
+    assert form(written)[:3] == form(page)[:3] and "a machine, 2 threads." in written
+    assert form(written.replace("a machine", re.search(r"machine -->\n\n(.*), 2 threads", page)[1])) == form(page)
+    assert compare["with_blocks"](page, records[:1]).count("<!-- end -->") == len(tasks)

@@ -6,7 +6,7 @@ median over the runs of all rounds, their spread, and the ratio to the fastest p
 
   python benchmarks/peers/compare.py --tasks train-small search-32-4
   python benchmarks/peers/compare.py --python joeynmt=/peers/bin/python opennmt=/peers/bin/python --output peers.jsonl
-  python benchmarks/peers/compare.py --read peers.jsonl > table.md
+  python benchmarks/peers/compare.py --read peers.jsonl --page docs/speed-peers.md
 """
 
 import argparse
@@ -24,6 +24,7 @@ ROOT = FOLDER.parents[1]
 sys.path.insert(0, str(ROOT))
 
 from keras_attn_zoo.experiments.tabular import markdown_table  # noqa: E402
+from keras_attn_zoo.files import write_text  # noqa: E402
 
 _BASE = {"width": 512, "num_heads": 8, "ffn_dim": 2048, "encoder_layers": 6, "decoder_layers": 6}
 _SMALL = {"width": 128, "num_heads": 4, "ffn_dim": 512, "encoder_layers": 4, "decoder_layers": 4}
@@ -87,17 +88,20 @@ def run(name, task, options):
 
 
 def processor():
-    """The machine in words."""
+    """The machine in words, with its instructions for bfloat16."""
     try:
-        found = re.search(r"^model name\s*:\s*(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        text = Path("/proc/cpuinfo").read_text()
     except OSError:
-        found = None
-    return found[1].strip() if found else platform.processor() or platform.machine()
+        text = ""
+    found = re.search(r"^model name\s*:\s*(.*)$", text, re.MULTILINE)
+    name = found[1].strip() if found else platform.processor() or platform.machine()
+    instructions = [flag for flag in ("avx512_bf16", "amx_bf16") if re.search(rf"\b{flag}\b", text)]
+    return " with ".join([name, *([" and ".join(instructions)] if instructions else [])])
 
 
-def table(records):
-    """The tables of all tasks, in Markdown."""
-    parts = []
+def blocks(records):
+    """What a page says of the machine and of each task, by name, in Markdown."""
+    found = {"machine": f"{records[0]['machine']}, {records[0]['threads']} threads."}
     for task in dict.fromkeys(record["task"] for record in records):
         of_task = [record for record in records if record["task"] == task]
         seconds, known = {}, {}
@@ -121,9 +125,32 @@ def table(records):
         header = ["contender", "precision", "tokens/s", "spread", "to the fastest peer", "first run s", "parameters"]
         sizes = {**settings["settings"], **{k: v for k, v in settings.items() if k not in ("settings", "system")}}
         shown = ", ".join(f"{name} {value}" for name, value in sizes.items())
-        parts += [f"### {task}", "", f"{settings['system']}: {shown}.", "", markdown_table(header, rows), ""]
-    machine, threads = records[0]["machine"], records[0]["threads"]
-    return "\n".join([f"{machine}, {threads} threads.", "", *parts])
+        found[task] = f"{settings['system']}: {shown}.\n\n{markdown_table(header, rows)}"
+    return found
+
+
+def report(records):
+    """All blocks, with headings."""
+    return "\n\n".join(text if name == "machine" else f"## {name}\n\n{text}" for name, text in blocks(records).items())
+
+
+def with_blocks(page, records):
+    """A page with a block after each `<!-- peers: NAME -->`, up to the `<!-- end -->`; without a record, as it was."""
+    known = blocks(records)
+
+    def filled(found):
+        return f"{found['head']}\n\n{known.get(found['name'], found['old'])}\n\n<!-- end -->"
+
+    pattern = r"(?P<head><!-- peers: (?P<name>[\w-]+) -->)\n\n(?P<old>.*?)\n\n<!-- end -->"
+    return re.sub(pattern, filled, page, flags=re.DOTALL)
+
+
+def write(records, page):
+    """Fill the blocks of a page, or print tables if there is none."""
+    if page is None:
+        print(report(records))
+    else:
+        write_text(page, with_blocks(Path(page).read_text(encoding="utf-8"), records))
 
 
 def main():
@@ -136,9 +163,10 @@ def main():
     parser.add_argument("--python", nargs="+", default=[], metavar="PEER=PATH", help="the Python of a peer")
     parser.add_argument("--output", metavar="FILE", help="append each result to this file, and leave out what it has")
     parser.add_argument("--read", metavar="FILE", help="write the table of such a file, and run nothing")
+    parser.add_argument("--page", metavar="FILE", help="fill this page's blocks in place of printing tables")
     options = parser.parse_args()
     if options.read:
-        print(table([json.loads(line) for line in Path(options.read).read_text().splitlines()]))
+        write([json.loads(line) for line in Path(options.read).read_text().splitlines()], options.page)
         return
     options.python = dict(pair.split("=", 1) for pair in options.python)
     path = Path(options.output) if options.output else None
@@ -163,7 +191,7 @@ def main():
                 tokens = TASKS[task]["batch"] * TASKS[task]["length"]
                 speed = tokens / statistics.median(found["seconds"])
                 print(f"{task}, {name}: {speed:.0f} tokens/s", file=sys.stderr, flush=True)
-    print(table(records))
+    write(records, options.page)
 
 
 if __name__ == "__main__":
