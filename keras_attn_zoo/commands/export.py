@@ -1,6 +1,7 @@
 """`attn-zoo export`: write a translator in the format of another toolkit."""
 
 import argparse
+import importlib.util
 from pathlib import Path
 
 from keras_attn_zoo.commands.options import MODEL
@@ -21,9 +22,14 @@ def add_arguments(parser: Parser) -> None:
         required=True,
         choices=("transformers", "saved_model", "onnx"),
         help="the format; transformers takes standard Transformers, and CTranslate2 converts what is written; "
-        "saved_model takes every system, and needs --backend tensorflow; onnx is refused, with the reason",
+        "saved_model takes every system, and is written by TensorFlow; onnx is refused, with the reason",
     )
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder to write, which must not exist")
+
+
+def _own_backend(options):
+    """TensorFlow, if it is installed: it alone writes SavedModels."""
+    return "tensorflow" if options.to == "saved_model" and importlib.util.find_spec("tensorflow") else None
 
 
 def run(options: argparse.Namespace) -> None:
@@ -47,4 +53,5 @@ COMMAND = Command(
     ],
     add_arguments,
     run,
+    own_backend=_own_backend,
 )
