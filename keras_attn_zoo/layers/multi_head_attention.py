@@ -1,11 +1,13 @@
 """Multi-head attention: the scaled dot product of the Transformer, with a step for search."""
 
+import keras
 from keras import ops
 
 from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.common.self_attention_steps import ProjectionsSeen
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.types import Tensor, TensorTree
+from keras_attn_zoo.numerics.fused_attention import fused_contexts, fuses
+from keras_attn_zoo.types import Config, Tensor, TensorTree
 
 
 @attention(
@@ -36,7 +38,11 @@ class MultiHeadAttention(ProjectionsSeen, DotProductAttention):
         dropout: rate on the weights, which the scores do not show.
         use_bias: whether the four projections have biases.
         output_shape: width of the context, an integer or a tuple of one; by default that of the query.
-        attention_axes, sliding_window, flash_attention, use_gate: accepted only with values that change nothing.
+        attention_axes, sliding_window, use_gate: accepted only with values that change nothing.
+        flash_attention: how the context of a call is computed if its scores are not asked for, and no dropout is at
+            work. None: by `keras.ops.dot_product_attention`, without weights, where that is faster, unless
+            `keras.config.disable_flash_attention()` was called. False: always from weights, which alone have second
+            derivatives under PyTorch. True: always by the kernel called flash attention.
         kernel_initializer, bias_initializer: as in Keras.
         kernel_regularizer, bias_regularizer, kernel_constraint, bias_constraint, seed: as in Keras.
 
@@ -50,7 +56,9 @@ class MultiHeadAttention(ProjectionsSeen, DotProductAttention):
     as cross-attention, none.
 
     Raises:
-        ValueError: sizes that are not positive integers, a dropout outside [0, 1), shapes that do not fit.
+        ValueError: sizes that are not positive integers, a dropout outside [0, 1), shapes that do not fit; with
+            `flash_attention=True`, a dropout, a normaliser other than the softmax, or scores asked for. Where the
+            backend has no such kernel for a call, Keras raises.
 
     Example:
         >>> layer = MultiHeadAttention(num_heads=2, key_dim=4)
@@ -61,6 +69,36 @@ class MultiHeadAttention(ProjectionsSeen, DotProductAttention):
 
     attends_to = "either"
     beams_share = True
+    takes_flash_attention = True
+
+    def attend_without_weights(
+        self, query: Tensor, memory: TensorTree, mask: Tensor | None, causal: bool, training: bool | None = None
+    ) -> Tensor | None:
+        """Contexts in one operation, where that is asked for or faster; otherwise None."""
+        flash = keras.config.is_flash_attention_enabled() if self.flash_attention is None else self.flash_attention
+        inherited = "takes_flash_attention" not in type(self).__dict__
+        if flash is False or inherited or self.normalizer != "softmax" or (self.dropout and training):
+            return None
+        key, value, given_mask = memory["key"], memory["value"], None if causal else mask
+        if not (flash or fuses(key, value, ops.shape(query)[1], given_mask)):
+            return None
+        query = self.query_dense(ops.cast(query, self.compute_dtype))
+        return self.merge(fused_contexts(query, key, value, given_mask, causal, flash), mask)
+
+    def attend(
+        self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Attend from all target positions; see `AttentionLayer.attend`."""
+        if self.flash_attention:
+            raise ValueError(
+                f"{type(self).__name__}: flash attention computes no scores: leave out `flash_attention=True`, or "
+                "`return_attention_scores=True`."
+            )
+        return super().attend(query, memory, mask, training)
+
+    def get_config(self) -> Config:
+        """Return the arguments of the constructor."""
+        return {**super().get_config(), "flash_attention": self.flash_attention}
 
     def products(self, query: Tensor, memory: TensorTree) -> Tensor:
         """Products of projected queries and keys; of a step whose state beams share, the keys are columns already."""

@@ -265,7 +265,6 @@ def test_a_remat_scope_changes_nothing():
         ({"num_heads": 2, "key_dim": 4, "dropout": -0.1}, r"`dropout` must lie in \[0, 1\)"),
         ({"num_heads": 2, "key_dim": 4, "dropout": None}, r"`dropout` must lie in \[0, 1\). Received: dropout=None"),
         ({"num_heads": 2, "key_dim": 4, "use_gate": True}, "`use_gate` of keras.layers.MultiHeadAttention is not"),
-        ({"num_heads": 2, "key_dim": 4, "flash_attention": True}, "`flash_attention` of keras.*weights are always"),
         ({"num_heads": 2, "key_dim": 4, "attention_axes": (1, 2)}, "`attention_axes` of keras.*the one axis of pos"),
         ({"num_heads": 2, "key_dim": 4, "sliding_window": 3}, "`sliding_window` of keras.*as an `attention_mask`"),
     ],

@@ -6,9 +6,9 @@ from typing import Any
 import keras
 from keras import ops, tree
 
-from keras_attn_zoo.layers.common.checks import as_mask, check_choice, check_inputs
+from keras_attn_zoo.layers.common.checks import as_mask, check_built, check_choice, check_inputs
 from keras_attn_zoo.layers.common.normalizers import NORMALIZERS
-from keras_attn_zoo.layers.common.positions import as_rows, positions_first, positions_third, spread
+from keras_attn_zoo.layers.common.positions import as_rows, nothing, positions_first, positions_third, spread
 from keras_attn_zoo.layers.common.products import with_quantized_policies
 from keras_attn_zoo.layers.common.shared_by_side import SharedBySide
 from keras_attn_zoo.numerics.loops import scan
@@ -141,7 +141,7 @@ class AttentionLayer(keras.layers.Layer):
         max_length: int | None = None,
     ) -> TensorTree:
         """Compute what depends only on the source, once per sentence: the memory of `step`."""
-        self.check_built()
+        check_built(self)
         if value is None:
             raise ValueError(f"{type(self).__name__}: `prepare` needs a `value`. Received: value=None.")
         value = without_padding(value, value_mask)
@@ -216,14 +216,6 @@ class AttentionLayer(keras.layers.Layer):
         """Return a variable in the compute type: `step` runs outside the call, where Keras does not cast."""
         return ops.cast(variable, self.compute_dtype)
 
-    def check_built(self) -> None:
-        """Raise if there are no weights yet."""
-        if not self.built:
-            raise ValueError(
-                f"{type(self).__name__}: steps need the weights that a first call creates; call the layer, or "
-                "`build(query_shape, value_shape)`, before `prepare`."
-            )
-
     # The two contracts.
 
     def step(
@@ -280,6 +272,12 @@ class AttentionLayer(keras.layers.Layer):
             return self.attend_in_turn(at, memory, mask, state, training)
         weights, _ = self.advance(at, memory, mask, state)
         return spread(query, self.weigh(weights, memory, mask, training), weights)
+
+    def attend_without_weights(
+        self, query: Tensor, memory: TensorTree, mask: Tensor | None, causal: bool, training: bool | None = None
+    ) -> Tensor | None:
+        """Return the context if it can be had without weights; `causal`: the mask is only that. By default, None."""
+        return None
 
     def attend_in_turn(
         self,
@@ -344,19 +342,20 @@ class AttentionLayer(keras.layers.Layer):
         source = query if value is None else value
         lengths = ops.shape(query)[1], ops.shape(source)[1]
         if 0 in (query.shape[1], source.shape[1]):
-            context, scores = self._nothing(query, source)
+            width = self.compute_output_shape(query.shape, source.shape)[-1]
+            context, scores = nothing(query, source, self.num_heads, width, self.compute_dtype)
         else:
             query_mask, value_mask, attention_mask = padding_masks(query, value, *masks)
             mask = combine_masks(query_mask, value_mask, attention_mask, use_causal_mask, *lengths)
             memory = self.prepare(source, key=key, value_mask=value_mask, **prepared)
-            context, scores = self.attend(without_padding(query, query_mask), memory, mask, training=training)
+            query = without_padding(query, query_mask)
+            if not return_attention_scores:
+                causal = use_causal_mask and query_mask is value_mask is attention_mask is None
+                context = self.attend_without_weights(query, memory, mask, causal, training)
+                if context is not None:
+                    return context
+            context, scores = self.attend(query, memory, mask, training=training)
         return (context, scores) if return_attention_scores else context
-
-    def _nothing(self, query, source):
-        """Context and scores if there are no target or no source positions."""
-        context = (*ops.shape(query)[:2], self.compute_output_shape(query.shape, source.shape)[-1])
-        scores = (ops.shape(query)[0], self.num_heads, ops.shape(query)[1], ops.shape(source)[1])
-        return ops.zeros(context, dtype=self.compute_dtype), ops.zeros(scores, dtype="float32")
 
     def compute_output_spec(
         self,

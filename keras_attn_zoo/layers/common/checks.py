@@ -151,3 +151,12 @@ def as_mask(layer: Any, name: str, mask: Any) -> Any:
             f"{type(layer).__name__}: `{name}` must be an array of booleans, or lists of equal lengths. "
             f"Received: {mask!r:.100}."
         ) from None
+
+
+def check_built(layer: Any) -> None:
+    """Raise if there are no weights yet."""
+    if not layer.built:
+        raise ValueError(
+            f"{type(layer).__name__}: steps need the weights that a first call creates; call the layer, or "
+            "`build(query_shape, value_shape)`, before `prepare`."
+        )

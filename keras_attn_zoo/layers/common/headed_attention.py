@@ -38,6 +38,8 @@ class HeadedAttention(AttentionLayer):
     """
 
     projections: tuple[str, ...] = ("value",)
+    # Whether contexts may be had without weights. Not inherited: a subclass may compute other weights.
+    takes_flash_attention = False
 
     def __init__(
         self,
@@ -70,6 +72,12 @@ class HeadedAttention(AttentionLayer):
         self.key_dim = check_positive(self, "key_dim", key_dim)
         self.value_dim = check_positive(self, "value_dim", value_dim, optional=True) or self.key_dim
         self.dropout = check_rate(self, "dropout", dropout)
+        self.flash_attention = flash_attention
+        if flash_attention and (self.dropout or self.normalizer != "softmax"):
+            raise ValueError(
+                f"{type(self).__name__}: `flash_attention` takes no dropout and only the softmax: leave it out. "
+                f"Received: dropout={dropout!r}, normalizer={self.normalizer!r}."
+            )
         self.use_bias = bool(use_bias)
         self.output_width = check_positive(self, "output_shape", output_shape, optional=True)
         self.seed = int(seed) if isinstance(seed, numbers.Integral) else seed
@@ -94,7 +102,10 @@ class HeadedAttention(AttentionLayer):
         refusals = {
             "attention_axes": (axes in ([None], [1], [-2]), "it attends over the one axis of positions"),
             "sliding_window": (sliding_window is None, "give the window as an `attention_mask`"),
-            "flash_attention": (not flash_attention, "weights are always computed, since scores are always available"),
+            "flash_attention": (
+                not flash_attention or type(self).__dict__.get("takes_flash_attention"),
+                "it computes the weights of a plain softmax alone",
+            ),
             "use_gate": (not use_gate, "there is no gate"),
         }
         given = locals()

@@ -15,6 +15,13 @@ def spread(query: Tensor, context: Tensor, scores: Tensor) -> tuple[Tensor, Tens
     return context, scores
 
 
+def nothing(query: Tensor, source: Tensor, heads: int, width: int, dtype: str) -> tuple[Tensor, Tensor]:
+    """Context and scores if there are no target or no source positions."""
+    batch, target = ops.shape(query)[0], ops.shape(query)[1]
+    context = ops.zeros((batch, target, width), dtype=dtype)
+    return context, ops.zeros((batch, heads, target, ops.shape(source)[1]), dtype="float32")
+
+
 def positions_first(x: Tensor) -> Tensor:
     """`(batch, heads, target, ...)` as `(target, batch, heads, 1, ...)`: slices of one position that keep its axis."""
     return ops.transpose(x, (2, 0, 1, *range(3, len(x.shape))))[:, :, :, None]

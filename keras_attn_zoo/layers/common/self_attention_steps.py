@@ -5,6 +5,7 @@ import operator
 from keras import ops
 
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.common.checks import check_built
 from keras_attn_zoo.layers.common.headed_attention import HeadedAttention
 from keras_attn_zoo.layers.common.positions import as_rows
 from keras_attn_zoo.numerics.loops import write
@@ -53,7 +54,7 @@ class SelfAttentionSteps(AttentionLayer):
         """Return the memory of a call, as cross-attention has it; without a value, that of steps: their numbers."""
         if value is not None:
             return super().prepare(value, key=key, value_mask=value_mask)
-        self.check_built()
+        check_built(self)
         if max_length is None:
             raise ValueError(
                 f"{type(self).__name__}: steps of self-attention need `max_length` in `prepare`. Received: None."
