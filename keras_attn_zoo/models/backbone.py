@@ -16,6 +16,7 @@ from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, 
 from keras_attn_zoo.models.output_projection import OutputProjection
 from keras_attn_zoo.models.presets import PresetLoading, WeightFiles
 from keras_attn_zoo.models.quantization import Quantization
+from keras_attn_zoo.models.read_scores import scores_read_of
 from keras_attn_zoo.models.token_embedding import TokenEmbedding
 from keras_attn_zoo.types import Config, DType, Shape, Tensor, TensorTree
 
@@ -125,11 +126,18 @@ class TranslationBackbone(Quantization, PresetLoading, WeightFiles, keras_hub.mo
         """None: two inputs are optional, which Keras' own check does not allow."""
         return None
 
+    @property
+    def aligned_layers(self) -> Collection[AttentionLayer]:
+        """The attention layers of "attention_scores", if they have contexts without scores; by default none."""
+        return ()
+
     def call(
-        self, inputs: Mapping[str, Tensor], training: bool | None = None, mask: Tensor = None
+        self, inputs: Mapping[str, Tensor], training: bool | None = None, mask: Tensor = None, attention: bool = True
     ) -> dict[str, Tensor]:
-        """Run the model on a dict of inputs."""
-        return super().call({**OPTIONAL_INPUTS, **inputs}, training=training, mask=mask)
+        """Run the model on a dict of inputs; without "attention_scores" if `attention` is false."""
+        with scores_read_of(self.aligned_layers if attention else ()):
+            outputs = super().call({**OPTIONAL_INPUTS, **inputs}, training=training, mask=mask)
+        return outputs if attention else {name: x for name, x in outputs.items() if name != "attention_scores"}
 
     def enable_lora(self, rank: int, target_layer_names: Sequence[str] | None = None) -> None:
         """Freeze the body and train LoRA weights of the given rank, by default on the query and value projections.

@@ -266,12 +266,12 @@ class RNNBackbone(TranslationBackbone):
         self._encode = encode
 
     def call(
-        self, inputs: Mapping[str, Tensor], training: bool | None = None, mask: Tensor = None
+        self, inputs: Mapping[str, Tensor], training: bool | None = None, mask: Tensor = None, attention: bool = True
     ) -> dict[str, Tensor]:
         """Run the model on a dict of inputs."""
         if self.latent_head is not None and inputs.get("teacher_forcing_mask") is not None:
             raise UserError("a latent alignment is trained only on given tokens: leave teacher_forcing_mask out.")
-        return super().call(inputs, training=training, mask=mask)
+        return super().call(inputs, training=training, mask=mask, attention=attention)
 
     def _begin(self, encoder_token_ids, encoder_padding_mask, constants, beams):
         """Return encoder outputs, and the memory and first state of a search."""

@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_attn_zoo.choices import ACTIVATIONS, NORMALIZATIONS, POSITIONS
 from keras_attn_zoo.errors import UserError, check_counts, check_rates
+from keras_attn_zoo.layers import AttentionLayer
 from keras_attn_zoo.layers.common.dropout import Dropout
 from keras_attn_zoo.models.attention_stack import AttentionStack
 from keras_attn_zoo.models.backbone import (
@@ -21,10 +22,10 @@ from keras_attn_zoo.models.backbone import (
     embedding_layers,
     output_layer,
     policy_of,
-    scores_of_layer,
     translation_inputs,
 )
 from keras_attn_zoo.models.positions import position_layer
+from keras_attn_zoo.models.read_scores import scores_read_of
 from keras_attn_zoo.models.shared_beams import descend, shared_states
 from keras_attn_zoo.models.transformer_layers import (
     TargetMask,
@@ -222,12 +223,13 @@ class TransformerBackbone(TranslationBackbone):
         encoded, encoder_scores = encode(inputs["encoder_token_ids"], encoder_mask)
         embedded = target_embedding(inputs["decoder_token_ids"]) * width**0.5
         x = embed(embedded, decoder_position, target_dropout)
-        decoder_scores, cross_scores = [], []
+        decoder_scores, cross_scores, unmasked = [], [], []
         real = TargetMask(dtype="float32", name="target_mask")
         for layer, shared in zip(decoders, decoder_stack.given(x), strict=True):
             x, self_scores, scores = layer(x, encoded, encoder_mask, shared=shared or None)
             decoder_scores.append(real(self_scores, inputs["decoder_padding_mask"]))
             cross_scores.append(real(scores, inputs["decoder_padding_mask"]))
+            unmasked.append(scores)
         if last_norms:
             x = last_norms["decoder"](x)
         super().__init__(
@@ -236,7 +238,9 @@ class TransformerBackbone(TranslationBackbone):
                 "encoder_sequence_output": encoded,
                 "decoder_sequence_output": x,
                 "decoder_embedding_output": embedded,
-                "attention_scores": scores_of_layer(cross_scores, attention_layer),
+                "attention_scores": real(
+                    unmasked if attention_layer == "all" else unmasked[attention_layer], inputs["decoder_padding_mask"]
+                ),
             },
             dtype=dtype,
             **kwargs,
@@ -281,8 +285,14 @@ class TransformerBackbone(TranslationBackbone):
         self._positions = {"encoder": encoder_position, "decoder": decoder_position}
         self._last_norm = last_norms.get("decoder")
 
+    @property
+    def aligned_layers(self) -> list[AttentionLayer]:
+        """The cross-attention layers of "attention_scores"."""
+        layers = [layer.cross_attention for layer in self._decoders]
+        return layers if self.attention_layer == "all" else [layers[self.attention_layer]]
+
     def call(
-        self, inputs: Mapping[str, Tensor], training: bool | None = None, mask: Tensor = None
+        self, inputs: Mapping[str, Tensor], training: bool | None = None, mask: Tensor = None, attention: bool = True
     ) -> dict[str, Tensor]:
         """Run the model on a dict of inputs."""
         if inputs.get("teacher_forcing_mask") is not None:
@@ -294,7 +304,7 @@ class TransformerBackbone(TranslationBackbone):
                     f"a sentence of {length} tokens is longer than max_length={longest}, for which the "
                     "positions were built: build the model with a larger one, or leave the sentence out."
                 )
-        return super().call(inputs, training=training, mask=mask)
+        return super().call(inputs, training=training, mask=mask, attention=attention)
 
     def _search_constants(self, max_length):
         """Return the positions, and what every self-attention layer needs that depends only on weights and lengths."""
@@ -306,7 +316,8 @@ class TransformerBackbone(TranslationBackbone):
 
     def _begin(self, encoder_token_ids, encoder_padding_mask, constants, beams):
         """Return encoder outputs, keys and values of layers with a state, and states; the rest become constants."""
-        encoded, _ = self._encode(encoder_token_ids, encoder_padding_mask)
+        with scores_read_of(()):
+            encoded, _ = self._encode(encoder_token_ids, encoder_padding_mask)
         batch = ops.shape(encoder_token_ids)[0]
         memory = [layer.cross_attention.prepare(encoded, value_mask=encoder_padding_mask) for layer in self._decoders]
         states = [

@@ -12,6 +12,7 @@ from keras_attn_zoo.layers.common.checks import check_choice, check_positive
 from keras_attn_zoo.layers.common.dropout import Dropout
 from keras_attn_zoo.layers.common.products import Dense
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
+from keras_attn_zoo.models.read_scores import are_scores_read
 from keras_attn_zoo.types import Config, Shape, Tensor, TensorTree
 
 
@@ -120,7 +121,7 @@ class TransformerEncoderLayer(TransformerLayer):
         **kwargs: see `TransformerLayer`.
 
     Shapes: x `(batch, source, width)`, padding_mask `(batch, source)`, shared: additional arguments of the attention,
-    see `SharedBySide`; out: x, scores `(batch, heads, source, source)`.
+    see `SharedBySide`; out: x, scores `(batch, heads, source, source)`, or None if nobody reads them.
     """
 
     parts = ("attention",)
@@ -140,12 +141,11 @@ class TransformerEncoderLayer(TransformerLayer):
         padding_mask: Tensor | None,
         shared: dict[str, Tensor] | None = None,
         training: bool | None = None,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor | None]:
         """Encode."""
-        options = {"return_attention_scores": True, "training": training, **(shared or {})}
 
         def attend(x):
-            return self.attention(x, query_mask=padding_mask, **options)
+            return attended(self.attention, x, query_mask=padding_mask, training=training, **(shared or {}))
 
         x, scores = self.around("attention", x, attend, training)
         return self.feed_forward(x, training), scores
@@ -172,7 +172,8 @@ class TransformerDecoderLayer(TransformerLayer):
 
     Shapes: x `(batch, target, width)`, encoded `(batch, source, width)`, encoder_mask `(batch, source)`, shared:
     additional arguments of self-attention, see `SharedBySide`; out: x, scores of self-attention
-    `(batch, heads, target, target)` and of cross-attention `(batch, heads, target, source)`.
+    `(batch, heads, target, target)` and of cross-attention `(batch, heads, target, source)`, or None if nobody reads
+    them.
 
     State of a step: `{"self": ..., "cross": ...}`, the states of the attentions.
     """
@@ -204,15 +205,14 @@ class TransformerDecoderLayer(TransformerLayer):
         encoder_mask: Tensor | None,
         shared: dict[str, Tensor] | None = None,
         training: bool | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """Decode with given tokens as input."""
-        options = {"return_attention_scores": True, "training": training}
 
         def attend_to_target(x):
-            return self.self_attention(x, use_causal_mask=True, **options, **(shared or {}))
+            return attended(self.self_attention, x, use_causal_mask=True, training=training, **(shared or {}))
 
         def attend_to_source(x):
-            return self.cross_attention(x, encoded, value_mask=encoder_mask, **options)
+            return attended(self.cross_attention, x, encoded, value_mask=encoder_mask, training=training)
 
         x, self_scores = self.around("self_attention", x, attend_to_target, training)
         x, cross_scores = self.around("cross_attention", x, attend_to_source, training)
@@ -252,14 +252,30 @@ class TransformerDecoderLayer(TransformerLayer):
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class TargetMask(keras.layers.Layer):
-    """Set the scores `(batch, heads, target, source)` of padded target positions to 0; without a mask, keep them."""
+    """Set the scores `(batch, heads, target, source)` of padded target positions to 0; without a mask, keep them.
 
-    def call(self, scores: Tensor, padding_mask: Tensor = None) -> Tensor:
+    Scores of several layers, in a list, are joined along the heads. None remains None.
+    """
+
+    def call(self, scores: Tensor | list[Tensor] | None, padding_mask: Tensor | None = None) -> Tensor | None:
         """Mask."""
+        if scores is None or (isinstance(scores, list) and None in scores):
+            return None
+        if isinstance(scores, list):
+            scores = ops.concatenate(scores, axis=1)
         if padding_mask is None:
             return scores
         return ops.where(ops.cast(padding_mask, "bool")[:, None, :, None], scores, 0.0)
 
-    def compute_output_spec(self, scores: Tensor, padding_mask: Tensor = None) -> Any:
-        """Return the shape and type, which do not change."""
-        return keras.KerasTensor(scores.shape, scores.dtype)
+    def compute_output_spec(self, scores: Tensor | list[Tensor], padding_mask: Tensor | None = None) -> Any:
+        """Return the shape and type."""
+        layers = scores if isinstance(scores, list) else [scores]
+        batch, _, target, source = layers[0].shape
+        return keras.KerasTensor((batch, sum(one.shape[1] for one in layers), target, source), layers[0].dtype)
+
+
+def attended(attention: AttentionLayer, *args: Tensor, **options: Any) -> tuple[Tensor, Tensor | None]:
+    """Call an attention layer; return context and scores, or None in their place if nobody reads them."""
+    read = are_scores_read(attention)
+    found = attention(*args, return_attention_scores=read, **options)
+    return found if read else (found, None)

@@ -21,7 +21,7 @@ from keras_attn_zoo.models.programs import Programs
 from keras_attn_zoo.models.quantization import Quantization
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
 from keras_attn_zoo.models.search import needs_little_room, search, search_key, until_stop, with_little_room
-from keras_attn_zoo.training.token_loss import mixture_losses
+from keras_attn_zoo.training.token_loss import mixture_losses, token_losses
 from keras_attn_zoo.training.train_step import PerTokenTraining
 from keras_attn_zoo.types import Config, Tensor
 
@@ -165,8 +165,12 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
         """None: two inputs are optional, which Keras' own check does not allow."""
         return None
 
-    def call(self, inputs: dict[str, Tensor], training: bool | None = None, mask: None = None) -> dict[str, Tensor]:
-        """Return "logits" `(batch, target, vocabulary)` and "attention_scores" for a dict of ids."""
+    def call(
+        self, inputs: dict[str, Tensor], training: bool | None = None, mask: None = None, attention: bool = True
+    ) -> dict[str, Tensor]:
+        """Return "logits" `(batch, target, vocabulary)` and, if `attention`, "attention_scores" for a dict of ids."""
+        if not attention:
+            return {"logits": self.backbone.logits(self.backbone(inputs, training=training, attention=False))}
         return super().call({**OPTIONAL_INPUTS, **inputs}, training=training, mask=mask)
 
     def token_losses(
@@ -174,7 +178,7 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Loss, negative log-likelihood and correctness of every target token `(batch, target)`."""
         if self.backbone.latent_head is None:
-            return super().token_losses(x, y, label_smoothing, training)
+            return token_losses(self(x, training=training, attention=False)["logits"], y, label_smoothing)
         return mixture_losses(self.backbone.score_targets(self.backbone(x, training=training), y), y, label_smoothing)
 
     # Training. KerasHub's own pipeline does not take a `keras.utils.PyDataset`, and takes strings only with TensorFlow.

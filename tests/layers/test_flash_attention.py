@@ -159,9 +159,7 @@ def test_flash_attention_by_force():
     # No backend has it on a CPU.
     with pytest.raises((RuntimeError, ValueError), match=r"Flash attention is not supported|cuDNN is not detected"):
         layer(x)
-    with pytest.raises(
-        ValueError, match=r"`flash_attention` of keras.*plain softmax alone"
-    ):
+    with pytest.raises(ValueError, match=r"`flash_attention` of keras.*plain softmax alone"):
         get_attention("accumulated_weight", 8, num_heads=2, flash_attention=True)
     for arguments in ({"dropout": 0.1}, {"normalizer": "sparsemax"}):
         with pytest.raises(ValueError, match="MultiHeadAttention: `flash_attention` takes no dropout and only"):

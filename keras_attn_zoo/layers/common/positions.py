@@ -15,7 +15,7 @@ def spread(query: Tensor, context: Tensor, scores: Tensor) -> tuple[Tensor, Tens
     return context, scores
 
 
-def nothing(query: Tensor, source: Tensor, heads: int, width: int, dtype: str) -> tuple[Tensor, Tensor]:
+def nothing(query: Tensor, source: Tensor, heads: int, width: int | None, dtype: str) -> tuple[Tensor, Tensor]:
     """Context and scores if there are no target or no source positions."""
     batch, target = ops.shape(query)[0], ops.shape(query)[1]
     context = ops.zeros((batch, target, width), dtype=dtype)
