@@ -1,0 +1,109 @@
+"""Scores are computed for those who read them: of all layers, of the alignment's, or of none."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attn_zoo.layers.common import normalizers
+from keras_attn_zoo.models import TransformerBackbone, Translator
+from tests import tiny
+from tests.weights import fill_weights
+
+BACKEND = keras.config.backend()
+IDS = {
+    "encoder_token_ids": np.array([[3, 4, 5, 2], [6, 7, 2, 0]], "int32"),
+    "encoder_padding_mask": np.array([[True] * 4, [True] * 3 + [False]]),
+    "decoder_token_ids": np.array([[1, 8, 9], [1, 8, 0]], "int32"),
+    "decoder_padding_mask": np.array([[True] * 3, [True, True, False]]),
+}
+LABELS = np.array([[8, 9, 2], [8, 2, 0]], "int32")
+LAYERS = 2 + 2 * 2
+
+
+@pytest.fixture
+def softmaxes(monkeypatch):
+    """A list with an entry for every softmax of weights that is computed."""
+    softmax, calls = normalizers.NORMALIZERS["softmax"], []
+
+    def counted(*args):
+        calls.append(args)
+        return softmax(*args)
+
+    monkeypatch.setitem(normalizers.NORMALIZERS, "softmax", counted)
+    return calls
+
+
+def translator(flash_attention=None, **settings):
+    """A Transformer in which weights are computed where that is faster, or always."""
+    attention = {"attention": "multi_head", "flash_attention": flash_attention}
+    places = {f"{place}_attention": attention for place in ("encoder", "decoder", "cross")}
+    model = Translator(TransformerBackbone(12, 12, **tiny.TRANSFORMER, **places, **settings), None)
+    fill_weights(model)
+    model.compile(keras.optimizers.SGD(1.0), jit_compile=BACKEND == "jax")
+    return model
+
+
+def step(model):
+    """Figures and gradients, by weight, of a training step without dropout."""
+    before = [ops.convert_to_numpy(w) for w in model.trainable_weights]
+    weights = IDS["decoder_padding_mask"].astype("float32")
+    logs = model.fit(IDS, LABELS, sample_weight=weights, batch_size=2, verbose=0).history
+    after = [ops.convert_to_numpy(w) for w in model.trainable_weights]
+    return [logs["loss"][0], *(old - new for old, new in zip(before, after, strict=True))]
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="others compute weights on a CPU, and leave out unused results")
+@pytest.mark.parametrize(
+    ("settings", "aligned"),
+    [({}, 0), ({"attention_layer": "all"}, 0), ({"output": "latent"}, 1)],
+    ids=["softmax", "all", "latent"],
+)
+def test_training_computes_only_what_the_loss_reads(settings, aligned, softmaxes):
+    model = translator(dropout=0.0, **settings)
+    step(model)
+    assert len(softmaxes) == aligned
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="others compute weights on a CPU, and leave out unused results")
+@pytest.mark.parametrize(("attention_layer", "aligned"), [(-1, 1), ("all", 2)])
+def test_a_call_computes_the_scores_of_the_alignment(attention_layer, aligned, softmaxes):
+    model = translator(attention_layer=attention_layer)
+    outputs = {}
+    for given, count in (({}, aligned), ({"attention": False}, 0)):
+        softmaxes.clear()
+        outputs[count] = model(IDS, **given)
+        assert len(softmaxes) == count
+    assert outputs[aligned].keys() - outputs[0].keys() == {"attention_scores"}
+    softmaxes.clear()
+    every_layer = model.backbone.attention_model()({**IDS, "teacher_forcing_mask": None})
+    assert len(softmaxes) == LAYERS
+    joined = every_layer["cross"] if attention_layer == "all" else every_layer["cross"][-1:]
+    found = ops.convert_to_numpy(outputs[aligned]["attention_scores"])
+    np.testing.assert_allclose(found, np.concatenate([ops.convert_to_numpy(x) for x in joined], axis=1), atol=1e-6)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("output", ["softmax", "latent"])
+def test_a_step_equals_one_through_weights(output):
+    for found, wanted in zip(*(step(translator(x, dropout=0.0, output=output)) for x in (None, False)), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=5e-6)
+
+
+@pytest.mark.long
+@pytest.mark.one_backend
+def test_a_search_without_attention_finds_the_same():
+    """Without weights in the encoder, which a search does not read, and through weights."""
+
+    def found(flash_attention, attention):
+        described = {"attention": "multi_head", "flash_attention": flash_attention}
+        task = tiny.translator(body=tiny.transformer, encoder_attention=described)
+        best = task.translate(tiny.sentences("source")[:4], n_best=2, attention=attention)
+        return [one.text for several in best for one in several], [one.score for several in best for one in several]
+
+    texts, scores = found(False, True)
+    assert len(set(texts)) > 2
+    for attention in (True, False):
+        without = found(None, attention)
+        assert without[0] == texts
+        np.testing.assert_allclose(without[1], scores, atol=1e-5)
