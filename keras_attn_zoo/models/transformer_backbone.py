@@ -230,6 +230,7 @@ class TransformerBackbone(TranslationBackbone):
             decoder_scores.append(real(self_scores, inputs["decoder_padding_mask"]))
             cross_scores.append(real(scores, inputs["decoder_padding_mask"]))
             unmasked.append(scores)
+        aligned = unmasked if attention_layer == "all" else unmasked[int(attention_layer)]
         if last_norms:
             x = last_norms["decoder"](x)
         super().__init__(
@@ -238,9 +239,7 @@ class TransformerBackbone(TranslationBackbone):
                 "encoder_sequence_output": encoded,
                 "decoder_sequence_output": x,
                 "decoder_embedding_output": embedded,
-                "attention_scores": real(
-                    unmasked if attention_layer == "all" else unmasked[attention_layer], inputs["decoder_padding_mask"]
-                ),
+                "attention_scores": real(aligned, inputs["decoder_padding_mask"]),
             },
             dtype=dtype,
             **kwargs,
@@ -289,7 +288,7 @@ class TransformerBackbone(TranslationBackbone):
     def aligned_layers(self) -> list[AttentionLayer]:
         """The cross-attention layers of "attention_scores"."""
         layers = [layer.cross_attention for layer in self._decoders]
-        return layers if self.attention_layer == "all" else [layers[self.attention_layer]]
+        return layers if self.attention_layer == "all" else [layers[int(self.attention_layer)]]
 
     def call(
         self, inputs: Mapping[str, Tensor], training: bool | None = None, mask: Tensor = None, attention: bool = True

@@ -9,7 +9,7 @@ from keras_attn_zoo.types import Tensor
 def fuses(key: Tensor, value: Tensor, target: int | Tensor, mask: Tensor | None = None) -> bool:
     """Return whether `fused_contexts` is faster than products around a softmax, and keeps the laws of a mask.
 
-    - PyTorch, on a CPU and on a GPU: one of its kernels takes any mask; on a CPU it needs half the time.
+    - PyTorch, on a CPU and on a GPU: one of its kernels takes any mask.
     - JAX, on a GPU in 16 bits: cuDNN's kernel, which with a mask has a gradient for even lengths alone. In float32 and
       on a CPU, the operation is made of plain products, slower than ours. On a TPU, Keras' kernel takes the mask of the
       first sentence for all.
