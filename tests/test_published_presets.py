@@ -16,14 +16,24 @@ from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.experiments.named_systems import SYSTEMS
 from keras_attn_zoo.experiments.scoring import score_run
 from keras_attn_zoo.experiments.training import train_system
-from keras_attn_zoo.models import preset_registry
+from keras_attn_zoo.models import Translator, preset_registry
 from keras_attn_zoo.models.preset_registry import CHECKOUT, check_published
+from tests.shared_files import of_another_backend
 from tests.tiny_run import TINY, make_pairs
 
 ROOT = Path(__file__).resolve().parent.parent
 PUBLISHED = json.loads(preset_registry.REGISTRY.read_text("utf-8"))["presets"]
 NAME = "tiny_de_en"
 SYSTEM = TINY.override(epochs=6, validations_per_epoch=1, teacher_forcing=1.0)
+# Short and long, known and unknown words, and none of German.
+SENTENCES = [
+    "Gestern habe ich im Park einen alten Freund getroffen.",
+    "Wie heißt das Mädchen, das dort drüben steht?",
+    "Ich weiß nicht, ob er morgen kommt, aber ich hoffe, dass er uns helfen kann, wenn wir ihn darum bitten.",
+    "Der Quarzkristall schwingt.",
+    "I met him yesterday.",
+    "Tom!",
+]
 TEXT = tomllib.loads((ROOT / "presets" / "presets.toml").read_text("utf-8"))
 
 
@@ -171,6 +181,28 @@ def test_the_page_fits_the_registry(make):
     """`python presets/make.py page` writes it."""
     page = (ROOT / "docs" / "presets.md").read_text("utf-8")
     assert page == make.with_presets(page, PUBLISHED)
+
+
+def test_the_cards_fit_the_registry(make):
+    """`python presets/make.py page` writes them."""
+    found, text = make.recipes()
+    for name, facts in PUBLISHED.items():
+        command = found[name].command(Path("tatoeba"), Path("runs") / name, make.precision_of(name))
+        assert (CHECKOUT / name / "README.md").read_text("utf-8") == make.card(name, facts, command, text)
+        assert facts["description"] == found[name].about
+
+
+def save_translations(folder):
+    found = {name: Translator.from_preset(name).generate(SENTENCES) for name in PUBLISHED}
+    (Path(folder) / "translations.json").write_text(json.dumps(found))
+
+
+@pytest.mark.slow
+def test_published_presets_translate_alike_under_another_backend(tmp_path):
+    folder = of_another_backend("tests.test_published_presets", "save_translations")
+    save_translations(tmp_path)
+    first, second = (json.loads((one / "translations.json").read_text()) for one in (folder, tmp_path))
+    assert first == second and len(set(map(tuple, first.values()))) > 6
 
 
 def test_what_is_published_stands_in_the_checkout():
