@@ -55,6 +55,21 @@ def trained(tmp_path_factory, corpus):
 
 
 @pytest.fixture
+def softmaxes(monkeypatch):
+    """A list with an entry for every softmax of attention weights that is computed."""
+    from keras_attn_zoo.layers.common import normalizers
+
+    softmax, calls = normalizers.NORMALIZERS["softmax"], []
+
+    def counted(*args):
+        calls.append(args)
+        return softmax(*args)
+
+    monkeypatch.setitem(normalizers.NORMALIZERS, "softmax", counted)
+    return calls
+
+
+@pytest.fixture
 def encodings(monkeypatch):
     """How often each sentence was encoded by each subword model, by checksum and sentence."""
     from keras_attn_zoo.data.subwords import Subwords

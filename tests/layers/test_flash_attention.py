@@ -6,7 +6,6 @@ import pytest
 from keras import ops
 
 from keras_attn_zoo.layers import MultiHeadAttention, get_attention, multi_head_attention
-from keras_attn_zoo.layers.common import normalizers
 from keras_attn_zoo.numerics.fused_attention import fuses
 from tests.layers.calls import BACKEND, TOLERANCE, assert_close, compiled, value_and_gradients
 from tests.layers.cases import Case, numbers, weights_of
@@ -34,19 +33,6 @@ def always(monkeypatch):
     monkeypatch.setattr(multi_head_attention, "fuses", lambda *_: True)
     monkeypatch.setattr(ops, "dot_product_attention", observed)
     return masks
-
-
-@pytest.fixture
-def softmaxes(monkeypatch):
-    """A list with an entry for every softmax that is computed."""
-    softmax, calls = normalizers.NORMALIZERS["softmax"], []
-
-    def counted(*args):
-        calls.append(args)
-        return softmax(*args)
-
-    monkeypatch.setitem(normalizers.NORMALIZERS, "softmax", counted)
-    return calls
 
 
 def with_bad_padding(case, inputs, names):

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.layers.common import normalizers
 from keras_attn_zoo.models import TransformerBackbone, Translator
 from tests import tiny
 from tests.weights import fill_weights
@@ -19,19 +18,6 @@ IDS = {
 }
 LABELS = np.array([[8, 9, 2], [8, 2, 0]], "int32")
 LAYERS = 2 + 2 * 2
-
-
-@pytest.fixture
-def softmaxes(monkeypatch):
-    """A list with an entry for every softmax of weights that is computed."""
-    softmax, calls = normalizers.NORMALIZERS["softmax"], []
-
-    def counted(*args):
-        calls.append(args)
-        return softmax(*args)
-
-    monkeypatch.setitem(normalizers.NORMALIZERS, "softmax", counted)
-    return calls
 
 
 def translator(flash_attention=None, **settings):
