@@ -52,7 +52,17 @@ def multiplies_bfloat16() -> bool:
         >>> multiplies_bfloat16()  # doctest: +SKIP
         True
     """
-    return not _BFLOAT16_FLAGS.isdisjoint(_known("flags").split())
+    return bool(bfloat16_instructions())
+
+
+def bfloat16_instructions() -> list[str]:
+    """Return what Linux calls its instructions that multiply bfloat16.
+
+    Example:
+        >>> bfloat16_instructions()  # doctest: +SKIP
+        ['avx512_bf16']
+    """
+    return sorted(_BFLOAT16_FLAGS.intersection(_known("flags").split()))
 
 
 def processor_name() -> str:

@@ -12,7 +12,6 @@ median over the runs of all rounds, their spread, and the ratio to the fastest p
 import argparse
 import json
 import os
-import platform
 import re
 import statistics
 import subprocess
@@ -25,6 +24,7 @@ sys.path.insert(0, str(ROOT))
 
 from keras_attn_zoo.experiments.tabular import markdown_table  # noqa: E402
 from keras_attn_zoo.files import write_text  # noqa: E402
+from keras_attn_zoo.processor import bfloat16_instructions, processor_name  # noqa: E402
 
 _BASE = {"width": 512, "num_heads": 8, "ffn_dim": 2048, "encoder_layers": 6, "decoder_layers": 6}
 _SMALL = {"width": 128, "num_heads": 4, "ffn_dim": 512, "encoder_layers": 4, "decoder_layers": 4}
@@ -54,8 +54,8 @@ CONTENDERS = {
     **{f"ours-{backend}": ("ours.py", "float32", backend) for backend in BACKENDS},
     **{f"ours-{backend}-bfloat16": ("ours.py", "bfloat16", backend) for backend in BACKENDS},
     "ours-jax-int8": ("ours.py", "int8", "jax"),
-    "torch": ("torch_transformer.py", "float32", None),
-    "torch-bfloat16": ("torch_transformer.py", "bfloat16", None),
+    "torch": ("torch_translators.py", "float32", None),
+    "torch-bfloat16": ("torch_translators.py", "bfloat16", None),
     **{f"keras-hub-{backend}": ("keras_hub_transformer.py", "float32", backend) for backend in BACKENDS},
     "keras-hub-tensorflow-bfloat16": ("keras_hub_transformer.py", "bfloat16", "tensorflow"),
     "opennmt": ("opennmt_transformer.py", "float32", None),
@@ -89,14 +89,7 @@ def run(name, task, options):
 
 def processor():
     """The machine in words, with its instructions for bfloat16."""
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        text = ""
-    found = re.search(r"^model name\s*:\s*(.*)$", text, re.MULTILINE)
-    name = found[1].strip() if found else platform.processor() or platform.machine()
-    instructions = [flag for flag in ("avx512_bf16", "amx_bf16") if re.search(rf"\b{flag}\b", text)]
-    return " with ".join([name, *([" and ".join(instructions)] if instructions else [])])
+    return " with ".join(filter(None, [processor_name(), " and ".join(bfloat16_instructions())]))
 
 
 def blocks(records):
