@@ -85,14 +85,14 @@ def _refuse_names(sentences):
     from keras_attn_zoo.files import shown
     from keras_attn_zoo.models.preset_registry import names_preset
 
-    elsewhere = "a sentence that looks like one can stand in a file, for --input."
+    elsewhere = "To translate the word itself, put it in a file, and give that with --input."
     for sentence in sentences:
         if any(map(str.isspace, sentence)):
             continue
         if names_preset(sentence) or RunFolder(sentence).holds_run:
-            raise UserError(f"{shown(sentence)} is a model, and translate takes one, before the sentences; {elsewhere}")
+            raise UserError(f"{shown(sentence)} is a model, and translate takes one, before the sentences. {elsewhere}")
         if os.path.isfile(sentence):
-            raise UserError(f"{shown(sentence)} is a file: give it with --input; {elsewhere}")
+            raise UserError(f"{shown(sentence)} is a file: give it with --input. {elsewhere}")
 
 
 def _translate_window(translator, window, before, options, write, show):
