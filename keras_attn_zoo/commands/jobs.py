@@ -13,6 +13,7 @@ def training_job(systems: Iterable[System | None], precision: str | None) -> str
         precision: that of `--precision`, or None. In bfloat16, TensorFlow trains RNNs faster than JAX in float32.
 
     Example:
+        >>> from keras_attn_zoo.experiments.named_systems import SYSTEMS
         >>> training_job([SYSTEMS["bahdanau"]], None)
         'training RNNs'
     """

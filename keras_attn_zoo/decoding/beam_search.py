@@ -276,7 +276,8 @@ class BeamSearch(keras_hub.samplers.Sampler):
         token, alone = ops.cast(given, "int32")[:, None], forced[:, None]
         cost = ops.take_along_axis(logits, token, axis=1) - normalizer
         if frozen is not None:
-            token, cost = (ops.where(frozen[:, None], 0, x) for x in (token, cost))
+            token = ops.where(frozen[:, None], 0, token)
+            cost = ops.where(frozen[:, None], 0.0, cost)
             alone = ops.logical_or(alone, frozen[:, None])
         # The only token that is possible, then the others in turn.
         places = ops.arange(width, dtype="int32")[None]

@@ -23,6 +23,8 @@ ADDRESS = "https://huggingface.co/keras-attn-zoo/{preset}/resolve/main/{file}"
 # The environment variable for a folder of presets that takes precedence over all others.
 VARIABLE = "ATTN_ZOO_PRESETS"
 REGISTRY = Path(__file__).with_name("presets.json")
+# How much a wrong name must share with a right one to be taken for it.
+NEAR = 0.4
 # A preset's description, with its license.
 CARD = "README.md"
 # The folder of presets in a source checkout, beside the package.
@@ -100,7 +102,7 @@ def find_preset(preset: PathLike, deadline: float | None = None) -> str:
     if kind_of(preset) is not None:
         raise UserError(f"{shown(preset)} is a file, not the folder of a preset: check the path.")
     advice = "check the path." if "/" in preset else nearest(preset)
-    if any(map(str.isspace, preset)):
+    if any(map(str.isspace, preset)) and not near_names(preset, NEAR):
         preset, advice = repr(preset), "a model is named first, and sentences follow."
     raise UserError(f"there is no folder or published preset {shown(preset)}: {advice}")
 
@@ -132,7 +134,7 @@ def near_names(name: str, cutoff: float) -> list[str]:
 
 def nearest(name: str) -> str:
     """Return the advice for a name that no preset has."""
-    near = " or ".join(near_names(name, 0.4))
+    near = " or ".join(near_names(name, NEAR))
     return f"did you mean {near}?" if near else "`attn-zoo presets` lists them."
 
 

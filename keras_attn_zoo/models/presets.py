@@ -224,18 +224,23 @@ def _in_one_line(preset: str) -> Iterator[None]:
 
 
 def body_class_name(preset: str) -> str | None:
-    """Return the name of the class of a preset's body; None if the preset does not say.
+    """Return the name of the class of a preset's body; None if it does not say, or cannot be read.
 
     Raises:
-        UserError: the preset cannot be downloaded, or its configuration cannot be read.
+        UserError: the preset cannot be downloaded.
     """
     with downloading(preset):
-        config = _foreign_config(preset)
-        if config is not None:
-            return CONVERTERS[config["model_type"]][1].__name__
         try:
-            config = read_json(get_file(preset, "config.json"))
+            path = get_file(preset, "config.json")
         except FileNotFoundError:
+            return None
+        try:
+            config = _foreign_config(preset)
+            if config is not None:
+                return CONVERTERS[config["model_type"]][1].__name__
+            config = read_json(path)
+        except UserError:
+            # Loading says what is wrong, once it has compared the checksums.
             return None
     return config.get("class_name") if isinstance(config, dict) else None
 

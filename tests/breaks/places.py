@@ -237,8 +237,8 @@ PLACES = (
         "padding costs a finished hypothesis",
         "sign",
         "keras_attn_zoo/decoding/beam_search.py",
-        "ops.where(ids == 0, 0.0, IMPOSSIBLE)",
-        "ops.where(ids == 0, -1.0, IMPOSSIBLE)",
+        "cost = ops.where(frozen[:, None], 0.0, cost)",
+        "cost = ops.where(frozen[:, None], -1.0, cost)",
     ),
     Place(
         "the start token may be guessed",

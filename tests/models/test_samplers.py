@@ -15,6 +15,8 @@ def test_sampler_names():
     task = tiny.translator(sampler="greedy")
     assert isinstance(task.sampler, BeamSearch) and task.sampler.num_beams == 1
     task.compile(loss="auto")
+    assert task.sampler.num_beams == 1
+    task.compile(sampler="beam")
     assert (task.sampler.num_beams, task.sampler.length_penalty) == (5, 1.0)
     task.compile(sampler="top_k")
     translations = task.generate(TEXTS[:2])
