@@ -5,6 +5,8 @@ import shlex
 import textwrap
 from pathlib import Path
 
+from keras_attn_zoo.errors import counted
+
 LANGUAGES = {"de": "German", "en": "English"}
 METRICS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
 COLUMNS = ("preset", "mechanism", "BLEU", "chrF", "TER", "AER", "sentences/s", "parameters", "size")
@@ -40,10 +42,10 @@ def card(name, facts, command, text):
         f"had {before}.",
         "aer": _aligned(facts),
         "speed": f"{facts['parameters'] / 1e6:.1f} million parameters in {size_of(facts) / 1e6:.1f} MB; "
-        f"{facts['sentences_per_second']:.0f} sentences per second on {_count(facts['cores'], 'CPU core')} "
+        f"{facts['sentences_per_second']:.0f} sentences per second on {counted(facts['cores'], 'CPU core')} "
         f"({facts['processor']}), with the {facts['backend']} backend.",
         "training": f"[{corpus['title']}]({corpus['source']}): {corpus['sentences']}. {training['steps']:,} steps in "
-        f"{_count(training['epochs'], 'epoch')}, {training['hours']:.1f} hours on {hardware}. "
+        f"{counted(training['epochs'], 'epoch')}, {training['hours']:.1f} hours on {hardware}. "
         f"{stopped}",
         "limits": "The training text is small and simple, so the model knows a few thousand everyday words. It "
         "translates long or formal sentences badly, and repeats what its corpus says about people. It is made for "
@@ -134,10 +136,6 @@ def _aligned(facts):
         f"{alignment['sentences']} of {alignment['of']} sentences of Europarl with gold links that have at most "
         f"{alignment['longest']} subwords. They are longer than the training text and of a different kind."
     )
-
-
-def _count(number, noun):
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _wrapped(command):
