@@ -143,7 +143,7 @@ def _without_certainty(found):
 def _first_of_equal_rows(inputs):
     """For every row, the number of the first of those before it that are equal to it without a break."""
     count = len(next(iter(inputs.values())))
-    equal = [(x[1:] == x[:-1]).reshape(count - 1, -1).all(axis=1) for x in inputs.values()]
+    equal = [(x[1:] == x[:-1]).all(axis=tuple(range(1, x.ndim))) for x in inputs.values()]
     begins = np.concatenate([[True], ~np.logical_and.reduce(equal)])
     return np.maximum.accumulate(np.where(begins, np.arange(count), 0))
 

@@ -39,6 +39,13 @@ def inputs(ids, width=8, given=1, length=LENGTH):
     }
 
 
+def test_a_single_row_that_is_not_certain():
+    calls = []
+    found = with_little_room(searched(calls, []))(inputs([3]))
+    assert calls == [(1, 16), (1, LENGTH)]
+    np.testing.assert_array_equal(found["token_ids"], np.full((1, BEAMS, LENGTH), 3))
+
+
 @pytest.mark.parametrize("certain", [[3, 4, 5], [3, 5], []])
 def test_what_is_not_certain_is_searched_again(certain):
     calls = []
