@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_attn_zoo.choices import READOUTS
 from keras_attn_zoo.layers.common.checks import check_choice, check_positive
+from keras_attn_zoo.layers.common.products import Dense
 from keras_attn_zoo.types import Config, Shape, Tensor
 
 
@@ -55,7 +56,7 @@ class Readout(keras.layers.Layer):
         self.units = units
         if units is not None:
             width = 2 * units if kind == "maxout" else units
-            self.dense = keras.layers.Dense(width, use_bias=kind != "linear", dtype=self.dtype_policy, name="dense")
+            self.dense = Dense(width, use_bias=kind != "linear", dtype=self.dtype_policy, name="dense")
 
     def build(self, input_shape: Sequence[Shape]) -> None:
         """Build the linear map."""

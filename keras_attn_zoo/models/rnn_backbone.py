@@ -24,10 +24,11 @@ from keras_attn_zoo.models.backbone import (
     translation_inputs,
 )
 from keras_attn_zoo.models.readout import Readout
+from keras_attn_zoo.models.recurrent_layers import GRU, LSTM
 from keras_attn_zoo.models.rnn_decoder import STATES_OF_CELL, RNNDecoder
 from keras_attn_zoo.types import Config, DType, Tensor
 
-ENCODER_LAYERS = {"gru": keras.layers.GRU, "lstm": keras.layers.LSTM}
+ENCODER_LAYERS = {"gru": GRU, "lstm": LSTM}
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")

@@ -10,6 +10,7 @@ from keras_attn_zoo.layers import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_choice, check_positive
 from keras_attn_zoo.layers.common.dropout import Dropout
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
+from keras_attn_zoo.models.recurrent_layers import Recurrence
 from keras_attn_zoo.numerics.loops import scan
 from keras_attn_zoo.types import Config, Shape, Tensor, TensorTree
 
@@ -145,39 +146,49 @@ class RNNDecoder(keras.layers.Layer):
     def step(self, token_ids: Tensor, memory: TensorTree, state: TensorTree) -> tuple[Tensor, Tensor, TensorTree]:
         """Advance by one position from the previous tokens `(batch,)`: readouts, scores, state."""
         embedded = self.target_embedding(token_ids)
-        output, context, scores, state = self._advance({"embedded": embedded}, memory, state)
+        output, context, scores, state = self._advance({"embedded": embedded}, memory, state, self._recurrences())
         readout = state["fed"] if self.input_feeding else self._read(output, context, embedded)
         return readout, scores, state
 
     def _read(self, output, context, embedded):
         return self.readout([output, context, embedded] if self.readout_embedding else [output, context])
 
-    def _run_cells(self, inputs, noise, states):
-        """Run the cells; `noise` holds the dropout of every layer but the first, drawn beforehand, or is empty."""
-        new_states = []
-        for i, (cell, state) in enumerate(zip(self.cells, states, strict=True)):
-            if i > 0 and noise:
-                inputs = inputs * noise[i - 1]
-            inputs, state = cell(inputs, state)
-            new_states.append(list(state))
-        return inputs, new_states
+    def _recurrences(self):
+        return [Recurrence(cell) for cell in self.cells]
 
-    def _advance(self, at, memory, state):
+    def _known(self, steps):
+        """Return the cells of a loop over known tokens, and the steps with what the first cell makes of them."""
+        cells = self._recurrences()
+        return cells, {**steps, "ahead": cells[0].ahead(steps["embedded"])}
+
+    def _run_cells(self, inputs, at, states, cells):
+        """Run the cells on a list of the first one's inputs, without those in `at["ahead"]`."""
+        x, ahead = ops.concatenate(inputs, axis=-1) if inputs else None, at.get("ahead")
+        new_states = []
+        for i, (cell, state) in enumerate(zip(cells, states, strict=True)):
+            if i > 0 and at.get("noise"):
+                x = x * at["noise"][i - 1]
+            new_states.append(cell(x, state, ahead if i == 0 else None))
+            x = new_states[-1][0]
+        return x, new_states
+
+    def _advance(self, at, memory, state, cells):
         """Return output, context and scores of one position, and the next state.
 
-        `at` holds the embedding of the previous token, and in training the noise that was drawn before the loop.
+        `at` holds the embedding of the previous token; in a loop also "ahead", if the cells have multiplied it before;
+        and in training the noise that was drawn before the loop.
         """
         embedded, attention_state = at["embedded"], state["attention"]
         # Only mechanisms with dropout take noise.
         noise = [at["attention_noise"]] if "attention_noise" in at else []
-        inputs = [embedded]
+        inputs = [] if "ahead" in at else [embedded]
         if self.attends_first:
             query = state["cells"][-1][0]
             context, scores, attention_state = self.attention.step(query, memory, attention_state, *noise)
             inputs.append(context)
         if self.input_feeding:
             inputs.append(state["fed"])
-        output, cells = self._run_cells(ops.concatenate(inputs, axis=-1), at.get("noise"), state["cells"])
+        output, cells = self._run_cells(inputs, at, state["cells"], cells)
         if not self.attends_first:
             context, scores, attention_state = self.attention.step(output, memory, attention_state, *noise)
         state = {"cells": cells, "attention": attention_state}
@@ -219,9 +230,11 @@ class RNNDecoder(keras.layers.Layer):
     def _run_attention_last(self, steps, embedded, memory, state, training):
         """Cells first, then attention and readout for all positions at once: nothing is fed back."""
 
-        def step(cells, at):
-            output, cells = self._run_cells(at["embedded"], at["noise"], cells)
-            return cells, output
+        cells, steps = self._known(steps)
+
+        def step(states, at):
+            output, states = self._run_cells([], at, states, cells)
+            return states, output
 
         _, outputs = scan(step, state["cells"], steps)
         outputs = _batch_major(outputs)
@@ -231,8 +244,10 @@ class RNNDecoder(keras.layers.Layer):
     def _run_in_turn(self, steps, embedded, memory, state):
         """One position after the other; the readout waits until after the loop unless it is fed back."""
 
+        cells, steps = self._known(steps)
+
         def step(state, at):
-            output, context, scores, state = self._advance(at, memory, state)
+            output, context, scores, state = self._advance(at, memory, state, cells)
             return state, (state["fed"], scores) if self.input_feeding else (output, context, scores)
 
         _, (*outputs, scores) = scan(step, state, steps)
@@ -243,11 +258,12 @@ class RNNDecoder(keras.layers.Layer):
     def _run_with_guesses(self, steps, teacher_forcing_mask, memory, state):
         """One position after the other, with the decoder's own predictions where `teacher_forcing_mask` is false."""
         first = ops.zeros(ops.shape(steps["embedded"])[1:2], dtype="int32")
+        cells = self._recurrences()
 
         def step(carry, at):
             state, guess = carry
             embedded = ops.where(at["forced"][:, None], at["embedded"], self.target_embedding(guess))
-            output, context, scores, state = self._advance({**at, "embedded": embedded}, memory, state)
+            output, context, scores, state = self._advance({**at, "embedded": embedded}, memory, state, cells)
             readout = state["fed"] if self.input_feeding else self._read(output, context, embedded)
             guess = ops.cast(ops.argmax(self.output_projection(ops.stop_gradient(readout)), axis=-1), "int32")
             return (state, guess), (readout, scores)

@@ -34,7 +34,24 @@ def scan(
     """
     if keras.config.backend() == "tensorflow":
         return _tensorflow_scan(step, initial_state, inputs, reverse)
+    if keras.config.backend() == "torch":
+        return _torch_scan(step, initial_state, inputs, reverse)
     return ops.scan(step, initial_state, inputs, reverse=reverse)
+
+
+def before_loop(x: Tensor) -> Tensor:
+    """Return an array of which a loop takes slices, computed before the loop.
+
+    Otherwise, XLA may compute a slice of a product as the product of a slice: one position at a time again.
+
+    Example:
+        >>> before_loop(ops.ones((3,)))  # [1, 1, 1]
+    """
+    if keras.config.backend() != "jax":
+        return x
+    from jax.lax import optimization_barrier
+
+    return optimization_barrier(x)
 
 
 def _tensorflow_scan(step, initial_state, inputs, reverse):
@@ -46,8 +63,13 @@ def _tensorflow_scan(step, initial_state, inputs, reverse):
     def at(index):
         return length - 1 - index if reverse else index
 
+    # A slice of an array would have an array of zeros over all positions as its gradient, at every position.
+    inputs = tree.map_structure(
+        lambda x: tf.TensorArray(x.dtype, size=length, element_shape=x.shape[1:]).unstack(x), inputs
+    )
+
     def take(index):
-        return tree.map_structure(lambda x: x[at(index)], inputs)
+        return tree.map_structure(lambda array: array.read(at(index)), inputs)
 
     # The first step runs before the loop, to determine the outputs' shapes and types.
     state, first = step(initial_state, take(0))
@@ -68,6 +90,18 @@ def _tensorflow_scan(step, initial_state, inputs, reverse):
         maximum_iterations=length - 1,
     )
     return state, tree.map_structure(lambda array: array.stack(), outputs)
+
+
+def _torch_scan(step, state, inputs, reverse):
+    """`ops.scan`, in which each position's gradient of `inputs` is no array of zeros over all positions."""
+    import torch
+
+    arrays = [torch.unbind(x) for x in tree.flatten(inputs)]
+    outputs = []
+    for slices in zip(*(reversed(array) if reverse else array for array in arrays), strict=True):
+        state, output = step(state, tree.pack_sequence_as(inputs, slices))
+        outputs.append(output)
+    return state, tree.map_structure(lambda *ys: torch.stack(ys), *(reversed(outputs) if reverse else outputs))
 
 
 def cumulative_sum(x: Tensor) -> Tensor:

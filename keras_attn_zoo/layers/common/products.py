@@ -63,6 +63,16 @@ def product(x: Tensor, kernel: Tensor, bias: Tensor | None = None, transposed: b
     return found if bias is None else found + bias
 
 
+def projected(x: Tensor, kernel: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return `product` along the last axis of an array.
+
+    Example:
+        >>> projected(keras.ops.ones((5, 2, 3)), keras.ops.ones((3, 4)))  # (5, 2, 4)
+    """
+    found = product(ops.reshape(x, (-1, x.shape[-1])), kernel, bias)
+    return ops.reshape(found, (*ops.shape(x)[:-1], kernel.shape[-1]))
+
+
 def _columns(x, transposed_kernel):
     from jax.lax import optimization_barrier as barrier
 
@@ -94,8 +104,7 @@ class Dense(keras.layers.Dense):
         by_columns = len(inputs.shape) == 2 and _by_columns(inputs)
         if not (by_columns or _in_bfloat16(inputs, kernel) or faster_by_onednn(inputs, kernel, self.bias)):
             return super().call(inputs, training=training)
-        x = product(ops.reshape(inputs, (-1, inputs.shape[-1])), kernel, self.bias)
-        x = ops.reshape(x, (*ops.shape(inputs)[:-1], self.units))
+        x = projected(inputs, kernel, self.bias)
         return x if self.activation is None else self.activation(x)
 
     def quantize(
