@@ -9,6 +9,7 @@ from keras_attn_zoo.layers.common.additive_energies import additive_energies, en
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_choice, check_positive
 from keras_attn_zoo.layers.common.kernels import add_kernel
+from keras_attn_zoo.layers.common.products import projected
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
 
@@ -119,13 +120,13 @@ class LuongAttention(AttentionLayer):
     def project_key(self, key: Tensor) -> Tensor:
         """W h_j, once per sentence."""
         if self.score == "general":
-            return ops.matmul(key, ops.transpose(self.weight(self.kernel)))
-        return ops.matmul(key, self.weight(self.key_kernel)) if self.score == "concat" else key
+            return projected(key, ops.transpose(self.weight(self.kernel)))
+        return projected(key, self.weight(self.key_kernel)) if self.score == "concat" else key
 
     def energies(self, query: Tensor, memory: TensorTree) -> Tensor:
         """One matrix product, or for "concat" the additive energy."""
         if self.score == "concat":
-            query = ops.matmul(query, self.weight(self.query_kernel))
+            query = projected(query, self.weight(self.query_kernel))
             return additive_energies(query, memory["key"], energy_vector(self))
         return ops.matmul(query, ops.transpose(memory["key"], (0, 2, 1)))[:, None]
 

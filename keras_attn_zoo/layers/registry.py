@@ -224,6 +224,7 @@ def get_attention(
         _check_place(layer, place)
         return layer
     if isinstance(identifier, dict):
+        _check_class(identifier)
         try:
             identifier = keras.layers.deserialize(identifier)
         except (TypeError, ValueError) as error:
@@ -232,9 +233,24 @@ def get_attention(
                 f"received {identifier}."
             ) from error
     if not isinstance(identifier, AttentionLayer):
-        raise UserError(f"an attention must be a name or an AttentionLayer; received {type(identifier).__name__}.")
+        raise _no_attention(type(identifier).__name__)
     _check_place(identifier, place)
     return identifier
+
+
+def _check_class(config):
+    """Raise if a configuration is of another class: Keras would build it, however large it is."""
+    name, registered = config.get("class_name"), config.get("registered_name")
+    if not isinstance(name, str) or not isinstance(registered, str | None):
+        # Keras says what is wrong with it.
+        return
+    cls = keras.saving.get_registered_object(registered or name)
+    if not (isinstance(cls, type) and issubclass(cls, AttentionLayer)):
+        raise _no_attention(name)
+
+
+def _no_attention(name):
+    return UserError(f"an attention must be a name or an AttentionLayer; received {name}.")
 
 
 def _check_place(layer, place):

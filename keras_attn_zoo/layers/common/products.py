@@ -69,7 +69,7 @@ def projected(x: Tensor, kernel: Tensor, bias: Tensor | None = None) -> Tensor:
     Example:
         >>> projected(keras.ops.ones((5, 2, 3)), keras.ops.ones((3, 4)))  # (5, 2, 4)
     """
-    found = product(ops.reshape(x, (-1, x.shape[-1])), kernel, bias)
+    found = product(ops.reshape(x, (-1, kernel.shape[0])), kernel, bias)
     return ops.reshape(found, (*ops.shape(x)[:-1], kernel.shape[-1]))
 
 
