@@ -26,17 +26,20 @@ def sha256(path: PathLike) -> str:
         raise UserError(f"cannot read {shown(path)}: {reason_of(error)}. Check the file and its permissions.") from None
 
 
-def write_checksums(folder: PathLike, names: Iterable[str]) -> None:
+def write_checksums(folder: PathLike, names: Iterable[str], rest: PathLike | None = None) -> None:
     """Write the SHA-256 of files in a folder to its `checksums.json`.
 
     Args:
         folder: the folder.
         names: paths relative to it, with slashes.
+        rest: where those files are that are not in the folder.
     """
-    write_json(
-        Path(folder) / CHECKSUMS,
-        {"format": FORMAT, "sha256": {name: sha256(Path(folder) / name) for name in sorted(names)}},
-    )
+
+    def sum_of(name):
+        there = rest is None or (Path(folder) / name).exists()
+        return sha256(Path(folder if there else rest) / name)
+
+    write_json(Path(folder) / CHECKSUMS, {"format": FORMAT, "sha256": {name: sum_of(name) for name in sorted(names)}})
 
 
 def read_checksums(path: PathLike) -> dict[str, str]:

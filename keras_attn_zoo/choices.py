@@ -17,3 +17,5 @@ ACTIVATIONS = ("relu", "silu", "gelu", "tanh")
 POSITIONS = ("sine", "halved_sine", "learned", "none")
 # Bounds of a beam search: its beams, and the exponent of its length penalty.
 MOST_BEAMS, HIGHEST_PENALTY = 1000, 10
+# Tokens of a sentence or a translation, in a run and in a search: above the length of any.
+MOST_TOKENS = 10_000

@@ -1,8 +1,12 @@
 """Downloads over HTTP that resume after a broken connection and are checked before use."""
 
+import contextlib
 import functools
 import http.client
 import logging
+import queue
+import socket
+import threading
 import time
 import urllib.error
 import urllib.parse
@@ -24,6 +28,8 @@ PAUSE = 1.0
 _CHUNK = 2**16
 # Seconds of silence that a fetch with a deadline bears.
 _HURRY = 5.0
+# How many times its patience a server may take until all headers are there, those of redirects included.
+_OPENING = 3
 _LONGEST_REASON = 200
 _OTHER = "Try again later, or check the network: a proxy may have sent a different file."
 _MOVED = "It may have moved: pip install --upgrade keras-attn-zoo, or put the file in place by hand."
@@ -148,8 +154,60 @@ def published_size(address: str) -> int:
     raise _gave_up(address, reason)
 
 
-def _open(request, patience):
-    return urllib.request.build_opener(_Redirects).open(request, timeout=patience)
+class _Recorded:
+    """Mixin before a handler of `urllib`: the connections that it opens are kept in a list."""
+
+    def __init__(self, connections):
+        super().__init__()
+        self._connections = connections
+
+    def do_open(self, http_class, req, **arguments):
+        def opened(*args, **kwargs):
+            self._connections.append(http_class(*args, **kwargs))
+            return self._connections[-1]
+
+        return super().do_open(opened, req, **arguments)
+
+
+class _Http(_Recorded, urllib.request.HTTPHandler):
+    pass
+
+
+class _Https(_Recorded, urllib.request.HTTPSHandler):
+    pass
+
+
+def _open(request, patience, deadline=None):
+    """Return the answer to a request once all headers are there.
+
+    Raises:
+        TimeoutError: they are not there in time, although the server may never have been silent.
+    """
+    latest = time.monotonic() + _OPENING * patience
+    latest = latest if deadline is None else min(latest, deadline)
+    connections = []
+    opener = urllib.request.build_opener(_Redirects, _Http(connections), _Https(connections))
+    answers = queue.SimpleQueue()
+
+    def ask():
+        try:
+            answers.put(opener.open(request, timeout=patience))
+        except Exception as error:
+            answers.put(error)
+
+    # In a thread, since resolving a name has no timeout, and that of a connection begins anew with every byte.
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+        answer = answers.get(timeout=max(0.0, latest - time.monotonic()))
+    except queue.Empty:
+        for connection in connections:
+            with contextlib.suppress(AttributeError, OSError):
+                # What the thread waits for ends.
+                connection.sock.shutdown(socket.SHUT_RDWR)
+        raise TimeoutError("it takes too long") from None
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
 
 
 def _reason(address, error):
@@ -224,7 +282,7 @@ def _append(address, path, start, size, progress, deadline):
     request = urllib.request.Request(address, headers={"Accept-Encoding": "identity"})
     if start:
         request.add_header("Range", f"bytes={start}-")
-    with _open(request, PATIENCE if deadline is None else min(PATIENCE, _HURRY)) as answer:
+    with _open(request, PATIENCE if deadline is None else min(PATIENCE, _HURRY), deadline) as answer:
         resumes = answer.status == 206 and (answer.headers.get("Content-Range") or "").startswith(f"bytes {start}-")
         done = start if resumes else 0
         with _opened(path, "ab" if resumes else "wb") as file:

@@ -258,6 +258,46 @@ def atomic_path(path: PathLike) -> Iterator[Path]:
         _remove(aside)
 
 
+@contextlib.contextmanager
+def atomic_files(folder: PathLike, last: str) -> Iterator[Path]:
+    """Yield a temporary folder to write to; on success its files go to `folder`, on failure all stays as it was.
+
+    The folder itself stays, which may be a mount, and so do files of other names. The file called `last` is moved last.
+    """
+    folder = Path(folder)
+    if kind_of(folder) is None or discards_output():
+        with atomic_path(folder) as new:
+            new.mkdir()
+            yield new
+        return
+    place = _beside(folder / "files")
+    new, old = place / "new", place / "old"
+    try:
+        new.mkdir(parents=True)
+        yield new
+        names = [path.relative_to(new) for path in new.rglob("*") if path.is_file()]
+        try:
+            for name in sorted(names, key=lambda name: name.name == last):
+                for path in (folder / name, old / name):
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                if (folder / name).is_file():
+                    _check_writable(folder / name)
+                    shutil.copymode(folder / name, new / name)
+                    (folder / name).rename(old / name)
+                (new / name).rename(folder / name)
+        except BaseException:
+            for name in names:
+                if os.path.lexists(old / name):
+                    os.replace(old / name, folder / name)
+                elif not (new / name).exists():
+                    (folder / name).unlink()
+            raise
+    except OSError as error:
+        raise write_failed(error.filename2 or folder, error) from error
+    finally:
+        _remove(place)
+
+
 def _check_writable(path):
     """Raise if there is a write-protected file, which renaming would replace all the same."""
     if path.is_file() and not os.access(path, os.W_OK):

@@ -23,8 +23,12 @@ _LOG = logging.getLogger(__name__)
 _LOCKED_BYTE = 2**30
 
 
+class InUseError(UserError):
+    """Another process holds a lock."""
+
+
 @contextlib.contextmanager
-def locked(folder: PathLike, name: str = ".lock", wait: bool = False) -> Iterator[None]:
+def locked(folder: PathLike, name: str = ".lock", wait: bool = False, deadline: float | None = None) -> Iterator[None]:
     """Keep other processes out of a folder, by a locked file with the process number and the host.
 
     The system releases the lock of a process that has ended, however it ended and
@@ -34,9 +38,11 @@ def locked(folder: PathLike, name: str = ".lock", wait: bool = False) -> Iterato
         folder: the folder; created if necessary, and then removed again if it stays empty.
         name: name of the lock file.
         wait: whether to wait if another process holds the lock, instead of raising.
+        deadline: the `time.monotonic()` until which to wait; None for no limit.
 
     Raises:
-        UserError: another process holds the lock; the file system has no locks.
+        InUseError: another process holds the lock.
+        UserError: the file system has no locks.
 
     Example:
         >>> with locked("runs/bahdanau"):
@@ -70,8 +76,10 @@ def locked(folder: PathLike, name: str = ".lock", wait: bool = False) -> Iterato
             holder = _holder(file)
             file.close()
             process = f"process {holder[0]} on {holder[1]}" if holder else "another process"
-            if not wait:
-                raise UserError(f"{shown(folder)} is in use by {process}: wait until it is done, or stop it.") from None
+            if not wait or (deadline is not None and time.monotonic() > deadline):
+                raise InUseError(
+                    f"{shown(folder)} is in use by {process}: wait until it is done, or stop it."
+                ) from None
             if not said:
                 _LOG.info("waiting for %s, which is using %s", process, shown(folder))
             said = True

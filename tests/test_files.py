@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import types
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,7 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import read_alignments
 from keras_attn_zoo.experiments.corpora import corpus_from_files
 from keras_attn_zoo.files import (
+    atomic_files,
     atomic_path,
     kind_of,
     open_output,
@@ -239,6 +241,65 @@ def test_checksums_name_the_file_that_was_changed(tmp_path):
         write_json(tmp_path / "checksums.json", damaged)
         with pytest.raises(UserError, match=r"checksums\.json"):
             read_checksums(tmp_path / "checksums.json")
+
+
+def trees(folder):
+    return {p.relative_to(folder).as_posix(): p.read_text() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_files_take_the_places_of_others_together_or_not_at_all(tmp_path, monkeypatch):
+    folder = tmp_path / "folder"
+    with atomic_files(folder, last="sums") as aside:
+        (aside / "sub").mkdir()
+        for name in ("a", "sub/b", "sums"):
+            (aside / name).write_text("old")
+        assert not folder.exists()
+    (folder / "notes").write_text("mine")
+    (folder / "a").chmod(0o640)
+    before, place = trees(folder), os.stat(folder).st_ino
+
+    def change():
+        with atomic_files(folder, last="sums") as aside:
+            (aside / "sub").mkdir()
+            for name in ("a", "sub/b", "sub/c", "sums"):
+                (aside / name).write_text("new")
+            assert trees(folder).items() >= before.items()
+
+    rename, moved, plan = Path.rename, [], {}
+
+    def fails(path, target):
+        moved.append(Path(target).name)
+        if len(moved) in plan:
+            raise plan[len(moved)]
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", fails)
+    for raised, error in ((KeyboardInterrupt, KeyboardInterrupt()), (UserError, OSError(28, "No space left"))):
+        # Three old files and four new ones are moved.
+        for number in range(1, 8):
+            moved.clear()
+            plan = {number: error}
+            with pytest.raises(raised):
+                change()
+            assert trees(folder) == before and {one.name for one in folder.iterdir()} == {"a", "notes", "sub", "sums"}
+    moved.clear()
+    plan = {}
+    change()
+    assert moved[-1] == "sums" and os.stat(folder).st_ino == place
+    assert trees(folder) == {**dict.fromkeys(["a", "sub/b", "sub/c", "sums"], "new"), "notes": "mine"}
+    assert kind_of(folder / "a") == "file" and (folder / "a").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_folder_with_the_name_of_a_file_stays(tmp_path):
+    (tmp_path / "b" / "precious").mkdir(parents=True)
+    (tmp_path / "a").write_text("old")
+    with (
+        pytest.raises(UserError, match="b is a folder: give the name of a file"),
+        atomic_files(tmp_path, last="b") as aside,
+    ):
+        (aside / "a").write_text("new")
+        (aside / "b").write_text("new")
+    assert trees(tmp_path) == {"a": "old"} and (tmp_path / "b" / "precious").is_dir()
 
 
 def test_what_killed_processes_left_is_removed_and_a_folder_put_back(tmp_path):

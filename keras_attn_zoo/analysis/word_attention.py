@@ -1,13 +1,13 @@
 """From attention between subwords to attention between words."""
 
-import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from keras_attn_zoo.analysis.piece_places import piece_places
 from keras_attn_zoo.data import END, PAD, START
 from keras_attn_zoo.data.subwords import SPECIAL_PIECES
-from keras_attn_zoo.data.words import normalise
+from keras_attn_zoo.data.words import as_sentence, normalise
 from keras_attn_zoo.evaluation.alignments import Link
 from keras_attn_zoo.evaluation.attention_links import extract_alignment, merge_subwords
 from keras_attn_zoo.types import Tensor
@@ -31,17 +31,19 @@ def group_pieces(pieces: Iterable[str], words: Iterable[str]) -> list[int]:
         >>> group_pieces(["▁ge", "lesen", ".", "</s>"], ["gelesen", "."])
         [0, 0, 1, -1]
     """
-    owner = [i for i, word in enumerate(words) for _ in normalise(word).replace(" ", "")]
-    groups, position = [], 0
-    for piece in pieces:
-        text = piece.replace("▁", "")
-        if piece in _MARKS or position >= len(owner):
-            groups.append(-1)
-            continue
-        groups.append(owner[position])
-        # A byte piece or an unknown one represents a single character.
-        position += 1 if re.fullmatch(r"<unk>|<0x[0-9A-F]{2}>", piece) else len(text)
-    return groups
+    words = list(words)
+    letters = [i for i, word in enumerate(words) for _ in normalise(word).replace(" ", "")]
+    sentence = as_sentence(words)
+    owner, read = [], 0
+    for character in sentence:
+        # A space belongs to the word behind it.
+        owner.append(letters[read])
+        read += character != " "
+    # What is behind the end belongs to none.
+    owner.append(-1)
+    pieces = list(pieces)
+    places = iter(piece_places([piece for piece in pieces if piece not in _MARKS], sentence))
+    return [-1 if piece in _MARKS else owner[next(places)] for piece in pieces]
 
 
 def mean_of_heads(attention: Tensor, heads: Sequence[int] | None = None) -> np.ndarray:

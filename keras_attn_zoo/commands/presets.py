@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> None:
 def table() -> str:
     """Return the table of all published presets."""
     from keras_attn_zoo.experiments.tabular import markdown_table
-    from keras_attn_zoo.models.preset_registry import is_cached, local_path, published, size_of
+    from keras_attn_zoo.models.preset_registry import is_cached, is_preset, local_path, published, size_of
 
     if not published():
         return _NONE
@@ -50,7 +50,7 @@ def table() -> str:
     for name, facts in published().items():
         scores = [_number(facts["scores"].get(score)) for score in ("bleu", "chrf", "ter", "aer")]
         found = local_path(name)
-        place = "no" if found is None else "cache" if is_cached(found) else "yes"
+        place = "no" if found is None or not is_preset(found) else "cache" if is_cached(found) else "yes"
         rows.append(
             [
                 name,
@@ -70,10 +70,13 @@ def _number(value):
 
 def download(names: list[str]) -> None:
     """Download presets that are not on this machine, or not as published."""
-    from keras_attn_zoo.models.preset_registry import fetch_preset, local_folder
+    from keras_attn_zoo.models.preset_registry import fetch_preset, is_published, local_folder
 
     for name in _checked(names):
-        folder = local_folder(name) or fetch_preset(name)
+        folder = local_folder(name)
+        # The user's own folder may hold another preset of this name.
+        if folder is None or not is_published(name, folder):
+            folder = fetch_preset(name)
         print(f"{name}: {folder}")
 
 

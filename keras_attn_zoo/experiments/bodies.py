@@ -15,6 +15,7 @@ from keras_attn_zoo.choices import (
     CELLS,
     INITIAL_STATES,
     MARGINALIZATIONS,
+    MOST_TOKENS,
     NORMALIZATIONS,
     OUTPUTS,
     POSITIONS,
@@ -22,7 +23,6 @@ from keras_attn_zoo.choices import (
     TIED,
 )
 from keras_attn_zoo.experiments.setting_types import (
-    MOST_TOKENS,
     Choice,
     Mechanism,
     Setting,

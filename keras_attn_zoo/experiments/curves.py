@@ -2,8 +2,8 @@
 
 import json
 import math
+import os
 from collections.abc import Callable, Collection, Sequence
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,7 +26,8 @@ def titles(folders: Collection[PathLike]) -> list[str]:
         >>> titles(["runs/a", "runs/b"])
         ['a', 'b']
     """
-    names = [Path(folder).name for folder in folders]
+    # The folder "." has a name too.
+    names = [os.path.basename(os.path.abspath(folder)) or str(folder) for folder in folders]
     return names if len(set(names)) == len(names) else [str(folder) for folder in folders]
 
 

@@ -11,8 +11,6 @@ from keras_attn_zoo.errors import UserError
 
 _SWITCHES = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _NOTHING = ("none", "null")
-# A bound above the length of any sentence.
-MOST_TOKENS = 10_000
 # Characters of a bad value that are shown.
 _SHOWN = 60
 

@@ -2,11 +2,11 @@
 
 import dataclasses
 
-from keras_attn_zoo.choices import HIGHEST_PENALTY, MOST_BEAMS
+from keras_attn_zoo.choices import HIGHEST_PENALTY, MOST_BEAMS, MOST_TOKENS
 from keras_attn_zoo.data.truncation import KEPT, Truncation
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.budget import Budget
-from keras_attn_zoo.experiments.setting_types import MOST_TOKENS, Choice, Number, Setting, Switch, Text, Whole, rate
+from keras_attn_zoo.experiments.setting_types import Choice, Number, Setting, Switch, Text, Whole, rate
 from keras_attn_zoo.experiments.tasks import TASKS
 
 # Upper bounds that catch mistyped numbers: beyond them, no machine and nobody's patience would do.

@@ -75,6 +75,8 @@ class PageServer(http.server.ThreadingHTTPServer):
                 "a free one."
             ) from None
         self.host, self.port = host, self.server_address[1]
+        # A browser asks for the address that it reads in an unusual spelling: for 127.0.0.1 where it is given 127.1.
+        self._address = str(self.server_address[0])
 
     @property
     def url(self) -> str:
@@ -89,8 +91,8 @@ class PageServer(http.server.ThreadingHTTPServer):
             if int(port) != self.port:
                 return False
             name = before
-        names = {self.host.lower(), *(_LOOPBACK if self.host in _LOOPBACK else ())}
-        if self.host in ("0.0.0.0", "::"):
+        names = {self.host.lower(), self._address, *(_LOOPBACK if self._address in _LOOPBACK else ())}
+        if self._address in ("0.0.0.0", "::"):
             # Asked to listen everywhere: by addresses alone, which no site's name turns into.
             return name in _LOOPBACK or _is_address(name.strip("[]"))
         return name.strip("[]") in names

@@ -15,7 +15,7 @@ from keras_attn_zoo.layers.common.products import repeated
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.models.output_projection import OutputProjection
 from keras_attn_zoo.models.presets import PresetLoading, WeightFiles
-from keras_attn_zoo.models.quantization import Quantization
+from keras_attn_zoo.models.quantization import Quantization, take_own_policies
 from keras_attn_zoo.models.read_scores import scores_read_of
 from keras_attn_zoo.models.token_embedding import TokenEmbedding
 from keras_attn_zoo.types import Config, DType, Shape, Tensor, TensorTree
@@ -341,12 +341,13 @@ def check_alignment(output: str, attention: AttentionLayer) -> None:
 
 
 def build_output(backbone: TranslationBackbone) -> None:
-    """Create the weights of a body's output layer, which its functional model does not call."""
+    """Complete a body by the weights of its output layer, which its functional model does not call."""
     outputs = backbone.output
     if backbone.latent_head is None:
         build_once(backbone.output_projection, outputs["decoder_sequence_output"].shape)
     else:
         build_once(backbone.latent_head, *(x.shape for x in lexicon_inputs(outputs)))
+    take_own_policies(backbone)
 
 
 def lexicon_inputs(outputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -380,10 +381,10 @@ def check_one_of(name: str, value: str, valid: Collection[str]) -> None:
 def policy_of(dtype: DType) -> keras.DTypePolicy:
     """Return the dtype policy of a body's layers; raise if they have no form for it."""
     policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
-    if policy.quantization_mode is not None:
+    if policy.quantization_mode is not None or not keras.backend.is_float_dtype(policy.compute_dtype):
         raise UserError(
             f"a model cannot be created with the dtype policy {policy.name!r}: give a floating-point one, then call "
-            "quantize('int8')."
+            "quantize('int8') if it is to be in int8."
         )
     return policy
 

@@ -58,17 +58,24 @@ class Exploration(TextMethods):
 
         Raises:
             UserError: no sentence; an empty one; a sentence longer than the limit; not as many translations; gold links
-                without a translation, or outside of it; no `BeamSearch`; no preprocessor; `beside` is not a dict.
+                without a translation, or outside of it; anything other than text or words; no `BeamSearch`; no
+                preprocessor; `beside` is not a dict of translators, or has one of the same name as this one.
 
         Example:
             >>> translator.explore(["Guten Morgen."], ["Good morning."]).save("page.html")
         """
-        if beside is not None and not isinstance(beside, Mapping):
+        beside = {} if beside is None else beside
+        if not isinstance(beside, Mapping) or not all(map(_is_named_translator, beside.items())):
             raise UserError(f"beside is a dict of translators by name; received {reprlib.repr(beside)}.")
+        if name is not None and not isinstance(name, str):
+            raise UserError(f"name must be text; received {reprlib.repr(name)}.")
+        name = name or _kind(self)
+        if name in beside:
+            raise UserError(f"this translator and one beside it are both called {name!r}: give another name.")
         if isinstance(sentences, str):
             sentences = [sentences]
             translations = None if translations is None else [translations]  # type: ignore[list-item]
-        return explore({name or _kind(self): self, **(beside or {})}, sentences, translations, gold)
+        return explore({name: self, **beside}, sentences, translations, gold)
 
     def examine(self, sources: Sequence[Words], targets: Sequence[Words | None]) -> list[Result]:
         """Search, and follow the model along what the search found and along given translations.
@@ -245,24 +252,40 @@ def explore(
         sentences, translations, gold: see `Exploration.explore`.
         may_be_empty: whether there may be no sentence, as where a server is sent some.
     """
-    given = [None] * len(sentences) if translations is None else list(translations)
-    links = [None] * len(sentences) if gold is None else [_alignment(one, i) for i, one in enumerate(gold, start=1)]
+    sentences = _listed(sentences, "sentences")
+    given = [None] * len(sentences) if translations is None else _listed(translations, "translations")
+    links = [None] * len(sentences) if gold is None else _listed(gold, "gold")
     for what, found in (("translation", given), ("alignment", links)):
         if len(found) != len(sentences):
             raise UserError(
                 f"{counted(len(sentences), 'sentence')} but {counted(len(found), what)}: give the same number of each."
             )
     shown = []
-    for number, (sentence, target, alignment) in enumerate(zip(sentences, given, links, strict=True), start=1):
-        words = _words(sentence, number)
+    for number, (sentence, target, own_links) in enumerate(zip(sentences, given, links, strict=True), start=1):
+        words = _words(sentence, f"sentence {number}")
+        if not words:
+            raise UserError(f"sentence {number} is empty: there is nothing to explore.")
+        target_words = None if target is None else _words(target, f"translation {number}")
+        alignment = _alignment(own_links, number)
         if alignment is not None:
-            _check_links(alignment, words, None if target is None else _words(target), number)
+            _check_links(alignment, words, target_words, number)
         shown.append(Sentence(_text(sentence), words, alignment))
     if not shown and not may_be_empty:
         raise UserError("there is nothing to explore: give one sentence or more.")
     results = [translator.examine(sentences, given) if shown else [] for translator in translators.values()]
     systems = [translator.description(name) for name, translator in translators.items()]
     return Page(systems, shown, list(zip(*results, strict=True)))
+
+
+def _is_named_translator(item):
+    name, translator = item
+    return isinstance(name, str) and isinstance(translator, Exploration)
+
+
+def _listed(values, name):
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise UserError(f"{name} must be a list, with an entry for each sentence; received {reprlib.repr(values)}.")
+    return list(values)
 
 
 def _alignment(gold, number):
@@ -285,15 +308,12 @@ def _text(sentence):
     return normalise(sentence) if isinstance(sentence, str) else as_sentence(sentence)
 
 
-def _words(sentence, number=None):
-    """The words of a sentence; with a number, it must have some."""
+def _words(sentence, what="the sentence"):
+    """The words of a sentence."""
     of_words = isinstance(sentence, (list, tuple)) and all(isinstance(word, str) for word in sentence)
     if not isinstance(sentence, str) and not of_words:
-        raise UserError(f"sentence {number} is neither text nor a list of words.")
-    words = split_words(normalise(sentence)) if isinstance(sentence, str) else list(sentence)
-    if number is not None and not words:
-        raise UserError(f"sentence {number} is empty: there is nothing to explore.")
-    return words
+        raise UserError(f"{what} is neither text nor a list of words; received {reprlib.repr(sentence)}.")
+    return split_words(normalise(sentence)) if isinstance(sentence, str) else list(sentence)
 
 
 def _check_links(gold, words, target, number):

@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib.util
+import re
 import threading
 import urllib.parse
 from collections.abc import Iterator
@@ -31,6 +32,8 @@ _OF_NETWORK = {
 # Those for want of an account.
 _OF_LOGIN = {"LocalTokenNotFoundError", "RepositoryNotFoundError", "UnauthenticatedError"}
 _LOGIN = {"hf": "hf auth login", "kaggle": "python -c 'import kagglehub; kagglehub.login()'"}
+# What the libraries demand of an address.
+_KAGGLE = re.compile(r"[^/\s]+/[^/\s]+/[^/\s]+/[^/\s]+(/[0-9]+)?")
 _HOSTS = {"kaggle": "www.kaggle.com", "modelscope": "www.modelscope.cn", "gs": "storage.googleapis.com"}
 
 
@@ -57,7 +60,12 @@ def downloading(preset: str) -> Iterator[None]:
         return
     if scheme not in PACKAGES:
         known = ", ".join(f"{name}://" for name in PACKAGES)
-        raise UserError(f"{preset} cannot be downloaded: give a folder, or an address that begins with {known}.")
+        raise UserError(f"{shown(preset)} cannot be downloaded: give a folder, or an address that begins with {known}.")
+    if scheme == "kaggle" and not _KAGGLE.fullmatch(address):
+        raise UserError(
+            f"{shown(preset)} is not of the form kaggle://USER/MODEL/FRAMEWORK/VARIATION or "
+            "kaggle://USER/MODEL/FRAMEWORK/VARIATION/VERSION: check the name."
+        )
     _check_package(preset, scheme)
     with _cache_where_nobody_answers(preset, address) if scheme == "hf" else contextlib.nullcontext():
         try:
@@ -67,7 +75,7 @@ def downloading(preset: str) -> Iterator[None]:
             if names & _OF_NETWORK:
                 raise UserError(_unreachable(preset, scheme)) from error
             if "RepositoryNotFoundError" in names or "GatedRepoError" in names:
-                raise UserError(f"{preset} does not exist or is private: check the name, or log in.") from error
+                raise UserError(f"{shown(preset)} does not exist or is private: check the name, or log in.") from error
             raise
 
 
@@ -123,7 +131,7 @@ def _check_package(address, scheme):
     package = PACKAGES[scheme]
     if importlib.util.find_spec(package) is None:
         advice = "use that backend" if scheme == "gs" else f"pip install {package}"
-        raise UserError(f"{address} needs the package {package}, which is not installed: {advice}.")
+        raise UserError(f"{shown(address)} needs the package {package}, which is not installed: {advice}.")
     if scheme == "kaggle":
         _show_kagglehub()
 
@@ -146,7 +154,7 @@ def _cache_where_nobody_answers(preset, address):
     try:
         validate_repo_id(address)
     except HFValidationError:
-        raise UserError(f"{preset} is not of the form hf://USER/PRESET: check the name.") from None
+        raise UserError(f"{shown(preset)} is not of the form hf://USER/PRESET: check the name.") from None
     before = constants.HF_HUB_OFFLINE
     constants.HF_HUB_OFFLINE = before or not _answers(hf_hub_url(address, "config.json"))
     try:
@@ -175,7 +183,7 @@ def _answers(url):
 
 
 def _unreachable(preset, scheme):
-    return f"cannot reach {_host(scheme)} for {preset}, and the cache has no copy: check the network."
+    return f"cannot reach {_host(scheme)} for {shown(preset)}, and the cache has no copy: check the network."
 
 
 def _host(scheme):

@@ -1,6 +1,7 @@
 """From sentences to a translator's padded ids and back, in plain Python and NumPy."""
 
 import dataclasses
+import numbers
 import reprlib
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +10,7 @@ import keras
 import keras_hub
 import numpy as np
 
+from keras_attn_zoo.choices import MOST_TOKENS
 from keras_attn_zoo.data.encoded_text import EncodedText, encode_sentences, encode_text
 from keras_attn_zoo.data.shapes import grid_length
 from keras_attn_zoo.data.subwords import Subwords
@@ -97,7 +99,10 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
         if not sources:
             raise UserError("there is nothing to translate: give at least one sentence; received an empty list.")
         ids = self.encode(sources).sources
-        length = sequence_length or self.decoder_sequence_length
+        length = self.decoder_sequence_length
+        if sequence_length is not None:
+            check_maximum(sequence_length)
+            length = int(sequence_length)
         beginnings = encode_sentences(self.tokenizer.subwords, prompts) if any(prompts) else []
         check_lengths(beginnings, length)
         width = grid_length(max(map(len, ids)), self.encoder_sequence_length)
@@ -228,6 +233,21 @@ def _pairs(x):
             f"encoder_text has {len(sources)} sentences but decoder_text {len(targets)}: give the same number of each."
         )
     return sources, targets
+
+
+def check_token_count(tokens: int) -> None:
+    """Raise unless sentences can be that long, start and end included."""
+    if not isinstance(tokens, numbers.Integral) or isinstance(tokens, bool) or tokens < 2:
+        raise UserError(f"the maximum length must be an integer of at least 2, for start and end; received {tokens!r}.")
+
+
+def check_maximum(tokens: int) -> None:
+    """Raise unless a caller may ask for that length: a search takes memory for all of it."""
+    check_token_count(tokens)
+    if tokens > MOST_TOKENS:
+        raise UserError(
+            f"the maximum length must be at most {MOST_TOKENS:,} tokens; received {tokens:,}: ask for fewer."
+        )
 
 
 def check_lengths(encoded: Sequence[list[int]], limit: int) -> None:

@@ -12,7 +12,7 @@ import keras
 from keras_hub.src.utils.preset_utils import get_file
 
 import keras_attn_zoo
-from keras_attn_zoo.checksums import CHECKSUMS, check_sum, read_checksums
+from keras_attn_zoo.checksums import CHECKSUMS, check_sum, read_checksums, write_checksums
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike, check_file, read_json, shown, write_json
 from keras_attn_zoo.models.weight_storage import weight_shapes
@@ -35,11 +35,17 @@ def preset_files(folder: Path) -> list[str]:
     return [path.relative_to(folder).as_posix() for path in found if path.is_file() and path.name != CHECKSUMS]
 
 
-def write_version(folder: Path) -> None:
-    """Write the package's version into the metadata of a preset, if it has any: KerasHub writes it with a body."""
-    path = folder / _METADATA
-    if path.is_file():
-        write_json(path, {**read_json(path), _VERSION: keras_attn_zoo.__version__})
+def complete_preset(folder: Path, rest: Path) -> None:
+    """Write the package's version into the metadata of a preset, and the checksums of its files.
+
+    Args:
+        folder: where the files are that were saved.
+        rest: where those are that were saved before. There is metadata if a body was saved.
+    """
+    metadata = next((path for path in (folder / _METADATA, rest / _METADATA) if path.is_file()), None)
+    if metadata is not None:
+        write_json(folder / _METADATA, {**read_json(metadata), _VERSION: keras_attn_zoo.__version__})
+    write_checksums(folder, {*preset_files(folder), *preset_files(rest)}, rest)
 
 
 def check_preset(preset: str) -> None:
@@ -241,7 +247,7 @@ def _all_shapes(preset, needed):
             if needed:
                 raise _missing(names[0], preset)
             return None
-        names = _shards(preset)
+        names = shards(preset, _SHARDS, WEIGHTS)
     # A task's own weights, which translators do not have.
     names += [f"task{WEIGHTS}"] if has_file(preset, f"task{WEIGHTS}") else []
     found = [readable_shapes(get_file(preset, name)) for name in names]
@@ -262,16 +268,25 @@ def has_file(preset: str, name: str) -> bool:
     return True
 
 
-def _shards(preset):
-    """Return the files that weights were divided into."""
-    tree = read_json(get_file(preset, _SHARDS))
+def shards(preset: str, index: str, suffix: str) -> list[str]:
+    """Return the files that weights were divided into.
+
+    Args:
+        preset: a folder, or anything else that KerasHub accepts.
+        index: the file that says where each weight is.
+        suffix: how files of weights end.
+
+    Raises:
+        UserError: it names anything but files of weights beside it.
+    """
+    tree = read_json(get_file(preset, index))
     places = tree.get("weight_map") if isinstance(tree, dict) else None
     lists = places.values() if isinstance(places, dict) else [None]
-    names = {name for one in lists for name in (one if isinstance(one, list) else [one])}
+    names: set[Any] = {name for one in lists for name in (one if isinstance(one, list) else [one])}
     for name in names:
-        if not isinstance(name, str) or Path(name).name != name or not name.endswith(WEIGHTS):
+        if not isinstance(name, str) or Path(name).name != name or not name.endswith(suffix):
             raise UserError(
-                f"{_SHARDS} of the preset {shown(preset)} names {shown(repr(name))}, no file of weights in it: restore "
+                f"{index} of the preset {shown(preset)} names {shown(repr(name))}, no file of weights in it: restore "
                 "the preset, or download it again."
             )
     return sorted(names)

@@ -1,5 +1,6 @@
 """The published presets: their names, and where to find them."""
 
+import contextlib
 import difflib
 import functools
 import logging
@@ -11,9 +12,9 @@ from typing import Any
 
 from keras_attn_zoo.checksums import check_sum
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.fetching import fetch_files
+from keras_attn_zoo.fetching import DownloadError, fetch_files
 from keras_attn_zoo.files import PathLike, atomic_path, kind_of, read_json, shown
-from keras_attn_zoo.locks import locked
+from keras_attn_zoo.locks import InUseError, locked
 from keras_attn_zoo.messages import progress_bar
 
 _LOG = logging.getLogger(__name__)
@@ -161,8 +162,15 @@ def local_folder(name: str) -> Path | None:
 def local_path(name: str) -> Path | None:
     """Return the folder of a preset on this machine, or None."""
     own = own_folder()
-    places = [*([own] if own else []), *([CHECKOUT, *_cache()] if name in published() else [])]
+    if own is not None and os.path.isdir(own / name) and (is_preset(own / name) or name not in published()):
+        return own / name
+    places = [CHECKOUT, *_cache()] if name in published() else []
     return next((place / name for place in places if os.path.isdir(place / name)), None)
+
+
+def is_preset(folder: Path) -> bool:
+    """Whether a folder holds a preset, whatever is wrong with it."""
+    return os.path.isfile(folder / "config.json")
 
 
 def is_cached(folder: Path) -> bool:
@@ -206,10 +214,10 @@ def fetch_preset(name: str, deadline: float | None = None) -> Path:
     files = published()[name]["files"]
     folder = cache_folder() / name
     aside = cache_folder() / "unfinished" / name
-    with locked(cache_folder(), f".{name}.lock", wait=True):
+    with _alone(name, deadline):
         if os.path.lexists(folder) and not os.path.isdir(folder):
             raise UserError(f"{shown(folder)} is not a folder: remove it, for the preset to be downloaded there.")
-        if _is_published(name, folder):
+        if is_published(name, folder):
             # Another process has downloaded it meanwhile.
             return folder
         _tidy(aside, files)
@@ -221,7 +229,19 @@ def fetch_preset(name: str, deadline: float | None = None) -> Path:
     return folder
 
 
-def _is_published(name, folder):
+@contextlib.contextmanager
+def _alone(name, deadline):
+    """Keep other processes from downloading a preset; wait for one that does."""
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(locked(cache_folder(), f".{name}.lock", wait=True, deadline=deadline))
+        except InUseError as error:
+            raise DownloadError(f"cannot download {name}: {error}") from None
+        yield
+
+
+def is_published(name: str, folder: PathLike) -> bool:
+    """Whether the files in a folder are those of a published preset."""
     try:
         check_published(name, folder)
     except UserError:

@@ -13,9 +13,9 @@ from keras import ops
 from keras_hub.src.utils.preset_utils import get_file
 from keras_hub.src.utils.python_utils import classproperty
 
-from keras_attn_zoo.checksums import CHECKSUMS, write_checksums
+from keras_attn_zoo.checksums import CHECKSUMS
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import PathLike, check_file, kind_of, open_output, read_json, reason_of, shown
+from keras_attn_zoo.files import PathLike, atomic_files, check_file, kind_of, open_output, read_json, reason_of, shown
 from keras_attn_zoo.models.hub_conversion import CONVERTERS
 from keras_attn_zoo.models.hub_presets import downloading
 from keras_attn_zoo.models.preset_checks import (
@@ -23,10 +23,9 @@ from keras_attn_zoo.models.preset_checks import (
     check_configs,
     check_preset,
     check_sizes,
+    complete_preset,
     newer_version,
-    preset_files,
     readable_shapes,
-    write_version,
 )
 from keras_attn_zoo.models.preset_registry import find_preset, published
 from keras_attn_zoo.models.quantization import with_int8
@@ -49,7 +48,7 @@ class PresetFiles:
         """Save a preset; see the base class.
 
         Args:
-            preset_dir: the folder.
+            preset_dir: the folder. If saving fails, what was there before is still there.
             storage: "float32"; "float16", half the size; or "int8", a quarter, with a scale for each row or column of
                 a matrix. Whatever the storage, a model is loaded in the current dtype policy, and quantized layers
                 in int8.
@@ -67,16 +66,11 @@ class PresetFiles:
             raise UserError(f"cannot save a preset to {shown(preset_dir)}, which is a file: give a folder.")
         token = _saving.set(storage)
         try:
-            super().save_to_preset(str(preset_dir), **kwargs)
-        except OSError as error:
-            raise UserError(
-                f"cannot write {shown(error.filename or preset_dir)}: {error.strerror or error}. Free some space, or "
-                "choose a folder with write permission."
-            ) from error
+            with atomic_files(preset_dir, last=CHECKSUMS) as aside:
+                super().save_to_preset(str(aside), **kwargs)
+                complete_preset(aside, Path(preset_dir))
         finally:
             _saving.reset(token)
-        write_version(Path(preset_dir))
-        write_checksums(preset_dir, preset_files(Path(preset_dir)))
 
     @classmethod
     def from_preset(cls, preset: PathLike, *args: Any, **kwargs: Any) -> Self:

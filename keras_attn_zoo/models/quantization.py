@@ -12,7 +12,7 @@ from keras.src.quantizers.utils import should_quantize_layer
 from keras_hub.src.utils.preset_utils import get_file
 
 from keras_attn_zoo.errors import UserError, counted
-from keras_attn_zoo.files import read_json
+from keras_attn_zoo.files import read_json, shown
 from keras_attn_zoo.types import DType
 
 _LOG = logging.getLogger(__name__)
@@ -71,6 +71,9 @@ def with_int8(preset: str, dtype: DType) -> keras.DTypePolicy:
     Args:
         preset: a folder, or anything else that KerasHub accepts.
         dtype: the policy of all other layers.
+
+    Raises:
+        UserError: it computes in float16, in which int8 is too inexact.
     """
     policy = keras.dtype_policies.get(dtype)
     try:
@@ -81,7 +84,24 @@ def with_int8(preset: str, dtype: DType) -> keras.DTypePolicy:
         return policy
     if not paths or isinstance(policy, DTypePolicyMap):
         return policy
+    if policy.compute_dtype == "float16":
+        raise UserError(
+            f"the preset {shown(preset)} has int8 layers, which are too inexact in {policy.name}: load it in float32, "
+            "bfloat16 or mixed_bfloat16."
+        )
     return DTypePolicyMap(policy, dict.fromkeys(paths, QuantizedDTypePolicy("int8", source_name=policy.name)))
+
+
+def take_own_policies(model: keras.Model) -> None:
+    """Give int8 layers their own dtype policy in place of the map from which they have it.
+
+    When Keras stores a layer, it asks the map for a mode, which answers for the layers that it does not name.
+    """
+    for layer in model._flatten_layers():
+        policy = layer.dtype_policy
+        if isinstance(policy, DTypePolicyMap) and layer.quantization_mode is not None:
+            # Its setter would write into the map.
+            layer._dtype_policy = policy[layer.path]
 
 
 def _can_be_quantized(layer):

@@ -51,8 +51,9 @@ class Recurrence:
         cell: a built `keras.layers.GRUCell` or `LSTMCell` with Keras' default options.
 
     Example:
-        >>> position = Recurrence(cell)
-        >>> position(inputs, [state])  # list of next states, (batch, units) each
+        >>> cell = keras.layers.GRUCell(4)
+        >>> cell.build((None, 3))
+        >>> Recurrence(cell)(ops.ones((2, 3)), [ops.zeros((2, 4))])  # a list of one state, (2, 4)
     """
 
     def __init__(self, cell: keras.layers.Layer) -> None:

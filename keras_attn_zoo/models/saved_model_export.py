@@ -25,13 +25,15 @@ def export_to_saved_model(translator: Any, folder: PathLike) -> None:
         folder: where to write; there must not be anything yet.
 
     Raises:
-        UserError: another backend than TensorFlow; the folder exists, or cannot be written.
+        UserError: another backend than TensorFlow; no preprocessor; the folder exists, or cannot be written.
 
     Example:
         >>> export_to_saved_model(translator, "served")  # doctest: +SKIP
     """
     if keras.config.backend() != "tensorflow":
         raise UserError("a SavedModel can be written only under TensorFlow: run the export with --backend tensorflow.")
+    if translator.preprocessor is None:
+        raise UserError("the translator has no preprocessor, whose subwords are exported too: give it one.")
     if kind_of(folder) is not None:
         raise UserError(f"{shown(folder)} already exists: choose another folder, or remove it.")
     import tensorflow as tf

@@ -3,7 +3,6 @@
 All take the same steps: from text to ids, batches of few shapes, a compiled function, results.
 """
 
-import numbers
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, overload
 
@@ -17,7 +16,7 @@ from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError, check_counts, counted
 from keras_attn_zoo.models.backbone import TranslationBackbone
 from keras_attn_zoo.models.forced_attention import attention_program
-from keras_attn_zoo.models.preprocessor import check_texts
+from keras_attn_zoo.models.preprocessor import check_maximum, check_texts, check_token_count
 from keras_attn_zoo.models.programs import Programs
 from keras_attn_zoo.models.search import needs_little_room, search, search_key, with_little_room
 from keras_attn_zoo.models.translations import (
@@ -58,24 +57,26 @@ class TextMethods:
             max_tokens: maximum tokens of a sentence, including start and end.
 
         Raises:
-            UserError: not a number of tokens, or more than the model's weights allow; no preprocessor.
+            UserError: not a number of tokens, more than 10,000, or more than the model's weights allow; no
+                preprocessor.
 
         Example:
             >>> translator.make_room(240)
         """
         self._check_preprocessor()
-        self._check_weights_for(max_tokens)
+        self._check_maximum(max_tokens)
         self.preprocessor.encoder_sequence_length = self.preprocessor.decoder_sequence_length = int(max_tokens)
 
     def _check_preprocessor(self):
         if self.preprocessor is None:
             raise UserError("this translator has no preprocessor and takes only ids: give it one, or give ids.")
 
+    def _check_maximum(self, tokens):
+        check_maximum(tokens)
+        self._check_weights_for(tokens)
+
     def _check_weights_for(self, tokens):
-        if not isinstance(tokens, numbers.Integral) or isinstance(tokens, bool) or tokens < 2:
-            raise UserError(
-                f"the maximum length must be an integer of at least 2, for start and end; received {tokens!r}."
-            )
+        check_token_count(tokens)
         longest = self.backbone.longest_sentence
         if longest is not None and tokens > longest:
             raise UserError(
@@ -187,8 +188,8 @@ class TextMethods:
 
         Raises:
             UserError: anything other than strings; more hypotheses than beams; a sentence longer than the limit; a
-                `max_length` beyond the model's weights; a `top_k` that is not a count, or of a model without a latent
-                alignment; no `BeamSearch`; no preprocessor.
+                `max_length` beyond 10,000, or beyond the model's weights; a `top_k` that is not a count, or of a model
+                without a latent alignment; no `BeamSearch`; no preprocessor.
 
         Example:
             >>> translator.translate(["Guten Tag"], attention=True)[0][0].attention
@@ -206,7 +207,7 @@ class TextMethods:
                 f"--n-best {n_best} is more than {counted(sampler.num_beams, 'beam')}: set --beams {n_best}.",
             )
         if max_length is not None:
-            self._check_weights_for(max_length)
+            self._check_maximum(max_length)
         preprocessor = self.preprocessor
         stop = (preprocessor.tokenizer.end_token_id,)
         top_k = self.search_top_k if top_k is None else top_k

@@ -1,6 +1,7 @@
 """The translator: a KerasHub task that is trained by `fit` and translates strings."""
 
 import functools
+import numbers
 import reprlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -209,6 +210,47 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
         return x, y, sample_weight
 
     # KerasHub's interface: `generate` runs what `make_generate_function` returns.
+
+    def generate(
+        self,
+        inputs: Any,
+        max_length: int | None = None,
+        stop_token_ids: str | Sequence[int] | None = "auto",
+        strip_prompt: bool = False,
+    ) -> Any:
+        """Translate by any sampler; see `keras_hub.models.Seq2SeqLM.generate`.
+
+        Args:
+            inputs: a list of strings, or one string; a dict of "encoder_text" and "decoder_text", which are forced
+                beginnings; without a preprocessor, ids.
+            max_length: maximum tokens of a translation; by default the preprocessor's.
+            stop_token_ids: ids that end a translation; "auto" for the end token, None for none.
+            strip_prompt: False; a translation does not begin with its source.
+
+        Returns:
+            A list of strings, or one; without a preprocessor, ids.
+
+        Raises:
+            UserError: anything other than strings; a sentence longer than the limit; a `max_length` beyond 10,000, or
+                beyond the model's weights; `stop_token_ids` that are no list of ids; `strip_prompt`.
+
+        Example:
+            >>> translator.generate(["Guten Tag"])
+        """
+        if max_length is not None:
+            self._check_maximum(max_length)
+        ids = list(stop_token_ids) if isinstance(stop_token_ids, (list, tuple, np.ndarray)) else None
+        if ids is not None and all(isinstance(one, numbers.Integral) for one in ids):
+            stop_token_ids = [int(one) for one in ids]
+        elif ids is not None or stop_token_ids not in ("auto", None):
+            raise UserError(
+                f"stop_token_ids must be a list of ids, 'auto' or None; received {reprlib.repr(stop_token_ids)}."
+            )
+        if strip_prompt:
+            raise UserError("a translation does not begin with its source: leave strip_prompt out.")
+        if self.preprocessor is not None and isinstance(inputs, (list, tuple, np.ndarray)) and not len(inputs):
+            return []
+        return super().generate(inputs, max_length, stop_token_ids)
 
     @property
     def sampler(self) -> keras_hub.samplers.Sampler:

@@ -1,6 +1,9 @@
 """Models created without drawing initial weights, since a file is about to be loaded into them."""
 
 import contextlib
+import contextvars
+import functools
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,9 +26,7 @@ _RANDOM = (
     "TruncatedNormal",
     "VarianceScaling",
 )
-# Those that do not: their numbers are only counted.
-_FIXED = ("Constant", "Ones", "Zeros")
-_OTHER_NAMES = {"RandomNormal": "normal", "RandomUniform": "uniform", "Ones": "one", "Zeros": "zero"}
+_OTHER_NAMES = {"RandomNormal": "normal", "RandomUniform": "uniform", "Orthogonal": "OrthogonalInitializer"}
 # Numbers of a model that are not in its file, such as those of metrics.
 _UNSAVED = 10_000
 
@@ -52,14 +53,13 @@ def undrawn_weights(stored: int | None = None) -> Iterator[None]:
         0.0
     """
     made: list[tuple[Any, type]] = []
-    count = _Count(stored)
     names = {}
-    for name in (*_RANDOM, *_FIXED):
-        stand_in = _stand_in(getattr(keras.initializers, name), made, count, name in _RANDOM)
+    for name in _RANDOM:
+        stand_in = _stand_in(getattr(keras.initializers, name), made)
         names[name] = names[_snake_case(name)] = names[_OTHER_NAMES.get(name, name)] = stand_in
     try:
         # Keras looks here first, and only in this thread.
-        with keras.saving.custom_object_scope(names):
+        with _counted(_Count(stored)), keras.saving.custom_object_scope(names):
             yield
     finally:
         for initializer, original in made:
@@ -81,8 +81,48 @@ class _Count:
             )
 
 
-def _stand_in(original, made, count, random):
-    """Return a subclass of an initialiser that counts, and returns zeros if random; `made` gets its instances."""
+_counting: contextvars.ContextVar[_Count | None] = contextvars.ContextVar("counting", default=None)
+_changing = threading.Lock()
+_loading = 0
+
+
+@contextlib.contextmanager
+def _counted(count):
+    """Count the numbers of every weight before it takes up memory, whatever it starts with.
+
+    Keras has no place of its own for that. Its method is replaced only while models are loaded, and counts only in the
+    threads that load them.
+    """
+    global _loading
+    layer = keras.layers.Layer
+    with _changing:
+        _loading += 1
+        if _loading == 1:
+            layer.add_weight = _counting_method(layer.add_weight)
+    token = _counting.set(count)
+    try:
+        yield
+    finally:
+        _counting.reset(token)
+        with _changing:
+            _loading -= 1
+            if not _loading:
+                layer.add_weight = layer.add_weight.__wrapped__
+
+
+def _counting_method(add_weight):
+    @functools.wraps(add_weight)
+    def add(self, shape=None, *args, **kwargs):
+        count = _counting.get()
+        if count is not None:
+            count.add(() if shape is None else shape)
+        return add_weight(self, shape, *args, **kwargs)
+
+    return add
+
+
+def _stand_in(original, made):
+    """Return a subclass of a random initialiser that returns zeros; `made` gets its instances."""
 
     class Undrawn(original):
         @classmethod
@@ -92,9 +132,6 @@ def _stand_in(original, made, count, random):
             return initializer
 
         def __call__(self, shape, dtype=None, **kwargs):
-            count.add(shape)
-            if not random:
-                return super().__call__(shape, dtype, **kwargs)
             # From NumPy, since a compiled backend would compile zeros for every shape.
             return keras.ops.convert_to_tensor(np.zeros(shape, "float32"), dtype)
 

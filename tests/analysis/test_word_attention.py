@@ -1,8 +1,15 @@
 """Attention between words, computed by hand."""
 
-import numpy as np
+import io
+import random
 
-from keras_attn_zoo.analysis.word_attention import mean_of_heads, word_links
+import numpy as np
+import pytest
+import sentencepiece
+
+from keras_attn_zoo.analysis.word_attention import group_pieces, mean_of_heads, word_links
+from keras_attn_zoo.data import END, PAD, START, UNKNOWN
+from keras_attn_zoo.data.words import as_sentence, normalise
 
 SOURCE, TARGET = ["▁ro", "t", ".", "</s>"], ["▁red", "</s>"]
 # The target's full stop has no piece of its own.
@@ -24,3 +31,66 @@ def test_heads():
     heads = np.stack([ATTENTION, 3 * ATTENTION, 8 * ATTENTION])
     np.testing.assert_allclose(mean_of_heads(heads), 4 * ATTENTION)
     np.testing.assert_allclose(mean_of_heads(heads, [0, 1]), 2 * ATTENTION)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "words", "groups"),
+    [
+        # A run of unknown characters is one piece, wherever it stands.
+        ("▁Ich ▁ <unk> ▁lernte . </s>", "Ich 日本語 lernte .", [0, 1, 1, 2, 3, -1]),
+        ("▁ <unk> en ▁ <unk> ▁en <unk>", "日本en 語 en日本", [0, 0, 0, 1, 1, 2, 2]),
+        # A word model has one for each word; the search may find several without any text.
+        ("▁a <unk> <unk> ▁b", "a 日本 語 b", [0, 1, 2, 3]),
+        ("▁a <unk> <unk> ▁b </s>", "a b", [0, 1, 1, 1, -1]),
+        # Characters that normalisation changes, and case that a truecaser changes.
+        ("▁kalo ... ▁mitu ▁re .", "kalo… mitu re .", [0, 0, 1, 2, 3]),
+        ("▁fi ka ▁o ▁lo", "ﬁka o lo", [0, 0, 1, 2]),
+        ("▁das ▁ist", "Das ist", [0, 1]),
+        ("▁la ▁mitu", "la\u200b\u00ad mitu", [0, 1]),
+        # Characters that are known and yet in an unknown piece, as in a Marian model.
+        ("<unk> s ▁is", "miss is", [0, 0, 1]),
+        # A character of several bytes; bytes that are none.
+        ("▁ <0xE6> <0x97> <0xA5> ▁a", "日 a", [0, 0, 0, 0, 1]),
+        ("▁ <0xE6> ▁a <0xFF>", "\ufffd a\ufffd", [0, 0, 1, 1]),
+        # Combining characters, a space mark behind words, spaces before punctuation, a word without text.
+        ("▁e\u0301 x ▁a", "éx a", [0, 0, 1]),
+        ("Guten▁ Tag .▁", "Guten Tag .", [0, 1, 2]),
+        ("▁Tag ▁. ▁a", "Tag . a", [0, 1, 2]),
+        ("▁ab </s> <pad>", "", [-1, -1, -1]),
+    ],
+)
+def test_the_word_of_each_piece(pieces, words, groups):
+    assert group_pieces(pieces.split(" "), words.split(" ") if words else []) == groups
+
+
+# Of these, a tokenizer that was trained on the first knows all characters or hardly any.
+KNOWN = "der alte Mann geht in das Haus . kalo mitu re ... la lala abab ab"
+UNUSUAL = "日本語 日 日der der日本 a日b ﬁka kalo… １２ é́x ab\u200bla ½ ẞ (日)"
+
+
+@pytest.mark.parametrize("kind", ["bpe", "char"])
+@pytest.mark.parametrize("rule", ["identity", "nmt_nfkc"])
+def test_words_of_pieces_are_those_of_their_spans(kind, rule):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([KNOWN] * 3),
+        model_writer=model,
+        model_type=kind,
+        normalization_rule_name=rule,
+        vocab_size=50,
+        hard_vocab_limit=False,
+        minloglevel=2,
+        pad_id=PAD,
+        unk_id=UNKNOWN,
+        bos_id=START,
+        eos_id=END,
+    )
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    rng = random.Random(0)
+    for _ in range(100):
+        words = [rng.choice(rng.choice((KNOWN, UNUSUAL)).split()) for _ in range(rng.randint(1, 9))]
+        spans = processor.encode_as_proto(as_sentence(words)).pieces
+        letters = [i for i, word in enumerate(words) for _ in normalise(word)]
+        before = [as_sentence(words).encode()[: span.begin].decode().replace(" ", "") for span in spans]
+        expected = [letters[min(len(text), len(letters) - 1)] for text in before]
+        assert group_pieces(processor.id_to_piece([span.id for span in spans]), words) == expected

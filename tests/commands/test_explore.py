@@ -32,6 +32,14 @@ def test_sentences_and_two_models(attn_zoo, trained, tmp_path):
     assert [sentence["text"] for sentence in data["sentences"]] == ["rot haus", "blau <b>"]
 
 
+def test_the_folder_that_it_is_called_in_has_a_name(attn_zoo, trained, tmp_path, monkeypatch):
+    page = tmp_path / "page.html"
+    for folder, given in ((trained, "."), (trained / "best", "..")):
+        monkeypatch.chdir(folder)
+        assert attn_zoo("explore", given, "rot haus", "--output", page)[0] == 0
+        assert [system["name"] for system in data_of(page)["systems"]] == ["tiny"]
+
+
 def test_what_looks_like_a_path_or_an_address_may_be_a_sentence(attn_zoo, trained, tmp_path):
     page, sentences = tmp_path / "page.html", ["rot http://haus/blau", "rot " + "h" * 300, "Haus.", "nowhere"]
     assert attn_zoo("explore", trained, *sentences, "--max-tokens", "1000", "--output", page)[0] == 0

@@ -80,7 +80,8 @@ def test_a_sentence_is_typed_in(browser):
 
     with serving(PageServer(Page([samples.system()], [], []), examine, port=0)) as server:
         browser.open(server.url)
-        assert browser.run("document.querySelector('.panels').hidden")
+        assert browser.run("document.querySelector('.panels').hidden && document.querySelector('.search').hidden")
+        browser.key("j")
         browser.run("document.querySelector('[name=sentence]').focus()")
         browser.send("Input.insertText", text="Er <b>ruft</b> an.")
         browser.key("Tab")

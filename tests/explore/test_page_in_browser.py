@@ -1,5 +1,6 @@
 """The page in Chromium: what a reader sees and does."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -193,6 +194,33 @@ def test_the_search_is_stepped_through_in_one_row(browser, tmp_path):
         ".map(box => [box.top, box.bottom])"
     )
     assert len(boxes) == 3 and max(top for top, _ in boxes) < min(bottom for _, bottom in boxes)
+
+
+def test_searches_that_recorded_no_steps_are_not_offered(browser, tmp_path):
+    full, bare = samples.result(), dataclasses.replace(samples.result(), steps=[])
+    systems = [samples.system(name) for name in ("first", "second", "third")]
+    cases = {
+        "first": ([bare, full, full], ["second", "third"]),
+        "second": ([full, bare, full], ["first", "third"]),
+        "one": ([bare, full, bare], ["second"]),
+        "none": ([bare, bare, bare], None),
+    }
+    Page(systems, [samples.sentence()] * 4, [results for results, _ in cases.values()]).save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    for number, (_, offered) in enumerate(cases.values()):
+        browser.run(f"explorer.showSentence({number})")
+        assert browser.run("document.querySelector('.search').hidden") == (offered is None)
+        for name in offered or ():
+            options = "document.querySelector('.search select').options"
+            assert browser.run(f"[...{options}].map(one => one.text)") == offered
+            browser.run(
+                f"[...{options}].find(one => one.text === '{name}').selected = true; "
+                "document.querySelector('.search select').dispatchEvent(new Event('change'))"
+            )
+            assert browser.run("explorer.store.systems[explorer.search.system].name") == name
+            assert browser.run("document.querySelectorAll('.tree button').length") == 20
+        browser.key("j")
+    assert browser.complaints == []
 
 
 def test_stepping_through_the_search(page):

@@ -87,6 +87,27 @@ def test_its_own_names_are_not(server, host):
     assert ask(server, Host=host.format(port=server.port))[0].status == 200
 
 
+@pytest.mark.parametrize("given", ["127.1", "2130706433", "0x7f000001", "0"])
+def test_an_address_in_another_spelling(given):
+    """A browser asks for the address that it stands for."""
+    with serving(PageServer(samples.page(), examine, given, 0)) as server:
+        assert server.url == f"http://{given}:{server.port}/"
+        for host in ("127.0.0.1", "localhost", *(["0.0.0.0", "192.168.1.7"] if given == "0" else [])):
+            assert ask(server, Host=f"{host}:{server.port}")[0].status == 200
+        for host in ("evil.example", "127.0.0.1.evil.example", *(["192.168.1.7"] if given != "0" else [])):
+            assert ask(server, Host=f"{host}:{server.port}")[0].status == 403
+
+
+def test_an_address_of_version_6_in_another_spelling():
+    try:
+        server = PageServer(samples.page(), examine, "0:0:0:0:0:0:0:1", 0)
+    except UserError:
+        pytest.skip("this machine has no IPv6")
+    with server:
+        assert server.url == f"http://[0:0:0:0:0:0:0:1]:{server.port}/"
+        assert server.allows(f"[::1]:{server.port}") and not server.allows(f"[::2]:{server.port}")
+
+
 def test_pages_of_others_are_refused(server):
     assert post(server, {"sentence": "Hallo"}, Origin="https://evil.example")[0] == 403
     assert post(server, {"sentence": "Hallo"}, Origin="null")[0] == 403

@@ -95,6 +95,17 @@ def test_not_an_attention(identifier, message):
         get_attention(identifier, width=5)
 
 
+def test_a_layer_of_another_class_is_refused_before_it_is_made(monkeypatch):
+    """Whoever writes a configuration says how large it is."""
+    other = keras.Sequential([keras.Input((3,)), keras.layers.Dense(3, kernel_initializer="identity")])
+    made, dense = [], keras.layers.Dense.__init__
+    monkeypatch.setattr(keras.layers.Dense, "__init__", lambda self, *args, **kw: made.append(dense(self, *args, **kw)))
+    for config in (keras.layers.serialize(other), {"class_name": "Dense", "config": {"units": 3}}):
+        with pytest.raises(UserError, match=r"must be a name or an AttentionLayer; received (Sequential|Dense)\."):
+            get_attention(config, width=3)
+    assert not made
+
+
 def test_a_width_that_the_heads_do_not_divide():
     with pytest.raises(UserError, match="a width of 10 is not divisible by 4 heads: choose a multiple"):
         get_attention("multi_head", width=10, num_heads=4)

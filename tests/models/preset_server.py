@@ -25,6 +25,8 @@ class Server(http.server.ThreadingHTTPServer):
     def __init__(self, folder):
         super().__init__(("127.0.0.1", 0), Handler)
         self.folder, self.faults, self.requests, self.released = folder, [], [], threading.Event()
+        # Whether whoever asked is gone.
+        self.left = threading.Event()
 
     @property
     def address(self):
@@ -41,6 +43,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if isinstance(fault, bytes):
             self.wfile.write(fault)
             self.close_connection = True
+            return
+        if fault in ("headers", "continue"):
+            with contextlib.suppress(OSError):
+                self.wfile.write(b"HTTP/1.1 200 OK\r\nX: " if fault == "headers" else b"")
+                while not server.released.wait(0.02):
+                    self.wfile.write(b"x" if fault == "headers" else b"HTTP/1.1 100 Continue\r\n\r\n")
+            self.close_connection = True
+            server.left.set()
             return
         if fault == "redirect":
             self.send_response(302)

@@ -145,12 +145,31 @@ def test_descriptions():
         ([["ka"], None, None, [Alignment({(0, 0)})]], "no given translation"),
         ([["ka"], ["ba"], None, [Alignment({(1, 0)})]], "gold link 1-0 of sentence 1 points past"),
         ([["ka " * 40]], "more than the"),
-        ([[3]], "neither text nor a list of words"),
+        ([[3]], "sentence 1 is neither text nor a list of words; received 3"),
+        ([5], "sentences must be a list, .*; received 5"),
+        ([["ka"], [5]], "translation 1 is neither text nor a list of words; received 5"),
+        ([["ka"], [["a", 5]]], r"translation 1 is neither .*; received \['a', 5\]"),
+        ([["ka"], 5], "translations must be a list, .*; received 5"),
+        ([["ka", "ka"], "ba"], "translations must be a list, .*; received 'ba'"),
+        ([["ka"], ["ba"], None, 5], "gold must be a list, .*; received 5"),
+        ([["ka"], ["ba"], None, [5]], "gold links of sentence 1 must be pairs .*; received 5"),
+        ([["ka"], None, None, None, 5], "name must be text; received 5"),
+        ([["ka"], None, 5], "beside is a dict of translators by name; received 5"),
+        ([["ka"], None, {"b": None}], "beside is a dict of translators by name; received {'b': None}"),
     ],
 )
 def test_bad_input(arguments, message):
     with pytest.raises(UserError, match=message):
         KINDS["rnn"]().explore(*arguments)
+
+
+def test_two_translators_of_one_name():
+    task, other = KINDS["rnn"](), tiny.translator(seed=8)
+    for beside, name in (({"a": other}, "a"), ({"RNN, bahdanau": other}, None)):
+        with pytest.raises(UserError, match=r"both called '.*': give another name"):
+            task.explore(["ka"], beside=beside, name=name)
+    with pytest.raises(UserError, match="beside is a dict of translators by name"):
+        task.explore(["ka"], beside={5: other})
 
 
 @pytest.mark.slow_compiled

@@ -146,9 +146,13 @@ def test_a_preset_of_a_hub(hub, saved, cls, monkeypatch):
 
 
 @pytest.mark.long
-def test_a_marian_model_of_a_hub(hub, tmp_path, monkeypatch):
+@pytest.mark.parametrize("shards", [False, True], ids=["one file", "shards"])
+def test_a_marian_model_of_a_hub(hub, tmp_path, monkeypatch, shards):
     checkpoint = pytest.importorskip("tests.models.marian_checkpoint")
-    checkpoint.write(tmp_path / "marian")
+    model, _ = checkpoint.write(tmp_path / "marian")
+    if shards:
+        (tmp_path / "marian" / "model.safetensors").unlink()
+        model.save_pretrained(tmp_path / "marian", max_shard_size="8KB")
     with answering(hub, tmp_path / "marian", monkeypatch):
         task = load_translator("hf://user/preset")
     texts = checkpoint.text("source", 3)
@@ -221,12 +225,19 @@ def test_a_preset_that_there_is_not(hub, empty):
         ("hf://", "not of the form hf://USER/PRESET"),
         ("hf://a/b/c", "not of the form hf://USER/PRESET"),
         ("hf://../../etc", "not of the form hf://USER/PRESET"),
+        ("kaggle://", "kaggle:// is not of the form kaggle://USER/MODEL/FRAMEWORK/VARIATION or"),
+        ("kaggle://a/b/keras", "not of the form kaggle://USER/MODEL/FRAMEWORK/VARIATION or"),
+        ("kaggle://a//keras/c", "not of the form kaggle://USER/MODEL/FRAMEWORK/VARIATION or"),
+        ("kaggle://a/b/keras/c/last", "not of the form kaggle://USER/MODEL/FRAMEWORK/VARIATION or"),
+        ("nix://a\nb", r"'nix://a\nb' cannot be downloaded"),
+        ("hf://a\nb", r"'hf://a\nb' is not of the form hf://USER/PRESET"),
     ],
 )
 def test_addresses_that_cannot_be_used(hub, shut, preset, text):
     hub(shut)
-    with pytest.raises(UserError, match=re.escape(text)):
-        load_translator(preset)
+    for load in (load_translator, Translator.from_preset):
+        with pytest.raises(UserError, match=re.escape(text)):
+            load(preset)
 
 
 def test_a_package_that_is_not_there(monkeypatch):

@@ -283,6 +283,21 @@ def test_weights_in_pytorch_format_are_read_without_running_anything(original, c
         Translator.from_preset(copied)
 
 
+@pytest.mark.one_backend
+def test_weights_in_several_files_are_joined(original, copied, opened):
+    (copied / "model.safetensors").unlink()
+    original[1].save_pretrained(copied, max_shard_size="8KB")
+    index = copied / "model.safetensors.index.json"
+    body, first, tree = TransformerBackbone.from_preset(copied), min(copied.glob("*-of-*")), read_json(index)
+    for ours, theirs in zip(body.weights, opened.backbone.weights, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    first.rename(copied.parent / first.name)
+    for name, message in ((first.name, "is missing"), (f"../{first.name}", "no file of weights in it")):
+        write_json(index, {"weight_map": {**tree["weight_map"], "one": name}})
+        with pytest.raises(UserError, match=f"{first.name}.* {message}"):
+            TransformerBackbone.from_preset(copied)
+
+
 class Harm:
     """An object whose unpickling creates a file."""
 

@@ -1,5 +1,6 @@
 """Our Transformers in the format of Transformers, which opens them, and CTranslate2, which converts them."""
 
+import collections
 import json
 
 import keras
@@ -89,6 +90,26 @@ def test_transformers_finds_the_same_translations(exported):
     assert len({round(one.score, 3) for one in ours}) > 5
 
 
+def test_transformers_suppresses_the_same_tokens(tmp_path):
+    """Those that translations would have most, with ids of their own on either side."""
+    options = {"body": tiny.transformer, "length": 40, "max_length": 40}
+    free = tiny.translator(**options, **NEVER)
+    pieces = [piece for [one] in free.translate(TEXTS, max_length=LENGTH) for piece in one.tokens if piece != "</s>"]
+    common = [piece for piece, _ in collections.Counter(pieces).most_common(4)]
+    ids = [free.preprocessor.tokenizer.token_to_id(piece) for piece in common]
+    translator = tiny.translator(**options, suppressed_tokens=(*NEVER["suppressed_tokens"], *ids))
+    export_to_transformers(translator, tmp_path / "model")
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "model").eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "model")
+    translator.compile(sampler=PooledBeamSearch(3, 1.0))
+    ours = [one.tokens for [one] in translator.translate(TEXTS, max_length=LENGTH)]
+    batch = tokenizer(TEXTS, return_tensors="pt", padding=True)
+    found = model.generate(**batch, max_length=LENGTH, num_beams=3)
+    theirs = [[i for i in ids[1:] if i != tokenizer.pad_token_id] for ids in found]
+    assert ours == list(map(tokenizer.convert_ids_to_tokens, theirs))
+    assert not {piece for tokens in ours for piece in tokens} & set(common)
+
+
 @pytest.mark.parametrize("beams", [1, 3])
 def test_ctranslate2_finds_the_same_translations(exported, tmp_path, beams):
     ctranslate2 = pytest.importorskip("ctranslate2")
@@ -130,6 +151,12 @@ def test_what_has_no_equivalent_says_so_in_one_line(tmp_path, body, options, mes
     with pytest.raises(UserError, match=message) as error:
         export_to_transformers(translator, tmp_path / "exported")
     assert "\n" not in str(error.value) and not (tmp_path / "exported").exists()
+
+
+def test_a_translator_without_a_preprocessor_is_not_exported(tmp_path):
+    with pytest.raises(UserError, match="the translator has no preprocessor"):
+        export_to_transformers(Translator(tiny.transformer()), tmp_path / "exported")
+    assert not (tmp_path / "exported").exists()
 
 
 def test_the_command_exports_a_preset(tmp_path, capsys):

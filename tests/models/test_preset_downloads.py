@@ -8,8 +8,9 @@ import pytest
 
 from keras_attn_zoo import fetching
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.locks import locked
 from keras_attn_zoo.models import Translator
-from keras_attn_zoo.models.preset_registry import fetch_preset
+from keras_attn_zoo.models.preset_registry import cache_folder, fetch_preset
 from tests.models.preset_server import NAME, TEXTS, files_of
 
 pytestmark = pytest.mark.one_backend
@@ -152,3 +153,27 @@ def test_a_server_that_sends_forever_does_not_outlast_the_deadline(server, monke
     with pytest.raises(fetching.DownloadError, match="it takes too long"):
         fetch_preset(NAME, began + 0.5)
     assert time.monotonic() - began < 3
+
+
+@pytest.mark.parametrize("patience", [20.0, 0.2], ids=["deadline", "no deadline"])
+@pytest.mark.parametrize("fault", ["headers", "continue"])
+def test_headers_without_end_are_not_waited_for(server, monkeypatch, fault, patience):
+    """A line that grows, or answer after answer that announces another one."""
+    monkeypatch.setattr(fetching, "PATIENCE", patience)
+    monkeypatch.setattr(fetching, "ATTEMPTS", 1)
+    began = time.monotonic()
+    server.faults = [fault]
+    with pytest.raises(fetching.DownloadError, match="it takes too long"):
+        fetch_preset(NAME, began + 0.5 if patience == 20.0 else None)
+    assert time.monotonic() - began < 3
+    # Nor does the connection stay.
+    assert server.left.wait(3) and not server.released.is_set()
+
+
+def test_another_download_is_waited_for_until_the_deadline(server):
+    began = time.monotonic()
+    with locked(cache_folder(), f".{NAME}.lock"):
+        with pytest.raises(fetching.DownloadError, match=f"cannot download {NAME}: .* is in use by process"):
+            fetch_preset(NAME, began + 0.4)
+        assert 0.4 < time.monotonic() - began < 3
+    fetch_preset(NAME, time.monotonic() + 60)

@@ -226,6 +226,25 @@ def test_the_command(server, saved, tmp_path, capsys):
     assert len(published()) == 1
 
 
+def test_a_folder_that_is_no_preset_is_not_one_that_is_here(server, saved, tmp_path, monkeypatch, capsys):
+    own, cached = tmp_path / "own", tmp_path / "cache" / "keras-attn-zoo" / "presets" / NAME
+    (own / NAME).mkdir(parents=True)
+    monkeypatch.setenv(preset_registry.VARIABLE, str(own))
+    (tmp_path / "checkout" / NAME).mkdir(parents=True)
+    assert main(["presets"]) == 0
+    assert re.search(r"\| +no +\|", capsys.readouterr().out)
+    (tmp_path / "checkout" / NAME).rmdir()
+    assert main(["presets", "--download", NAME]) == 0
+    assert capsys.readouterr().out == f"{NAME}: {cached}\n" and find_preset(NAME) == str(cached)
+    # One's own preset of that name is used, but not the one that was to be downloaded.
+    shutil.copytree(saved / NAME, own / NAME, dirs_exist_ok=True)
+    (own / NAME / "checksums.json").unlink()
+    shutil.rmtree(cached)
+    assert find_preset(NAME) == str(own / NAME)
+    assert main(["presets", "--download", NAME]) == 0
+    assert capsys.readouterr().out == f"{NAME}: {cached}\n" and files_of(cached) == files_of(saved / NAME)
+
+
 def test_the_address_is_one_constant(server):
     """Whoever publishes sets it; it leads to the address at which `hf://` presets are."""
     from huggingface_hub import hf_hub_url

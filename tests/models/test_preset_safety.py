@@ -2,9 +2,11 @@
 
 import base64
 import copy
+import errno
 import functools
 import logging
 import marshal
+import os
 import resource
 import shutil
 
@@ -20,6 +22,7 @@ from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.files import read_json, write_json
 from keras_attn_zoo.models import RNNBackbone, TranslationPreprocessor, TranslationTokenizer, Translator
 from tests import tiny
+from tests.models.preset_server import files_of
 
 pytestmark = pytest.mark.one_backend
 
@@ -186,8 +189,31 @@ def test_a_disk_that_fills_while_weights_are_written_is_one_line(tmp_path):
             task.save_to_preset(tmp_path / "preset")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    left = {path.name for path in (tmp_path / "preset").iterdir()}
-    assert "config.json" in left and not {"model.weights.h5", CHECKSUMS} & left
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("failure", ["refused", "interrupt", "full disk"])
+def test_a_save_that_fails_leaves_the_old_preset(preset, monkeypatch, failure):
+    task = Translator.from_preset(preset)
+    before, names = files_of(preset), sorted(os.listdir(preset))
+    error, storage = {
+        "refused": (UserError, "float16"),
+        "interrupt": (KeyboardInterrupt, "float32"),
+        "full disk": (UserError, "float32"),
+    }[failure]
+    weight = task.backbone.weights[0]
+    weight.assign(keras.ops.full(weight.shape, 1e6))
+    if failure != "refused":
+
+        def fails(folder):
+            raise KeyboardInterrupt if failure == "interrupt" else OSError(errno.ENOSPC, "No space left on device")
+
+        # The last to be written.
+        monkeypatch.setattr(task.preprocessor.source_tokenizer, "save_assets", fails)
+    with pytest.raises(error):
+        task.save_to_preset(preset, storage=storage)
+    assert files_of(preset) == before and sorted(os.listdir(preset)) == names
+    Translator.from_preset(preset)
 
 
 def _writes(marker):

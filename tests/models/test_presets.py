@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.decoding import BeamSearch
+from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.layers import LuongAttention
 from keras_attn_zoo.models import RNNBackbone, TranslationPreprocessor, TranslationTokenizer, Translator
 from tests import tiny
@@ -36,6 +37,18 @@ def test_a_preset_translates_in_every_dtype_policy(tmp_path, body, policy):
     for one, other in zip(expected, found, strict=True):
         # bfloat16 has 8 bits.
         np.testing.assert_allclose(other.log_probs, one.log_probs, atol=0.1, rtol=0.05)
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize("policy", ["complex64", "int32", "bool"])
+def test_a_model_computes_in_floating_point(tmp_path, policy):
+    tiny.translator().save_to_preset(tmp_path / "preset")
+    message = f"cannot be created with the dtype policy '{policy}': give a floating-point one"
+    with pytest.raises(UserError, match=message):
+        Translator.from_preset(tmp_path / "preset", dtype=policy)
+    for body in (tiny.backbone, tiny.transformer):
+        with pytest.raises(UserError, match=message):
+            body(dtype=policy)
 
 
 @pytest.mark.one_backend

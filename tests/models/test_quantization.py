@@ -1,5 +1,7 @@
 """Models quantized to int8: after training, quietly, whole or not at all, and as presets."""
 
+import copy
+import pickle
 import warnings
 
 import keras
@@ -86,6 +88,29 @@ def test_a_quantized_body_of_any_storage_loads_in_any_policy(storage, tmp_path):
     assert int8_layers(again) == int8_layers(translator)
     assert again.backbone.get_layer("source_embedding").compute_dtype == "bfloat16"
     np.testing.assert_allclose(log_probs(again), log_probs(translator), rtol=0.05)
+    for policy in ("float16", "mixed_float16"):
+        with pytest.raises(UserError, match=f"preset has int8 layers, which are too inexact in {policy}: load it in"):
+            Translator.from_preset(tmp_path / "preset", dtype=policy)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "body", [tiny.backbone, pytest.param(tiny.transformer, marks=pytest.mark.slow_compiled)], ids=["rnn", "transformer"]
+)
+def test_what_was_loaded_in_int8_can_be_kept_in_every_way(body, tmp_path):
+    translator = tiny.translator(body=body)
+    translator.quantize("int8")
+    expected = log_probs(translator)
+    translator.save_to_preset(tmp_path / "preset")
+    loaded = Translator.from_preset(tmp_path / "preset")
+    loaded.save_to_preset(tmp_path / "again")
+    loaded.save(tmp_path / "loaded.keras")
+    saved = keras.models.load_model(tmp_path / "loaded.keras")
+    saved.save_to_preset(tmp_path / "third")
+    others = [loaded, saved, copy.deepcopy(saved), pickle.loads(pickle.dumps(loaded))]
+    for other in (*others, *(Translator.from_preset(tmp_path / name) for name in ("again", "third"))):
+        assert int8_layers(other) == int8_layers(translator)
+        np.testing.assert_array_equal(log_probs(other), expected)
 
 
 @pytest.mark.one_backend

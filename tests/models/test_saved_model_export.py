@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.models import Translator
 from keras_attn_zoo.models.saved_model_export import export_to_saved_model
 from tests import tiny
 
@@ -52,6 +53,12 @@ def test_a_saved_model_translates_alike(tmp_path, body, options):
     assert (tmp_path / "served" / "assets.extra" / "source.spm").read_bytes() == tiny.subword_model("source")
     with pytest.raises(UserError, match="exists"):
         export_to_saved_model(translator, tmp_path / "served")
+
+
+@pytest.mark.skipif(not ON_TENSORFLOW, reason="TensorFlow writes it")
+def test_a_translator_without_a_preprocessor_is_not_exported(tmp_path):
+    with pytest.raises(UserError, match="the translator has no preprocessor"):
+        export_to_saved_model(Translator(tiny.transformer()), tmp_path / "served")
 
 
 @pytest.mark.skipif(ON_TENSORFLOW, reason="TensorFlow writes it")

@@ -58,6 +58,7 @@ def test_an_empty_sentence_has_an_empty_translation(task):
         np.testing.assert_allclose(empty.attention, np.ones((1, 1, 1)), rtol=0, atol=1e-6)
     assert task.translate("")[0].text == task.generate("") == ""
     assert task.generate(["", TEXTS[0], " "]) == ["", task.generate(TEXTS[0]), ""]
+    assert task.translate([]) == task.generate([]) == task.generate(np.array([], "U1")) == []
     # A beginning that is given stays.
     begun = task.generate({"encoder_text": [""], "decoder_text": ["bado"]})
     assert begun[0].startswith("bado")
@@ -215,7 +216,12 @@ def test_no_room_beyond_the_weights(arguments):
     with pytest.raises(UserError, match="at most 16 tokens, not for 24"):
         tiny.translator(body=tiny.transformer, length=24, **arguments)
     task = tiny.translator(body=tiny.transformer, **arguments)
-    for call in (task.make_room, lambda length: task.translate(TEXTS[:1], max_length=length)):
+    calls = (
+        task.make_room,
+        lambda length: task.translate(TEXTS[:1], max_length=length),
+        lambda length: task.generate(TEXTS[:1], max_length=length),
+    )
+    for call in calls:
         with pytest.raises(UserError, match="at most 16 tokens, not for 17"):
             call(17)
     for received in (1, 2.5, "60", None):
@@ -321,7 +327,7 @@ def test_what_is_no_sentence_is_said(task, wrong, message):
     [
         (lambda task: task.force("kalo", ["bado"]), "sources must be a list of strings; received 'kalo'"),
         (lambda task: task.translate(["kalo", "\ud800"]), "entry 2 of sentences contains an unpaired surrogate"),
-        (lambda task: task.generate([]), "nothing to translate.* received an empty list"),
+        (lambda task: task.generate({"encoder_text": [], "decoder_text": []}), "nothing to translate.*an empty list"),
         (lambda task: task.generate({"encoder_text": ["kalo"]}), "encoder_text and decoder_text; received"),
         (
             lambda task: task.generate({"encoder_text": ["kalo"], "decoder_text": []}),
@@ -332,6 +338,19 @@ def test_what_is_no_sentence_is_said(task, wrong, message):
         (lambda task: task.translate(TEXTS, batch_size="8"), "batch_size must be .*; received '8'"),
         (lambda task: task.translate(TEXTS, max_length=1), "at least 2, for start and end; received 1"),
         (lambda task: task.translate(TEXTS, max_length="9"), "at least 2, for start and end; received '9'"),
+        (
+            lambda task: task.translate(TEXTS, max_length=10_001),
+            "at most 10,000 tokens; received 10,001: ask for fewer",
+        ),
+        (lambda task: task.make_room(10**9), "at most 10,000 tokens; received 1,000,000,000: ask for fewer"),
+        (lambda task: task.generate(TEXTS, max_length=0), "at least 2, for start and end; received 0"),
+        (lambda task: task.generate(TEXTS, max_length=-5), "at least 2, for start and end; received -5"),
+        (lambda task: task.generate(TEXTS, max_length=10**9), "at most 10,000 tokens; received 1,000,000,000"),
+        (lambda task: task.preprocessor.generate_preprocess(TEXTS, 0), "at least 2, for start and end; received 0"),
+        (lambda task: task.generate(TEXTS, stop_token_ids=3), "list of ids, 'auto' or None; received 3"),
+        (lambda task: task.generate(TEXTS, stop_token_ids="end"), "list of ids, 'auto' or None; received 'end'"),
+        (lambda task: task.generate(TEXTS, stop_token_ids=["</s>"]), r"list of ids, .*; received \['</s>'\]"),
+        (lambda task: task.generate(TEXTS, strip_prompt=True), "leave strip_prompt out"),
         (lambda task: task.force(TEXTS, TEXTS, batch_size=-1), "batch_size must be .*; received -1"),
         (lambda task: task.force(TEXTS, TEXTS, layers=0), "layers must be a list of layers or 'posterior'; received 0"),
         (lambda task: task.force(TEXTS, TEXTS, layers="prior"), "or 'posterior'; received 'prior'"),

@@ -1,5 +1,8 @@
 """Weight files that refer to other files, or claim more than they hold."""
 
+import json
+import struct
+
 import h5py
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.files import read_json, write_json
 from keras_attn_zoo.models import Translator
+from keras_attn_zoo.models.marian.safetensors import read_safetensors
 from keras_attn_zoo.models.weight_storage import SCALES, expanded, weight_shapes
 from tests import tiny
 
@@ -150,3 +154,22 @@ def test_divided_weights_stand_in_the_preset(preset, name):
     write_json(preset / "model.weights.json", {"weight_map": {"layers": [name]}})
     with pytest.raises(UserError, match=r"model\.weights\.json of the preset .* names .*, no file of weights in it"):
         Translator.from_preset(preset)
+
+
+@pytest.mark.parametrize("copies", [2, 200])
+def test_tensors_of_safetensors_share_no_bytes(tmp_path, copies):
+    """A file of one tensor would take up the memory of any number of them."""
+    entry = {"dtype": "BF16", "shape": [32], "data_offsets": [0, 64]}
+    header = json.dumps({f"weight {number}": entry for number in range(copies)}).encode()
+    whole = struct.pack("<Q", len(header)) + header + bytes(64)
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(whole)
+    with pytest.raises(UserError, match=r"model\.safetensors is truncated or damaged \(its tensors overlap\)"):
+        read_safetensors(path)
+    # Another one begins within it, after an empty one.
+    ends = [[64, 64], [32, 96], [0, 64]]
+    entries = [{"dtype": "BF16", "shape": [(end - begin) // 2], "data_offsets": [begin, end]} for begin, end in ends]
+    header = json.dumps(dict(zip("abc", entries, strict=True))).encode()
+    path.write_bytes(struct.pack("<Q", len(header)) + header + bytes(96))
+    with pytest.raises(UserError, match="its tensors overlap"):
+        read_safetensors(path)

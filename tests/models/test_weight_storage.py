@@ -125,8 +125,35 @@ def test_undrawn_weights_are_zero_and_their_initialisers_draw_afterwards():
 
 
 @pytest.mark.one_backend
+@pytest.mark.parametrize(
+    "initializer",
+    [
+        *("zeros", "ones", "identity", "IdentityInitializer", "orthogonal", "OrthogonalInitializer"),
+        {"module": "keras.initializers", "class_name": "Identity", "config": {}, "registered_name": None},
+        {"module": "keras.initializers", "class_name": "RandomNormal", "config": {}, "registered_name": None},
+        keras.initializers.Constant(2),
+    ],
+    ids=str,
+)
+def test_a_model_of_more_numbers_than_its_file_is_refused_whatever_it_starts_with(initializer):
+    with undrawn_weights(stored=9_999):
+        layer = keras.layers.Dense(200, kernel_initializer=initializer)
+        with pytest.raises(UserError, match="a model of more than 40,000 numbers, but its weights are only 9,999"):
+            layer.build((None, 200))
+    assert not layer.weights
+    layer.build((None, 200))
+
+
+@pytest.mark.one_backend
 def test_a_preset_without_its_weights_draws_them(tmp_path):
     small_translator().save_to_preset(tmp_path / "preset")
     for load_weights in (True, False):
         task = Translator.from_preset(str(tmp_path / "preset"), load_weights=load_weights)
         assert all(keras.ops.convert_to_numpy(v.value).any() for v in task.weights if "kernel" in v.path)
+
+
+def test_keras_is_left_as_it_was():
+    before = keras.layers.Layer.add_weight
+    with undrawn_weights(), undrawn_weights():
+        assert keras.layers.Layer.add_weight is not before
+    assert keras.layers.Layer.add_weight is before

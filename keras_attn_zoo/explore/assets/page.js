@@ -122,7 +122,7 @@ class Page {
 
   update() {
     const empty = !this.store.sentences.length;
-    for (const part of [this.toolbar, this.panelBox, this.search.element]) part.hidden = empty;
+    for (const part of [this.toolbar, this.panelBox]) part.hidden = empty;
     if (empty) return;
     this.showToolbar();
     for (const panel of this.panels) panel.update();

@@ -13,20 +13,23 @@ class Search {
     this.scroller = make("div", { class: "tree-scroller" }, this.tree);
     this.where = make("p", { class: "where", role: "status", "aria-live": "polite" });
     this.table = make("div", { class: "table" });
-    this.element = make("section", { class: "search" }, make("h2", {}, "Search"),
+    this.element = make("section", { class: "search", hidden: true }, make("h2", {}, "Search"),
       make("p", { class: "hint" }, "The candidates at each position, best first; dashed ones were dropped. A percentage is the probability of a token after those before it in its hypothesis. Choose one to see its attention."),
       this.controls, this.scroller, this.where, this.table);
   }
 
   get result() { return this.page.sentence.results[this.system]; }
-  get steps() { return this.result.steps; }
+  get steps() { return this.page.sentence ? this.result.steps : []; }
 
   update() {
     const { systems } = this.page.store;
+    // Some searches record no steps.
+    const recorded = systems.map((_, i) => i).filter((i) => this.page.sentence.results[i].steps.length);
     this.chosen = null;
+    this.element.hidden = !recorded.length;
+    if (!recorded.length) return;
+    if (!recorded.includes(this.system)) [this.system] = recorded;
     this.position = this.steps.length - 1;
-    this.element.hidden = !this.steps.length;
-    if (!this.steps.length) return;
     const step = (by) => () => this.go(this.position + by);
     this.back = make("button", { type: "button", "aria-label": "Previous position", onclick: step(-1) }, "◀");
     this.on = make("button", { type: "button", "aria-label": "Next position", onclick: step(1) }, "▶");
@@ -34,7 +37,7 @@ class Search {
     this.slider.addEventListener("input", () => this.go(Number(this.slider.value) - 1));
     const parts = [make("span", { class: "stepper" }, this.back, this.slider, this.on)];
     if (systems.length > 1) {
-      const select = makeSelect("System", systems.map((one, i) => [i, one.name]), this.system, (i) => { this.system = Number(i); this.update(); });
+      const select = makeSelect("System", recorded.map((i) => [i, systems[i].name]), this.system, (i) => { this.system = Number(i); this.update(); });
       parts.unshift(make("label", {}, make("span", {}, "System"), select));
     }
     this.controls.replaceChildren(...parts);

@@ -1,6 +1,7 @@
 """The weights of a checkpoint of Transformers, by name: safetensors, or PyTorch's own format without its pickles."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.extras import is_installed
 from keras_attn_zoo.files import check_file, shown
 from keras_attn_zoo.models.marian.safetensors import read_safetensors
+from keras_attn_zoo.models.preset_checks import has_file, shards
 
 SAFETENSORS, PYTORCH = "model.safetensors", "pytorch_model.bin"
 # The longest sentence that positions may be made for.
@@ -106,15 +108,36 @@ class Checkpoint:
             )
 
 
+def checkpoint_file(preset: str, name: str) -> str:
+    """Return the path of a file of a checkpoint, downloaded if necessary.
+
+    Raises:
+        UserError: there is no such file.
+    """
+    try:
+        return get_file(preset, name)
+    except FileNotFoundError:
+        raise UserError(f"{name} is missing from {shown(preset)}: download it again.") from None
+
+
 def _read_weights(preset):
     for name, read in ((SAFETENSORS, read_safetensors), (PYTORCH, _read_pytorch)):
-        try:
-            path = get_file(preset, name)
-        except FileNotFoundError:
-            continue
-        check_file(path)
-        return read(path)
+        weights = {}
+        for part in _parts(preset, name):
+            path = checkpoint_file(preset, part)
+            check_file(path)
+            weights |= read(path)
+        if weights:
+            return weights
     raise UserError(f"there are no weights in {shown(preset)}, neither {SAFETENSORS} nor {PYTORCH}: download it again.")
+
+
+def _parts(preset, name):
+    """Return the files with the weights: one of a name, or those into which Transformers divides a large one."""
+    index = f"{name}.index.json"
+    if has_file(preset, name):
+        return [name]
+    return shards(preset, index, Path(name).suffix) if has_file(preset, index) else []
 
 
 def _read_pytorch(path):

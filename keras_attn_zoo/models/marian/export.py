@@ -52,7 +52,7 @@ def export_to_transformers(translator: Any, folder: PathLike) -> None:
         folder: where to write; there must not be anything yet.
 
     Raises:
-        UserError: Transformers has no such model; the folder exists, or cannot be written.
+        UserError: Transformers has no such model; no preprocessor; the folder exists, or cannot be written.
 
     Example:
         >>> export_to_transformers(translator, "exported")  # doctest: +SKIP
@@ -80,8 +80,10 @@ def check_standard(translator: Any) -> None:
     """Raise if Transformers has no model that computes what a translator does.
 
     Raises:
-        UserError: says what is without an equivalent.
+        UserError: says what is without an equivalent; there is no preprocessor.
     """
+    if translator.preprocessor is None:
+        raise UserError("the translator has no preprocessor, whose subwords are exported too: give it one.")
     backbone = translator.backbone
     reason = None
     if not isinstance(backbone, TransformerBackbone):
@@ -233,9 +235,11 @@ def _configurations(backbone, preprocessor, pieces, longest):
     if pre:
         # Marian alone has these.
         del config["decoder_vocab_size"], config["share_encoder_decoder_embeddings"]
+    suppressed = {PAD, *map(preprocessor.tokenizer.id_to_token, backbone.suppressed_tokens)}
     generation = {
         **special,
-        "bad_words_ids": [[special["pad_token_id"]]],
+        # A start token of ours is none of the pieces.
+        "bad_words_ids": [[number] for number, piece in enumerate(pieces) if piece in suppressed],
         "renormalize_logits": True,
         "forced_eos_token_id": None,
         "max_length": preprocessor.decoder_sequence_length,

@@ -3,12 +3,11 @@
 from typing import Any
 
 import keras_hub
-from keras_hub.src.utils.preset_utils import get_file
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import read_bytes, read_json, shown
 from keras_attn_zoo.models.hub_conversion import opens
-from keras_attn_zoo.models.marian.checkpoint import Checkpoint
+from keras_attn_zoo.models.marian.checkpoint import Checkpoint, checkpoint_file
 from keras_attn_zoo.models.marian.pieces import END, PAD, UNKNOWN
 from keras_attn_zoo.models.marian.tokenizer import MarianTokenizer
 from keras_attn_zoo.models.marian.weights import assign_weights
@@ -167,7 +166,7 @@ def _tokenizer(preset, config, side):
                 f"config.json of {shown(preset)} says {setting}={config.get(setting)!r}, but {piece} is number "
                 f"{pieces.index(piece)} of {name}: download both again."
             )
-    model = read_bytes(_file(preset, f"{side}.spm"), _LARGEST_MODEL)
+    model = read_bytes(checkpoint_file(preset, f"{side}.spm"), _LARGEST_MODEL)
     config_file = {"config_file": "source_tokenizer.json"} if side == "source" else {}
     try:
         return MarianTokenizer(model, vocabulary=pieces, **config_file)
@@ -179,7 +178,7 @@ def _tokenizer(preset, config, side):
 
 def _vocabulary(preset, name, size):
     """Return the pieces of a vocabulary file in the order of their ids."""
-    ids = read_json(_file(preset, name))
+    ids = read_json(checkpoint_file(preset, name))
     damaged = UserError(f"{name} of {shown(preset)} does not give every piece an id of its own: download it again.")
     if not isinstance(ids, dict) or any(type(number) is not int or number < 0 for number in ids.values()):
         raise damaged
@@ -197,10 +196,3 @@ def _vocabulary(preset, name, size):
         if piece not in ids:
             raise UserError(f"{name} of {shown(preset)} has no {piece}: download it again.")
     return pieces
-
-
-def _file(preset, name):
-    try:
-        return get_file(preset, name)
-    except FileNotFoundError:
-        raise UserError(f"{name} is missing from {shown(preset)}: download it again.") from None

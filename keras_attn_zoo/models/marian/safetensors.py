@@ -1,5 +1,6 @@
 """Files of safetensors: a header in JSON, then the numbers of every tensor; nothing in them runs."""
 
+import itertools
 import json
 import struct
 from collections.abc import Mapping
@@ -31,7 +32,12 @@ def read_safetensors(path: PathLike) -> dict[str, np.ndarray]:
         if size > _LARGEST_HEADER:
             raise ValueError("its header is too long")
         header = json.loads(data[8 : 8 + size])
-        return {name: _tensor(data, 8 + size, name, entry) for name, entry in header.items() if name != "__metadata__"}
+        entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
+        spans = sorted(tuple(entry["data_offsets"]) for entry in entries.values())
+        # Copies of one tensor could take up any amount of memory.
+        if any(begin < end for (_, end), (begin, _) in itertools.pairwise(spans)):
+            raise ValueError("its tensors overlap")
+        return {name: _tensor(data, 8 + size, name, entry) for name, entry in entries.items()}
     except (struct.error, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         reason = error if type(error) is ValueError else "its header cannot be read"
         raise UserError(f"{shown(path)} is truncated or damaged ({reason}): download it again.") from None
