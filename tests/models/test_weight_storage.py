@@ -133,7 +133,10 @@ def test_undrawn_weights_are_zero_and_their_initialisers_draw_afterwards():
         {"module": "keras.initializers", "class_name": "RandomNormal", "config": {}, "registered_name": None},
         keras.initializers.Constant(2),
     ],
-    ids=str,
+    ids=[
+        *("zeros", "ones", "identity", "IdentityInitializer", "orthogonal", "OrthogonalInitializer"),
+        *("Identity as Keras writes it", "RandomNormal as Keras writes it", "Constant"),
+    ],
 )
 def test_a_model_of_more_numbers_than_its_file_is_refused_whatever_it_starts_with(initializer):
     with undrawn_weights(stored=9_999):
