@@ -21,8 +21,8 @@ def piece_places(pieces: Iterable[str], text: str) -> list[int]:
     """Return where each piece of a sentence begins.
 
     Pieces are laid on the text such that the fewest characters are inserted, deleted or replaced (the edit distance of
-    Levenshtein), where an unknown piece stands for any characters at no cost. Characters that NFKC and case folding
-    make equal are equal.
+    Levenshtein), where an unknown piece stands for any characters at no cost, and what no piece is left for at the end
+    costs nothing either. Characters that NFKC and case folding make equal are equal.
 
     Args:
         pieces: subwords of the text, with `▁` for a space; none that stand for no text.
@@ -73,15 +73,9 @@ def _read(pieces: Iterable[str]) -> tuple[list[int], list[int]]:
 def _lay(read: list[int], text: list[int]) -> list[int]:
     """The place in the text of each character that was read, and of the end."""
     # Most are equal from start to end.
-    start = _count_equal(read, text)
-    end = _count_equal(read[start:][::-1], text[start:][::-1])
-    middle = _lay_by_edits(read[start : len(read) - end], np.array(text[start : len(text) - end], "int64"))
-    return [*range(start), *(start + place for place in middle), *range(len(text) - end, len(text) + 1)]
-
-
-def _count_equal(first: list[int], second: list[int]) -> int:
-    """How many characters are equal from the start."""
-    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
+    start = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(read, text, strict=False)))
+    behind = _lay_by_edits(read[start:], np.array(text[start:], "int64"))
+    return [*range(start), *(start + place for place in behind), len(text)]
 
 
 def _lay_by_edits(read: Sequence[int], text: np.ndarray) -> list[int]:
@@ -96,7 +90,8 @@ def _lay_by_edits(read: Sequence[int], text: np.ndarray) -> list[int]:
         row = costs[i] + 1
         row[1:] = np.minimum(row[1:], costs[i, :-1] + (text != character))
         costs[i + 1] = np.minimum.accumulate(row - columns) + columns
-    places, j = [], len(text)
+    # A model may have read only the beginning of the text.
+    places, j = [], int(np.argmin(costs[-1]))
     for i in reversed(range(len(read))):
         here = costs[i + 1]
         if read[i] == _ANY:
