@@ -235,6 +235,12 @@ def _pairs(x):
     return sources, targets
 
 
+def check_exported(preprocessor: TranslationPreprocessor | None) -> None:
+    """Raise if a translator that is to be exported has no preprocessor."""
+    if preprocessor is None:
+        raise UserError("the translator has no preprocessor, whose subwords are exported too: give it one.")
+
+
 def check_token_count(tokens: int) -> None:
     """Raise unless sentences can be that long, start and end included."""
     if not isinstance(tokens, numbers.Integral) or isinstance(tokens, bool) or tokens < 2:

@@ -67,7 +67,7 @@ class Recurrence:
         self._recurrent_bias: Tensor = bias[1] if is_gru else None
 
     def ahead(self, known: Tensor) -> Tensor:
-        """Return what inputs that are known for all positions add to a = x W + b.
+        """Return what inputs that are known for all positions add to a = x W + b; from then on, positions get the rest.
 
         Args:
             known: the first columns of x, `(length, batch, width)`.

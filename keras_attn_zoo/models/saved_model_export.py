@@ -6,6 +6,7 @@ import keras
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike, atomic_path, kind_of, shown
+from keras_attn_zoo.models.preprocessor import check_exported
 from keras_attn_zoo.models.search import search
 
 
@@ -32,8 +33,7 @@ def export_to_saved_model(translator: Any, folder: PathLike) -> None:
     """
     if keras.config.backend() != "tensorflow":
         raise UserError("a SavedModel can be written only under TensorFlow: run the export with --backend tensorflow.")
-    if translator.preprocessor is None:
-        raise UserError("the translator has no preprocessor, whose subwords are exported too: give it one.")
+    check_exported(translator.preprocessor)
     if kind_of(folder) is not None:
         raise UserError(f"{shown(folder)} already exists: choose another folder, or remove it.")
     import tensorflow as tf

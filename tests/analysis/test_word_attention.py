@@ -94,3 +94,9 @@ def test_words_of_pieces_are_those_of_their_spans(kind, rule):
         before = [as_sentence(words).encode()[: span.begin].decode().replace(" ", "") for span in spans]
         expected = [letters[min(len(text), len(letters) - 1)] for text in before]
         assert group_pieces(processor.id_to_piece([span.id for span in spans]), words) == expected
+
+
+def test_pieces_of_a_beginning_stay_there_even_if_the_rest_is_like_it():
+    """A model may have read only the beginning of a long text."""
+    words = ["日本", "a", "b", ".", "x", "y", "a", "b", "."]
+    assert group_pieces(["▁", "<unk>", "▁a", "▁b", "▁."], words) == [0, 0, 1, 2, 3]

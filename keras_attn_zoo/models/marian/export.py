@@ -25,6 +25,7 @@ from keras_attn_zoo.models.marian.weights import (
     their_shape,
 )
 from keras_attn_zoo.models.positions import position_layer
+from keras_attn_zoo.models.preprocessor import check_exported
 from keras_attn_zoo.models.transformer_backbone import TransformerBackbone
 
 # The bias of a piece that only the other side has, and of the padding: its probability is 0.
@@ -82,8 +83,7 @@ def check_standard(translator: Any) -> None:
     Raises:
         UserError: says what is without an equivalent; there is no preprocessor.
     """
-    if translator.preprocessor is None:
-        raise UserError("the translator has no preprocessor, whose subwords are exported too: give it one.")
+    check_exported(translator.preprocessor)
     backbone = translator.backbone
     reason = None
     if not isinstance(backbone, TransformerBackbone):
