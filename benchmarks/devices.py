@@ -29,7 +29,7 @@ def translator(width, options):
     keras.utils.set_random_seed(0)
     sizes = {"width": width, "num_heads": max(1, width // 64), "ffn_dim": 4 * width}
     layers = {"encoder_layers": options.layers, "decoder_layers": options.layers}
-    dtype = policy(options.precision, "transformer")
+    dtype = policy(options.precision)
     model = Translator(TransformerBackbone(options.vocabulary, options.vocabulary, **sizes, **layers, dtype=dtype))
     model.compile(optimizer=Adam(1e-3, global_clipnorm=1.0))
     model.optimizer.build(model.trainable_variables)
@@ -65,7 +65,7 @@ def main():
     parser.add_argument("--devices", type=int, default=2)
     add_precision_argument(parser, "auto")
     options = parser.parse_args()
-    options.precision = resolve(options.precision, "transformer")
+    options.precision = resolve(options.precision)
     devices, alone, rows = devices_of(options.devices), {}, []
     # One thread each, so that several processes have no more cores each than one.
     torch.set_num_threads(1)

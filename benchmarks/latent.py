@@ -80,7 +80,7 @@ FORMS = {"plain": plain, "keras": of_keras, "exact": exact, "top-6": top_6, "nai
 def layers_of(vocabulary, source, options):
     """Every form of the output layer, ready to run."""
     rng = np.random.default_rng(0)
-    states, dtype = (options.batch, source, options.width), policy(options.precision, "transformer")
+    states, dtype = (options.batch, source, options.width), policy(options.precision)
     head = LatentAlignmentHead(vocabulary, options.width, dtype=dtype)
     dense = keras.layers.Dense(vocabulary, dtype=dtype)
     inputs = {
@@ -98,7 +98,7 @@ def transformers_of(vocabulary, source, options):
     rng = np.random.default_rng(0)
     shape = (options.batch, source)
     sizes = (options.width, options.width // 64, 4 * options.width)
-    dtype = policy(options.precision, "transformer")
+    dtype = policy(options.precision)
     body = TransformerBackbone(vocabulary, vocabulary, *sizes, output="latent", dtype=dtype)
     inputs = {
         "encoder_token_ids": rng.integers(4, vocabulary, shape).astype("int32"),
@@ -130,7 +130,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=2.0, help="minimum time per measurement")
     add_precision_argument(parser, "auto")
     options = parser.parse_args()
-    options.precision = resolve(options.precision, "transformer")
+    options.precision = resolve(options.precision)
     if options.whole and "keras" in options.forms:
         options.forms.remove("keras")
     calls_of = transformers_of if options.whole else layers_of

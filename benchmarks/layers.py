@@ -29,7 +29,7 @@ LAYERS = [*ATTENTIONS, "multi_head/sparsemax", "multi_head/entmax15"]
 
 def layers_of(place, names, length, options):
     """Keras' layer, and ours by name, built."""
-    dtype = policy(options.precision, "transformer")
+    dtype = policy(options.precision)
     sizes = {"width": options.width, "num_heads": options.heads, "max_length": length, "place": place, "dtype": dtype}
     keras_layer = keras.layers.MultiHeadAttention(options.heads, options.width // options.heads, dtype=dtype)
     shape = (options.batch, length, options.width)
@@ -171,7 +171,7 @@ def main():
         lines = [line for path in options.read for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines()]
         print(tables([json.loads(line) for line in lines]))
         return
-    options.precision = resolve(options.precision, "transformer")
+    options.precision = resolve(options.precision)
     results = []
     for result in measure(options):
         result = {"backend": BACKEND, "precision": options.precision, **result}

@@ -42,7 +42,7 @@ class Clock(keras.callbacks.Callback):
 
 def translator(system, options):
     """A translator to train, and the seconds of its first step."""
-    body, dtype = BODIES[system.body].body_class, policy(system.precision, system.body)
+    body, dtype = BODIES[system.body].body_class, policy(system.precision)
     model = Translator(body(options.vocabulary, options.vocabulary, dtype=dtype, **system.backbone))
     model.compile(optimizer=Adam(1e-3, global_clipnorm=1.0))
     return model, train(model, 2, options)[0]
@@ -85,7 +85,7 @@ def main():
     rows, baseline = [], None
     for name in options.systems:
         system = SYSTEMS[name].override(**settings_from_options(options))
-        system = system.override(precision=resolve(system.precision, system.body))
+        system = system.override(precision=resolve(system.precision))
         model, first = translator(system, options)
         baseline = baseline or model
         seconds = in_turn([baseline, model] if model is not baseline else [model], options)

@@ -65,8 +65,8 @@ def main():
     models, precisions = {}, {}
     for name in options.systems:
         system = SYSTEMS[name].override(**settings_from_options(options))
-        precisions[name] = resolve(system.precision, system.body)
-        body, dtype = BODIES[system.body].body_class, policy(precisions[name], system.body)
+        precisions[name] = resolve(system.precision)
+        body, dtype = BODIES[system.body].body_class, policy(precisions[name])
         models[name] = Translator(body(options.vocabulary, options.vocabulary, dtype=dtype, **system.backbone))
     cells, compilation = {name: [] for name in models}, dict.fromkeys(models, 0.0)
     for batch, beams in columns:

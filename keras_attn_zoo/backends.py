@@ -11,19 +11,15 @@ import types
 import warnings
 from pathlib import Path
 
-from keras_attn_zoo import processor
 from keras_attn_zoo.errors import UserError
 
 # What a command spends its time on, and the backends in the order of their speed at it on a CPU, see docs/speed.md.
 FASTEST = {
     "training": ("tensorflow", "jax", "torch"),
-    # In float32.
     "training RNNs": ("jax", "tensorflow", "torch"),
     "search": ("jax", "tensorflow", "torch"),
 }
 BACKENDS = tuple(sorted(FASTEST["search"]))
-# Bodies, by backend, some of whose products do not use the bfloat16 instructions of a CPU: those in Keras' cells.
-_FLOAT32_ON_CPU = {"jax": ("rnn",)}
 # glibc's names of how many arrays may come from the system one by one, and of how much may lie free (-1: anything).
 _M_MMAP_MAX, _M_TRIM_THRESHOLD = -4, -1
 # What Keras and KerasHub import if it is installed, for what no command uses of them: pictures of data sets, models of
@@ -169,16 +165,6 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an error from a backend means that memory is exhausted."""
     words = ("RESOURCE_EXHAUSTED", "ResourceExhausted", "can't allocate memory", "out of memory")
     return any(word in f"{type(error).__name__}: {error}" for word in words)
-
-
-def multiplies_bfloat16(backend: str, body: str) -> bool:
-    """Return whether a backend uses instructions of this CPU that multiply bfloat16 in all products of a body.
-
-    Example:
-        >>> multiplies_bfloat16("jax", "rnn")
-        False
-    """
-    return body not in _FLOAT32_ON_CPU.get(backend, ()) and processor.multiplies_bfloat16()
 
 
 def _quieten(backend, devices):

@@ -107,7 +107,7 @@ def add_comparison_arguments(
     add_precision_argument(parser, None)
     add_override_argument(parser)
     parser.set_defaults(
-        job=lambda options: training_job(map(systems.get, system_names(options)), options.precision),
+        job=lambda options: training_job(map(systems.get, system_names(options))),
         own_backend=own_backend,
         usual=default,
         every=list(systems),

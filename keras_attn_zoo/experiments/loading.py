@@ -5,14 +5,12 @@ from typing import Any
 
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.precision import policy, resolve
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.settings import SearchSettings
 from keras_attn_zoo.files import PathLike, kind_of, shown
 from keras_attn_zoo.models import Translator
 from keras_attn_zoo.models.preset_registry import find_preset
-from keras_attn_zoo.models.presets import body_class_name
 
 
 def load_translator(
@@ -56,10 +54,7 @@ def load_translator(
 def _from_preset(preset, precision):
     """Load a preset; report any defect in one line that names it."""
     try:
-        name = body_class_name(preset)
-        body = next((body.name for body in BODIES.values() if body.class_name == name), None)
-        # Without one of these bodies, loading says what is wrong.
-        return Translator.from_preset(preset, dtype=body and policy(resolve(precision, body), body))
+        return Translator.from_preset(preset, dtype=policy(resolve(precision)))
     except UserError as error:
         if preset in str(error):
             raise

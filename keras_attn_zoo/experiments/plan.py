@@ -126,7 +126,7 @@ def _same(system: System) -> tuple[str, str]:
         pretraining_rounds=system.training.pretraining_rounds,
     )
     same = System("any", system.backbone, system.data, kept, body=system.body)
-    return repr(same), policy(system.precision, system.body)
+    return repr(same), policy(system.precision)
 
 
 def _steps(folder: RunFolder) -> list[dict[str, Any]]:

@@ -254,7 +254,7 @@ def build_translator(system: System, subwords: Iterable[Subwords], max_tokens: i
     backbone = BODIES[system.body].body_class(
         preprocessor.source_tokenizer.vocabulary_size(),
         preprocessor.tokenizer.vocabulary_size(),
-        dtype=policy(system.precision, system.body),
+        dtype=policy(system.precision),
         **body_arguments(system),
     )
     return Translator(backbone, preprocessor)

@@ -86,7 +86,7 @@ def train_system(
             run.check_links()
             run.remove_partials()
             if system.precision == "auto":
-                own = run.system().precision if run.holds_run else resolve("auto", system.body)
+                own = run.system().precision if run.holds_run else resolve("auto")
                 system = system.override(precision=own)
             data = prepare_data(corpus, system.data, data_folder or run.path / "data")
         return _train(system, corpus, run, data, max_tokens, bleu_at)

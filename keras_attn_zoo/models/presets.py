@@ -217,28 +217,6 @@ def _in_one_line(preset: str) -> Iterator[None]:
         ) from error
 
 
-def body_class_name(preset: str) -> str | None:
-    """Return the name of the class of a preset's body; None if it does not say, or cannot be read.
-
-    Raises:
-        UserError: the preset cannot be downloaded.
-    """
-    with downloading(preset):
-        try:
-            path = get_file(preset, "config.json")
-        except FileNotFoundError:
-            return None
-        try:
-            config = _foreign_config(preset)
-            if config is not None:
-                return CONVERTERS[config["model_type"]][1].__name__
-            config = read_json(path)
-        except UserError:
-            # Loading says what is wrong, once it has compared the checksums.
-            return None
-    return config.get("class_name") if isinstance(config, dict) else None
-
-
 def _foreign_config(preset):
     """Return the config.json of a checkpoint of Transformers; None for a preset of KerasHub, or if there is none."""
     try:

@@ -4,14 +4,12 @@ import json
 import logging
 import shutil
 
-import keras
 import numpy as np
 import pytest
 
 from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments import precision
-from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.experiments.precision import policy, resolve
 from keras_attn_zoo.experiments.preparation import build_translator
@@ -19,64 +17,39 @@ from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.scoring import score_run
 from keras_attn_zoo.experiments.table import read_results, results_table
 from keras_attn_zoo.experiments.training import train_system
-from keras_attn_zoo.models import TransformerBackbone, Translator
-from keras_attn_zoo.models.presets import body_class_name
 from tests.tiny_run import TINY
 
 
 @pytest.fixture
 def machine(monkeypatch):
-    """A function that lets the choice believe in another machine: a CPU, and the bodies that it computes faster."""
+    """A function that lets the choice believe in another machine: a CPU, and whether it multiplies bfloat16."""
 
-    def set_up(cpu, bodies=()):
+    def set_up(cpu, multiplies=False):
         monkeypatch.setattr(precision, "on_cpu", lambda: cpu)
-        monkeypatch.setattr(precision, "multiplies_bfloat16", lambda backend, body: body in bodies)
+        monkeypatch.setattr(precision, "multiplies_bfloat16", lambda: multiplies)
 
     return set_up
 
 
 @pytest.mark.parametrize(
-    ("cpu", "bodies", "of_rnn", "of_transformer"),
-    [
-        (False, (), "bfloat16", "bfloat16"),
-        (True, (), "float32", "float32"),
-        (True, ("transformer",), "float32", "bfloat16"),
-        (True, ("rnn", "transformer"), "bfloat16", "bfloat16"),
-    ],
+    ("cpu", "multiplies", "chosen"),
+    [(False, False, "bfloat16"), (True, False, "float32"), (True, True, "bfloat16")],
 )
-def test_auto_is_what_is_faster_with_a_body_and_says_so_in_one_line(
-    machine, caplog, cpu, bodies, of_rnn, of_transformer
-):
-    machine(cpu, bodies)
+def test_auto_is_what_is_faster_and_says_so_in_one_line(machine, caplog, cpu, multiplies, chosen):
+    machine(cpu, multiplies)
     caplog.set_level(logging.INFO, "keras_attn_zoo")
-    for body, chosen in {"rnn": of_rnn, "transformer": of_transformer}.items():
-        caplog.clear()
-        assert resolve("auto", body) == chosen
-        (line,) = caplog.messages
-        assert line.startswith(f"computing in {chosen}: ") and "\n" not in line
-        assert not cpu or f"{BODIES[body].title}s" in line
-        assert policy("auto", body) == {"float32": "float32", "bfloat16": "mixed_bfloat16"}[chosen]
-        assert [resolve(given, body) for given in ("float32", "bfloat16")] == ["float32", "bfloat16"]
-        assert len(caplog.messages) == 1
+    assert resolve("auto") == chosen
+    (line,) = caplog.messages
+    assert line.startswith(f"computing in {chosen}: ") and "\n" not in line
+    assert policy("auto") == {"float32": "float32", "bfloat16": "mixed_bfloat16"}[chosen]
+    assert [resolve(given) for given in ("float32", "bfloat16")] == ["float32", "bfloat16"]
+    assert len(caplog.messages) == 1
 
 
-def test_each_system_is_loaded_in_the_precision_of_its_body(machine, trained, tmp_path):
-    keras.utils.set_random_seed(0)
-    rnn = load_translator(trained)
-    sizes = (rnn.preprocessor.source_tokenizer.vocabulary_size(), rnn.preprocessor.tokenizer.vocabulary_size())
-    transformer = Translator(
-        TransformerBackbone(*sizes, width=8, num_heads=2, ffn_dim=8, encoder_layers=1, decoder_layers=1),
-        rnn.preprocessor,
-    )
-    transformer.save_to_preset(tmp_path / "transformer")
-    machine(True, ("transformer",))
-    found = [load_translator(path, precision="auto").compute_dtype for path in (trained, tmp_path / "transformer")]
-    assert found == ["float32", "bfloat16"]
-
-
-def test_a_checkpoint_of_transformers_has_a_body_too(tmp_path):
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "marian"}))
-    assert body_class_name(str(tmp_path)) == BODIES["transformer"].class_name
+@pytest.mark.parametrize(("multiplies", "chosen"), [(False, "float32"), (True, "bfloat16")])
+def test_a_preset_is_loaded_in_the_precision_that_suits_the_machine(machine, trained, multiplies, chosen):
+    machine(cpu=True, multiplies=multiplies)
+    assert load_translator(trained, precision="auto").compute_dtype == chosen
 
 
 @pytest.fixture(scope="module")
