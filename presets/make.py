@@ -186,14 +186,14 @@ def describe(folder, recipe, facts, precision, options, text):
 
 
 def with_card(folder, recipe, facts, precision, text):
-    """Write the card of a preset; return what is known of it, with the record of the card."""
+    """Write the card of a preset; return what is known of it, with the records of the card and its pictures."""
     from keras_attn_zoo.files import write_text
-    from keras_attn_zoo.models.preset_registry import CARD
+    from keras_attn_zoo.models.preset_registry import CARD, PICTURES
 
     command = recipe.command(Path("tatoeba"), Path("runs") / recipe.name, precision)
     write_text(folder / CARD, card(recipe.name, facts, command, text))
     # After it is written: it says how large the others are. It goes wherever they go, for license and credit.
-    return {**facts, "files": {**facts["files"], **records(folder, [CARD])}}
+    return {**facts, "files": {**facts["files"], **records(folder, [CARD, *PICTURES])}}
 
 
 def register(name, facts, text):

@@ -102,7 +102,7 @@ def test_a_preset_is_made_from_a_run(built, facts, run, monkeypatch):
     folder = built / "presets" / NAME
     check_published(NAME, folder)
     assert set(facts["files"]) == {
-        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file() and path.suffix != ".png"
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
     }
     assert (facts["system"], facts["body"], facts["source"], facts["target"]) == ("bahdanau", "RNNBackbone", "de", "en")
     # Scored as it is stored, with the run's search.
@@ -208,7 +208,9 @@ def test_published_presets_translate_alike_under_another_backend(tmp_path):
 def test_what_is_published_stands_in_the_checkout():
     for name, facts in PUBLISHED.items():
         check_published(name, CHECKOUT / name)
-        assert {"README.md", "attention.png", "curve.png"} <= {path.name for path in (CHECKOUT / name).iterdir()}
+        # What its card shows is downloaded with it, too.
+        pictures = re.findall(r"!\[.*\]\((.+?)\)", (CHECKOUT / name / "README.md").read_text("utf-8"))
+        assert len(pictures) == 2 and set(pictures) < set(facts["files"])
         assert sum(record["size"] for record in facts["files"].values()) <= 8_000_000
     assert sum(path.stat().st_size for path in CHECKOUT.rglob("*") if path.is_file()) <= 80_000_000
 

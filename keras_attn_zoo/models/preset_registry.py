@@ -26,8 +26,8 @@ VARIABLE = "ATTN_ZOO_PRESETS"
 REGISTRY = Path(__file__).with_name("presets.json")
 # How much a wrong name must share with a right one to be taken for it.
 NEAR = 0.4
-# A preset's description, with its license.
-CARD = "README.md"
+# A preset's description, with its license, and the pictures that it shows.
+CARD, PICTURES = "README.md", ("attention.png", "curve.png")
 # The folder of presets in a source checkout, beside the package.
 CHECKOUT = Path(__file__).parents[2] / "presets"
 
@@ -43,12 +43,12 @@ def published() -> Mapping[str, dict[str, Any]]:
 
 
 def size_of(facts: Mapping[str, Any]) -> int:
-    """Return the bytes of the files that a preset is loaded from; its card, which says this, is not one of them.
+    """Return the bytes of the files that a preset is loaded from: all but its card, which says this, and its pictures.
 
     Args:
         facts: its entry in the registry.
     """
-    return sum(record["size"] for name, record in facts["files"].items() if name != CARD)
+    return sum(record["size"] for name, record in facts["files"].items() if name not in (CARD, *PICTURES))
 
 
 def cache_folder() -> Path:

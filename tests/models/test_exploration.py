@@ -134,6 +134,24 @@ def test_descriptions():
     assert not any(one.by_position for one in plain.places["cross"])
 
 
+@pytest.mark.one_backend
+def test_the_matrices_that_a_synthesizer_has_learned():
+    both = {"encoder_attention": "random_synthesizer", "decoder_attention": "random_synthesizer"}
+    task = tiny.translator(body=tiny.transformer, **both)
+    assert all(one.by_position for place in ("encoder", "decoder") for one in task.description("a").places[place])
+    result = task.examine(SOURCES, TARGETS)[0]
+    learned = {variable.path: variable.numpy() for variable in task.weights}
+    for layer in range(2):
+        for found, energies, causal in (
+            (result.encoder[layer], learned[f"encoder_{layer}/attention/energies"], False),
+            (result.paths[1].weights["decoder"][layer], learned[f"decoder_{layer}/self_attention/energies"], True),
+        ):
+            size = found.shape[-1]
+            powers = np.exp(energies[:, :size, :size])
+            powers = np.tril(powers) if causal else powers
+            np.testing.assert_allclose(found, powers / powers.sum(-1, keepdims=True), rtol=0, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [

@@ -1,5 +1,6 @@
 """How presets are fetched from a server that does its worst."""
 
+import contextlib
 import time
 import urllib.request
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from keras_attn_zoo import fetching
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.locks import locked
-from keras_attn_zoo.models import Translator
+from keras_attn_zoo.models import Translator, preset_registry
 from keras_attn_zoo.models.preset_registry import cache_folder, fetch_preset
 from tests.models.preset_server import NAME, TEXTS, files_of
 
@@ -40,6 +41,22 @@ def test_a_bad_connection_is_overcome(server, saved, faults):
         # The second half alone was asked for again.
         first, second = (request[1] for request in server.requests[:2])
         assert first == 0 and second > 0
+
+
+def test_a_download_shows_how_far_it_is(server, monkeypatch):
+    shown, begun = [], []
+
+    @contextlib.contextmanager
+    def bar(what, total, unit):
+        begun.append((what, total, unit))
+        yield shown.append
+
+    monkeypatch.setattr(preset_registry, "progress_bar", bar)
+    # What is fetched again after a broken connection is not counted twice.
+    server.faults = ["cut", "redirect"]
+    sizes = [len(content) for content in files_of(fetch_preset(NAME)).values()]
+    assert begun == [(f"downloading {NAME}", sum(sizes), "B")]
+    assert shown == sorted(shown) and shown[0] < shown[-1] == sum(sizes)
 
 
 @pytest.mark.parametrize(
