@@ -67,7 +67,7 @@ def _add(group: Any, command: Command, backend: str | None = None) -> None:
         job=command.job,
         own_backend=command.own_backend,
     )
-    add_backend_argument(parser, backend, resumes=command.own_backend is not None)
+    add_backend_argument(parser, backend, resumes=command.resumes)
     command.add_arguments(parser)
     if command.subcommands:
         # argparse would show the options and a subcommand, which is in place of them, in one line.

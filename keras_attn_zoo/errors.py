@@ -1,5 +1,7 @@
 """The error for bad input, what its messages share, and checks of sizes and rates."""
 
+from collections.abc import Iterable
+
 
 class UserError(ValueError):
     """Bad input from the user: a file, a name, an option.
@@ -59,3 +61,16 @@ def check_rates(**values: float) -> None:
     for name, value in values.items():
         if type(value) not in (int, float) or not 0 <= value < 1:
             raise UserError(f"{name} must be at least 0 and below 1; received {value!r}.")
+
+
+def check_arguments(model: object, arguments: Iterable[str]) -> None:
+    """Raise if a functional model does not know arguments of its constructor: Keras would ignore them.
+
+    Raises:
+        UserError: names one.
+
+    Example:
+        >>> check_arguments(model, {"name": "a"})  # doctest: +SKIP
+    """
+    for argument in sorted(set(arguments) - {"inputs", "outputs", "name", "trainable", "dtype", "compile"}):
+        raise UserError(f"{type(model).__name__} has no argument {argument}: leave it out, or correct it.")

@@ -101,9 +101,7 @@ def test_a_preset_is_made_from_a_run(built, facts, run, monkeypatch):
     monkeypatch.setattr(preset_registry, "published", lambda: {NAME: facts})
     folder = built / "presets" / NAME
     check_published(NAME, folder)
-    assert set(facts["files"]) == {
-        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
-    }
+    assert set(facts["files"]) == {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert (facts["system"], facts["body"], facts["source"], facts["target"]) == ("bahdanau", "RNNBackbone", "de", "en")
     # Scored as it is stored, with the run's search.
     translator = load_translator(folder)

@@ -1,6 +1,7 @@
 """`attn-zoo align`: word alignments of given translations, and their error rates."""
 
 import argparse
+import logging
 import sys
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from keras_attn_zoo.commands.parser import Command, Parser
 from keras_attn_zoo.commands.text_options import given_gold
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.messages import progress_bar
+
+_LOG = logging.getLogger(__name__)
 
 
 def add_arguments(parser: Parser) -> None:
@@ -74,6 +77,7 @@ def run(options: argparse.Namespace) -> None:
     text = "".join(format_alignment(Alignment(sure=frozenset(one))) + "\n" for one in links)
     if options.output:
         write_text(options.output, text)
+        _LOG.info("wrote %s", options.output)
     elif gold is None:
         sys.stdout.write(text)
     if gold is not None:

@@ -49,4 +49,5 @@ COMMAND = Command(
     run,
     farewell="Run the command again to resume it.",
     own_backend=own_backend,
+    resumes=True,
 )

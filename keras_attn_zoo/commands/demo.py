@@ -150,4 +150,5 @@ COMMAND = Command(
     farewell="Run the demonstration again to resume it.",
     job="training RNNs",
     own_backend=lambda options: backend_of_run(options.out / name for name in NAMES),
+    resumes=True,
 )

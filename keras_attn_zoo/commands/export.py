@@ -2,12 +2,14 @@
 
 import argparse
 import importlib.util
+import logging
 from pathlib import Path
 
 from keras_attn_zoo.commands.options import MODEL
 from keras_attn_zoo.commands.parser import Command, Parser
 from keras_attn_zoo.errors import UserError
 
+_LOG = logging.getLogger(__name__)
 _NO_ONNX = (
     "a translator cannot be exported to ONNX: Keras writes one call of a model there, and a translation is a loop of "
     "calls. Use --to saved_model, which holds the loop, or --to transformers."
@@ -42,6 +44,7 @@ def run(options: argparse.Namespace) -> None:
 
     export = export_to_transformers if options.to == "transformers" else export_to_saved_model
     export(load_translator(options.model), options.folder)
+    _LOG.info("wrote %s", options.folder)
 
 
 COMMAND = Command(

@@ -27,7 +27,9 @@ class Command:
         list_argument: name of the positional argument that collects the rest of the line, even after options.
         farewell: added to the message when the command is interrupted.
         job: what takes most of its time, see `choose_backend`; a function of the parsed options if they decide.
-        own_backend: function of the parsed options; the backend of the run that the command resumes, or None.
+        own_backend: function of the parsed options; the backend of the run that the command resumes, or that it needs;
+            or None.
+        resumes: whether there may be a run to resume, as the help then says.
         subcommands: what it can be told to do instead.
     """
 
@@ -40,6 +42,7 @@ class Command:
     farewell: str = ""
     job: str | Callable[[argparse.Namespace], str] = "search"
     own_backend: Callable[[argparse.Namespace], str | None] | None = None
+    resumes: bool = False
     subcommands: Sequence["Command"] = ()
 
 

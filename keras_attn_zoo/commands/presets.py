@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> None:
 def table() -> str:
     """Return the table of all published presets."""
     from keras_attn_zoo.experiments.tabular import markdown_table
-    from keras_attn_zoo.models.preset_registry import is_cached, is_preset, local_path, published, size_of
+    from keras_attn_zoo.models.preset_registry import is_preset, local_path, place_of, published, size_of
 
     if not published():
         return _NONE
@@ -50,7 +50,7 @@ def table() -> str:
     for name, facts in published().items():
         scores = [_number(facts["scores"].get(score)) for score in ("bleu", "chrf", "ter", "aer")]
         found = local_path(name)
-        place = "no" if found is None or not is_preset(found) else "cache" if is_cached(found) else "yes"
+        place = "no" if found is None or not is_preset(found) else place_of(found)
         rows.append(
             [
                 name,
@@ -70,19 +70,20 @@ def _number(value):
 
 def download(names: list[str]) -> None:
     """Download presets that are not on this machine, or not as published."""
-    from keras_attn_zoo.models.preset_registry import fetch_preset, is_published, local_folder
+    from keras_attn_zoo.models.preset_registry import fetch_preset, local_folder, published_folder
 
     for name in _checked(names):
-        folder = local_folder(name)
-        # The user's own folder may hold another preset of this name.
-        if folder is None or not is_published(name, folder):
+        folder = published_folder(name)
+        if folder is None:
+            # It says what is wrong with the one that is there.
+            local_folder(name)
             folder = fetch_preset(name)
         print(f"{name}: {folder}")
 
 
 def verify(names: list[str]) -> None:
     """Compare the presets on this machine with their published checksums."""
-    from keras_attn_zoo.models.preset_registry import check_published, local_path
+    from keras_attn_zoo.models.preset_registry import VARIABLE, check_published, is_published, local_path, place_of
 
     def check(name):
         folder = local_path(name)
@@ -90,6 +91,11 @@ def verify(names: list[str]) -> None:
             raise UserError(f"not on this machine: attn-zoo presets --download {name}")
         if folder is None:
             return "not on this machine"
+        if place_of(folder) == "own" and not is_published(name, folder):
+            raise UserError(
+                f"{folder}, in {VARIABLE}, is not the published preset but takes its place: keep it if it is your own, "
+                "or remove it."
+            )
         check_published(name, folder)
         return f"{folder} is as published"
 
@@ -99,9 +105,11 @@ def verify(names: list[str]) -> None:
 def _checked(names):
     """Return the names, by default all; raise if one is not published."""
     from keras_attn_zoo.files import shown
-    from keras_attn_zoo.models.preset_registry import nearest, published
+    from keras_attn_zoo.models.preset_registry import VARIABLE, names_preset, nearest, published
 
     for name in names:
+        if name not in published() and names_preset(name):
+            raise UserError(f"{shown(name)} is a preset of your own, in {VARIABLE}: there is no published one.")
         if name not in published():
             raise UserError(f"there is no published preset {shown(name)}: {nearest(name)}")
     if not published():

@@ -77,4 +77,5 @@ COMMAND = Command(
     farewell="Continue with --resume.",
     job=lambda options: training_job([SYSTEMS.get(options.system)]),
     own_backend=lambda options: backend_of_run([options.run] if options.resume else []),
+    resumes=True,
 )

@@ -9,7 +9,7 @@ import numpy as np
 from keras import ops
 
 from keras_attn_zoo.choices import MARGINALIZATIONS, OUTPUTS, TIED
-from keras_attn_zoo.errors import UserError, check_counts
+from keras_attn_zoo.errors import UserError, check_arguments, check_counts
 from keras_attn_zoo.layers import AttentionLayer, LatentAlignmentHead
 from keras_attn_zoo.layers.common.products import repeated
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
@@ -62,9 +62,7 @@ class TranslationBackbone(Quantization, PresetLoading, WeightFiles, keras_hub.mo
     feeds_itself: bool = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # Keras would ignore what a functional model does not know.
-        for argument in kwargs.keys() - {"inputs", "outputs", "name", "trainable", "dtype"}:
-            raise UserError(f"{type(self).__name__} has no argument {argument}: leave it out, or correct it.")
+        check_arguments(self, kwargs)
         super().__init__(*args, **kwargs)
 
     @property

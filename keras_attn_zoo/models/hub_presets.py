@@ -118,8 +118,9 @@ def upload(preset: Path, address: str) -> None:
 def _upload_card(preset, name):
     """Upload README.md first: KerasHub replaces and then deletes that of a model without a card on the hub."""
     import huggingface_hub
+    from huggingface_hub import constants
 
-    if not _answers(huggingface_hub.constants.ENDPOINT):
+    if not _answers(constants.ENDPOINT):
         raise UserError(f"cannot reach {_host('hf')} to upload {shown(preset)}: check the network.")
     card = preset / "README.md"
     if card.is_file():

@@ -257,10 +257,10 @@ def check_maximum(tokens: int) -> None:
 
 
 def check_lengths(encoded: Sequence[list[int]], limit: int) -> None:
-    """Raise if an encoded sentence is longer than the limit; its last token, the end, is not counted in the message."""
+    """Raise if an encoded sentence, with its end, is longer than the limit."""
     for number, ids in enumerate(encoded, start=1):
         if len(ids) > limit:
-            raise SentenceTooLong(number, len(ids) - 1, limit - 1)
+            raise SentenceTooLong(number, len(ids), limit)
 
 
 class SentenceTooLong(UserError):
@@ -268,13 +268,16 @@ class SentenceTooLong(UserError):
 
     Attributes:
         number: number of the sentence, counted from 1.
-        tokens: how many tokens it has.
+        tokens: how many tokens it has, with its end.
         limit: how many it may have.
     """
 
     def __init__(self, number: int, tokens: int, limit: int, what: str = "sentence") -> None:
-        text = f"{what} {number} has {tokens} tokens, more than the {limit} that the model accepts: split it, or"
-        super().__init__(f"{text} call the translator's make_room({tokens}).", f"{text} set --max-tokens {tokens}.")
+        text = f"{what} {number} has {tokens} tokens with its end, more than the {limit} that the model accepts:"
+        super().__init__(
+            f"{text} split it, or call the translator's make_room({tokens}).",
+            f"{text} split it, or set --max-tokens {tokens}.",
+        )
         self.number, self.tokens, self.limit = number, tokens, limit
 
 

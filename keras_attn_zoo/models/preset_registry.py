@@ -173,9 +173,16 @@ def is_preset(folder: Path) -> bool:
     return os.path.isfile(folder / "config.json")
 
 
-def is_cached(folder: Path) -> bool:
-    """Whether a folder of a preset is one that was downloaded."""
-    return folder.parent in _cache()
+def place_of(folder: Path) -> str:
+    """Return where a preset's folder is: "own", in that named by `ATTN_ZOO_PRESETS`; "cache", downloaded; or "yes"."""
+    return "own" if folder.parent == own_folder() else "cache" if folder.parent in _cache() else "yes"
+
+
+def published_folder(name: str) -> Path | None:
+    """Return a folder on this machine with the files of a published preset, or None."""
+    own = own_folder()
+    places = [*([own] if own is not None else []), CHECKOUT, *_cache()]
+    return next((place / name for place in places if is_published(name, place / name)), None)
 
 
 def _cache():
@@ -222,8 +229,11 @@ def fetch_preset(name: str, deadline: float | None = None) -> Path:
             return folder
         _tidy(aside, files)
         total = sum(record["size"] for record in files.values())
-        with progress_bar(f"downloading {name}", total, "B") as progress:
-            fetch_files(aside, files, functools.partial(_address, name), progress, deadline)
+        try:
+            with progress_bar(f"downloading {name}", total, "B") as progress:
+                fetch_files(aside, files, functools.partial(_address, name), progress, deadline)
+        finally:
+            _remove_empty_folders(aside)
         with atomic_path(folder) as whole:
             os.replace(aside, whole)
     return folder
@@ -251,6 +261,14 @@ def is_published(name: str, folder: PathLike) -> bool:
 
 def _address(name, file):
     return ADDRESS.format(preset=name, file=file, asset=file.replace("/", "."))
+
+
+def _remove_empty_folders(folder):
+    """Remove what a download without a single byte leaves behind."""
+    for path in [*sorted(folder.rglob("*/"), reverse=True), folder, folder.parent]:
+        # Those that hold something stay.
+        with contextlib.suppress(OSError):
+            path.rmdir()
 
 
 def _tidy(folder, files):

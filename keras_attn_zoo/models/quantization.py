@@ -62,7 +62,8 @@ class Quantization:
         model: Any = self
         fixed = sum(layer.quantization_mode is not None for layer in model._flatten_layers() if layer.built)
         if fixed:
-            _LOG.warning("%s in int8 and keep their kernels: training changes the rest", counted(fixed, "layer"))
+            layers = counted(fixed, "layer")
+            _LOG.warning("the kernels of %s are in int8 and stay as they are: training changes the rest", layers)
 
 
 def with_int8(preset: str, dtype: DType) -> keras.DTypePolicy:

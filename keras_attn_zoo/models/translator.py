@@ -13,7 +13,7 @@ import numpy as np
 from keras_attn_zoo.choices import HIGHEST_PENALTY, MOST_BEAMS
 from keras_attn_zoo.data.shapes import row_batches
 from keras_attn_zoo.decoding import BeamSearch
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.errors import UserError, check_arguments
 from keras_attn_zoo.models.backbone import OPTIONAL_INPUTS, TranslationBackbone
 from keras_attn_zoo.models.exploration import Exploration
 from keras_attn_zoo.models.preprocessor import TranslationPreprocessor
@@ -51,7 +51,7 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
 
     Raises:
         UserError: the preprocessor allows longer sentences than the body has weights for; its tokenizers and the body
-            differ in vocabulary size; `search_settings` are none.
+            differ in vocabulary size; `search_settings` are none; an argument that there is not.
 
     Example:
         >>> translator = Translator.from_preset("my_preset")
@@ -73,6 +73,7 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
         search_settings: Config | None = None,
         **kwargs: Any,
     ) -> None:
+        check_arguments(self, kwargs)
         self.backbone = backbone
         self.preprocessor = preprocessor
         if preprocessor is not None:

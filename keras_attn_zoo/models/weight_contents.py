@@ -58,7 +58,9 @@ def _check_dataset(path, name, item):
         raise _refused(path, name, "has no numbers in")
     if item.external or item.is_virtual:
         raise _refused(path, name, "reads another file for")
-    if item.dtype.kind not in "fiu" or item.shape is None:
+    # Keras' way of writing bfloat16.
+    numbers = item.dtype.kind in "fiu" or (item.dtype.str == "|V2" and item.attrs.get("dtype") == "bfloat16")
+    if not numbers or item.shape is None:
         raise _refused(path, name, "has no numbers in")
 
 

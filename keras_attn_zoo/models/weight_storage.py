@@ -4,6 +4,7 @@ import io
 from typing import Any
 
 import h5py
+import ml_dtypes
 import numpy as np
 
 from keras_attn_zoo.errors import UserError
@@ -20,12 +21,12 @@ _SMALLEST = 1024
 
 
 def compact(file: io.BytesIO, storage: str) -> bytes:
-    """Return a Keras weight file with its float32 tensors stored in fewer bytes.
+    """Return a Keras weight file with its float32 and bfloat16 tensors stored in another way.
 
     Args:
         file: the weight file, in memory.
-        storage: "float16", which Keras can read directly, or "int8", which `expanded` converts for Keras:
-            w ≈ s q, where q is an integer from -127 to 127 and s the scale of a row or column.
+        storage: "float32"; "float16", which Keras can read directly too; or "int8", which `expanded` converts for
+            Keras: w ≈ s q, where q is an integer from -127 to 127 and s the scale of a row or column.
 
     Raises:
         UserError: a weight is beyond the range of float16, ±65,504.
@@ -34,7 +35,7 @@ def compact(file: io.BytesIO, storage: str) -> bytes:
 
 
 def _store(target, name, values, storage):
-    if values.dtype != np.float32:
+    if values.dtype != np.float32 or storage == "float32":
         target[name] = values
         return
     if storage == "int8" and values.ndim > 1 and values.size >= _SMALLEST:
@@ -116,16 +117,21 @@ def _rewritten(file, store, attributes):
 
         def copy(name, item):
             if is_weight(name, item):
-                store(target, name, item[()])
+                store(target, name, item[()] if item.attrs.get("dtype") != "bfloat16" else _of_bfloat16(item))
             elif name.split("/")[0] == SCALES:
                 return
             else:
                 target.require_group(name)
-            target[name].attrs.update(item.attrs)
+            target[name].attrs.update({key: value for key, value in item.attrs.items() if key != "dtype"})
 
         target.attrs.update({**source.attrs, **attributes})
         source.visititems(copy)
     return result.getvalue()
+
+
+def _of_bfloat16(item):
+    """The numbers of a tensor that Keras wrote in bfloat16, which HDF5 does not have: two bytes each, and a note."""
+    return item[()].view(ml_dtypes.bfloat16).astype(np.float32)
 
 
 def is_weight(name: str, item: Any) -> bool:

@@ -149,6 +149,6 @@ def test_serving(attn_zoo, trained, monkeypatch):
     paths = unpack(found["answer"])[0]["sentences"][0]["results"][0]["paths"]
     assert [path["text"] for path in paths][1] == "house red"
     # As where it was started, by a command.
-    assert json.loads(found["long"])["error"].endswith("split it, or set --max-tokens 40.")
+    assert json.loads(found["long"])["error"].endswith("split it, or set --max-tokens 41.")
     with socket.create_server(("127.0.0.1", found["port"])):
         pass

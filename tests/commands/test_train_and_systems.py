@@ -58,7 +58,7 @@ def test_a_run_that_exists_and_a_sentence_that_is_too_long(attn_zoo, trained, tm
     )
     assert status == 2 and "--resume" in error
     status, output, error = attn_zoo("translate", trained, "rot", "haus " * 60)
-    assert (status, output) == (2, "") and "sentence 2 has 60 tokens" in error and "--max-tokens" in error
+    assert (status, output) == (2, "") and "sentence 2 has 61 tokens" in error and "--max-tokens" in error
     status, output, _ = attn_zoo("translate", trained, "rot", "haus " * 60, "--max-tokens", "70", "--beams", "1")
     assert status == 0 and len(output.splitlines()) == 2
 

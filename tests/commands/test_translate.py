@@ -104,7 +104,7 @@ def test_translate_an_endless_pipe_until_nobody_reads(attn_zoo, trained, transla
 @pytest.mark.parametrize(
     ("bad", "text"),
     [
-        ("haus " * 60 + "\n", "line 4 has 60 tokens"),
+        ("haus " * 60 + "\n", "line 4 has 61 tokens"),
         (b"sch\xf6n\n", "line 4 is not UTF-8"),
         (b"r\0o\0t\0\n", "line 4 contains a NUL character"),
     ],
@@ -133,7 +133,8 @@ def test_more_translations_than_beams_are_refused_in_the_words_of_the_command_li
     status, _, error = attn_zoo("translate", trained, "--beams", 2, "--n-best", 3, SENTENCES[0])
     assert status == 2 and error.endswith("error: --n-best 3 is more than 2 beams: set --beams 3.\n")
     status, _, error = attn_zoo("translate", trained, "haus " * 60)
-    assert status == 2 and error.endswith("split it, or set --max-tokens 60.\n")
+    assert status == 2 and error.endswith("split it, or set --max-tokens 61.\n")
+    assert attn_zoo("translate", trained, "haus " * 60, "--max-tokens", 61)[0] == 0
 
 
 def test_names_are_no_sentences(attn_zoo, trained, tmp_path):

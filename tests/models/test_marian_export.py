@@ -170,6 +170,38 @@ def test_the_command_exports_a_preset(tmp_path, capsys):
         main(["export", str(tmp_path / "preset"), "--to", "something", str(tmp_path / "exported")])
 
 
+@pytest.mark.parametrize(
+    "sampler, beams, penalty",
+    [(BeamSearch(3, 0.6), 3, 0.6), (PooledBeamSearch(num_beams=2, length_penalty=1.5), 2, 1.5), ("greedy", 1, 1.0)],
+    ids=["beams", "pooled", "greedy"],
+)
+def test_the_settings_of_the_search_go_with_the_model(tmp_path, sampler, beams, penalty):
+    translator = tiny.translator(joint=True, body=tiny.transformer, sampler=sampler, **STANDARD["post, all tied"][1])
+    export_to_transformers(translator, tmp_path / "exported")
+    settings = json.loads((tmp_path / "exported" / "generation_config.json").read_text())
+    assert (settings["num_beams"], settings["length_penalty"]) == (beams, penalty)
+
+
+def test_an_opened_model_that_was_trained_goes_out_and_comes_in_again(tmp_path):
+    marian_checkpoint = pytest.importorskip("tests.models.marian_checkpoint")
+    marian_checkpoint.write(tmp_path / "original")
+    trained = Translator.from_preset(tmp_path / "original")
+    # Training changes every row of the embeddings, that of the padding, with which a translation begins, too.
+    table = trained.backbone.target_embedding.embeddings
+    table.assign(table + np.random.default_rng(0).normal(size=table.shape).astype("float32"))
+    # The padding can no longer be predicted there.
+    bias = keras.ops.convert_to_numpy(trained.backbone.output_projection.bias).copy()
+    bias[list(trained.backbone.suppressed_tokens)] = -1e9
+    trained.backbone.output_projection.bias.assign(bias)
+    export_to_transformers(trained, tmp_path / "exported")
+    again = Translator.from_preset(tmp_path / "exported")
+    texts = marian_checkpoint.text("source", 5)
+    found = [one.score(texts, marian_checkpoint.text("target", 5)) for one in (trained, again)]
+    for first, second in zip(*found, strict=True):
+        np.testing.assert_allclose(second.log_probs, first.log_probs, atol=1e-4)
+    assert again.generate(texts) == trained.generate(texts)
+
+
 def test_an_opened_model_goes_out_as_it_came_in(tmp_path):
     marian_checkpoint = pytest.importorskip("tests.models.marian_checkpoint")
     model, tokenizer = marian_checkpoint.write(tmp_path / "original")

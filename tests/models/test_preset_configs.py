@@ -46,6 +46,13 @@ def refused(preset, match, load=Translator.from_preset):
     assert "\n" not in str(error.value)
 
 
+def test_an_argument_that_nothing_takes_is_refused(preset):
+    with pytest.raises(UserError, match="Translator has no argument dtpye: leave it out, or correct it"):
+        Translator.from_preset(preset, dtpye="float16")
+    with pytest.raises(UserError, match="Translator has no argument beams"):
+        Translator(tiny.backbone(), beams=3)
+
+
 @pytest.mark.parametrize(
     "name, place, cls",
     [

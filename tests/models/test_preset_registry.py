@@ -226,6 +226,33 @@ def test_the_command(server, saved, tmp_path, capsys):
     assert len(published()) == 1
 
 
+def test_presets_of_ones_own_are_told_from_published_ones(server, saved, tmp_path, monkeypatch, capsys):
+    own = tmp_path / "own"
+    for name in (NAME, "mine"):
+        tiny.translator(seed=5).save_to_preset(own / name)
+    monkeypatch.setenv(preset_registry.VARIABLE, str(own))
+    assert main(["presets"]) == 0
+    assert re.search(rf"{NAME} .*\| +own +\|", capsys.readouterr().out)
+    assert main(["presets", "--verify"]) == 2
+    assert f"{own / NAME}, in ATTN_ZOO_PRESETS, is not the published preset but takes its place" in (
+        capsys.readouterr().out
+    )
+    assert main(["presets", "--verify", "mine"]) == 2
+    assert "mine is a preset of your own, in ATTN_ZOO_PRESETS: there is no published one." in capsys.readouterr().err
+    # The published one stands in the checkout, behind it.
+    shutil.copytree(saved / NAME, tmp_path / "checkout" / NAME)
+    count = len(server.requests)
+    assert main(["presets", "--download"]) == 0
+    assert capsys.readouterr().out == f"{NAME}: {tmp_path / 'checkout' / NAME}\n" and len(server.requests) == count
+
+
+def test_a_download_without_a_byte_leaves_nothing(server, tmp_path):
+    server.faults = [404]
+    with pytest.raises(UserError, match="404"):
+        fetch_preset(NAME)
+    assert not (tmp_path / "cache" / "keras-attn-zoo" / "presets" / "unfinished").exists()
+
+
 def test_a_folder_that_is_no_preset_is_not_one_that_is_here(server, saved, tmp_path, monkeypatch, capsys):
     own, cached = tmp_path / "own", tmp_path / "cache" / "keras-attn-zoo" / "presets" / NAME
     (own / NAME).mkdir(parents=True)

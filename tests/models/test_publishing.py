@@ -2,9 +2,12 @@
 
 import http.server
 import json
+import os
 import re
 import shutil
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -186,6 +189,15 @@ def at(monkeypatch, port):
     for name in ("create_repo", "upload_file", "file_exists", "upload_folder"):
         monkeypatch.setattr(huggingface_hub, name, getattr(api, name))
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", endpoint)
+
+
+def test_a_process_that_has_used_nothing_of_the_hub(saved):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        host = f"127.0.0.1:{server.getsockname()[1]}"
+    line = [sys.executable, "-m", "keras_attn_zoo", "presets", "publish", str(saved), "hf://somebody"]
+    done = subprocess.run(line, env=os.environ | {"HF_ENDPOINT": f"http://{host}"}, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"cannot reach {host} to upload {saved / NAMES[0]}: check the network.\n")
 
 
 def test_a_backend_before_the_subcommand_stays(monkeypatch):

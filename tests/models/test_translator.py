@@ -229,9 +229,14 @@ def test_no_room_beyond_the_weights(arguments):
             task.make_room(received)
     task.make_room(np.int64(12))
     assert type(task.preprocessor.encoder_sequence_length) is int
-    with pytest.raises(UserError, match=r"sentence 1 has 12 tokens, more than the 11 .*make_room\(12\)") as caught:
+    with pytest.raises(
+        UserError, match=r"sentence 1 has 13 tokens with its end, more than the 12 .*make_room\(13\)"
+    ) as caught:
         task.force(["kalo" * 11], TEXTS[:1])
-    assert "--max-tokens" in caught.value.for_shell
+    assert "--max-tokens 13" in caught.value.for_shell
+    # What is advised is enough.
+    task.make_room(13)
+    task.force(["kalo" * 11], TEXTS[:1])
 
 
 def test_generate_continues_a_given_beginning(task):

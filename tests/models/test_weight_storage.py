@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.models import RNNBackbone, Translator
+from keras_attn_zoo.models import RNNBackbone, Translator, presets
 from keras_attn_zoo.models.undrawn_weights import undrawn_weights
 from keras_attn_zoo.models.weight_storage import SCALES, quantized
 from tests import tiny
@@ -61,6 +61,26 @@ def test_a_preset_is_smaller_and_its_weights_are_near(tmp_path, storage, smaller
     for name, values in expected.items():
         # Half a step of 127, for the largest number of the whole matrix.
         assert np.abs(found[name] - values).max(initial=0.0) <= share * np.abs(values).max(initial=0.0) + 1e-7, name
+
+
+@pytest.mark.parametrize("storage", ["float32", "float16", "int8", "Keras' own"])
+def test_a_model_that_computes_in_bfloat16_is_stored_like_any_other(tmp_path, storage, monkeypatch):
+    small_translator().save_to_preset(tmp_path / "plain")
+    first = Translator.from_preset(tmp_path / "plain", dtype="bfloat16")
+    if storage == "Keras' own":
+        # Two bytes for each number, as Keras writes them.
+        monkeypatch.setattr(presets, "compact", lambda file, storage: file.getvalue())
+    first.save_to_preset(tmp_path / "preset", **({} if storage == "Keras' own" else {"storage": storage}))
+    with h5py.File(tmp_path / "preset" / "model.weights.h5") as file:
+        kinds = set()
+        file.visititems(lambda _, item: kinds.add(item.dtype.str) if isinstance(item, h5py.Dataset) else None)
+    assert kinds == {"float32": {"<f4"}, "float16": {"<f2"}, "int8": {"|i1", "<f2", "<f4"}}.get(storage, {"|V2"})
+    second = Translator.from_preset(tmp_path / "preset")
+    expected, found = weights(first), weights(second)
+    assert expected.keys() == found.keys() and max(np.abs(w).max() for w in found.values()) > 0
+    for name, values in expected.items():
+        share = 1 / 250 if storage == "int8" else 1e-3 if storage == "float16" else 0.0
+        assert np.abs(found[name] - values).max() <= share * np.abs(values).max() + 1e-7 * (share > 0), name
 
 
 @pytest.mark.slow_compiled

@@ -53,7 +53,7 @@ class Matrix {
     this.heads = Math.min(110, 16 + 7 * Math.max(...view.columnLabels.map((label) => label.length)));
     this.entropyWidth = 46;
     const room = this.element.clientWidth - this.labels - this.entropyWidth - 4;
-    this.size = Math.max(10, Math.min(30, Math.floor(room / view.columns)));
+    this.size = Math.max(12, Math.min(30, Math.floor(room / view.columns)));
   }
 
   cellAt(event) {
@@ -102,10 +102,8 @@ class Matrix {
     view.entropies.forEach((entropy, i) => {
       context.fillStyle = `rgba(${colours.ink}, 0.25)`;
       context.fillRect(width + 6, i * size + 2, Math.min(1, entropy / most) * (this.entropyWidth - 8), size - 4);
-      if (size >= 12) {
-        context.fillStyle = `rgb(${colours.ink})`;
-        context.fillText(entropy.toFixed(2), width + 9, (i + 0.5) * size);
-      }
+      context.fillStyle = `rgb(${colours.ink})`;
+      context.fillText(entropy.toFixed(2), width + 9, (i + 0.5) * size);
     });
     for (const [r, c, sure] of view.gold) this.frame(context, r, c, `rgb(${colours.gold})`, 2, sure ? [] : [4, 3]);
     context.strokeStyle = `rgb(${colours.ink})`;
@@ -138,7 +136,7 @@ class Matrix {
   drawNames(row, column, width, height) {
     const { view, size, labels, heads } = this;
     const { colours } = this.panel;
-    const font = (strong) => `${strong ? "600 " : ""}${Math.min(13, size)}px system-ui, sans-serif`;
+    const font = (strong) => `${strong ? "600 " : ""}${Math.min(13, size - 1)}px system-ui, sans-serif`;
     const rows = fitCanvas(this.rowNames, labels, height);
     const columns = fitCanvas(this.columnNames, width + this.entropyWidth, heads);
     rows.textBaseline = columns.textBaseline = "middle";

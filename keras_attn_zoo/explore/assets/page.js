@@ -98,7 +98,7 @@ class Page {
     if (index < 0 || index >= this.store.sentences.length) return this.store.sentences.length || this.update();
     this.index = index;
     this.source.textContent = this.sentence.text;
-    for (const panel of this.panels) panel.choice.path = this.sentence.gold || given ? 1 : Math.min(panel.choice.path, 1);
+    for (const panel of this.panels) panel.choice.path = this.sentence.gold || given ? 1 : panel.wanted;
     this.search.update();
     this.update();
   }

@@ -5,7 +5,9 @@ const VIEWS = { ribbons: "ribbons", matrix: "matrix", overview: "all heads" };
 class Panel {
   constructor(page, choice) {
     this.page = page;
-    this.choice = { system: 0, path: 0, beam: null, place: "cross", layer: "best", head: "mean", ...choice };
+    this.choice = { system: 0, path: 1, beam: null, place: "cross", layer: "best", head: "mean", ...choice };
+    // The translation that is shown wherever a sentence has it: a given one, unless another is chosen.
+    this.wanted = this.choice.path;
     this.focus = null;
     this.pinned = false;
     this.drawings = { ribbons: new Ribbons(this), matrix: new Matrix(this), overview: new Overview(this) };
@@ -68,6 +70,7 @@ class Panel {
 
   choose(change, view) {
     Object.assign(this.choice, change);
+    if (change.path !== undefined) this.wanted = change.path;
     if (change.beam) this.choice.beamOf = this.sentence;
     if (change.system !== undefined || change.path !== undefined) this.choice.beam = null;
     if (view) this.page.setView(view);

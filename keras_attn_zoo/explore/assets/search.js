@@ -42,7 +42,7 @@ class Search {
     }
     this.controls.replaceChildren(...parts);
     this.showTree();
-    this.go(this.position, false);
+    this.go(this.position);
   }
 
   showTree() {

@@ -71,7 +71,7 @@ def export_to_transformers(translator: Any, folder: PathLike) -> None:
     with atomic_path(folder) as aside:
         aside.mkdir()
         write_safetensors(aside / SAFETENSORS, weights)
-        for name, value in _configurations(backbone, preprocessor, pieces, longest).items():
+        for name, value in _configurations(translator, pieces, longest).items():
             write_json(aside / name, value)
         for side, tokenizer in zip(("source", "target"), sides, strict=True):
             (Path(aside) / f"{side}.spm").write_bytes(tokenizer.proto)
@@ -198,8 +198,9 @@ def _numpy(variable):
     return np.array(ops.convert_to_numpy(ops.cast(variable, "float32")))
 
 
-def _configurations(backbone, preprocessor, pieces, longest):
+def _configurations(translator, pieces, longest):
     """The JSON files of the checkpoint, by name."""
+    backbone, preprocessor, sampler = translator.backbone, translator.preprocessor, translator.sampler
     pre = backbone.normalization == "pre"
     special = {"pad_token_id": len(pieces) - 1, "decoder_start_token_id": len(pieces) - 1, "eos_token_id": 0}
     both_sides = {"layers": None, "attention_heads": backbone.num_heads, "ffn_dim": backbone.ffn_dim}
@@ -243,8 +244,9 @@ def _configurations(backbone, preprocessor, pieces, longest):
         "renormalize_logits": True,
         "forced_eos_token_id": None,
         "max_length": preprocessor.decoder_sequence_length,
-        "num_beams": 5,
-        "length_penalty": 1.0,
+        # Any other sampler searches greedily, or draws, which is not a setting of a model there.
+        "num_beams": getattr(sampler, "num_beams", 1),
+        "length_penalty": getattr(sampler, "length_penalty", 1.0),
     }
     tokenizer = {
         "tokenizer_class": "MarianTokenizer",

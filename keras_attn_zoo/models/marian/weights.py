@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from keras import ops
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import shown
@@ -97,13 +98,18 @@ def assign_weights(backbone: Any, checkpoint: Checkpoint) -> None:
             kernel = checkpoint.take(OUTPUT, shape=(sizes["decoder"], width))
             backbone.output_projection.kernel.assign(kernel)
     backbone.output_projection.bias.assign(checkpoint.take(BIAS, shape=(1, sizes["decoder"]))[0])
-    for side in sizes:
+    sines = sine_table(width, backbone.max_length)
+    for side, embedding in embeddings.items():
         table = checkpoint.find(POSITIONS.format(side))
-        if table is not None and not _are_sines(table, backbone):
+        if table is None:
+            continue
+        same = table.shape == sines.shape and np.isclose(table, sines, atol=1e-3).all(axis=1)
+        if side == "decoder" and np.any(same) and not same[0]:
+            # What `export` adds to the first position: the embedding of the padding, with which translations begin.
+            rows = ops.convert_to_numpy(ops.cast(embedding.embeddings, "float32")).copy()
+            rows[list(backbone.suppressed_tokens)] += (table[0] - sines[0]) / width**0.5
+            embedding.embeddings.assign(rows)
+            same[0] = True
+        if not np.all(same):
             raise UserError(f"the positions of {shown(checkpoint.preset)} are not Marian's sines: it cannot be opened.")
     checkpoint.check_all_taken()
-
-
-def _are_sines(table, backbone):
-    expected = sine_table(backbone.width, backbone.max_length)
-    return table.shape == expected.shape and np.allclose(table, expected, atol=1e-3)
