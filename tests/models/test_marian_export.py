@@ -80,10 +80,11 @@ def test_transformers_computes_the_same_log_probabilities(exported):
 
 def test_transformers_finds_the_same_translations(exported):
     translator, _, model, tokenizer = exported
-    translator.compile(sampler=PooledBeamSearch(3, 1.0))
+    # As many beams, and the same penalty, as went with the model.
+    translator.compile(sampler=PooledBeamSearch(3, 0.6))
     ours = [one for [one] in translator.translate(TEXTS, max_length=LENGTH)]
     batch = tokenizer(TEXTS, return_tensors="pt", padding=True)
-    found = model.generate(**batch, max_length=LENGTH, num_beams=3, output_scores=True, return_dict_in_generate=True)
+    found = model.generate(**batch, max_length=LENGTH, output_scores=True, return_dict_in_generate=True)
     theirs = [[i for i in ids[1:] if i != tokenizer.pad_token_id] for ids in found.sequences]
     assert [one.tokens for one in ours] == list(map(tokenizer.convert_ids_to_tokens, theirs))
     np.testing.assert_allclose([one.score for one in ours], found.sequences_scores, atol=1e-4)
@@ -172,7 +173,7 @@ def test_the_command_exports_a_preset(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     "sampler, beams, penalty",
-    [(BeamSearch(3, 0.6), 3, 0.6), (PooledBeamSearch(num_beams=2, length_penalty=1.5), 2, 1.5), ("greedy", 1, 1.0)],
+    [(BeamSearch(3, 0.6), 3, 0.6), (PooledBeamSearch(num_beams=2, length_penalty=1.5), 2, 1.5), ("greedy", 1, 0.0)],
     ids=["beams", "pooled", "greedy"],
 )
 def test_the_settings_of_the_search_go_with_the_model(tmp_path, sampler, beams, penalty):
