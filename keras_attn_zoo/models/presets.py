@@ -153,7 +153,7 @@ class WeightFiles:
         memory = _WeightsInMemory()
         super().save_weights(memory, *args, **kwargs)
         storage = _saving.get() or "float32"
-        as_is = storage == "float32" and self.variable_dtype != "bfloat16"
+        as_is = storage == "float32" and getattr(self, "variable_dtype", None) != "bfloat16"
         weights = memory.getvalue() if as_is else compact(memory, storage)
         with open_output(filepath) as file:
             file.write(weights)

@@ -4,7 +4,6 @@ import io
 from typing import Any
 
 import h5py
-import ml_dtypes
 import numpy as np
 
 from keras_attn_zoo.errors import UserError
@@ -131,7 +130,8 @@ def _rewritten(file, store, attributes):
 
 def _of_bfloat16(item):
     """The numbers of a tensor that Keras wrote in bfloat16, which HDF5 does not have: two bytes each, and a note."""
-    return item[()].view(ml_dtypes.bfloat16).astype(np.float32)
+    # They are the upper half of a float32.
+    return (item[()].view(np.uint16).astype(np.uint32) << 16).view(np.float32)
 
 
 def is_weight(name: str, item: Any) -> bool:

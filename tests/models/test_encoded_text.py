@@ -41,7 +41,7 @@ def test_encoded_text_that_does_not_fit(task):
     text = task.encode(TEXTS, TARGETS)
     with pytest.raises(UserError, match="encoded with other subword models"):
         tiny.translator(joint=True).translate(text)
-    with pytest.raises(UserError, match=r"sentence 1 has .* more than the 3"):
+    with pytest.raises(UserError, match=r"sentence 1 has .* more than the 4"):
         tiny.translator(length=4).translate(task.encode(["kalomi " * 3]))
     with pytest.raises(UserError, match="targets must be a list of strings; received None"):
         task.score(task.encode(TEXTS))

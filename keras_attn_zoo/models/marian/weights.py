@@ -103,13 +103,13 @@ def assign_weights(backbone: Any, checkpoint: Checkpoint) -> None:
         table = checkpoint.find(POSITIONS.format(side))
         if table is None:
             continue
-        same = table.shape == sines.shape and np.isclose(table, sines, atol=1e-3).all(axis=1)
-        if side == "decoder" and np.any(same) and not same[0]:
+        same = np.isclose(table, sines, atol=1e-3).all(axis=1) if table.shape == sines.shape else np.zeros(1, bool)
+        if side == "decoder" and same[1:].any() and not same[0] and np.isfinite(table[0]).all():
             # What `export` adds to the first position: the embedding of the padding, with which translations begin.
             rows = ops.convert_to_numpy(ops.cast(embedding.embeddings, "float32")).copy()
             rows[list(backbone.suppressed_tokens)] += (table[0] - sines[0]) / width**0.5
             embedding.embeddings.assign(rows)
             same[0] = True
-        if not np.all(same):
+        if not same.all():
             raise UserError(f"the positions of {shown(checkpoint.preset)} are not Marian's sines: it cannot be opened.")
     checkpoint.check_all_taken()
