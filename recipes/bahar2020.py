@@ -15,8 +15,7 @@ Examples:
       --test newstest2017.de newstest2017.en --bitext europarl.de-en --gold europarl.talp --index-base 1 \\
       --out runs/bahar
   python recipes/bahar2020.py --scale paper --pair zh-en --train train.zh train.en --valid dev.zh dev.en \\
-      --test test.zh test.en --out runs/bahar --systems layer-1 layer-2 layer-3 layer-4 layer-5 layer-6 \\
-      --set truecase=none model_type=unigram vocabulary_size=32000 subword_sampling_nbest=30 drop_duplicates=yes
+      --test test.zh test.en --out runs/bahar --systems layer-1 layer-2 layer-3 layer-4 layer-5 layer-6
   python recipes/bahar2020.py --train train.de train.en --out runs/bahar --systems transformer-latent-top-1 \\
       transformer-latent-top-2 transformer-latent-top-3 transformer-latent-top-10
   attn-zoo evaluate runs/bahar/transformer --test newstest2018.de newstest2018.en --name newstest2018
@@ -31,19 +30,19 @@ exact sum are trained: four more Transformers would take two thirds as long agai
 How the paper is read:
 - Its text is that of WMT 2018, with newstest2017 and newstest2018 as tests: `--corpus wmt17-de-en` has the test set of
   the table, and News Commentary in version 12 in place of 13; `--corpus wmt18-de-en` has the text, and newstest2018.
-- At `--scale paper`, both sides are truecased, as the paper does for German and English; otherwise they are not, and
+- At `--scale paper`, both sides are truecased between German and English, as in the paper; otherwise they are not, and
   the text is never tokenised: truecaser and subwords take plain text. BLEU and TER see translations that begin with a
   capital again, as Moses' detruecaser writes them; the paper does not say.
-- For Chinese and English, the example with `--pair zh-en` has what the paper says: unigram subwords sampled from the 30
-  best segmentations, and no pair twice. The paper does not give the exponent of the sampling (0.1 here) or say what
+- For Chinese and English, `--scale paper` has what the paper says: unigram subwords sampled from the 30 best
+  segmentations, and no pair twice. The paper does not give the exponent of the sampling (0.1 here) or say what
   its illegal characters are: no sentence is left out for them. Its 32,000 "merges" are the size of one vocabulary here.
 - Sentences of more than 100 words, or of more than 100 subwords with start and end, are not trained on; the paper's
   limit of 100 counts tokens.
 - The lexicon is one bias-free linear map of the sum of the projected embedding, decoder state and encoder state.
 - The weights of the six best positions are not renormalised in training; the search divides by their sum.
 - Both sides share one vocabulary of 50,000 BPE subwords; the paper has 50,000 merges, which give 45,000 German and
-  33,000 English tokens. For Chinese, each side has its own of 32,000 unigram pieces, sampled only with the settings of
-  that example, and the Transformers tie only the target's embedding to the output. Otherwise they share one matrix
+  33,000 English tokens. For Chinese, each side has its own of 32,000 unigram pieces, sampled only at
+  `--scale paper`, and the Transformers tie only the target's embedding to the output. Otherwise they share one matrix
   among both embeddings, the output and the lexicon; the RNNs share none. The paper does not say.
 - The learning rate is lowered after two validations without improvement; the paper says "several". There are four
   validations per epoch and 20 epochs; the paper gives no numbers.
@@ -272,7 +271,10 @@ FINDINGS = (
     ),
 )
 # Chinese: 32,000 pieces, each side its own.
-CHINESE = Pair({"model_type": "unigram", "vocabulary_size": 32000, "joint": False})
+CHINESE = Pair(
+    {"model_type": "unigram", "vocabulary_size": 32000, "joint": False},
+    published={"truecase": None, "subword_sampling_nbest": 30, "drop_duplicates": True},
+)
 
 
 def transformer_entry(name, places, paper):

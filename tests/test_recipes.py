@@ -21,7 +21,6 @@ from keras_attn_zoo.experiments.named_systems import SYSTEMS
 from keras_attn_zoo.experiments.paper_cells import Runs
 from keras_attn_zoo.experiments.paper_findings import compare
 from keras_attn_zoo.experiments.paper_tables import BETTER, LEVEL, WORSE, PaperTable
-from keras_attn_zoo.experiments.system import parse_settings
 from keras_attn_zoo.experiments.table import COLUMNS
 
 RECIPES = sorted((Path(__file__).parents[1] / "recipes").glob("*.py"))
@@ -72,22 +71,23 @@ def test_entries_of_a_recipe(path):
             assert str(word) in module.RECIPE.entries
 
 
-def test_settings_that_a_recipe_names_for_other_languages():
-    """Chinese and English of Bahar, as its docstring says."""
-    path = next(path for path in RECIPES if path.stem == "bahar2020")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    words = " ".join(module.__doc__.replace("\\\n", " ").split())
-    line = (
-        words[: words.index("vocabulary_size=32000")].rpartition("--set")[2]
-        + words[words.index("vocabulary_size=32000") :]
-    )
-    settings = parse_settings(re.match(r"(?: ?[a-z_]+=\w+)+", line.strip())[0].split())
-    assert settings["vocabulary_size"] == 32000 and len(settings) > 2
-    for entry in module.RECIPE.at("paper").entries.values():
-        system = entry.system.override(**entry.system.understood(settings))
-        assert {name: getattr(system.data, name, value) for name, value in settings.items()} == settings
+@pytest.mark.parametrize(
+    ("pair", "truecase", "nbest", "once"),
+    [
+        ("de-en", "both", None, False),
+        ("en-de", "both", None, False),
+        ("zh-en", None, 30, True),
+        ("en-zh", None, 30, True),
+    ],
+)
+def test_text_is_prepared_as_bahar_does_for_each_language(pair, truecase, nbest, once):
+    recipe = load(next(path for path in RECIPES if path.stem == "bahar2020")).RECIPE
+    for entry in recipe.of(pair).at("paper").entries.values():
+        data = entry.system.data
+        assert (data.truecase, data.subword_sampling_nbest, data.drop_duplicates) == (truecase, nbest, once)
+    # Elsewhere, none of it.
+    for entry in recipe.of(pair).entries.values():
+        assert (entry.system.data.truecase, entry.system.data.subword_sampling_nbest) == (None, None)
 
 
 @pytest.mark.long
