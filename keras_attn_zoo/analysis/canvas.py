@@ -33,8 +33,10 @@ TITLE_SIZE = 11
 DPI = 150
 _TITLE_CHARACTERS = 11  # that fit into an inch
 # Curves differ in these as well as in colour, so that they can be told apart in grey.
-LINE_STYLES = ("-", "--", "-.", ":")
-MARKERS = "osv^Dx"
+LINE_STYLES: Any = ("-", "--", "-.", ":", (0, (9, 2)), (0, (6, 2, 1, 2, 1, 2)), (0, (1, 3)), (0, (3, 4)))
+MARKERS = "osv^DxP"
+# Of these, some are too alike where curves are close: more of them have marks too.
+PLAIN_STYLES = 4
 
 
 @contextlib.contextmanager

@@ -25,6 +25,7 @@ from keras_attn_zoo.analysis.canvas import (
     FONT_SIZE,
     LINE_STYLES,
     MARKERS,
+    PLAIN_STYLES,
     TITLE_SIZE,
     add_grid_and_legend,
     label,
@@ -265,6 +266,7 @@ def _curves_figure(curves, ylabel, title=None, xlabel="step", log_scale=False, t
     figure = Figure(figsize=(7, 4.2), dpi=DPI)
     axes = figure.add_axes((0, 0, 1, 1))
     colours = matplotlib.colormaps["tab10"].colors
+    crowded = len(checked) > PLAIN_STYLES
     lines = [
         axes.plot(
             steps,
@@ -272,7 +274,9 @@ def _curves_figure(curves, ylabel, title=None, xlabel="step", log_scale=False, t
             color=colours[k % len(colours)],
             linestyle=LINE_STYLES[k % len(LINE_STYLES)],
             linewidth=1.5,
-            marker=MARKERS[k % len(MARKERS)] if len(steps) == 1 or ticks else None,
+            marker=MARKERS[k % len(MARKERS)] if len(steps) == 1 or ticks or crowded else None,
+            # Beside each other, not on top of each other.
+            markevery=(0.2 * k / len(checked), 0.2) if crowded and not ticks else None,
         )[0]
         for k, (steps, values) in enumerate(checked.values())
     ]
