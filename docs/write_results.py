@@ -171,7 +171,7 @@ def write_one(name, recipe, out, before):
 def main():
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="RECIPE", help="pages to write; by default all")
+    parser.add_argument("names", nargs="*", metavar="RECIPE", help="pages to write; by default those of presets")
     parser.add_argument("--runs", type=Path, default=Path("runs/results"), help="folder for the scored presets")
     parser.add_argument(
         "--corpus",
@@ -188,14 +188,17 @@ def main():
 
     choose_backend(None)
     pages, common = read_pages()
-    names = options.names or list(pages)
-    if unknown := set(names) - set(pages):
+    if unknown := set(options.names) - set(pages):
         parser.error(f"there is no page {min(unknown)}: choose among {', '.join(pages)}")
     for one in options.out:
-        if not re.fullmatch(rf"({'|'.join(names)})=.+", one):
+        if not re.fullmatch(rf"({'|'.join(options.names or pages)})=.+", one):
             parser.error(f"--out takes RECIPE=FOLDER, with a recipe whose page is written; received {one!r}")
-    pages = {name: pages[name] for name in names}
     given = {name: Path(folder) for name, _, folder in (one.partition("=") for one in options.out)}
+    names = options.names or [name for name, page in pages.items() if page["presets"] or name in given]
+    for name in names:
+        if not pages[name]["presets"] and name not in given:
+            parser.error(f"the page of {name} is made of runs: name their folder, --out {name}=FOLDER")
+    pages = {name: pages[name] for name in names}
     try:
         of_presets = prepare({name: page for name, page in pages.items() if name not in given}, options)
         for name, page in pages.items():

@@ -1,4 +1,4 @@
-"""The error for bad input, what its messages share, and checks of sizes and rates."""
+"""The error for bad input, what its messages share, and checks of sizes, rates and names of arguments."""
 
 from collections.abc import Iterable
 
@@ -72,5 +72,5 @@ def check_arguments(model: object, arguments: Iterable[str]) -> None:
     Example:
         >>> check_arguments(model, {"name": "a"})  # doctest: +SKIP
     """
-    for argument in sorted(set(arguments) - {"inputs", "outputs", "name", "trainable", "dtype", "compile"}):
+    for argument in sorted(set(arguments) - {"inputs", "outputs", "name", "trainable", "dtype"}):
         raise UserError(f"{type(model).__name__} has no argument {argument}: leave it out, or correct it.")

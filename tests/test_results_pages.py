@@ -115,6 +115,7 @@ def test_a_page_of_own_runs_is_written_whole_or_not_at_all(writer, made_runs, mo
 
     for arguments, said in (
         (["rosendahl"], "there is no page rosendahl: choose among"),
+        (["rosendahl2021"], "the page of rosendahl2021 is made of runs: name their folder"),
         (["rosendahl2021", "--out", "rosendahl2021"], "received 'rosendahl2021'"),
         (["rosendahl2021", "--out", f"zeng2021={out}"], "a recipe whose page is written"),
         (["rosendahl2021", "--out", f"rosendahl2021={pages}"], "no run of rosendahl2021 has been scored in"),

@@ -70,20 +70,19 @@ def _number(value):
 
 def download(names: list[str]) -> None:
     """Download presets that are not on this machine, or not as published."""
-    from keras_attn_zoo.models.preset_registry import fetch_preset, local_folder, published_folder
+    from keras_attn_zoo.models.preset_registry import fetch_preset, is_published, local_folder, published_folder
 
     for name in _checked(names):
-        folder = published_folder(name)
-        if folder is None:
-            # It says what is wrong with the one that is there.
-            local_folder(name)
-            folder = fetch_preset(name)
+        folder = local_folder(name)
+        # The user's own folder may hold another preset of this name, in front of the published one.
+        if folder is None or not is_published(name, folder):
+            folder = published_folder(name) or fetch_preset(name)
         print(f"{name}: {folder}")
 
 
 def verify(names: list[str]) -> None:
     """Compare the presets on this machine with their published checksums."""
-    from keras_attn_zoo.models.preset_registry import VARIABLE, check_published, is_published, local_path, place_of
+    from keras_attn_zoo.models.preset_registry import VARIABLE, check_published, local_path, place_of
 
     def check(name):
         folder = local_path(name)
@@ -91,12 +90,15 @@ def verify(names: list[str]) -> None:
             raise UserError(f"not on this machine: attn-zoo presets --download {name}")
         if folder is None:
             return "not on this machine"
-        if place_of(folder) == "own" and not is_published(name, folder):
+        try:
+            check_published(name, folder)
+        except UserError:
+            if place_of(folder) != "own":
+                raise
             raise UserError(
                 f"{folder}, in {VARIABLE}, is not the published preset but takes its place: keep it if it is your own, "
                 "or remove it."
-            )
-        check_published(name, folder)
+            ) from None
         return f"{folder} is as published"
 
     verify_each("presets", [(name, functools.partial(check, name)) for name in _checked(names)])
@@ -108,10 +110,11 @@ def _checked(names):
     from keras_attn_zoo.models.preset_registry import VARIABLE, names_preset, nearest, published
 
     for name in names:
-        if name not in published() and names_preset(name):
+        if name in published():
+            continue
+        if names_preset(name):
             raise UserError(f"{shown(name)} is a preset of your own, in {VARIABLE}: there is no published one.")
-        if name not in published():
-            raise UserError(f"there is no published preset {shown(name)}: {nearest(name)}")
+        raise UserError(f"there is no published preset {shown(name)}: {nearest(name)}")
     if not published():
         print(_NONE)
     return names or list(published())

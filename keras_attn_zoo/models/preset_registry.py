@@ -179,10 +179,8 @@ def place_of(folder: Path) -> str:
 
 
 def published_folder(name: str) -> Path | None:
-    """Return a folder on this machine with the files of a published preset, or None."""
-    own = own_folder()
-    places = [*([own] if own is not None else []), CHECKOUT, *_cache()]
-    return next((place / name for place in places if is_published(name, place / name)), None)
+    """Return the folder in the checkout or the cache with the files of a published preset, or None."""
+    return next((place / name for place in (CHECKOUT, *_cache()) if is_published(name, place / name)), None)
 
 
 def _cache():
@@ -264,9 +262,8 @@ def _address(name, file):
 
 
 def _remove_empty_folders(folder):
-    """Remove what a download without a single byte leaves behind."""
-    for path in [*sorted(folder.rglob("*/"), reverse=True), folder, folder.parent]:
-        # Those that hold something stay.
+    """Remove a folder and those in it, except for any that hold a part of a download."""
+    for path in [*sorted(folder.rglob("*/"), reverse=True), folder]:
         with contextlib.suppress(OSError):
             path.rmdir()
 

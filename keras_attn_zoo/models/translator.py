@@ -73,7 +73,8 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
         search_settings: Config | None = None,
         **kwargs: Any,
     ) -> None:
-        check_arguments(self, kwargs)
+        # KerasHub's tasks take this one too.
+        check_arguments(self, kwargs.keys() - {"compile"})
         self.backbone = backbone
         self.preprocessor = preprocessor
         if preprocessor is not None:

@@ -138,6 +138,17 @@ def test_speed_of_a_hover(browser, tmp_path):
     assert browser.complaints == []
 
 
+def test_rows_of_a_large_matrix_are_no_lower_than_their_names(browser, tmp_path):
+    samples.large_page(layers=1, heads=1).save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html", width=390, height=844)
+    browser.run("explorer.setView('matrix'); explorer.setLevel('subwords')")
+    browser.run("explorer.redraw()")
+    row, text = browser.run(
+        "(({size, rowNames}) => [size, parseFloat(rowNames.getContext('2d').font)])(explorer.panels[0].drawing)"
+    )
+    assert 0 < text < row
+
+
 def test_coarser_weights_of_a_large_page(browser, tmp_path, monkeypatch):
     """Read with the scale that the page was written with."""
     monkeypatch.setattr(packing, "MOST", 0)

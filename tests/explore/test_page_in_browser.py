@@ -162,6 +162,33 @@ def test_gold_links_and_the_best_layer(page):
     assert page.run("explorer.panels[0].view.gold") == []
 
 
+def test_a_given_translation_comes_first_until_another_is_chosen(browser, tmp_path):
+    plain = [samples.sentence(gold=None) for _ in range(3)]
+    results = [[samples.result(i, given=i != 1)] for i in range(3)]
+    Page([samples.system()], plain, results).save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    shows = []
+    for choice in (None, 0):
+        if choice is not None:
+            choose(browser, "path", choice)
+        for sentence in range(3):
+            browser.run(f"explorer.showSentence({sentence})")
+            shows.append(browser.run("explorer.panels[0].result.paths[explorer.panels[0].choice.path].kind"))
+        browser.run("explorer.showSentence(0)")
+    assert shows == ["given", "own", "given", "own", "own", "own"]
+
+
+def test_the_position_that_is_described_is_in_sight(browser, tmp_path):
+    plain = samples.sentence(gold=None)
+    Page([samples.system()], [plain], [[samples.result()]]).save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html", width=360, height=800)
+    last, strip = (
+        browser.run(f"(({{left, right}}) => [left, right])({one}.getBoundingClientRect())")
+        for one in ("document.querySelector('.tree button.now')", "document.querySelector('.tree-scroller')")
+    )
+    assert strip[0] <= last[0] < last[1] <= strip[1]
+
+
 def test_the_layer_that_the_model_aligns_by_is_not_called_the_best(browser, tmp_path):
     plain = samples.sentence(gold=None)
     Page([samples.system()], [plain], [[samples.result()]]).save(tmp_path / "page.html")

@@ -250,7 +250,7 @@ def test_a_download_without_a_byte_leaves_nothing(server, tmp_path):
     server.faults = [404]
     with pytest.raises(UserError, match="404"):
         fetch_preset(NAME)
-    assert not (tmp_path / "cache" / "keras-attn-zoo" / "presets" / "unfinished").exists()
+    assert not any((tmp_path / "cache" / "keras-attn-zoo" / "presets" / "unfinished").iterdir())
 
 
 def test_a_folder_that_is_no_preset_is_not_one_that_is_here(server, saved, tmp_path, monkeypatch, capsys):
