@@ -21,8 +21,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = Path(__file__).parent / "results"
 PICTURE = re.compile(r"(!\[[^\]]*\])\(([^)]+\.png)\)")
-# Parts of a system whose settings are compared with the recipe's.
-PARTS = ("data", "training", "search")
 
 
 def read_pages(file=PAGES / "pages.toml"):
@@ -85,46 +83,12 @@ def prepare(pages, options):
     return {name: options.runs / name for name in pages}
 
 
-def settings_table(recipe, runs):
-    """Return in what the systems that were run differ from the recipe's, as Markdown; empty if in nothing."""
-    from keras_attn_zoo.experiments.run_folder import RunFolder
-    from keras_attn_zoo.experiments.tabular import markdown_table
-
-    differing = {}
-    for pair in runs.pairs:
-        for entry, its in recipe.of(pair).entries.items():
-            for folder in runs.folders(pair, entry):
-                own, theirs = settings_of(RunFolder(folder).system()), settings_of(its.system)
-                for key in own:
-                    if key in theirs and own[key] != theirs[key]:
-                        values = differing.setdefault(key, {})
-                        values.setdefault((shown(theirs[key]), shown(own[key])), []).append(f"`{entry}`")
-    rows = []
-    for key, values in sorted(differing.items()):
-        for (theirs, own), entries in values.items():
-            rows.append([f"`{key}`", theirs, own, ", ".join(dict.fromkeys(entries)) if len(values) > 1 else ""])
-    return markdown_table(["setting", "recipe", "here", "of"], rows) if rows else ""
-
-
-def settings_of(system):
-    """All settings of a system by name."""
-    found = dict(system.sizes)
-    for part in PARTS:
-        found.update(dataclasses.asdict(getattr(system, part)))
-    return found
-
-
-def shown(value):
-    """A value of a setting as a cell."""
-    return "none" if value is None else str(value).lower() if isinstance(value, bool) else f"{value}"
-
-
 def scale_of(out):
-    """What the tables in a folder say of the scale of its runs, which these do not keep."""
+    """The scale of the runs in a folder, which its tables name; None as published."""
     from keras_attn_zoo.files import kind_of, read_json
 
     tables = out / "tables.json"
-    return read_json(tables).get("scale", "") if kind_of(tables) == "file" else ""
+    return read_json(tables).get("scale") or None if kind_of(tables) == "file" else None
 
 
 def write_one(name, recipe, out, before):
@@ -140,7 +104,7 @@ def write_one(name, recipe, out, before):
     from keras_attn_zoo.experiments.result_files import check_folder
 
     check_folder(out, recipe)
-    recipe = dataclasses.replace(recipe, scale=scale_of(out))
+    recipe = recipe.at(scale_of(out))
     runs = Runs(recipe, out, "bootstrap")
     if not runs.pairs:
         raise UserError(f"no run of {name} has been scored in {out}: check the folder, or train one.")
@@ -149,9 +113,7 @@ def write_one(name, recipe, out, before):
         # One alone shows nothing of a comparison.
         if len(there) > 1:
             draw_pictures(recipe, expand(there, {}), recipe.folder_of(out, pair))
-    table = settings_table(recipe, runs)
-    after = f"In these settings they differ from the recipe's:\n\n{table}" if table else ""
-    page = write_page(runs, write_tables(runs), before.strip(), after)
+    page = write_page(runs, write_tables(runs), before.strip())
     shown = set()
 
     def copied(found):

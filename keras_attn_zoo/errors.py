@@ -1,5 +1,6 @@
 """The error for bad input, what its messages share, and checks of sizes, rates and names of arguments."""
 
+import difflib
 from collections.abc import Iterable
 
 
@@ -33,6 +34,18 @@ def counted(count: int, noun: str) -> str:
         ('1 sentence', '2 sentences')
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def choice(name: str, names: Iterable[str]) -> str:
+    """Return the end of a message on a name that is none of some: the nearest of these, or all.
+
+    Example:
+        >>> choice("bahdanow", ["bahdanau", "uniform"]), choice("x", ["bahdanau", "uniform"])
+        ('did you mean bahdanau?', 'choose one of bahdanau, uniform.')
+    """
+    names = list(names)
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {near[0]}?" if near else f"choose one of {', '.join(names)}."
 
 
 def check_counts(**values: int) -> None:

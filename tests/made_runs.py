@@ -3,6 +3,7 @@
 import json
 
 from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.system import System
 
 REFERENCES = [f"the {colour} house {number} is here today" for colour in ("red", "blue") for number in range(15)]
 WRONG = [line.replace("house", "dog") for line in REFERENCES]
@@ -55,5 +56,5 @@ def make_run(folder, bleu=30.0, ter=50.0, translations=WRONG, steps=40, names=("
         run.add_scores(name, scores)
     run.log.write_text("".join(json.dumps(line) + "\n" for line in LINES))
     run.test.write_text("".join(f"quelle {i}\t{line}\n" for i, line in enumerate(references)), encoding="utf-8")
-    run.config.write_text(json.dumps({"system": {}, "corpus": {}}))
+    run.config.write_text(json.dumps({"system": System(folder.name, {}).to_dict(), "corpus": {}}))
     return run

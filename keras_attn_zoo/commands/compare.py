@@ -5,7 +5,7 @@ import argparse
 from keras_attn_zoo.commands.comparison import add_comparison_arguments, own_backend, run_comparison, system_names
 from keras_attn_zoo.commands.parser import Command, Parser
 from keras_attn_zoo.commands.task_options import OTHER_TASKS
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.errors import UserError, choice
 from keras_attn_zoo.experiments.comparison import OF_SYSTEMS, Entry, Recipe
 from keras_attn_zoo.experiments.named_systems import SYSTEMS
 
@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> None:
     """Compare the systems."""
     names = system_names(options)
     if options.baseline not in (None, *names):
-        raise UserError(f"the baseline {options.baseline!r} is not compared: choose one of {', '.join(names)}.")
+        raise UserError(f"the baseline {options.baseline!r} is not compared: {choice(options.baseline, names)}")
     entries = {
         name: Entry(system, baseline=None if name == options.baseline else options.baseline)
         for name, system in SYSTEMS.items()

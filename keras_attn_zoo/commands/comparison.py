@@ -33,7 +33,7 @@ from keras_attn_zoo.commands.table_options import (
 )
 from keras_attn_zoo.commands.task_options import OF_A_RUN, add_task_argument, task_of
 from keras_attn_zoo.commands.text_options import add_scoring_arguments, scoring_options
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.errors import UserError, choice
 from keras_attn_zoo.experiments.comparison import Recipe, expand, parse_grid
 from keras_attn_zoo.experiments.paper_tables import bleu_steps, measures_of
 from keras_attn_zoo.experiments.scales import SCALES
@@ -189,7 +189,7 @@ def _runs(recipe, options, out):
     entries = {}
     for name in system_names(options):
         if name not in recipe.entries:
-            raise UserError(f"unknown system {shown_value(name)}: choose from {', '.join(recipe.entries)}.")
+            raise UserError(f"unknown system {shown_value(name)}: {choice(name, recipe.entries)}")
         entries[name] = recipe.entries[name]
     grid = parse_grid(options.grid)
     if "task" in grid:

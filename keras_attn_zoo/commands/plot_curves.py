@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.analysis.pictures import plot_curves
     from keras_attn_zoo.experiments.curves import curves, over_seeds
 
-    labels = {key: key.replace("val_", "validation ") for key in options.key}
+    labels = {key: key.replace("val_", "validation ").replace("_", " ") for key in options.key}
     drawn, deviations = {}, {}
     for key, label in labels.items():
         found = curves(options.runs, key)

@@ -18,7 +18,7 @@ from keras_attn_zoo.commands.options import (
 from keras_attn_zoo.commands.parser import Command, Parser
 from keras_attn_zoo.commands.task_options import OF_A_RUN, OTHER_TASKS, add_task_argument, task_of
 from keras_attn_zoo.commands.text_options import add_scoring_arguments, scoring_options
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.errors import UserError, choice
 from keras_attn_zoo.experiments.named_systems import SYSTEMS
 
 
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.experiments.training import train_system
 
     if options.system not in SYSTEMS:
-        raise UserError(f"unknown system {options.system!r}: choose one of {', '.join(SYSTEMS)}.")
+        raise UserError(f"unknown system {options.system!r}: {choice(options.system, SYSTEMS)}")
     system = SYSTEMS[options.system]
     settings = settings_from_options(options)
     system = (small(system) if options.small else system).override(**settings_of_task(task_of(options)))

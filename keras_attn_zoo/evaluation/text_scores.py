@@ -1,7 +1,6 @@
 """BLEU, chrF and TER with sacrebleu's signatures, ROUGE and METEOR likewise, and paired significance tests."""
 
 import contextlib
-import difflib
 import json
 import os
 import re
@@ -9,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.errors import UserError, choice
 from keras_attn_zoo.extras import require
 
 require("sacrebleu", user=__name__)
@@ -146,9 +145,7 @@ def _build_bleu(lowercase, tokenize):
         return MultiBLEU(moses[1], lowercase)
     if tokenize not in BLEU.TOKENIZERS:
         names = [*BLEU.TOKENIZERS, "moses-LANGUAGE"]
-        near = difflib.get_close_matches(tokenize, names, n=1)
-        advice = f"did you mean {near[0]}?" if near else f"choose from {', '.join(names)}."
-        raise UserError(f"unknown tokenizer {tokenize!r}: {advice}")
+        raise UserError(f"unknown tokenizer {tokenize!r}: {choice(tokenize, names)}")
     try:
         return BLEU(lowercase=lowercase, tokenize=tokenize)
     except (RuntimeError, ImportError, OSError) as error:
@@ -352,7 +349,7 @@ def compare_systems(
     """
     computed = _build_metrics(metrics, lowercase, tokenize)
     if baseline not in systems:
-        raise UserError(f"the baseline {baseline!r} is not a system: choose one of {', '.join(systems)}.")
+        raise UserError(f"the baseline {baseline!r} is not a system: {choice(str(baseline), systems)}")
     if len(systems) < 2:
         raise UserError(f"{baseline!r} is the only system: give at least one other to compare it with.")
     if test not in TESTS:

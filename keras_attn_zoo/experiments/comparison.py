@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.errors import UserError, choice
+from keras_attn_zoo.experiments.mechanism_arguments import arguments_of, split_name
 from keras_attn_zoo.experiments.paper_tables import Examples, Finding, Pair, PaperTable, splits_of
 from keras_attn_zoo.experiments.scales import SCALES, scaled
 from keras_attn_zoo.experiments.setting_types import shown_value
@@ -60,7 +61,8 @@ class Recipe:
         tasks: the paper's comparisons on other tasks, by the task's name.
         tables: the paper's own tables.
         pairs: the language pairs of these, by name; the first is the default. Empty if there is only one.
-        scale: what was changed by `at`, in a line.
+        scale: name of the scale that `at` made it of; None as published.
+        original: the comparison that `of` and `at` made it of, if they did.
         about: what the paper asks, in a paragraph.
         findings: what it claims to have found.
         captions: what the pictures show, by the name of the file.
@@ -76,7 +78,8 @@ class Recipe:
     tasks: Mapping[str, "Recipe"] = dataclasses.field(default_factory=dict)
     tables: tuple[PaperTable | Examples, ...] = ()
     pairs: dict[str, Pair] = dataclasses.field(default_factory=dict)
-    scale: str = ""
+    scale: str | None = None
+    original: "Recipe | None" = None
     about: str = ""
     findings: tuple[Finding, ...] = ()
     captions: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -116,7 +119,8 @@ class Recipe:
             entries = {name: dataclasses.replace(entry, paper={}) for name, entry in entries.items()}
         note = self.note if pair == self.first_pair else f"Language pair: {pair}."
         published = {**self.published, **own.published}
-        return dataclasses.replace(self, entries=entries, published=published, note=note)
+        original = self.original or self
+        return dataclasses.replace(self, entries=entries, published=published, note=note, original=original)
 
     def splits(self, entry: str, pair: str | None) -> list[str]:
         """Return the names of the scores, other than "test", that the tables have of a system and a language pair."""
@@ -130,14 +134,19 @@ class Recipe:
             name: dataclasses.replace(entry, system=scaled(entry.system, SCALES[scale], self.published))
             for name, entry in self.entries.items()
         }
-        about = f"Scale {scale}: {SCALES[scale].about}."
         # How fast tiny systems are says nothing, and takes longer than training them.
         pictures = {
             file: line for file, line in self.pictures.items() if scale != "smoke" or not line.startswith("speed ")
         }
-        return dataclasses.replace(
-            self, entries=entries, pictures=pictures, scale=about, note=f"{about}\n\n{self.note}".strip()
+        made = dataclasses.replace(
+            self, entries=entries, pictures=pictures, scale=scale, original=self.original or self
         )
+        return dataclasses.replace(made, note=f"{made.about_scale}\n\n{self.note}".strip())
+
+    @property
+    def about_scale(self) -> str:
+        """What its scale changes, in a line; empty without one."""
+        return f"Scale {self.scale}: {SCALES[self.scale].about}." if self.scale else ""
 
 
 def _of_pair(system, settings):
@@ -176,7 +185,8 @@ def expand(
 
     Args:
         entries: the systems, by name.
-        settings: changes for every system that has the setting.
+        settings: changes for every system that has the setting. With a budget, no run stops early unless a patience
+            is given too: all are of one length.
         grid: values to try of each setting, by name. A system has one run for all points that differ only in
             settings that it does not have.
         seeds: the seeds; by default each system's own.
@@ -199,6 +209,8 @@ def expand(
     lengths = {"budget", "epochs"}
     if lengths & grid.keys() and lengths <= {*grid, *(name for name, value in settings.items() if value is not None)}:
         raise UserError("training ends after a budget or after epochs: give one of them, in the grid or outside.")
+    if any((settings.get("budget"), *grid.get("budget", ()))) and "patience" not in {*settings, *grid}:
+        settings = {**settings, "patience": None}
     names = sorted(grid)
     points = [dict(zip(names, values, strict=True)) for values in itertools.product(*(grid[name] for name in names))]
     points = [{**point, "seed": seed} for point in points for seed in seeds] if seeds else points
@@ -214,7 +226,7 @@ def expand(
     used = {key for name, point in itertools.product(entries, points) for key in understood(name, point)}
     for key in (*settings, *grid):
         if key not in used:
-            raise UserError(f"none of the systems {', '.join(entries)} has a setting {key!r}.")
+            raise UserError(f"none of the systems {', '.join(entries)} has a setting {key!r}{_nearest(key, entries)}")
     runs: dict[str, Run] = {}
     for name, point in itertools.product(entries, points):
         own, baseline = differing(name, point), entries[name].baseline
@@ -228,6 +240,15 @@ def expand(
         run = Run(run_name(name, own), name, system, own, baseline)
         runs.setdefault(run.name, run)
     return list(runs.values())
+
+
+def _nearest(key, entries):
+    """What a message says of an unknown argument of a mechanism: the nearest one that the systems have."""
+    parts = split_name(key)
+    if parts is None:
+        return "."
+    known = {one for entry in entries.values() for one in arguments_of(entry.system.sizes.get(parts[0], []))}
+    return f": {choice(parts[1], sorted(known))}" if known else "."
 
 
 def run_name(name: str, point: Mapping[str, Any]) -> str:

@@ -1,6 +1,5 @@
 """Arguments of a mechanism as settings of their own, such as `cross_attention.window`."""
 
-import inspect
 import math
 from typing import Any
 
@@ -66,12 +65,20 @@ def takes_argument(mechanism: Any, argument: str) -> bool:
         >>> takes_argument("weight_subtraction", "subtraction"), takes_argument("multi_head", "subtraction")
         (True, False)
     """
+    return argument in arguments_of(mechanism)
+
+
+def arguments_of(mechanism: Any) -> set[str]:
+    """Return the arguments that a mechanism, or each of several, takes. This imports Keras.
+
+    Example:
+        >>> sorted(arguments_of("weight_subtraction") - arguments_of("multi_head"))
+        ['subtraction']
+    """
     from keras_attn_zoo.layers import ATTENTIONS
+    from keras_attn_zoo.layers.registry import argument_names
 
     if isinstance(mechanism, list):
-        return all(takes_argument(one, argument) for one in mechanism)
+        return set.intersection(*map(arguments_of, mechanism)) if mechanism else set()
     name = mechanism if isinstance(mechanism, str) else mechanism.get("attention")
-    if name not in ATTENTIONS:
-        return False
-    constructors = (vars(base).get("__init__") for base in ATTENTIONS[name].layer.__mro__)
-    return any(one is not None and argument in inspect.signature(one).parameters for one in constructors)
+    return argument_names(name) if name in ATTENTIONS else set()

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.changed_settings import changes_line, changes_of
 from keras_attn_zoo.experiments.examples import best_translations
 from keras_attn_zoo.experiments.measures import measure, note_of
 from keras_attn_zoo.experiments.paper_cells import Runs, Value
@@ -50,14 +51,21 @@ def write_tables(runs: Runs) -> list[tuple[str, Table]]:
         contents.append({"table": one.name, "caption": one.caption, "notes": list(table.notes), "cells": records})
     title = f"{recipe.title}: the paper's tables"
     parts = [f"# {title}", *(part for name, table in tables for part in (f"## {name}", table.markdown()))]
-    write_text(out / "tables.md", "\n\n".join([*parts, *filter(None, [recipe.scale])]) + "\n")
-    write_text(out / "tables.tex", "\n\n".join(table.latex(name) for name, table in tables) + "\n")
+    parts += filter(None, [recipe.about_scale, changes_line(changes_of(runs))])
+    write_text(out / "tables.md", "\n\n".join(parts) + "\n")
+    write_text(out / "tables.tex", "\n\n".join(table.latex(_in_print(name)) for name, table in tables) + "\n")
     lines = [{"table": one["table"], **_line(record)} for one in contents for record in one["cells"]]
     write_text(out / "tables.csv", csv_text(lines))
     content = {"title": title, "scale": recipe.scale, "significance": runs.test, "tables": contents}
     write_text(out / "tables.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n")
     _LOG.info("the paper's tables: %s", out / "tables.md")
     return tables
+
+
+def _in_print(title):
+    """The title of a table where tables have numbers of their own."""
+    number, _, caption = title.partition(": ")
+    return f"{caption} ({number} of the paper)" if number.startswith("Table ") else title
 
 
 def _table(table: PaperTable, runs: Runs) -> tuple[Table, list[dict[str, Any]]]:

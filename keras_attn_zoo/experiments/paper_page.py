@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from keras_attn_zoo.experiments.changed_settings import changes_of, changes_table
 from keras_attn_zoo.experiments.paper_cells import Runs
 from keras_attn_zoo.experiments.paper_findings import DIFFERS, compare, findings_table
 from keras_attn_zoo.experiments.run_folder import RunFolder
@@ -20,7 +21,7 @@ COMMENTS = "comments.md"
 _UNEXPLAINED = "For what differs from the paper, no reason was tested."
 
 
-def write_page(runs: Runs, tables: Sequence[tuple[str, Table]], before: str = "", after: str = "") -> Path | None:
+def write_page(runs: Runs, tables: Sequence[tuple[str, Table]], before: str = "") -> Path | None:
     """Write what a paper found, what its runs in a folder found, its tables and pictures to `page.md` in that folder.
 
     What was written by hand to `comments.md` there follows the findings.
@@ -28,7 +29,7 @@ def write_page(runs: Runs, tables: Sequence[tuple[str, Table]], before: str = ""
     Args:
         runs: the recipe's runs.
         tables: those of `write_tables`.
-        before, after: what else there is to say of the runs, in Markdown: before the findings, and at the end.
+        before: what else there is to say of the runs, in Markdown.
 
     Returns:
         the page; None, and nothing is written, if there are no tables.
@@ -39,7 +40,7 @@ def write_page(runs: Runs, tables: Sequence[tuple[str, Table]], before: str = ""
     parts = [f"# {runs.recipe.title}", _filled(runs.recipe.about), before, *_findings(runs)]
     for title, table in tables:
         parts += [f"## {title}", table.markdown()]
-    parts += [*_pictures(runs), *_runs(runs), after]
+    parts += [*_pictures(runs), *_runs(runs), changes_table(changes_of(runs), runs.recipe)]
     write_text(path, "\n\n".join(filter(None, parts)) + "\n")
     _LOG.info("what the paper found, and what was found here: %s", path)
     return path
@@ -98,7 +99,7 @@ def _runs(runs):
             row += [_several(one["sentences"] for one in scores), f"{first['beams']}, {first['length_penalty']:g}"]
             rows.append([*row, _several(one["training"]["environment"] for one in scores)])
     headings = ["system", *(["pair"] if recipe.pairs else []), "seeds", "steps", "parameters", "test sentences"]
-    about = [f"text: {'; '.join(texts)}", *filter(None, [recipe.scale])]
+    about = [f"text: {'; '.join(texts)}", *filter(None, [recipe.about_scale])]
     yield "## Runs"
     yield Table([*headings, "beams, length penalty", "backend"], rows, about).markdown()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.changed_settings import changes, changes_line
 from keras_attn_zoo.experiments.comparison import OF_SYSTEMS, Recipe, Run, run_name
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.setting_types import shown_value
@@ -65,7 +66,14 @@ def write_results(out: Path, recipe: Recipe, runs: Sequence[Run], results: Seque
     spread = spread_table(_over_seeds(of_run, results))
     if spread is not None:
         tables.append((f"{recipe.title}: mean over seeds", spread))
-    parts = [f"# {recipe.title}", *(table.markdown() for _, table in tables), recipe.note]
+    changed = changes(
+        (one.folder.name, recipe.entries[of_run[one.folder.name].entry].system, RunFolder(one.folder).system())
+        for one in results
+    )
+    for name in [name for name in changed if any(name in run.point for run in runs)]:
+        # It stands in the names of the runs.
+        del changed[name]
+    parts = [f"# {recipe.title}", *(table.markdown() for _, table in tables), changes_line(changed), recipe.note]
     markdown = "\n\n".join(part for part in parts if part) + "\n"
     write_text(out / "results.md", markdown)
     write_text(out / "results.tex", "\n\n".join(table.latex(title) for title, table in tables) + "\n")

@@ -281,7 +281,11 @@ class TrainingSettings(_Checked):
         Whole(help="steps over which teacher forcing decays linearly", optional=True, least=1, most=_STEPS)
     )
     best_by: str = _field(
-        Choice(default="loss", help="validation score that selects the best round", choices=("loss", "bleu"))
+        Choice(
+            default="loss",
+            help="validation score that selects the best round",
+            choices=("loss", "bleu", "free_running_loss"),
+        )
     )
     bleu_sentences: int = _field(
         Whole(
@@ -328,6 +332,11 @@ class TrainingSettings(_Checked):
         if self.best_by != "bleu" and self.bleu_tokenize != _TOKENIZERS[0]:
             raise UserError(
                 f"bleu_tokenize={self.bleu_tokenize} has no effect without best_by=bleu: set it too, or leave both out."
+            )
+        if self.best_by == "free_running_loss" and not self.samples_tokens:
+            raise UserError(
+                "best_by=free_running_loss is the loss of a decoder that is fed its own predictions: set "
+                "teacher_forcing below 1, or best_by=loss."
             )
         if self.teacher_forcing_end not in (None, self.teacher_forcing) and self.teacher_forcing_steps is None:
             raise UserError(

@@ -1,11 +1,10 @@
 """A system: the settings of a translator, its training and its search; and the table of all settings."""
 
 import dataclasses
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.errors import UserError, choice
 from keras_attn_zoo.experiments.bodies import BODIES, OUTPUT
 from keras_attn_zoo.experiments.mechanism_arguments import (
     check_argument,
@@ -101,9 +100,7 @@ def _takes_arguments(name):
 
 
 def _unknown(name, names):
-    near = difflib.get_close_matches(name, names, n=1)
-    advice = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(sorted(names))}."
-    return UserError(f"there is no setting {shown_value(name)}: {advice}")
+    return UserError(f"there is no setting {shown_value(name)}: {choice(name, sorted(names))}")
 
 
 def _among(names):
@@ -151,10 +148,8 @@ class System:
         checked = {}
         for key, value in self.backbone.items():
             if key not in BODIES[self.body].settings:
-                raise UserError(
-                    f"a system with body={self.body!r} has no setting {shown_value(key)}: "
-                    f"choose one of {', '.join(sorted(self.settings()))}."
-                )
+                advice = choice(key, sorted(self.settings()))
+                raise UserError(f"a system with body={self.body!r} has no setting {shown_value(key)}: {advice}")
             checked[key] = BODIES[self.body].settings[key].check(value, f"the setting {key}")
         object.__setattr__(self, "backbone", checked)
         body = BODIES[self.body]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import keras
 
 from keras_attn_zoo.data.batches import as_fit_input, evaluation_batches, fit_arguments
-from keras_attn_zoo.data.encoded_text import EncodedText
+from keras_attn_zoo.data.encoded_text import encode_text
 from keras_attn_zoo.data.shapes import EVALUATION_ROWS
 from keras_attn_zoo.devices import leader_first
 from keras_attn_zoo.errors import UserError
@@ -32,7 +32,7 @@ from keras_attn_zoo.files import PathLike, kind_of, shown
 from keras_attn_zoo.messages import progress_bar
 from keras_attn_zoo.models.word_vectors import load_word_vectors
 from keras_attn_zoo.training.budget import SpentBudget
-from keras_attn_zoo.training.callbacks import BestPreset, BLEUAtSteps, ValidationBLEU
+from keras_attn_zoo.training.callbacks import BestPreset, BLEUAtSteps, FreeRunningLoss, ValidationBLEU
 from keras_attn_zoo.training.progress import Progress
 from keras_attn_zoo.training.random_state import SeparateNoise, make_deterministic
 from keras_attn_zoo.training.resumable_state import ResumableState
@@ -128,7 +128,7 @@ def _train(system, corpus, run, data, max_tokens, bleu_at):
         _check_grown(system, batches.round)
         _LOG.info("training is already complete")
         return run
-    callbacks = _bleu(system, corpus, data, subwords, translator, batches, bleu_at)
+    callbacks = _scorers(system, corpus, data, batches, bleu_at)
     with progress_bar(system.name, steps, "step", batches.round * len(batches)) as show:
         log = RunLog(run.log, batches)
         callbacks += [Progress(batches, rounds, system.name, show), log, *_budget(training, log), *watched]
@@ -153,21 +153,33 @@ def _train(system, corpus, run, data, max_tokens, bleu_at):
             state.check(translator, grown=True)
 
 
-def _bleu(system, corpus, data, subwords, translator, batches, bleu_at):
-    """Callbacks that translate validation sentences: after every round, and after the steps `bleu_at`."""
-    by_round = system.training.best_by == "bleu"
-    if not (by_round or bleu_at):
-        return []
-    sources, references = zip(*list(corpus.splits.valid)[: system.training.bleu_sentences], strict=True)
-    ids = data.valid.first_sources(sources, subwords[0])
-    text = EncodedText(ids, None, (subwords[0].checksum, subwords[1].checksum))
-    text = system.data.truncation.cut_sources(text)
-    # What is too long to be translated says nothing of the others.
-    fits = [i for i, one in enumerate(text.sources) if len(one) <= longest_translation(system.data.max_tokens)]
-    text = translator.encode(text.select(fits))
-    arguments = text, [references[i] for i in fits], system.search.batch_size, system.training.bleu_tokenize
-    found = [ValidationBLEU(*arguments)] if by_round else []
-    return [*found, BLEUAtSteps(*arguments, bleu_at, batches)] if bleu_at else found
+def _scorers(system, corpus, data, batches, bleu_at):
+    """Callbacks that score the validation text in other ways than Keras does.
+
+    They translate sentences after every round, and after the steps `bleu_at`; where the decoder was fed its own
+    predictions in training, they score the text with these alone.
+    """
+    by_round, found = system.training.best_by == "bleu", []
+    if by_round or bleu_at:
+        pairs = list(corpus.splits.valid)[: system.training.bleu_sentences]
+        text, fits = _valid_text(system, data, [source for source, _ in pairs])
+        references = [pairs[i][1] for i in fits]
+        arguments = text, references, system.search.batch_size, system.training.bleu_tokenize
+        found += [ValidationBLEU(*arguments)] if by_round else []
+        found += [BLEUAtSteps(*arguments, bleu_at, batches)] if bleu_at else []
+    if system.training.samples_tokens:
+        sources, targets = zip(*corpus.splits.valid, strict=True)
+        found.append(FreeRunningLoss(_valid_text(system, data, sources, targets)[0], EVALUATION_ROWS))
+    return found
+
+
+def _valid_text(system, data, sources, targets=None):
+    """Validation sentences as ids, and the numbers of those: what is too long for a translator is left out."""
+    text = system.data.truncation.cut(encode_text(*data.subwords, sources, targets))
+    longest = longest_translation(system.data.max_tokens)
+    sides = [text.sources, *([] if targets is None else [text.targets])]
+    fits = [i for i in range(len(text)) if all(len(side[i]) <= longest for side in sides)]
+    return text.select(fits), fits
 
 
 def _watching(training, run):

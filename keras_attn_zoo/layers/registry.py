@@ -1,13 +1,14 @@
 """The registry of mechanisms: a decorator that adds one, and a function that creates a layer from a name."""
 
 import dataclasses
+import inspect
 import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 import keras
 
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.errors import UserError, choice
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 
 PLACES = ("encoder", "decoder", "cross")
@@ -211,15 +212,19 @@ def get_attention(
         if identifier not in valid:
             others = ATTENTIONS[identifier].places if identifier in ATTENTIONS else ()
             where = f" but {_article(' or '.join(others))} attention (place={others[0]!r})" if others else ""
-            raise UserError(
-                f"{identifier!r} is not {_article(place)} attention{where}: choose one of {', '.join(valid)}."
-            )
+            # A name that is right elsewhere is no slip.
+            advice = f"choose one of {', '.join(valid)}." if others else choice(identifier, valid)
+            raise UserError(f"{identifier!r} is not {_article(place)} attention{where}: {advice}")
         entry = ATTENTIONS[identifier]
         arguments = entry.arguments(Sizes(width, num_heads, max_length, place, dropout))
         try:
             layer = entry.layer(**{**arguments, **kwargs})
         except (TypeError, ValueError) as error:
-            # Keras and Python name arguments that they do not know, the layers those that are out of bounds.
+            known = argument_names(identifier)
+            if (unknown := next((name for name in kwargs if name not in known), None)) is not None:
+                advice = choice(unknown, sorted(known))
+                raise UserError(f"the attention {identifier!r} has no argument {unknown!r}: {advice}") from error
+            # The layers name arguments that are out of bounds.
             raise UserError(f"the attention {identifier!r}: {error}") from error
         _check_place(layer, place)
         return layer
@@ -236,6 +241,22 @@ def get_attention(
         raise _no_attention(type(identifier).__name__)
     _check_place(identifier, place)
     return identifier
+
+
+def argument_names(name: str) -> set[str]:
+    """Return the names of the arguments that the layer of a mechanism takes, those of every Keras layer included.
+
+    Args:
+        name: the mechanism, a key of `ATTENTIONS`.
+
+    Example:
+        >>> "subtraction" in argument_names("weight_subtraction")
+        True
+    """
+    constructors = [vars(base).get("__init__") for base in ATTENTIONS[name].layer.__mro__ if base is not object]
+    signatures = [inspect.signature(one).parameters for one in constructors if one is not None]
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {key for own in signatures for key, one in own.items() if one.kind in named} - {"self"}
 
 
 def _check_class(config):

@@ -1,4 +1,4 @@
-"""Callbacks of training: validation BLEU, after every round or after given steps, and the best preset so far.
+"""Callbacks of training: further figures of the validation text, and the best preset so far.
 
 A *round* is what Keras calls an epoch: the stretch of training between two
 validations, of which an epoch of the corpus may have several.
@@ -12,6 +12,7 @@ from typing import Any
 import keras
 
 from keras_attn_zoo.devices import leads
+from keras_attn_zoo.evaluation.likelihood import corpus_likelihood
 from keras_attn_zoo.files import PathLike, atomic_path
 from keras_attn_zoo.types import Logs
 
@@ -96,6 +97,27 @@ class BLEUAtSteps(ValidationBLEU):
             self._found[bleu_key(self._step)] = self.score()
 
 
+class FreeRunningLoss(keras.callbacks.Callback):
+    """Score the validation text after every round with the decoder's own predictions as its input.
+
+    The log gets "val_free_running_loss", the mean negative log-likelihood of a token. Put it before the callbacks that
+    watch it.
+
+    Args:
+        text: what `Translator.encode` made of the sentences and their translations.
+        batch_size: sentences per batch.
+    """
+
+    def __init__(self, text: Any, batch_size: int = 32) -> None:
+        super().__init__()
+        self.text, self.batch_size = text, batch_size
+
+    def on_epoch_end(self, epoch: int, logs: Logs) -> None:
+        """Add the loss to the logs, for the callbacks after this one."""
+        scored = self.model.score(self.text, free_running=True, batch_size=self.batch_size)
+        logs["val_free_running_loss"] = corpus_likelihood(scored)["loss"]
+
+
 def bleu_key(step: int) -> str:
     """Return the name in the log of the BLEU after a step."""
     return f"val_bleu_at_{step}"
@@ -109,7 +131,7 @@ class BestPreset(keras.callbacks.Callback):
 
     Args:
         folder: where to write the preset.
-        monitor: "val_loss" or "val_bleu".
+        monitor: "val_bleu", of which more is better, or a loss.
     """
 
     def __init__(self, folder: PathLike, monitor: str = "val_loss") -> None:

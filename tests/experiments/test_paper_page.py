@@ -172,7 +172,7 @@ def test_the_page(tmp_path):
         about="It asks " + "whether this helps " * 9 + "at all.",
         pictures={"curves.png": "curves base new", "missing.png": "curves base"},
         captions={"curves.png": "Loss over steps"},
-        scale="Scale small: less.",
+        scale="small",
     )
     text = page_of(tmp_path, recipe, "These runs are made by hand.")
     parts = text.split("\n## ")
@@ -194,12 +194,14 @@ def test_the_page(tmp_path):
     tables = (tmp_path / "tables.md").read_text("utf-8")
     assert parts[2].strip() in tables
     assert "![Loss over steps](curves.png)\n\nLoss over steps." in parts[3] and "missing" not in text
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in parts[4].splitlines() if line[:1] == "|"]
+    own, changed = parts[4].split("In these settings they differ from the recipe's at the scale small:")
+    assert "| `warmup_steps`" in changed
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in own.splitlines() if line[:1] == "|"]
     assert rows[2:] == [
         ["`base`", "1", "9", "0.0 M", "30", "4, 0.6", "torch"],
         ["`new`", "2", "9", "0.0 M", "30", "4, 0.6", "torch"],
     ]
-    assert "- text: unknown\n- Scale small: less." in parts[4]
+    assert "- text: unknown\n- Scale small: at most three layers" in parts[4]
 
 
 def test_what_is_said_about_differences(tmp_path):

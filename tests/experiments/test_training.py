@@ -167,6 +167,18 @@ def test_bleu_after_given_steps_is_logged_and_changes_nothing(trained, corpus, t
     assert [{k: v for k, v in line.items() if not k.startswith("val_bleu")} for line in found] == plain
 
 
+@pytest.mark.long
+def test_the_free_running_loss_is_logged_where_the_decoder_feeds_itself(trained, corpus, tmp_path):
+    rounds = [line for line in read_log(trained / "log.jsonl") if "round" in line]
+    best = min(rounds, key=lambda line: line["val_loss"])
+    scored = load_translator(trained).score(*map(list, zip(*corpus.splits.valid, strict=True)), free_running=True)
+    wanted = sum(-one.log_probs.sum() for one in scored) / sum(len(one.log_probs) for one in scored)
+    assert np.isclose(best["val_free_running_loss"], wanted, rtol=1e-5)
+    assert all(line["val_free_running_loss"] != line["val_loss"] for line in rounds)
+    forced = train_system(TINY.override(teacher_forcing=1.0, epochs=0.5), corpus, tmp_path / "run")
+    assert not any("val_free_running_loss" in line for line in read_log(forced.log))
+
+
 def test_best_by_bleu_and_early_stopping(corpus, tmp_path, caplog):
     system = TINY.override(
         best_by="bleu", bleu_sentences=4, patience=1, learning_rate=1e-9, epochs=5, schedule="constant"

@@ -1,0 +1,91 @@
+"""In which settings the runs of a comparison differ from its systems, as they are at its scale."""
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from keras_attn_zoo.experiments.comparison import Recipe
+from keras_attn_zoo.experiments.paper_cells import Runs
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.system import System
+from keras_attn_zoo.experiments.tabular import markdown_table
+
+# By setting: names of runs or systems, by the value of the comparison's system and that of the run.
+Changes: TypeAlias = dict[str, dict[tuple[str, str], list[str]]]
+# Parts of a system that have settings, beside its sizes.
+_PARTS = ("data", "training", "search")
+
+
+def changes(pairs: Iterable[tuple[str, System, System]]) -> Changes:
+    """Return in what systems differ from those that they were made of.
+
+    Args:
+        pairs: the name, the original, and what was made of it.
+
+    Example:
+        >>> one = System("a", {})
+        >>> changes([("a", one, one.override(beams=4))])
+        {'beams': {('5', '4'): ['a']}}
+    """
+    found: Changes = {}
+    for name, theirs, own in pairs:
+        known, values = _settings(theirs), _settings(own)
+        for key in values.keys() & known.keys():
+            if values[key] != known[key]:
+                names = found.setdefault(key, {}).setdefault((_shown(known[key]), _shown(values[key])), [])
+                names.append(name)
+    return dict(sorted(found.items()))
+
+
+def changes_of(runs: Runs) -> Changes:
+    """Return in what the scored runs of a recipe, those of all language pairs, differ from its systems."""
+    original = runs.recipe.original or runs.recipe
+
+    def every():
+        for pair in runs.pairs:
+            for entry, its in original.of(pair).at(runs.recipe.scale).entries.items():
+                for folder in runs.folders(pair, entry):
+                    yield f"`{entry}`", its.system, RunFolder(folder).system()
+
+    return changes(every())
+
+
+def changes_table(found: Changes, recipe: Recipe) -> str:
+    """Return the settings with both values, as Markdown; empty if there are none."""
+    rows = []
+    for key, values in found.items():
+        for (theirs, own), names in values.items():
+            # Where all are alike, none is named.
+            rows.append([f"`{key}`", theirs, own, ", ".join(dict.fromkeys(names)) if len(values) > 1 else ""])
+    if not rows:
+        return ""
+    scale = f" at the scale {recipe.scale}" if recipe.scale else ""
+    table = markdown_table(["setting", "recipe", "here", "of"], rows)
+    return f"In these settings they differ from the recipe's{scale}:\n\n{table}"
+
+
+def changes_line(found: Changes) -> str:
+    """Return the settings in a line; empty if there are none.
+
+    Example:
+        >>> changes_line({"beams": {("5", "4"): ["a"]}})
+        'Settings changed: beams=4 (5).'
+    """
+    parts = []
+    for key, values in found.items():
+        of = [f"{own} ({theirs})" for theirs, own in values]
+        parts.append(f"{key}={' or '.join(dict.fromkeys(of))}")
+    return f"Settings changed: {', '.join(parts)}." if parts else ""
+
+
+def _settings(system: System) -> dict[str, Any]:
+    """All settings of a system by name."""
+    found = dict(system.sizes)
+    for part in _PARTS:
+        found.update(dataclasses.asdict(getattr(system, part)))
+    return found
+
+
+def _shown(value: Any) -> str:
+    """A value of a setting as a cell."""
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else f"{value}"

@@ -1,0 +1,53 @@
+"""In which settings runs differ from the systems of their comparison."""
+
+import dataclasses
+
+from keras_attn_zoo.experiments.changed_settings import changes_line, changes_of, changes_table
+from keras_attn_zoo.experiments.comparison import Entry, Recipe
+from keras_attn_zoo.experiments.paper_cells import Runs
+from keras_attn_zoo.experiments.paper_tables import Pair
+from tests.tiny_run import TINY
+
+
+def recipe_of(tmp_path, trained, **systems):
+    for name in systems:
+        (tmp_path / name).symlink_to(trained, target_is_directory=True)
+    return Recipe("A paper", {name: Entry(system) for name, system in systems.items()}, tuple(systems))
+
+
+def changed(recipe, folder):
+    return changes_of(Runs(recipe, folder, "bootstrap"))
+
+
+def test_each_difference_is_shown_once(trained, tmp_path):
+    """Of two systems with the same difference one row, with two differences two rows."""
+    one, two = TINY.override(seed=1, epochs=5, beams=3), TINY.override(seed=1, epochs=5, beams=4)
+    recipe = recipe_of(tmp_path, trained, one=one, two=two)
+    found = changed(recipe, tmp_path)
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in changes_table(found, recipe).splitlines()]
+    assert rows[0] == ["In these settings they differ from the recipe's:"]
+    assert rows[2] == ["setting", "recipe", "here", "of"]
+    assert rows[4:] == [["`beams`", "3", "2", "`one`"], ["`beams`", "4", "2", "`two`"], ["`epochs`", "5.0", "2.0", ""]]
+    assert changes_line(found) == "Settings changed: beams=2 (3) or 2 (4), epochs=2.0 (5.0)."
+
+
+def test_nothing_is_said_where_nothing_differs(trained, tmp_path):
+    recipe = recipe_of(tmp_path, trained, one=TINY)
+    found = changed(recipe, tmp_path)
+    assert (found, changes_table(found, recipe), changes_line(found)) == ({}, "", "")
+
+
+def test_runs_are_compared_with_the_systems_at_their_scale_and_of_their_pair(trained, tmp_path):
+    """A scale has settings of its own, and a language pair too: neither was changed by hand."""
+    recipe = recipe_of(tmp_path, trained, one=TINY)
+    smoke = recipe.at("smoke")
+    found = changed(smoke, tmp_path)
+    own, theirs = TINY.sizes["hidden_dim"], smoke.entries["one"].system.sizes["hidden_dim"]
+    assert found["hidden_dim"] == {(str(theirs), str(own)): ["`one`"]}
+    assert changes_table(found, smoke).startswith("In these settings they differ from the recipe's at the scale smoke:")
+    pairs = {"de-en": Pair(), "tr-en": Pair({"dropout": 0.3})}
+    recipe = dataclasses.replace(recipe, pairs=pairs)
+    (tmp_path / "tr-en").mkdir()
+    (tmp_path / "tr-en" / "one").symlink_to(trained, target_is_directory=True)
+    for used in (recipe, recipe.of("tr-en")):
+        assert changed(used, tmp_path) == {"dropout": {("0.3", "0.2"): ["`one`"]}}
