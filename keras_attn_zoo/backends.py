@@ -18,6 +18,8 @@ FASTEST = {
     "training": ("tensorflow", "jax", "torch"),
     "training RNNs": ("jax", "tensorflow", "torch"),
     "search": ("jax", "tensorflow", "torch"),
+    # What compiles takes longer to do so.
+    "few steps": ("torch", "tensorflow", "jax"),
 }
 BACKENDS = tuple(sorted(FASTEST["search"]))
 # glibc's names of how many arrays may come from the system one by one, and of how much may lie free (-1: anything).
@@ -44,7 +46,7 @@ def choose_backend(
         name: "jax", "tensorflow" or "torch"; with None, `own` decides, then the environment variable KERAS_BACKEND,
             then Keras' configuration file, then the first of `FASTEST[job]` that is installed. A file that says
             "tensorflow" is ignored, because Keras itself writes that when it is first imported.
-        job: what takes most of the time: "training", "training RNNs" or "search".
+        job: what takes most of the time: a key of `FASTEST`.
         own: the backend of a run to be resumed.
         devices: the number of devices that will be used, which TensorFlow has to know when it starts on a CPU.
 

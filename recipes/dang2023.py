@@ -2,8 +2,8 @@
 
 Bahdanau's versus Luong's attention in an RNN translator of two layers and width 512, and multi-head versus average
 attention in a base Transformer, with the same data, optimiser and number of steps. Its statistics, and BLEU after
-10,000 to 40,000 steps, are written to `tables.md` in `--out`; the lengths of the sentences and the validation loss are
-drawn there.
+10,000 to 40,000 steps, are written to `tables.md` in `--out`; the lengths of the sentences, and loss and accuracy over
+the steps, are drawn there.
 
 Examples:
   python recipes/dang2023.py --train tatoeba.tsv --out runs/dang
@@ -195,11 +195,19 @@ RECIPE = Recipe(
     captions={
         "lengths.png": "How long the sentences of the text are",
         "curves.png": "Validation loss over training steps",
+        "loss-rnn.png": "Loss of Luong's and Bahdanau's attention, on the training and on the validation text",
+        "loss-transformers.png": "The same of average and multi-head attention",
+        "accuracy-rnn.png": "Accuracy of Luong's and Bahdanau's attention, on the training and on the validation text",
+        "accuracy-transformers.png": "The same of average and multi-head attention",
     },
     tables=(STATISTICS, BLEU),
     pictures={
         "lengths.png": "lengths bahdanau luong multi-head average",
         "curves.png": "curves --over-seeds bahdanau luong multi-head average",
+        "loss-rnn.png": "curves --over-seeds luong bahdanau --key loss val_loss",
+        "loss-transformers.png": "curves --over-seeds average multi-head --key loss val_loss",
+        "accuracy-rnn.png": "curves --over-seeds luong bahdanau --key accuracy val_accuracy",
+        "accuracy-transformers.png": "curves --over-seeds average multi-head --key accuracy val_accuracy",
     },
     note="In brackets: the paper's own figures, for Tatoeba English-German, 255,817 sentence pairs; times in seconds, "
     "perplexity and accuracy on its validation set, BLEU on its test set after 40,000 steps.",

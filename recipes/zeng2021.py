@@ -341,7 +341,9 @@ def task_recipe(task):
             PaperTable(
                 "Table 4",
                 f"Experimental results on {task}, {TEXTS[task]}",
-                columns=[Line(measure, measure=measure) for measure in COLUMNS[task]],
+                columns=[
+                    Line("BLEU-4" if measure == "BLEU" else measure, measure=measure) for measure in COLUMNS[task]
+                ],
                 rows=[
                     Line(LABELS[name], entry=name, figures=" ".join(figures)) for name, figures in TABLE_4[task].items()
                 ],

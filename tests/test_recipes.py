@@ -113,7 +113,7 @@ def test_tables_of_a_recipe(path):
             assert cell.entry in ("", *recipe.entries)
             assert measure(cell.measure)
             assert set(cell.pairs) <= set(recipe.pairs)
-            assert re.fullmatch(r"(|\d+(\.\d+)?x?( \([-+]\d\.\d\d\))?†?)", cell.figure), cell
+            assert re.fullmatch(r"(|\d+(\.\d+)?[xMk]?( \([-+]\d\.\d\d\))?†?)", cell.figure), cell
             # What the recipe scores by itself, and what the docstring says how to.
             assert re.fullmatch(r"test|gold|valid(-k\d+)?|newstest2018", cell.split)
     # The figures of the entries are those of the first pair.

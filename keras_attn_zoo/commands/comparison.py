@@ -35,7 +35,7 @@ from keras_attn_zoo.commands.task_options import OF_A_RUN, add_task_argument, ta
 from keras_attn_zoo.commands.text_options import add_scoring_arguments, scoring_options
 from keras_attn_zoo.errors import UserError, choice
 from keras_attn_zoo.experiments.comparison import Recipe, expand, parse_grid
-from keras_attn_zoo.experiments.paper_tables import bleu_steps, measures_of
+from keras_attn_zoo.experiments.paper_tables import bleu_steps, measures_of, systems_of
 from keras_attn_zoo.experiments.scales import SCALES
 from keras_attn_zoo.experiments.setting_types import shown_value
 from keras_attn_zoo.experiments.system import SETTINGS, System
@@ -43,6 +43,8 @@ from keras_attn_zoo.files import kind_of, shown
 from keras_attn_zoo.process import reason
 
 _LOG = logging.getLogger(__name__)
+# Stands for all systems.
+EVERY = "all"
 
 
 def add_comparison_arguments(
@@ -57,13 +59,13 @@ def add_comparison_arguments(
         tasks: names of those that are trained by default for tasks other than translation, by the task's name.
     """
     parser.add_argument("--out", type=Path, required=True, help="folder for the runs; runs in it are resumed")
-    usual = f", among {', '.join(systems)} (default: {' '.join(default)}; at the scale smoke, all)" if default else ""
+    usual = f", among {', '.join(systems)} (default: {' '.join(default or ())}; at the scale smoke, {EVERY})"
     parser.add_argument(
         "--systems",
         nargs="+",
         required=default is None,
         metavar="NAME",
-        help=f"systems to train, separated by spaces or commas{usual}",
+        help=f"systems to train, separated by spaces or commas, or {EVERY}{usual if default else ''}",
     )
     parser.add_argument(
         "--scale",
@@ -107,7 +109,9 @@ def add_comparison_arguments(
     add_precision_argument(parser, None)
     add_override_argument(parser)
     parser.set_defaults(
-        job=lambda options: training_job(map(systems.get, system_names(options))),
+        job=lambda options: (
+            "few steps" if options.scale == "smoke" else training_job(map(systems.get, system_names(options)))
+        ),
         own_backend=own_backend,
         usual=default,
         every=list(systems),
@@ -123,9 +127,13 @@ def system_names(options: argparse.Namespace) -> list[str]:
     """Return the names of `--systems`, each once, or of those trained by default; none if there is no such option."""
     if "systems" not in options:
         return []
-    usual = options.every if options.scale == "smoke" else options.usual
-    usual = options.of_tasks.get(task_of(options)) or usual
-    return list(dict.fromkeys(name for item in options.systems or usual for name in item.split(",")))
+    of_task = options.of_tasks.get(task_of(options))
+    every = of_task or options.every
+    usual = every if options.scale == "smoke" else of_task or options.usual
+    names = [name for item in options.systems or usual for name in item.split(",")]
+    if EVERY in names:
+        names = every
+    return list(dict.fromkeys(names))
 
 
 def own_backend(options: argparse.Namespace) -> str | None:
@@ -179,9 +187,18 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
         from keras_attn_zoo.experiments.paper_page import write_page
 
         write_page(*tables)
+        _tell_what_is_missing(*tables, pair_of(options))
     if failed:
         reasons = "; ".join(f"{name} ({why.rstrip('.')})" for name, why in failed.items())
         raise UserError(f"{len(failed)} of {len(runs)} runs failed: {reasons}.")
+
+
+def _tell_what_is_missing(runs, tables, pair):
+    """Say which systems a paper's tables have, of the language pair of this call, that were not trained."""
+    wanted = systems_of(runs.recipe.tables, pair, runs.recipe.first_pair)
+    missing = [entry for entry in runs.recipe.entries if entry in wanted and not runs.folders(pair, entry)]
+    if tables and missing:
+        _LOG.info("empty in the paper's tables, because they were not trained: %s; see --systems", ", ".join(missing))
 
 
 def _runs(recipe, options, out):

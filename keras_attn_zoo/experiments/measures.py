@@ -5,6 +5,8 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from keras_attn_zoo.evaluation.multi_bleu import MultiBLEU, require_moses
 from keras_attn_zoo.evaluation.text_scores import how_scored, score_text
 from keras_attn_zoo.experiments.paper_tables import BLEU_AT
@@ -56,6 +58,7 @@ class Measure:
             tokeniser, that of the run's scores.
         sign: 1 if a higher number is better, -1 if a lower one.
         note: what has to be known of it; see `note_of`.
+        large: whether it is a count that may be large, and is shown as "5.9M".
     """
 
     value: Callable[[Scored], float]
@@ -64,6 +67,49 @@ class Measure:
     test: tuple[str, str | None] | None = None
     sign: int = 1
     note: str = ""
+    large: bool = False
+
+
+@functools.lru_cache(maxsize=4)
+def _counts_of_text(folder, key, settings):
+    """How many sentences, running words and different words each side of an encoded training text has."""
+    from keras_attn_zoo.experiments.preparation import encoded_training_text
+
+    text = encoded_training_text(folder, key, settings)
+    return {
+        side: {
+            "sentences": len(text),
+            "running words": len(ids),
+            "vocabulary": int(np.count_nonzero(np.bincount(ids))),
+        }
+        for side, ids in (("source", text.source_ids), ("target", text.target_ids))
+    }
+
+
+def _of_text(count, side):
+    """A count of a side of the training text, which lies encoded beside the runs."""
+
+    def value(one):
+        run = one.run
+        return _counts_of_text(run.path.absolute().parent / "data", run.corpus()["fingerprint"], run.system().data)[
+            side
+        ][count]
+
+    return Measure(value, large=True, note=_OF_TEXT)
+
+
+def large(number: float) -> str:
+    """Write a count as tables of corpora do.
+
+    Example:
+        >>> large(45_000), large(5_900_000), large(160_000_000), large(96)
+        ('45k', '5.9M', '160M', '96')
+    """
+    for size, letter in ((1e6, "M"), (1e3, "k")):
+        if number >= size:
+            value = number / size
+            return f"{value:.{0 if value >= 100 or value == round(value) else 1}f}{letter}"
+    return f"{number:.0f}"
 
 
 def _of_scores(column, **options):
@@ -114,6 +160,7 @@ def _aer(key):
 
 _FREE = "free-running: the decoder is fed its own predictions"
 _ROUND = "lowest, highest: of all rounds of training"
+_OF_TEXT = "of the training text, as subwords: those that occur, and how many different ones"
 MEASURES = {
     "BLEU": _of_scores("BLEU", test=("bleu", None)),
     _MULTI_BLEU: Measure(
@@ -123,11 +170,21 @@ MEASURES = {
         note="BLEU (the paper's multi-bleu.perl): without smoothing, {tokenizer}; SacreBLEU: 13a",
     ),
     "TER": _of_scores("TER", test=("ter", None), sign=-1),
-    **{name: _of_scores(name, test=(METRICS[name], None)) for name in ("ROUGE-1", "ROUGE-2", "ROUGE-L", "METEOR")},
+    **{name: _of_scores(name, test=(METRICS[name], None)) for name in ("ROUGE-1", "ROUGE-2", "ROUGE-L")},
+    "METEOR": _of_scores(
+        "METEOR",
+        test=(METRICS["METEOR"], None),
+        note="METEOR: of equal words and stems, without synonyms and paraphrases",
+    ),
     "perplexity": _of_scores("perplexity", digits=2, sign=-1),
     "accuracy": _of_scores("accuracy"),
     "loss": Measure(lambda one: one.scores["loss"], digits=2, sign=-1),
     "loss, free-running": Measure(lambda one: one.scores["free_running"]["loss"], digits=2, sign=-1, note=_FREE),
+    **{
+        f"{count}, {side}": _of_text(count, side)
+        for count in ("sentences", "running words", "vocabulary")
+        for side in ("source", "target")
+    },
     "AER": _aer("aer_without_full_stop"),
     "AER, all layers": _aer("all_layers_aer_without_full_stop"),
     "training time": Measure(lambda one: _training_seconds(one.scores), digits=0, sign=-1),

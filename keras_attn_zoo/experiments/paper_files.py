@@ -9,7 +9,7 @@ from typing import Any
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.changed_settings import changes_line, changes_of
 from keras_attn_zoo.experiments.examples import best_translations
-from keras_attn_zoo.experiments.measures import measure, note_of
+from keras_attn_zoo.experiments.measures import large, measure, note_of
 from keras_attn_zoo.experiments.paper_cells import Runs, Value
 from keras_attn_zoo.experiments.paper_tables import Cell, Examples, PaperTable
 from keras_attn_zoo.experiments.table import about_test
@@ -119,8 +119,8 @@ def _shown(table: PaperTable, cell: Cell, value: Value | None, mark: str, digits
         return figure
     wanted = measure(cell.measure)
     places = digits.get(cell.measure, wanted.digits)
-    text = f"{value.mean:.{places}f}{wanted.unit}"
-    if value.spread is not None:
+    text = large(value.mean) if wanted.large else f"{value.mean:.{places}f}{wanted.unit}"
+    if value.spread is not None and not wanted.large:
         text += f" ± {value.spread:.{places}f}"
     if table.differences and value.difference is not None:
         text += f" ({value.difference:+.{places}f})"

@@ -32,7 +32,8 @@ class Line:
         entry: name of a system; empty in a row that is the paper's alone.
         pair: a language pair, or several, whose mean it is; by default the first of the recipe.
         split: name of the scores: "test", "valid", "gold", of another test set, or with `-kK` behind it.
-        measure: name of one of `measures.measure`.
+        measure: name of one of `measures.measure`; a row and a column may each have a part of it, such as "running
+            words" and "source".
         figures: of a row: the paper's figure for each column, separated by spaces; a dash if it has none.
     """
 
@@ -177,7 +178,7 @@ def _cell(row, column, figure):
         row.title,
         column.title,
         row.entry or column.entry,
-        row.measure or column.measure,
+        ", ".join(filter(None, (row.measure, column.measure))),
         (pair,) if isinstance(pair, str) else pair,
         row.split or column.split or "test",
         "" if figure == "–" else figure.replace("(", " ("),
@@ -205,6 +206,20 @@ def splits_of(tables: Sequence[PaperTable | Examples], entry: str, pair: str | N
                 if cell.entry == entry and pair in (cell.pairs or (first,)):
                     found[cell.split] = None
     return [name for name in found if name != "test"]
+
+
+def systems_of(tables: Sequence[PaperTable | Examples], pair: str | None, first: str | None) -> set[str]:
+    """Return the names of the systems that tables have numbers of, of a language pair.
+
+    Args:
+        tables, pair, first: see `splits_of`.
+    """
+    found = {table.entry for table in tables if isinstance(table, Examples)}
+    for table in tables:
+        if isinstance(table, PaperTable):
+            cells = (cell for row in table.cells() for cell in row)
+            found |= {cell.entry for cell in cells if pair in (cell.pairs or (first,))}
+    return found - {""}
 
 
 def measures_of(tables: Sequence[PaperTable | Examples]) -> set[str]:

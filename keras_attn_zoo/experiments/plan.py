@@ -14,7 +14,7 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.budget import amount, planned_steps
 from keras_attn_zoo.experiments.comparison import Run
 from keras_attn_zoo.experiments.corpora import Corpus
-from keras_attn_zoo.experiments.memory import activation_bytes, shown_bytes, weight_bytes
+from keras_attn_zoo.experiments.memory import activation_bytes, machine_bytes, on_cpu, shown_bytes, weight_bytes
 from keras_attn_zoo.experiments.outline import outline
 from keras_attn_zoo.experiments.precision import policy
 from keras_attn_zoo.experiments.preparation import (
@@ -36,6 +36,8 @@ from keras_attn_zoo.types import Logs
 _LOG = logging.getLogger(__name__)
 # Steps to time: those of a shape that has been compiled, and the most of all.
 _TIMED, _MOST_STEPS = 3, 20
+# How long a token takes in validation, which has no backward pass, compared with training.
+_OF_VALIDATION = 1 / 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +69,7 @@ def plan_table(runs: Sequence[Run], corpus: Corpus, out: PathLike) -> str:
     Raises:
         UserError: text or settings that cannot be trained; a run that was begun with others.
     """
-    out, rows, whole = Path(out), [], 0.0
+    out, rows, whole, most = Path(out), [], 0.0, 0.0
     logs = {run.name: _steps(RunFolder(out / run.name)) for run in runs}
     speeds: dict[tuple[str, str], Speed] = {}
     for name, log in logs.items():
@@ -96,9 +98,11 @@ def plan_table(runs: Sequence[Run], corpus: Corpus, out: PathLike) -> str:
                 left = max(0.0, 60 * amount(system.training.budget or "")[0] - clock_of(log).steady) + speed.compilation
             else:
                 left = max(0, steps - len(log)) * speed.step + speed.compilation
+            left += _validation(left - speed.compilation, system, data)
         sizes = [one.vocabulary_size for one in data.subwords]
         parameters = outline(system, *sizes).parameters
         memory = weight_bytes(parameters) + activation_bytes(system, sizes[1])
+        most = max(most, memory if state != "done" else 0)
         of = system.training.budget if steps is None else f"{steps:,}"
         cells = [f"{len(log):,} of {of}", clock_time(left), measured or "–", f"{parameters / 1e6:,.1f} M"]
         rows.append([run.name, state, *cells, shown_bytes(memory)])
@@ -106,10 +110,25 @@ def plan_table(runs: Sequence[Run], corpus: Corpus, out: PathLike) -> str:
     table = markdown_table(["run", "state", "steps", "time left", "measured on", "parameters", "memory"], rows)
     return (
         f"{table}\n\n"
-        f"- time left: {clock_time(whole)} in all under {keras.config.backend()}, for steps and their compilation, at "
-        "most; validation, translation and scoring come on top\n"
-        "- memory: weights, gradients and Adam, and the activations of the largest batch, at most"
+        f"- time left: {clock_time(whole)} in all under {keras.config.backend()}, at most: steps, their compilation "
+        "and, estimated, validation; translation and scoring come on top\n"
+        f"- memory: weights, gradients and Adam, and the activations of the largest batch, at most{_beside(most)}"
     )
+
+
+def _validation(seconds, system, data):
+    """About how long the validations of a training take whose steps take so many seconds."""
+    share = data.valid.tokens("target") / data.train.tokens("target")
+    times = 2 if system.training.samples_tokens else 1
+    return seconds * _OF_VALIDATION * share * times * system.training.validations_per_epoch
+
+
+def _beside(needed):
+    """What a line on the memory that a run needs says of this machine's."""
+    if not on_cpu() or machine_bytes() == float("inf"):
+        return ""
+    there = f"this machine has {shown_bytes(machine_bytes())}"
+    return f"; {there}, which may be too little for the largest" if needed > machine_bytes() else f"; {there}"
 
 
 def _state(folder):

@@ -150,7 +150,7 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike) -> Pr
         def cache(name, pairs, pair_filter):
             _LOG.info("encoding the %s text", name)
             limit, truncation = settings.max_tokens - 2, settings.truncation
-            folder = place / f"{name}-{_lengths(settings)}"
+            folder = place / _cache_name(name, settings)
             with progress_bar(f"encoding the {name} text", unit="pair") as show:
                 return build_cache(
                     folder, pairs, source, target, pair_filter, limit, limit, progress=show, truncation=truncation
@@ -162,10 +162,24 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike) -> Pr
         return PreparedData(key, (source, target), train, cache("valid", corpus.splits.valid, Filter()))
 
 
-def _lengths(settings):
-    """What the name of a cache says of the lengths of its sentences."""
+def encoded_training_text(folder: PathLike, key: str, settings: DataSettings) -> EncodedCorpus:
+    """Open the training text that `prepare_data` has encoded.
+
+    Args:
+        folder: the folder that it was given.
+        key: that of what it returned.
+        settings: a `DataSettings`.
+
+    Raises:
+        UserError: it is not there, or is damaged.
+    """
+    return EncodedCorpus(Path(folder) / key / _cache_name("train", settings))
+
+
+def _cache_name(text, settings):
+    """The name of the folder of an encoded text, by the lengths of its sentences."""
     cut = () if settings.truncation == UNCUT else dataclasses.astuple(settings.truncation)
-    return "-".join(map(str, (settings.max_tokens, *cut)))
+    return "-".join(map(str, (text, settings.max_tokens, *cut)))
 
 
 def _truecasers(place, cases):
@@ -178,7 +192,7 @@ def _sampled(place, train, pairs, subwords, settings):
     _LOG.info("segmenting the training text in %d ways", settings.subword_sampling_nbest)
     with progress_bar("segmenting the training text", unit="pair") as show:
         return build_sampled_corpus(
-            place / f"train-{_lengths(settings)}-best-{settings.subword_sampling_nbest}",
+            place / f"{_cache_name('train', settings)}-best-{settings.subword_sampling_nbest}",
             train,
             pairs,
             *subwords,

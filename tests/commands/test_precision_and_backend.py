@@ -75,7 +75,8 @@ def installed(monkeypatch):
     ],
 )
 def test_each_job_has_the_backend_that_is_fastest_at_it(installed, names, training, training_rnns, search):
-    for job, fastest in {"training": training, "training RNNs": training_rnns, "search": search}.items():
+    jobs = {"training": training, "training RNNs": training_rnns, "search": search, "few steps": "torch"}
+    for job, fastest in jobs.items():
         installed(*names)
         assert backends.choose_backend(job=job) == fastest
 
@@ -90,6 +91,8 @@ def test_each_job_has_the_backend_that_is_fastest_at_it(installed, names, traini
         ("train --run a --system nonesuch", "tensorflow"),
         ("compare --out a --systems bahdanau,uniform", "jax"),
         ("compare --out a --systems bahdanau transformer", "tensorflow"),
+        ("compare --out a --systems bahdanau transformer --scale smoke", "torch"),
+        ("compare --out a --systems all", "tensorflow"),
         ("demo", "jax"),
         ("translate a b", "jax"),
     ],

@@ -173,7 +173,7 @@ def test_compare_is_a_recipe_from_the_command_line(attn_zoo, tmp_path, monkeypat
     monkeypatch.undo()
     for more, text in (
         (["--systems", "uniform", "--baseline", "transformer"], "'transformer' is not compared: choose one of uniform"),
-        (["--systems", "uniform,bahdanow"], "unknown system 'bahdanow': choose from"),
+        (["--systems", "uniform,bahdanow"], "unknown system 'bahdanow': did you mean bahdanau?"),
     ):
         status, output, error = attn_zoo("compare", *more, "--embedded", "--out", tmp_path / "o")
         assert (status, output) == (2, "") and text in error and error.count("\n") == 1

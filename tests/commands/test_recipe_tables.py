@@ -105,6 +105,22 @@ def test_dev_text_gold_links_and_language_pairs(recipe, tmp_path):
     assert RunFolder(out / "rnn").read_scores() == after
 
 
+def test_systems_of_the_tables_that_were_not_trained_are_named(recipe, monkeypatch, tmp_path):
+    """Those of the language pair of the call; `all` trains every one."""
+    rows = [Line(name, entry=name) for name in ("rnn", "second")] + [Line("third", entry="third", pair="tr-en")]
+    table = PaperTable("Table 1", "Scores", [Line("BLEU", measure="BLEU")], rows)
+    entries = {name: Entry(dataclasses.replace(TINY, name=name)) for name in ("rnn", "second", "third", "fourth")}
+    known = dataclasses.replace(RECIPE, entries=entries, tables=(table,))
+    monkeypatch.setitem(globals(), "RECIPE", known)
+    said = "empty in the paper's tables, because they were not trained: {}; see --systems\n"
+    assert said.format("second") in recipe()[2]
+    assert said.format("third") in recipe("--pair", "tr-en")[2]
+    recipe.seen.clear()
+    status, _, error = recipe("--systems", "all")
+    assert status == 0 and "not trained" not in error
+    assert [folder.name for folder, *_ in recipe.seen] == list(entries)
+
+
 @pytest.mark.long
 def test_a_run_of_an_earlier_version_gets_what_it_lacks(recipe, trained, tmp_path):
     run = RunFolder(shutil.copytree(trained, tmp_path / "out" / "rnn"))

@@ -87,6 +87,24 @@ def test_what_cannot_be_compared(settings, grid, seeds, text):
         expand({"rnn": Entry(RNN)}, settings, grid, seeds)
 
 
+@pytest.mark.parametrize(
+    ("settings", "grid", "patience"),
+    [
+        ({}, {}, [5]),
+        ({"budget": "9steps"}, {}, [None]),
+        ({"budget": "9steps", "patience": 2}, {}, [2]),
+        ({"budget": "9steps"}, {"patience": [1, None]}, [1, None]),
+        ({}, {"budget": ["9steps", "5steps"]}, [None, None]),
+        ({"epochs": 2.0}, {}, [5]),
+        ({"budget": None}, {}, [5]),
+    ],
+)
+def test_a_budget_of_a_comparison_is_spent_whole(settings, grid, patience):
+    """Unless a patience is asked for: otherwise runs would differ in length."""
+    runs = expand({"rnn": Entry(RNN.override(patience=5))}, settings, grid)
+    assert [run.system.training.patience for run in runs] == patience
+
+
 def test_names_of_folders_are_stable_and_tell_values_apart():
     """A name is what a stored run is found by: those below may never change."""
     assert run_name("a", {}) == "a"

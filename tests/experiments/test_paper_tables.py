@@ -12,12 +12,15 @@ import pytest
 from keras_attn_zoo.commands.recipe import run_recipe
 from keras_attn_zoo.evaluation.text_scores import TESTS
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
+from keras_attn_zoo.experiments.measures import large
 from keras_attn_zoo.experiments.paper_cells import Runs
 from keras_attn_zoo.experiments.paper_files import write_tables
 from keras_attn_zoo.experiments.paper_tables import Examples, Line, Pair, PaperTable, bleu_steps
+from keras_attn_zoo.experiments.preparation import prepare_data
 from keras_attn_zoo.experiments.settings import DataSettings
 from keras_attn_zoo.experiments.system import System
 from tests.made_runs import REFERENCES, WRONG, make_run
+from tests.tiny_run import TINY
 
 TRANSFORMER = System("base", {"tie_embeddings": "all"}, DataSettings(joint=True), body="transformer")
 ENTRIES = {"base": Entry(TRANSFORMER, {"BLEU": "9.9"}), "new": Entry(TRANSFORMER, baseline="base")}
@@ -245,6 +248,37 @@ def test_nothing_is_written_of_nothing(tmp_path):
     make_run(tmp_path / "base")
     assert not write_tables(Runs(Recipe("No tables", ENTRIES, ("base",)), tmp_path, "bootstrap"))
     assert not list(tmp_path.glob("tables*"))
+
+
+def test_the_training_text_is_counted(trained, corpus, tmp_path):
+    prepare_data(corpus, TINY.data, tmp_path / "data")
+    shutil.copytree(trained, tmp_path / "base")
+    sides = [Line(side, measure=side, entry="base") for side in ("source", "target")]
+    counts = ("sentences", "running words", "vocabulary")
+    rows = [Line(count, measure=count, figures="5.9M –") for count in counts]
+    recipe = Recipe("A paper", ENTRIES, ("base",), tables=(PaperTable("Table 1", "Statistics", sides, rows),))
+    assert write_tables(Runs(recipe, tmp_path, "bootstrap"))
+    pairs = list(corpus.splits.train)
+    words = [[word for pair in pairs for word in pair[side].split()] for side in (0, 1)]
+    lines = [line for line in (tmp_path / "tables.md").read_text("utf-8").splitlines() if line[:2] == "| "]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert cells[1:] == [
+        ["sentences", f"{len(pairs)} [5.9M]", str(len(pairs))],
+        ["running words", *(f"{large(len(side))}{paper}" for side, paper in zip(words, (" [5.9M]", ""), strict=True))],
+        ["vocabulary", *(f"{len({*side})}{paper}" for side, paper in zip(words, (" [5.9M]", ""), strict=True))],
+    ]
+    # Without the text, there is nothing to count.
+    shutil.rmtree(tmp_path / "data")
+    shutil.move(tmp_path / "base", tmp_path / "elsewhere" / "base")
+    write_tables(Runs(recipe, tmp_path / "elsewhere", "bootstrap"))
+    assert "| sentences     | [5.9M] |" in (tmp_path / "elsewhere" / "tables.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(96, "96"), (999, "999"), (29_000, "29k"), (8_345, "8.3k"), (14_100_000, "14.1M")]
+)
+def test_large_counts(number, text):
+    assert large(number) == text
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")

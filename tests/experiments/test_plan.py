@@ -11,6 +11,7 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments import plan
 from keras_attn_zoo.experiments.comparison import Run
 from keras_attn_zoo.experiments.plan import Speed, plan_table
+from keras_attn_zoo.training.progress import clock_time
 from keras_attn_zoo.training.run_log import read_log
 from tests.tiny_run import TINY
 
@@ -40,6 +41,12 @@ def rows(table):
     return {cells[0]: dict(zip(lines[0], cells, strict=True)) for cells in lines[2:]}
 
 
+def validated(seconds, corpus, compilation=0):
+    """Seconds of steps with their validation: two in an epoch, and each twice, as the decoder also runs freely."""
+    words = [sum(len(target.split()) for _, target in pairs) for pairs in (corpus.splits.valid, corpus.splits.train)]
+    return clock_time(compilation + seconds + (words[0] / words[1]) / 3 * 2 * 2 * seconds)
+
+
 def planned(*systems):
     return [Run(name, "tiny", system, {}) for name, system in systems]
 
@@ -61,10 +68,10 @@ def test_times_are_those_of_runs_whose_steps_take_equally_long(out, corpus, monk
     found = rows(table)
     assert {name: [row[key] for key in ("state", "steps", "time left")] for name, row in found.items()} == {
         "tiny": ["done", "12 of 12", "0:00"],
-        "tiny-seed=2": ["begun", "6 of 12", "0:19"],
-        "tiny-learning_rate=0.1": ["to do", "0 of 100", "3:27"],
-        "tiny-hidden_dim=13": ["to do", "0 of 12", "12:00"],
-        "tiny-hidden_dim=13-seed=2": ["to do", "0 of 7min", "7:00"],
+        "tiny-seed=2": ["begun", "6 of 12", validated(12, corpus, 7)],
+        "tiny-learning_rate=0.1": ["to do", "0 of 100", validated(200, corpus, 7)],
+        "tiny-hidden_dim=13": ["to do", "0 of 12", validated(720, corpus)],
+        "tiny-hidden_dim=13-seed=2": ["to do", "0 of 7min", validated(420, corpus)],
     }
     assert [row["measured on"].split(" of ")[0] for row in found.values()] == [
         "–",
@@ -73,7 +80,8 @@ def test_times_are_those_of_runs_whose_steps_take_equally_long(out, corpus, monk
         "5 timed steps",
         "5 timed steps",
     ]
-    assert "time left: 22:46 in all" in table
+    whole = validated(12 + 200 + 720 + 420, corpus, 14)
+    assert f"time left: {whole} in all" in table
     assert {path.name for path in out.iterdir()} == {"tiny", "tiny-seed=2", "data"}
 
 
@@ -83,9 +91,17 @@ def test_steps_are_timed_where_there_is_no_log(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "time", types.SimpleNamespace(perf_counter=lambda: next(clock)))
     found = rows(plan_table(planned(("new", TINY)), corpus, tmp_path))
     # Twelve steps of three seconds each, and 27 seconds of compilation.
-    assert found["new"]["time left"] == "1:03"
+    assert found["new"]["time left"] == validated(36, corpus, 27)
     assert found["new"]["measured on"] == "3 timed steps"
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+@pytest.mark.parametrize(
+    ("there", "said"), [(25e9, "; this machine has 25.0 GB\n"), (1e3, "1 kB, which may be too little")]
+)
+def test_the_memory_of_the_machine_is_named(out, corpus, monkeypatch, there, said):
+    monkeypatch.setattr(plan, "machine_bytes", lambda: there)
+    assert said in plan_table(planned(("tiny-seed=2", TINY.override(seed=2))), corpus, out) + "\n"
 
 
 def test_a_run_with_other_settings_is_named(out, corpus):
