@@ -187,17 +187,19 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
         from keras_attn_zoo.experiments.paper_page import write_page
 
         write_page(*tables)
-        _tell_what_is_missing(*tables, pair_of(options))
+        of_paper, written = tables
+        if written:
+            _tell_what_is_missing(of_paper, pair_of(options))
     if failed:
         reasons = "; ".join(f"{name} ({why.rstrip('.')})" for name, why in failed.items())
         raise UserError(f"{len(failed)} of {len(runs)} runs failed: {reasons}.")
 
 
-def _tell_what_is_missing(runs, tables, pair):
+def _tell_what_is_missing(runs, pair):
     """Say which systems a paper's tables have, of the language pair of this call, that were not trained."""
     wanted = systems_of(runs.recipe.tables, pair, runs.recipe.first_pair)
     missing = [entry for entry in runs.recipe.entries if entry in wanted and not runs.folders(pair, entry)]
-    if tables and missing:
+    if missing:
         _LOG.info("empty in the paper's tables, because they were not trained: %s; see --systems", ", ".join(missing))
 
 
