@@ -55,7 +55,7 @@ How the paper is read:
 - The RNN's lexicon sees the decoder state after the context is fed in; equation 12 has the previous state.
 - Search uses twelve beams, as in the paper, and a length penalty of 1.0, which the paper does not mention.
 - The speed ratio of Figure 3 is the Transformer's target tokens per second in training over those of the latent model,
-  without compilation; BLEU there is that of the test text, in the paper of the validation text.
+  without compilation.
 - BLEU is sacrebleu's with its tokeniser 13a, like the paper's. It does not split Chinese: into that language, give
   `--tokenize zh`.
 - TER is case-sensitive, like the paper's, but not normalised: punctuation is not split from words.
@@ -331,7 +331,7 @@ RECIPE = Recipe(
             file: f"attention {one} '{{sentence}}' --target '{{translation}}' --beside {other}"
             for file, one, other in BESIDE
         },
-        "trained-top-k.png": f"top-k transformer {' '.join(COUNTS)} --trained",
+        "trained-top-k.png": f"top-k transformer {' '.join(COUNTS)} --trained --name valid",
         "trained-top-k-speed.png": f"top-k transformer {' '.join(COUNTS)} --trained --key speed-ratio",
     },
     about="Attention is trained for translation alone, and often does not show which words translate each "
@@ -344,7 +344,7 @@ RECIPE = Recipe(
         "attention-rnn.png": "The same in the RNN and in its latent model",
         "attention-exact.png": "The same in the Transformer and in the latent model with the exact sum",
         "attention-rnn-exact.png": "The same in the RNN and in its latent model with the exact sum",
-        "trained-top-k.png": "BLEU of the test text by the number of positions summed over in training",
+        "trained-top-k.png": "BLEU of the validation text by the number of positions summed over in training",
         "trained-top-k-speed.png": "How many times faster the Transformer is trained, by the number of positions",
     },
     tables=(TABLE_1, TABLE_2, TABLE_3, TABLE_4, TABLE_5),

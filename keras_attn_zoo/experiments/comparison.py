@@ -22,6 +22,8 @@ from keras_attn_zoo.files import kind_of
 _UNUSUAL, _LONGEST_VALUE = re.compile(r"[^\w.=+-]+", re.ASCII), 40
 # The title of a comparison that is no recipe's begins so; the names of its systems follow.
 OF_SYSTEMS = "Comparison of"
+# The option by which `attn-zoo plot` takes scores of another text than the test text.
+_OF_SCORES = "--name"
 _OPENING, _CLOSING = "([{", ")]}"
 
 
@@ -123,8 +125,12 @@ class Recipe:
         return dataclasses.replace(self, entries=entries, published=published, note=note, original=original)
 
     def splits(self, entry: str, pair: str | None) -> list[str]:
-        """Return the names of the scores, other than "test", that the tables have of a system and a language pair."""
-        return splits_of(self.tables, entry, pair, self.first_pair)
+        """Return the names of the scores, other than "test", that tables and pictures have of a system and a pair."""
+        found = dict.fromkeys(splits_of(self.tables, entry, pair, self.first_pair))
+        for words in map(str.split, self.pictures.values()):
+            if entry in words and _OF_SCORES in words:
+                found[words[words.index(_OF_SCORES) + 1]] = None
+        return list(found)
 
     def at(self, scale: str | None) -> "Recipe":
         """Return the comparison at one of `SCALES`; with None, as it is."""

@@ -148,13 +148,14 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike) -> Pr
         source, target = map(Subwords, paths, _truecasers(place, cases))
 
         def cache(name, pairs, pair_filter):
-            _LOG.info("encoding the %s text", name)
             limit, truncation = settings.max_tokens - 2, settings.truncation
             folder = place / _cache_name(name, settings)
             with progress_bar(f"encoding the {name} text", unit="pair") as show:
-                return build_cache(
+                made = build_cache(
                     folder, pairs, source, target, pair_filter, limit, limit, progress=show, truncation=truncation
                 )
+            _LOG.info("%s the %s text", "found the encoding of" if made.reused else "encoded", name)
+            return made
 
         train = cache("train", corpus.splits.train, pair_filter)
         if settings.subword_sampling_nbest is not None:

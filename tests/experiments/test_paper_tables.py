@@ -1,6 +1,7 @@
 """A paper's tables from run folders made by hand, with cells worked out by hand."""
 
 import csv
+import dataclasses
 import json
 import re
 import shutil
@@ -103,6 +104,10 @@ def test_measures_of_scores_log_and_baseline(tmp_path):
     assert "AER: the end of the sentence and the full stop are left out" in notes
     assert bleu_steps(recipe.tables) == [5, 10000]
     assert (recipe.splits("base", None), recipe.splits("other", None)) == (["gold"], [])
+    drawn = dataclasses.replace(
+        recipe, pictures={"k.png": "top-k base other --trained --name valid", "c.png": "curves new"}
+    )
+    assert [drawn.splits(name, None) for name in ("base", "other", "new")] == [["gold", "valid"], ["valid"], ["gold"]]
 
 
 @pytest.mark.parametrize("test", ["bootstrap", "randomization"])
