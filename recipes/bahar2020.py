@@ -127,7 +127,7 @@ TABLE_1 = PaperTable(
     rows=[
         Line("Sentences", measure="sentences", figures="5.9M 5.9M 14.1M 14.1M"),
         Line("Running words", measure="running words", figures="160M 157M 314M 427M"),
-        Line("vocabularies", measure="vocabulary", figures="45k 33k 38k 32k"),
+        Line("Vocabularies", measure="vocabulary", figures="45k 33k 38k 32k"),
     ],
     corner="",
 )
