@@ -26,6 +26,8 @@ PATIENCE = 20.0
 ATTEMPTS = 4
 PAUSE = 1.0
 _CHUNK = 2**16
+# An attempt makes progress if it brings this part of a file.
+_STEPS = 100
 # Seconds of silence that a fetch with a deadline bears.
 _HURRY = 5.0
 # How many times its patience a server may take until all headers are there, those of redirects included.
@@ -234,7 +236,7 @@ def _gave_up(address, reason):
 
 def _complete(address, path, size, progress, deadline=None):
     """Download the rest of a file, retrying as long as attempts make progress and there is no deadline."""
-    failures, most = 0, -1
+    failures, most, sent = 0, -1, size
     while True:
         there = _size(path)
         if there == size:
@@ -244,13 +246,11 @@ def _complete(address, path, size, progress, deadline=None):
             there = -1
         most = max(most, there)
         try:
-            _append(address, path, max(there, 0), size, progress, deadline)
+            sent = _append(address, path, max(there, 0), size, progress, deadline) or sent
             reason = "the connection ended early"
         except _Surplus:
             path.unlink()
-            raise DownloadError(
-                f"{address} is not the file that was published: it has more than {size:,} bytes. {_OTHER}"
-            ) from None
+            raise _other_file(address, f"more than {size:,} bytes") from None
         except UserError:
             # An error of the disk, or a redirect: the others are errors of the network, or of what the server sends.
             raise
@@ -261,11 +261,19 @@ def _complete(address, path, size, progress, deadline=None):
         there = _size(path)
         if there == size:
             return
-        failures = 0 if there > most else failures + 1
+        # A server that breaks off after every few bytes would be asked thousands of times.
+        failures = 0 if there > most + size // _STEPS else failures + 1
         if failures == ATTEMPTS or deadline is not None:
-            raise _gave_up(address, reason)
+            if sent == size:
+                raise _gave_up(address, reason)
+            path.unlink(missing_ok=True)
+            raise _other_file(address, f"{sent:,} bytes, not {size:,}")
         _LOG.info("downloading %s: %s after %s of %s bytes; trying again", address, reason, max(there, 0), size)
         time.sleep(PAUSE * 2 ** max(failures - 1, 0))
+
+
+def _other_file(address, has):
+    return DownloadError(f"{address} is not the file that was published: it has {has}. {_OTHER}")
 
 
 def _size(path):
@@ -278,7 +286,10 @@ class _Surplus(Exception):
 
 
 def _append(address, path, start, size, progress, deadline):
-    """Append a file from byte `start` on to what is there, or write all of it if the server sends all."""
+    """Append a file from byte `start` on to what is there, or write all of it if the server sends all.
+
+    Return the size of the whole file if the server says it.
+    """
     request = urllib.request.Request(address, headers={"Accept-Encoding": "identity"})
     if start:
         request.add_header("Range", f"bytes={start}-")
@@ -296,6 +307,8 @@ def _append(address, path, start, size, progress, deadline):
                 _write(file, path, chunk)
                 if progress is not None:
                     progress(done)
+    length = answer.headers.get("Content-Length") or ""
+    return int(length) if answer.status == 200 and length.isdecimal() else None
 
 
 def _opened(path, mode):

@@ -10,6 +10,8 @@ from keras_attn_zoo.errors import UserError
 
 _LOG = logging.getLogger(__name__)
 _ACCOUNT = re.compile(r"(?P<account>(?P<scheme>hf|kaggle)://[\w.-]+)/?", re.ASCII)
+# What both hubs take as the name of a model.
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,49}", re.ASCII)
 
 
 def add_arguments(parser: Parser) -> None:
@@ -39,13 +41,20 @@ def run(options: argparse.Namespace) -> None:
 def _presets_in(folder):
     """Return the folders of the presets in a folder, all checked before the first is uploaded."""
     from keras_attn_zoo.checksums import CHECKSUMS
-    from keras_attn_zoo.files import kind_of, shown
+    from keras_attn_zoo.files import check_file, kind_of, shown
     from keras_attn_zoo.models.preset_checks import check_preset
 
-    presets = sorted(path.parent for path in folder.glob(f"*/{CHECKSUMS}")) if kind_of(folder) == "folder" else []
+    files = [path for name in ("config.json", CHECKSUMS) for path in folder.glob(f"*/{name}")]
+    presets = sorted({path.parent for path in files}) if kind_of(folder) == "folder" else []
     if not presets:
         raise UserError(f"there are no presets in {shown(folder)}: give a folder with one subfolder per preset.")
     for preset in presets:
+        if not _NAME.fullmatch(preset.name):
+            raise UserError(
+                f"a hub does not take {shown(repr(preset.name))} as the name of a model: rename {shown(preset)}, to at "
+                "most 50 letters without accents, digits, dots, dashes and underscores."
+            )
+        check_file(preset / CHECKSUMS)
         check_preset(str(preset))
     return presets
 

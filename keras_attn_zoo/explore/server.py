@@ -15,7 +15,7 @@ from typing import Any
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.explore.packing import pack, safe_json
 from keras_attn_zoo.explore.page import Page
-from keras_attn_zoo.files import reason_of
+from keras_attn_zoo.files import reason_of, shown
 
 _LOG = logging.getLogger(__name__)
 # The largest request: two sentences.
@@ -25,6 +25,7 @@ TIMEOUT = 10
 PATIENCE = 60
 # Connections at a time; a browser opens six.
 MOST_CONNECTIONS = 32
+_USUAL_PORTS = {"http": 80, "https": 443}
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -69,10 +70,15 @@ class PageServer(http.server.ThreadingHTTPServer):
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
             super().__init__((host, port), _Handler)
+        except (socket.gaierror, TypeError, UnicodeError):
+            # IDNA refuses some names, in which the last two are raised.
+            raise UserError(
+                f"cannot listen on {shown(host)}: there is no such address. Give another --host, such as 127.0.0.1."
+            ) from None
         except (OSError, OverflowError) as error:
             raise UserError(
-                f"cannot listen on port {port} of {host}: {reason_of(error)}. Choose another one with --port; 0 picks "
-                "a free one."
+                f"cannot listen on port {port} of {shown(host)}: {reason_of(error)}. Choose another one with --port; 0 "
+                "picks a free one."
             ) from None
         self.host, self.port = host, self.server_address[1]
         # A browser asks for the address that it reads in an unusual spelling: for 127.0.0.1 where it is given 127.1.
@@ -183,7 +189,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if self.path != "/explore":
             return self._fail(404, "there is nothing here.")
         origin = self.headers.get("Origin")
-        if origin is not None and not self.server.allows(origin.partition("://")[2]):
+        if origin is not None and not self.server.allows(_with_port(origin)):
             return self._fail(403, "this server answers to its own page alone.")
         if self.headers.get_content_type() != "application/json":
             return self._fail(415, "send JSON.")
@@ -240,6 +246,13 @@ def _read(body):
     except UnicodeEncodeError:
         raise UserError("the sentence is not valid Unicode.") from None
     return sentence, target
+
+
+def _with_port(origin):
+    """The host of an origin, with its port: a browser leaves out the usual one."""
+    scheme, _, host = origin.partition("://")
+    has_port = _is_number(host.rpartition(":")[2]) and not host.endswith("]")
+    return host if has_port else f"{host}:{_USUAL_PORTS.get(scheme, 0)}"
 
 
 def _is_number(text):

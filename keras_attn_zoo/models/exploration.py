@@ -19,6 +19,7 @@ from keras_attn_zoo.explore.page import Page
 from keras_attn_zoo.explore.records import Mechanism, Path, Result, SearchStep, Sentence, System
 from keras_attn_zoo.layers import ATTENTIONS
 from keras_attn_zoo.models.backbone import OPTIONAL_INPUTS, attention_config
+from keras_attn_zoo.models.preprocessor import SentenceTooLong, check_characters
 from keras_attn_zoo.models.search import search, search_key, searches_as_beam_search
 from keras_attn_zoo.models.text_methods import Progress, TextMethods
 from keras_attn_zoo.models.translations import until_end
@@ -46,7 +47,7 @@ class Exploration(TextMethods):
         Args:
             sentences: a list of strings, or one string. A list of words in place of a string says what the words are.
             translations: translations of your own, along which the model is followed too: as many, or one; None for
-                a sentence without.
+                a sentence without. For one sentence, a list of several strings is its words.
             beside: other translators by name, shown beside this one on the same sentences.
             gold: for each sentence the links between its words and those of the given translation: a list of pairs
                 `(source word, target word)` counted from 0, an `evaluation.alignments.Alignment` where some links are
@@ -74,7 +75,8 @@ class Exploration(TextMethods):
             raise UserError(f"this translator and one beside it are both called {name!r}: give another name.")
         if isinstance(sentences, str):
             sentences = [sentences]
-            translations = None if translations is None else [translations]  # type: ignore[list-item]
+            listed = isinstance(translations, (list, tuple)) and len(translations) == 1
+            translations = translations if translations is None or listed else [translations]  # type: ignore[list-item]
         return explore({name: self, **beside}, sentences, translations, gold)
 
     def examine(self, sources: Sequence[Words], targets: Sequence[Words | None]) -> list[Result]:
@@ -90,7 +92,10 @@ class Exploration(TextMethods):
         text = self.encode([_text(source) for source in sources])
         found = self._trace(text.sources)
         given = [i for i, target in enumerate(targets) if target is not None]
-        encoded = self.encode(text.select(given), [_text(targets[i] or "") for i in given])
+        try:
+            encoded = self.encode(text.select(given), [_text(targets[i] or "") for i in given])
+        except SentenceTooLong as error:
+            raise SentenceTooLong(given[error.number - 1] + 1, error.tokens, error.limit, "translation") from None
         owners = [*range(len(text)), *given]
         along = [own for own, _ in found] + (encoded.targets or [])
         followed = self._follow(dataclasses.replace(text.select(owners), targets=along))
@@ -290,18 +295,27 @@ def _listed(values, name):
 
 def _alignment(gold, number):
     """The gold links of a sentence: an `Alignment`, None, or pairs, which are sure links."""
-    if gold is None or isinstance(gold, Alignment):
-        return gold
+    if gold is None:
+        return None
+    sure, possible = (gold.sure, gold.possible) if isinstance(gold, Alignment) else (gold, ())
     try:
-        links = {(operator.index(j), operator.index(i)) for j, i in gold}
+        return Alignment(sure=set(map(_link, sure)), possible=set(map(_link, possible)))
     except (TypeError, ValueError):
-        links = {(-1, -1)}
-    if any(j < 0 or i < 0 for j, i in links):
         raise UserError(
             f"the gold links of sentence {number} must be pairs (source word, target word) counted from 0, or an "
-            f"Alignment; received {reprlib.repr(gold)}."
-        )
-    return Alignment(sure=links)
+            f"Alignment of such; received {reprlib.repr(gold)}."
+        ) from None
+
+
+def _link(pair):
+    """A pair of positions as numbers of Python."""
+    j, i = pair
+    if isinstance(j, (bool, np.bool_)) or isinstance(i, (bool, np.bool_)):
+        raise TypeError
+    j, i = operator.index(j), operator.index(i)
+    if j < 0 or i < 0:
+        raise ValueError
+    return j, i
 
 
 def _text(sentence):
@@ -313,6 +327,9 @@ def _words(sentence, what="the sentence"):
     of_words = isinstance(sentence, (list, tuple)) and all(isinstance(word, str) for word in sentence)
     if not isinstance(sentence, str) and not of_words:
         raise UserError(f"{what} is neither text nor a list of words; received {reprlib.repr(sentence)}.")
+    check_characters(_text(sentence), what)
+    if of_words and not all(word.strip() for word in sentence):
+        raise UserError(f"{what} has an empty word: leave it out; received {reprlib.repr(sentence)}.")
     return split_words(normalise(sentence)) if isinstance(sentence, str) else list(sentence)
 
 

@@ -104,7 +104,7 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
             check_maximum(sequence_length)
             length = int(sequence_length)
         beginnings = encode_sentences(self.tokenizer.subwords, prompts) if any(prompts) else []
-        check_lengths(beginnings, length)
+        check_lengths(beginnings, length, "beginning")
         width = grid_length(max(map(len, ids)), self.encoder_sequence_length)
         return self.pack_search(ids, width, length, [one[:-1] for one in beginnings])
 
@@ -133,7 +133,7 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
         if text.models != self.models:
             raise UserError("the text was encoded with other subword models: encode it with this translator.")
         check_lengths(text.sources, self.encoder_sequence_length)
-        check_lengths(text.targets or (), self.decoder_sequence_length)
+        check_lengths(text.targets or (), self.decoder_sequence_length, "translation")
         return text
 
     def pack_pairs(
@@ -211,11 +211,12 @@ def check_texts(texts: Sequence[str], name: str) -> list[str]:
         if not isinstance(text, str):
             raise UserError(f"{name} must be a list of strings; received {reprlib.repr(text)} as entry {number}.")
         if not text.isascii():
-            _check_characters(text, f"entry {number} of {name}")
+            check_characters(text, f"entry {number} of {name}")
     return [str(text) for text in texts]
 
 
-def _check_characters(text, name):
+def check_characters(text: str, name: str) -> None:
+    """Raise if a text, which the message calls by a name, has something that is no character."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -256,11 +257,11 @@ def check_maximum(tokens: int) -> None:
         )
 
 
-def check_lengths(encoded: Sequence[list[int]], limit: int) -> None:
-    """Raise if an encoded sentence, with its end, is longer than the limit."""
+def check_lengths(encoded: Sequence[list[int]], limit: int, what: str = "sentence") -> None:
+    """Raise if an encoded sentence, with its end, is longer than the limit; `what` is what the message calls it."""
     for number, ids in enumerate(encoded, start=1):
         if len(ids) > limit:
-            raise SentenceTooLong(number, len(ids), limit)
+            raise SentenceTooLong(number, len(ids), limit, what)
 
 
 class SentenceTooLong(UserError):

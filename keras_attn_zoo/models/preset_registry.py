@@ -146,6 +146,9 @@ def local_folder(name: str) -> Path | None:
         UserError: a file in the checkout is missing, or is not the published one.
     """
     folder = local_path(name)
+    own = own_folder()
+    if own is not None and os.path.isdir(own / name) and name in published() and not is_preset(own / name):
+        _LOG.warning("%s has no config.json and is no preset: the published one is used", shown(own / name))
     # A folder that the user names may have presets of their own.
     if folder is None or name not in published() or folder.parent not in (CHECKOUT, *_cache()):
         return folder
@@ -220,11 +223,13 @@ def fetch_preset(name: str, deadline: float | None = None) -> Path:
     folder = cache_folder() / name
     aside = cache_folder() / "unfinished" / name
     with _alone(name, deadline):
-        if os.path.lexists(folder) and not os.path.isdir(folder):
-            raise UserError(f"{shown(folder)} is not a folder: remove it, for the preset to be downloaded there.")
         if is_published(name, folder):
             # Another process has downloaded it meanwhile.
             return folder
+        for place in (folder, aside.parent, aside):
+            # What a link leads to is someone else's, and would be replaced.
+            if os.path.lexists(place) and (place.is_symlink() or not place.is_dir()):
+                raise UserError(f"{shown(place)} is not a folder: remove it, for the preset to be downloaded there.")
         _tidy(aside, files)
         total = sum(record["size"] for record in files.values())
         try:
@@ -270,8 +275,6 @@ def _remove_empty_folders(folder):
 
 def _tidy(folder, files):
     """Remove whatever in a folder is not one of some files, or part of one: links, and what other versions left."""
-    if folder.is_symlink():
-        folder.unlink()
     for path in sorted(folder.rglob("*"), reverse=True):
         known = path.relative_to(folder).as_posix()
         if path.is_symlink() or (path.exists() and not path.is_file() and not path.is_dir()):

@@ -20,7 +20,7 @@ _SMALLEST = 1024
 
 
 def compact(file: io.BytesIO, storage: str) -> bytes:
-    """Return a Keras weight file with its float32 and bfloat16 tensors stored in another way.
+    """Return a Keras weight file with its tensors in float32, bfloat16 or, for int8, float16 stored in another way.
 
     Args:
         file: the weight file, in memory.
@@ -34,6 +34,8 @@ def compact(file: io.BytesIO, storage: str) -> bytes:
 
 
 def _store(target, name, values, storage):
+    if values.dtype == np.float16 and storage == "int8":
+        values = values.astype(np.float32)
     if values.dtype != np.float32 or storage == "float32":
         target[name] = values
         return

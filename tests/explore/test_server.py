@@ -112,6 +112,9 @@ def test_pages_of_others_are_refused(server):
     assert post(server, {"sentence": "Hallo"}, Origin="https://evil.example")[0] == 403
     assert post(server, {"sentence": "Hallo"}, Origin="null")[0] == 403
     assert post(server, {"sentence": "Hallo"}, Origin=f"http://127.0.0.1:{server.port}")[0] == 200
+    # A browser leaves out the usual port, and this server is not on it.
+    for origin in ("http://127.0.0.1", "http://localhost", "https://localhost"):
+        assert post(server, {"sentence": "Hallo"}, Origin=origin)[0] == 403
     assert ask(server, "POST", "/explore", "{}", Content_Type="text/plain")[0].status == 415
     assert ask(server, "OPTIONS", "/explore")[0].status == 501
 
@@ -218,6 +221,12 @@ def test_so_many_connections_and_no_more(server, monkeypatch):
 @pytest.mark.parametrize("host", ["", " "])
 def test_an_empty_address_is_refused(host):
     with pytest.raises(UserError, match=r"^the address to listen on is empty: give one, such as 127\.0\.0\.1"):
+        PageServer(samples.page(), examine, host, 0)
+
+
+@pytest.mark.parametrize("host", ["ü..b", "ä" * 80, "a..b", "no-such-host.invalid"])
+def test_an_address_that_does_not_exist_is_refused(host):
+    with pytest.raises(UserError, match=r"there is no such address\. Give another --host, such as 127\.0\.0\.1\.$"):
         PageServer(samples.page(), examine, host, 0)
 
 

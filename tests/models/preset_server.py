@@ -65,6 +65,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             data = bytes(len(data))
         if fault == "too much":
             data += b"more"
+        if fault == "login page":
+            data = b"<a>"
+        if fault == "a byte":
+            data = data[: start + 1]
         if fault == "no ranges":
             start = 0
         self.send_response(206 if start else 200)
@@ -72,6 +76,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
         body = data[start:]
         says = {"too small": len(body) // 2, "too large": len(body) + 9}.get(fault, len(body))
+        if fault == "a byte":
+            says = path.stat().st_size - start
         self.send_header("Content-Length", str(says))
         self.end_headers()
         if fault == "drip":

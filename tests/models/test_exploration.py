@@ -171,6 +171,18 @@ def test_the_matrices_that_a_synthesizer_has_learned():
         ([["ka", "ka"], "ba"], "translations must be a list, .*; received 'ba'"),
         ([["ka"], ["ba"], None, 5], "gold must be a list, .*; received 5"),
         ([["ka"], ["ba"], None, [5]], "gold links of sentence 1 must be pairs .*; received 5"),
+        ([["ka"], ["ba"], None, [Alignment({(0, -1)})]], "gold links of sentence 1 must be pairs"),
+        ([["ka"], ["ba"], None, [Alignment({(0.5, 0)})]], "gold links of sentence 1 must be pairs"),
+        ([["ka"], ["ba"], None, [Alignment({("a", 0)})]], "gold links of sentence 1 must be pairs"),
+        ([["ka"], ["ba"], None, [Alignment({(0, 0, 0)})]], "gold links of sentence 1 must be pairs"),
+        ([["ka"], ["ba"], None, [Alignment(possible={(0, -1)})]], "gold links of sentence 1 must be pairs"),
+        ([["ka"], ["ba"], None, [[(True, False)]]], "gold links of sentence 1 must be pairs"),
+        ([["ka"], ["ba"], None, [[(np.True_, 0)]]], "gold links of sentence 1 must be pairs"),
+        ([[["", ""]]], r"sentence 1 has an empty word: leave it out; received \['', ''\]"),
+        ([["ka", ["ka", " ", "ka"]]], "sentence 2 has an empty word"),
+        ([["ka"], [["ba", ""]]], "translation 1 has an empty word"),
+        ([["ka"] * 3, [None, None, "ba " * 40]], r"translation 3 has \d+ tokens with its end, more than the"),
+        ([["ka"] * 3, [None, None, "ba\ud800"]], "translation 3 contains an unpaired surrogate"),
         ([["ka"], None, None, None, 5], "name must be text; received 5"),
         ([["ka"], None, 5], "beside is a dict of translators by name; received 5"),
         ([["ka"], None, {"b": None}], "beside is a dict of translators by name; received {'b': None}"),
@@ -179,6 +191,20 @@ def test_the_matrices_that_a_synthesizer_has_learned():
 def test_bad_input(arguments, message):
     with pytest.raises(UserError, match=message):
         KINDS["rnn"]().explore(*arguments)
+
+
+def test_a_translation_of_one_sentence_may_stand_in_a_list():
+    task = KINDS["rnn"]()
+    for given in ("ba do.", ["ba do."]):
+        assert task.explore("ka", given).results[0][0].paths[1].words == ["ba", "do", "."]
+    assert task.explore("ka", ["ba", "do"]).results[0][0].paths[1].words == ["ba", "do"]
+    assert len(task.explore("ka", [None]).results[0][0].paths) == 1
+
+
+def test_links_of_numpy_are_written():
+    links = {(np.int64(0), np.int64(0))}
+    page = KINDS["rnn"]().explore(["ka"], ["ba"], gold=[Alignment(sure=links)])
+    assert page.html() and page.sentences[0].gold == Alignment(sure={(0, 0)})
 
 
 def test_two_translators_of_one_name():

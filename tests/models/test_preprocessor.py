@@ -75,8 +75,8 @@ def test_beginnings_are_forced():
     assert inputs["decoder_padding_mask"].sum(-1).tolist() == [len(given) + 1, 1]
 
 
-@pytest.mark.parametrize("side, number", [("encoder_text", 2), ("decoder_text", 1)])
-def test_a_sentence_takes_all_tokens_but_one_and_no_more(side, number):
+@pytest.mark.parametrize("side, number, what", [("encoder_text", 2, "sentence"), ("decoder_text", 1, "translation")])
+def test_a_sentence_takes_all_tokens_but_one_and_no_more(side, number, what):
     preprocessor = tiny.preprocessor(joint=True)
     tokenize = preprocessor.tokenizer.tokenize
     some = tiny.sentences("source")
@@ -85,7 +85,7 @@ def test_a_sentence_takes_all_tokens_but_one_and_no_more(side, number):
     texts[side][number - 1] = by_length[tiny.LENGTH - 1]
     preprocessor(texts)
     texts[side][number - 1] = by_length[tiny.LENGTH]
-    with pytest.raises(UserError, match=rf"^sentence {number} has 17 tokens with its end, more than the 16"):
+    with pytest.raises(UserError, match=rf"^{what} {number} has 17 tokens with its end, more than the 16"):
         preprocessor(texts)
 
 
@@ -110,7 +110,7 @@ def test_long_sentences_are_cut_and_targets_in_training_alone(keep):
             x["encoder_token_ids"].tolist()
             == preprocessor.pack_search(text.sources, tiny.LENGTH)["encoder_token_ids"].tolist()
         )
-    with pytest.raises(UserError, match=r"^sentence 1 has .* more than the 16"):
+    with pytest.raises(UserError, match=r"^translation 1 has .* more than the 16"):
         first.encode(sources, ["bado " * 40, "bado"])
 
 

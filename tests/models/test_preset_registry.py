@@ -146,6 +146,27 @@ def test_what_is_in_the_way_is_told_before_anything_is_downloaded(server, tmp_pa
     assert not server.requests and os.path.lexists(path)
 
 
+@pytest.mark.parametrize("place", [NAME, "unfinished", f"unfinished/{NAME}"])
+def test_what_a_link_in_the_cache_leads_to_is_not_touched(server, tmp_path, place):
+    path = tmp_path / "cache" / "keras-attn-zoo" / "presets" / place
+    (tmp_path / "elsewhere" / NAME).mkdir(parents=True)
+    for folder in (tmp_path / "elsewhere", tmp_path / "elsewhere" / NAME):
+        (folder / "keep").write_text("precious")
+    path.parent.mkdir(parents=True)
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match=rf"^{path} is not a folder: remove it"):
+        Translator.from_preset(NAME)
+    assert not server.requests
+    assert sorted(p.name for p in (tmp_path / "elsewhere").rglob("*")) == sorted(["keep", NAME, "keep"])
+
+
+def test_a_linked_copy_that_is_whole_is_used(server, saved, tmp_path):
+    path = tmp_path / "cache" / "keras-attn-zoo" / "presets" / NAME
+    path.parent.mkdir(parents=True)
+    path.symlink_to(saved / NAME)
+    assert Translator.from_preset(NAME).generate(TEXTS) and not server.requests
+
+
 def test_what_lies_among_the_parts_of_a_download_is_removed(server, saved, tmp_path):
     parts = tmp_path / "cache" / "keras-attn-zoo" / "presets" / "unfinished" / NAME
     (parts / "more").mkdir(parents=True)
@@ -251,6 +272,15 @@ def test_a_download_without_a_byte_leaves_nothing(server, tmp_path):
     with pytest.raises(UserError, match="404"):
         fetch_preset(NAME)
     assert not any((tmp_path / "cache" / "keras-attn-zoo" / "presets" / "unfinished").iterdir())
+
+
+def test_a_folder_of_ones_own_without_a_configuration_is_told(server, tmp_path, monkeypatch, caplog):
+    """The published preset of that name is used in its place."""
+    (tmp_path / "own" / NAME).mkdir(parents=True)
+    monkeypatch.setenv(preset_registry.VARIABLE, str(tmp_path / "own"))
+    assert Translator.from_preset(NAME).generate(TEXTS)
+    [message] = caplog.messages
+    assert message == f"{tmp_path / 'own' / NAME} has no config.json and is no preset: the published one is used"
 
 
 def test_a_folder_that_is_no_preset_is_not_one_that_is_here(server, saved, tmp_path, monkeypatch, capsys):

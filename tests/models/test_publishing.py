@@ -108,6 +108,27 @@ def test_a_damaged_preset_is_found_before_the_first_is_uploaded(saved, hub, tmp_
     assert "config.json is damaged or was changed" in capsys.readouterr().err and not hub
 
 
+@pytest.mark.parametrize(
+    ("name", "without", "message"),
+    [
+        (None, "checksums.json", "checksums.json"),
+        (None, "config.json", "config.json is missing"),
+        ("c d", None, "a hub does not take 'c d' as the name of a model: rename"),
+        ("ü", None, "a hub does not take 'ü' as the name of a model"),
+    ],
+)
+def test_no_preset_is_left_out_without_a_word(saved, hub, tmp_path, capsys, name, without, message):
+    shutil.copytree(saved, tmp_path / "presets")
+    last = tmp_path / "presets" / NAMES[-1]
+    if without:
+        (last / without).unlink()
+    else:
+        last.rename(tmp_path / "presets" / name)
+    assert main(["presets", "publish", str(tmp_path / "presets"), "hf://somebody"]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1 and not hub
+
+
 def test_a_package_that_is_missing(saved, monkeypatch, capsys):
     monkeypatch.setitem(hub_presets.PACKAGES, "hf", "no_such_package")
     assert main(["presets", "publish", str(saved), "hf://somebody"]) == 2

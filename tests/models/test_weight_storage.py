@@ -84,6 +84,19 @@ def test_a_model_that_computes_in_bfloat16_is_stored_like_any_other(tmp_path, st
 
 
 @pytest.mark.slow_compiled
+def test_a_model_held_in_float16_is_stored_in_int8_too(tmp_path):
+    small_translator().save_to_preset(tmp_path / "plain")
+    half = Translator.from_preset(tmp_path / "plain", dtype="float16")
+    half.save_to_preset(tmp_path / "int8", storage="int8")
+    with h5py.File(tmp_path / "int8" / "model.weights.h5") as file:
+        kinds = set()
+        file.visititems(lambda _, item: kinds.add(item.dtype.str) if isinstance(item, h5py.Dataset) else None)
+    assert "|i1" in kinds and kinds <= {"|i1", "<f2", "<f4"}
+    for first, second in zip(half.weights, Translator.from_preset(tmp_path / "int8").weights, strict=True):
+        first, second = (np.asarray(keras.ops.convert_to_numpy(x), "float32") for x in (first, second))
+        np.testing.assert_allclose(first, second, rtol=0, atol=np.abs(first).max() / 200 + 1e-6)
+
+
 def test_a_body_and_kerashubs_own_function_read_int8(tmp_path):
     first = small_translator()
     first.save_to_preset(tmp_path / "int8", storage="int8")

@@ -46,21 +46,29 @@ function ownLogProb(steps, step, candidate) {
   return steps[step].logProbs[candidate] - before;
 }
 
+// The words of a text, and the word in which each of its tokens begins: a space belongs to the word behind it, and
+// marks at the end of a word are a word of their own, as in `split_words` and `group_pieces`.
+function groupTokens(tokens) {
+  const texts = tokens.map((token) => (token === END ? "" : token.replaceAll("▁", " ")));
+  const words = texts.join("").replace(/([,.;:?!]+)(?=\s|$)/g, " $1").split(/\s+/).filter(Boolean);
+  if (!words.length && tokens.some((token) => token !== END)) words.push("");
+  const letters = words.flatMap((word, at) => new Array(word.length).fill(at));
+  let read = 0;
+  const groups = texts.map((text, at) => {
+    const first = tokens[at] === END ? words.length : letters[read] ?? words.length - 1;
+    read += text.replace(/\s/g, "").length;
+    return first;
+  });
+  return { words, groups };
+}
+
 // A hypothesis of the search as a path, with the attention that chose its tokens.
 function pathOfBeam(result, step, candidate) {
   const chain = ancestry(result.steps, step, candidate).filter(([at, place]) => result.steps[at].tokens[place] !== "");
   const tokens = chain.map(([at, place]) => result.steps[at].tokens[place]);
-  const words = [];
-  const groups = tokens.map((token) => {
-    if (token === END) return words.length;
-    // Marks that end a sentence are words of their own, as in a translation that is split into words.
-    if (!words.length || token.startsWith("▁") || /^[,.;:?!]+$/.test(token)) words.push("");
-    words[words.length - 1] += token.replaceAll("▁", " ");
-    return words.length - 1;
-  });
   return {
-    kind: "beam", chain, step, candidate, tokens, groups,
-    text: plain(tokens.filter((token) => token !== END).join("")), words: words.map((word) => word.trim()),
+    kind: "beam", chain, step, candidate, tokens, ...groupTokens(tokens),
+    text: plain(tokens.filter((token) => token !== END).join("")),
     logProbs: chain.map(([at, place]) => ownLogProb(result.steps, at, place)),
   };
 }
