@@ -101,6 +101,7 @@ TABLE_2 = PaperTable(
         Line("Subtract the weights (Eq. 10)", entry="weight-subtraction", figures="34.3 53.2 19.5 71.2 28.7 58.8 7.9x"),
     ],
     baseline=BASELINE,
+    notes=["current state-of-the-art: Kasai et al. (2020), Marie et al. (2018) and Lakew et al. (2017), by pair"],
 )
 
 RECURRENT = [name for name, paper in PAPER.items() if "training" in paper and name != BASELINE]
