@@ -90,7 +90,7 @@ def test_the_comparison_with_peers(monkeypatch, capsys, tmp_path):
     )
     monkeypatch.setitem(compare["run"].__globals__, "FOLDER", tmp_path)
     (tmp_path / "protocol.py").write_text((BENCHMARKS / "peers" / "protocol.py").read_text())
-    options = compare["argparse"].Namespace(threads=1, python={}, runs=1)
+    options = compare["argparse"].Namespace(threads=1, device="cpu", python={}, runs=1)
     assert "a_toolkit_that_is_absent is not installed" in compare["run"]("absent", "train-small", options)["missing"]
 
     common = {"task": "train-small", "round": 0, "parameters": 3e6, "first": 2.0, "machine": "a machine", "threads": 2}
@@ -117,6 +117,39 @@ def test_the_comparison_with_peers(monkeypatch, capsys, tmp_path):
         ["ours-jax", "float32", "2000", "1000 – 2000", "2.00", "2", "3.0 M"],
         ["torch", "float32", "1000", "800 – 1000", "1.00", "2", "3.0 M"],
     ]
+
+
+@pytest.mark.long
+def test_installed_contenders_run(monkeypatch, capsys, tmp_path):
+    """On a GPU that is not there none does; a file of one machine takes no results of another."""
+    backend, compare = keras.config.backend(), runpy.run_path(str(BENCHMARKS / "peers" / "compare.py"))
+    records = tmp_path / "records.jsonl"
+
+    def left_out(*options):
+        monkeypatch.setattr(sys, "argv", ["compare", *options, "--rounds", "1", "--runs", "1", "--threads", "1"])
+        compare["main"]()
+        printed = capsys.readouterr()
+        return printed.out, re.findall("^(.*): left out, (.*)$", printed.err, re.MULTILINE)
+
+    of_task = {"smoke-train": [f"ours-{backend}", f"keras-hub-{backend}"], "smoke-search": [f"ours-{backend}"]}
+    if backend == "torch":
+        of_task["smoke-train"].append("torch")
+        of_task["smoke-search"].append("ctranslate2")
+    for task, names in of_task.items():
+        table, missing = left_out("--tasks", task, "--contenders", *names, "--output", str(records))
+        assert not missing and "dropout 0.1, attention_dropout 0.1, activation_dropout 0.1" in table
+    found = [json.loads(line) for line in records.read_text().splitlines()]
+    assert [(one["task"], one["name"]) for one in found] == [(task, name) for task in of_task for name in of_task[task]]
+    assert all(len(one["seconds"]) == 1 and one["seconds"][0] > 0 for one in found)
+    # The same Transformer for all: peers have no norm or bias that ours lacks.
+    sizes = {one["parameters"] for one in found if one["task"] == "smoke-train"}
+    assert max(sizes) <= 1.05 * min(sizes)
+
+    monkeypatch.setitem(compare["machine"].__globals__, "machine", lambda device: f"a {device}")
+    names = of_task["smoke-train"]
+    with pytest.raises(SystemExit):
+        left_out("--device", "cuda", "--tasks", "smoke-train", "--contenders", *names, "--output", str(records))
+    assert "not of a cuda" in capsys.readouterr().err
 
 
 @pytest.mark.one_backend

@@ -6,6 +6,7 @@ median over the runs of all rounds, their spread, and the ratio to the fastest p
 
   python benchmarks/peers/compare.py --tasks train-small search-32-4
   python benchmarks/peers/compare.py --python joeynmt=/peers/bin/python opennmt=/peers/bin/python --output peers.jsonl
+  python benchmarks/peers/compare.py --device cuda --output peers-gpu.jsonl
   python benchmarks/peers/compare.py --read peers.jsonl --page docs/speed-peers.md
 """
 
@@ -26,15 +27,18 @@ from keras_attn_zoo.experiments.tabular import markdown_table  # noqa: E402
 from keras_attn_zoo.files import write_text  # noqa: E402
 from keras_attn_zoo.processor import bfloat16_instructions, processor_name  # noqa: E402
 
+# Wherever a library may have dropout, all contenders have it.
+_DROPOUT = {"dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1}
 _BASE = {"width": 512, "num_heads": 8, "ffn_dim": 2048, "encoder_layers": 6, "decoder_layers": 6}
 _SMALL = {"width": 128, "num_heads": 4, "ffn_dim": 512, "encoder_layers": 4, "decoder_layers": 4}
+_TINY = {"width": 16, "num_heads": 2, "ffn_dim": 32, "encoder_layers": 1, "decoder_layers": 1}
 # As JoeyNMT has it: the current state asks, and a readout of state and context is fed to the next cell.
 _RNN = {"embedding_dim": 512, "hidden_dim": 512, "readout_dim": 512, "dropout": 0.1, "readout": "tanh"}
 _RNN |= {"attention_query": "current_state", "input_feeding": True, "readout_embedding": False}
 _SIZES = {"batch": 32, "length": 30}
 TASKS = {
-    "train-base": {"system": "transformer", "settings": _BASE, "vocabulary": 8000, **_SIZES},
-    "train-small": {"system": "transformer", "settings": _SMALL, "vocabulary": 10000, **_SIZES},
+    "train-base": {"system": "transformer", "settings": _BASE | _DROPOUT, "vocabulary": 8000, **_SIZES},
+    "train-small": {"system": "transformer", "settings": _SMALL | _DROPOUT, "vocabulary": 10000, **_SIZES},
     "train-rnn": {"system": "bahdanau", "settings": _RNN, "vocabulary": 8000, **_SIZES},
     **{
         f"search-{batch}-{beams}": {
@@ -47,19 +51,33 @@ TASKS = {
         }
         for batch, beams in ((32, 1), (32, 4), (100, 1), (100, 4), (32, 12))
     },
+    # To see that contenders run: nothing is measured.
+    **{
+        name: {"system": "transformer", "settings": _TINY | _DROPOUT, "vocabulary": 50, "batch": 4, "length": 5, **kind}
+        for name, kind in (("smoke-train", {}), ("smoke-search", {"beams": 2}))
+    },
 }
+DEFAULT = [name for name in TASKS if not name.startswith("smoke")]
 BACKENDS = ("jax", "tensorflow", "torch")
+
+
+def both(name, script):
+    """A contender in both precisions."""
+    return {name: (script, "float32", None), f"{name}-bfloat16": (script, "bfloat16", None)}
+
+
 # Name: script, precision, backend.
 CONTENDERS = {
     **{f"ours-{backend}": ("ours.py", "float32", backend) for backend in BACKENDS},
     **{f"ours-{backend}-bfloat16": ("ours.py", "bfloat16", backend) for backend in BACKENDS},
     "ours-jax-int8": ("ours.py", "int8", "jax"),
-    "torch": ("torch_translators.py", "float32", None),
-    "torch-bfloat16": ("torch_translators.py", "bfloat16", None),
+    **both("torch", "torch_translators.py"),
+    **both("torch-compile", "torch_compiled.py"),
     **{f"keras-hub-{backend}": ("keras_hub_transformer.py", "float32", backend) for backend in BACKENDS},
     "keras-hub-tensorflow-bfloat16": ("keras_hub_transformer.py", "bfloat16", "tensorflow"),
-    "opennmt": ("opennmt_transformer.py", "float32", None),
-    "joeynmt": ("joeynmt_translator.py", "float32", None),
+    **both("opennmt", "opennmt_transformer.py"),
+    **both("joeynmt", "joeynmt_translator.py"),
+    **both("xtransformers", "x_transformers_translator.py"),
     "ctranslate2": ("ctranslate2_search.py", "float32", None),
     "ctranslate2-int8": ("ctranslate2_search.py", "int8", None),
 }
@@ -71,9 +89,11 @@ def run(name, task, options):
     threads = str(options.threads)
     environment = {**os.environ, "OMP_NUM_THREADS": threads, "TF_NUM_INTRAOP_THREADS": threads}
     environment |= {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": str(ROOT)}
+    if options.device == "cpu":
+        environment["CUDA_VISIBLE_DEVICES"] = ""
     if backend:
         environment["KERAS_BACKEND"] = backend
-    command = [options.python.get(name.split("-")[0], sys.executable), str(FOLDER / script), precision]
+    command = [options.python.get(name.split("-")[0], sys.executable), str(FOLDER / script), precision, options.device]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     ) as process:
@@ -87,8 +107,11 @@ def run(name, task, options):
     return {**answers[0], "seconds": [answer["seconds"] for answer in answers[1:]]}
 
 
-def processor():
-    """The machine in words, with its instructions for bfloat16."""
+def machine(device):
+    """The GPU, or the processor with its instructions for bfloat16."""
+    if device == "cuda":
+        command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[0]
     return " with ".join(filter(None, [processor_name(), " and ".join(bfloat16_instructions())]))
 
 
@@ -148,11 +171,12 @@ def write(records, page):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=list(TASKS), metavar="NAME")
+    parser.add_argument("--tasks", nargs="+", default=DEFAULT, choices=list(TASKS), metavar="NAME")
     parser.add_argument("--contenders", nargs="+", default=list(CONTENDERS), choices=list(CONTENDERS), metavar="NAME")
     parser.add_argument("--rounds", type=int, default=2, help="times that each contender is started (default: 2)")
     parser.add_argument("--runs", type=int, default=5, help="timed runs each time (default: 5)")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="default: all cores")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="default: cpu")
     parser.add_argument("--python", nargs="+", default=[], metavar="PEER=PATH", help="the Python of a peer")
     parser.add_argument("--output", metavar="FILE", help="append each result to this file, and leave out what it has")
     parser.add_argument("--read", metavar="FILE", help="write the table of such a file, and run nothing")
@@ -164,6 +188,9 @@ def main():
     options.python = dict(pair.split("=", 1) for pair in options.python)
     path = Path(options.output) if options.output else None
     records = [json.loads(line) for line in path.read_text().splitlines()] if path and path.exists() else []
+    here = machine(options.device)
+    if others := {one["machine"] for one in records} - {here}:
+        parser.error(f"{path} has results of {others.pop()}, not of {here}: give another file.")
     done = {(one["task"], one["name"], one["round"]) for one in records}
     missing = {}
     for task in options.tasks:
@@ -177,7 +204,7 @@ def main():
                     print(f"{task}, {name}: left out, {found['missing']}", file=sys.stderr, flush=True)
                     continue
                 record = {"task": task, "name": name, "round": number, **found}
-                records.append({**record, "machine": processor(), "threads": options.threads})
+                records.append({**record, "machine": here, "threads": options.threads})
                 if path:
                     with path.open("a") as file:
                         file.write(json.dumps(records[-1]) + "\n")

@@ -1,13 +1,22 @@
-"""KerasHub's Transformer layers as a contender; the backend is that of KERAS_BACKEND, the precision the argument."""
+"""KerasHub's Transformer layers as a contender; the backend is that of KERAS_BACKEND."""
 
 import sys
 
-from protocol import optional, random_batch, serve
+from protocol import optional, random_batch, refuse_cpu, serve
 
 keras_hub = optional("keras_hub")
 import keras  # noqa: E402
 
-keras.config.set_dtype_policy("mixed_bfloat16" if sys.argv[1] == "bfloat16" else "float32")
+PRECISION, DEVICE = sys.argv[1:]
+refuse_cpu(DEVICE, str(keras.ops.zeros(1).device))
+keras.config.set_dtype_policy("mixed_bfloat16" if PRECISION == "bfloat16" else "float32")
+
+
+class _Hidden(keras.layers.Dropout):
+    """ReLU and dropout of a hidden layer; the layers themselves have no dropout there, as those of others do."""
+
+    def call(self, inputs, training=None):
+        return super().call(keras.ops.relu(inputs), training=training)
 
 
 def _prepare(task):
@@ -16,12 +25,14 @@ def _prepare(task):
     settings, vocabulary = task["settings"], task["vocabulary"]
     embedding = keras_hub.layers.ReversibleEmbedding(vocabulary, settings["width"], tie_weights=True)
     positions = keras_hub.layers.SinePositionEncoding()
-    layer = {"intermediate_dim": settings["ffn_dim"], "num_heads": settings["num_heads"], "dropout": 0.1}
+    # Of weights of attention and of outputs.
+    layer = {"num_heads": settings["num_heads"], "dropout": settings["dropout"]}
+    layer |= {"intermediate_dim": settings["ffn_dim"], "activation": _Hidden(settings["activation_dropout"])}
     source, target = (keras.Input((None,), dtype="int32") for _ in range(2))
 
     def embed(ids):
         embedded = embedding(ids) * settings["width"] ** 0.5
-        return keras.layers.Dropout(0.1)(embedded + positions(embedded))
+        return keras.layers.Dropout(settings["dropout"])(embedded + positions(embedded))
 
     encoded, states = embed(source), embed(target)
     for _ in range(settings["encoder_layers"]):

@@ -1,15 +1,13 @@
-"""OpenNMT-py's Transformer as a contender for training, in float32."""
+"""OpenNMT-py's Transformer as a contender for training."""
 
-from protocol import optional, random_batch, serve
+from protocol import optional, serve
 
 onmt = optional("onmt")
-torch = optional("torch")
 from onmt.decoders import TransformerDecoder  # noqa: E402
 from onmt.encoders import TransformerEncoder  # noqa: E402
 from onmt.models import NMTModel  # noqa: E402
 from onmt.modules import Embeddings  # noqa: E402
-
-torch.set_flush_denormal(True)
+from torch_training import batch, cross_entropy, torch, training  # noqa: E402
 
 
 def _transformer(settings, embeddings):
@@ -17,8 +15,9 @@ def _transformer(settings, embeddings):
         "d_model": settings["width"],
         "heads": settings["num_heads"],
         "d_ff": settings["ffn_dim"],
-        "dropout": 0.1,
-        "attention_dropout": 0.1,
+        # Of outputs and of hidden layers.
+        "dropout": settings["dropout"],
+        "attention_dropout": settings["attention_dropout"],
         "max_relative_positions": 0,
         "relative_positions_buckets": 0,
         "add_qkvbias": True,
@@ -36,27 +35,23 @@ def _prepare(task):
         raise NotImplementedError("only its Transformer's training is compared")
     settings, vocabulary = task["settings"], task["vocabulary"]
     width = settings["width"]
-    embeddings = [Embeddings(width, vocabulary, 1, position_encoding=True, dropout=0.1) for _ in range(2)]
+    embeddings = [
+        Embeddings(width, vocabulary, 1, position_encoding=True, dropout=settings["dropout"]) for _ in range(2)
+    ]
     embeddings[1].word_lut.weight = embeddings[0].word_lut.weight
     model = NMTModel(*_transformer(settings, embeddings))
     generator = torch.nn.Linear(width, vocabulary)
     generator.weight = embeddings[0].word_lut.weight
-    weights = {id(x): x for part in (model, generator) for x in part.parameters()}.values()
-    optimizer = torch.optim.Adam(weights, 1e-3, fused=True)
-    source, given, labels = map(torch.from_numpy, random_batch(task))
+    source, given, labels = batch(task)
     # The model leaves out the last target token itself.
     target = torch.cat([given, labels[:, -1:]], dim=1)
-    lengths = torch.full(source.shape[:1], source.shape[1])
+    lengths = torch.full_like(source[:, 0], source.shape[1])
 
-    def run():
+    def loss():
         states, _ = model(source[..., None], target[..., None], lengths)
-        loss = torch.nn.functional.cross_entropy(generator(states).flatten(0, 1), labels.flatten())
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        optimizer.step()
-        return loss.item()
+        return cross_entropy(generator(states), labels)
 
-    return run, sum(x.numel() for x in weights)
+    return training(torch.nn.ModuleList([model, generator]), loss)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""This project's translators as a contender; the backend is that of KERAS_BACKEND, the precision the argument."""
+"""This project's translators as a contender; the backend is that of KERAS_BACKEND."""
 
 import importlib.metadata
 import os
 import sys
 
 import numpy as np
-from protocol import random_batch, serve
+from protocol import random_batch, refuse_cpu, serve
 
 from keras_attn_zoo.backends import choose_backend
 
@@ -19,7 +19,8 @@ from keras_attn_zoo.experiments.named_systems import SYSTEMS  # noqa: E402
 from keras_attn_zoo.models import Translator  # noqa: E402
 from keras_attn_zoo.training.adam import Adam  # noqa: E402
 
-PRECISION = sys.argv[1]
+PRECISION, DEVICE = sys.argv[1:]
+refuse_cpu(DEVICE, str(keras.ops.zeros(1).device))
 keras.config.set_dtype_policy("mixed_bfloat16" if PRECISION == "bfloat16" else "float32")
 
 

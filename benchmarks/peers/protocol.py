@@ -1,6 +1,7 @@
 """What the comparison and a contender say to each other: a task a line in, one answer a line out, both JSON.
 
-A contender is a script that runs in a process of its own, and may have a Python of its own.
+A contender is a script that runs in a process of its own, and may have a Python of its own. Its arguments are a
+precision and a device, cpu or cuda.
 """
 
 import json
@@ -46,12 +47,25 @@ def optional(name):
     try:
         return __import__(name)
     except ImportError as error:
-        missing = f"{name} is not installed ({error})"
+        _refuse(f"{name} is not installed ({error})")
 
+
+def refuse_cpu(device, used):
+    """Answer every task with the word that a library does not use the GPU that was asked for, and end, if so.
+
+    Args:
+        device: "cpu" or "cuda".
+        used: the device that the library uses, in its own words.
+    """
+    if device == "cuda" and "cpu" in used.lower():
+        _refuse("it runs on the CPU alone")
+
+
+def _refuse(why):
     def prepare(task):
-        raise NotImplementedError(missing)
+        raise NotImplementedError(why)
 
-    serve(prepare, name)
+    serve(prepare, "")
     sys.exit()
 
 

@@ -1,17 +1,11 @@
 """PyTorch's own layers and fused Adam as a contender: `nn.Transformer`, and an RNN of `nn.GRU`, `nn.GRUCell` and
-Bahdanau's attention. The precision (by autocast) is the argument.
+Bahdanau's attention. Attention of the former is `scaled_dot_product_attention`, with all rates of dropout the same.
 """
 
-import sys
+from protocol import serve
+from torch_training import batch, cross_entropy, torch, training
 
-from protocol import optional, random_batch, serve
-
-torch = optional("torch")
-from torch import nn  # noqa: E402
-
-PRECISION = sys.argv[1]
-# As a compiler does by itself.
-torch.set_flush_denormal(True)
+nn = torch.nn
 
 
 class _Transformer(nn.Module):
@@ -24,14 +18,14 @@ class _Transformer(nn.Module):
         angles = torch.arange(task["length"])[:, None] / 10000.0 ** (torch.arange(0, width, 2) / width)
         self.register_buffer("positions", torch.stack([angles.sin(), angles.cos()], -1).flatten(1))
         self.register_buffer("causal", nn.Transformer.generate_square_subsequent_mask(task["length"]))
-        self.dropout = nn.Dropout(0.1)
+        self.dropout = nn.Dropout(settings["dropout"])
         self.body = nn.Transformer(
             width,
             settings["num_heads"],
             settings["encoder_layers"],
             settings["decoder_layers"],
             settings["ffn_dim"],
-            dropout=0.1,
+            dropout=settings["dropout"],
             batch_first=True,
         )
         self.bias = nn.Parameter(torch.zeros(task["vocabulary"]))
@@ -64,10 +58,11 @@ class _RNN(nn.Module):
         self.dropout = nn.Dropout(settings["dropout"])
 
     def forward(self, source, given):
-        states, last = self.encoder(self.dropout(self.source(source)))
+        embedded_source = self.dropout(self.source(source))
+        states, last = self.encoder(embedded_source)
         keys = self.key(states)
         hidden = torch.tanh(self.bridge(torch.cat([*last], -1)))
-        fed, found = torch.zeros(len(source), self.readout.out_features), []
+        fed, found = embedded_source.new_zeros(len(source), self.readout.out_features), []
         for embedded in self.dropout(self.target(given)).unbind(1):
             hidden = self.cell(torch.cat([embedded, fed], -1), hidden)
             energies = self.energy(torch.tanh(self.query(hidden)[:, None] + keys))
@@ -80,24 +75,16 @@ class _RNN(nn.Module):
 _SYSTEMS = {"transformer": _Transformer, "bahdanau": _RNN}
 
 
-def _prepare(task):
+def prepare(task, compiled=False):
+    """What `serve` asks for; `compiled` by `torch.compile`."""
     if "beams" in task:
         raise NotImplementedError("PyTorch has no search of its own")
     model = _SYSTEMS[task["system"]](task)
-    optimizer = torch.optim.Adam(model.parameters(), 1e-3, fused=True)
-    source, given, labels = map(torch.from_numpy, random_batch(task))
-
-    def run():
-        with torch.autocast("cpu", torch.bfloat16, enabled=PRECISION == "bfloat16"):
-            logits = model(source, given)
-        loss = nn.functional.cross_entropy(logits.float().flatten(0, 1), labels.flatten())
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        optimizer.step()
-        return loss.item()
-
-    return run, sum(x.numel() for x in model.parameters())
+    if compiled:
+        model.compile()
+    source, given, labels = batch(task)
+    return training(model, lambda: cross_entropy(model(source, given), labels))
 
 
 if __name__ == "__main__":
-    serve(_prepare, f"torch {torch.__version__}, its own layers")
+    serve(prepare, f"torch {torch.__version__}, its own layers")
