@@ -40,10 +40,21 @@ class Clock(keras.callbacks.Callback):
         self.seconds.append(time.perf_counter() - self._began)
 
 
+def system_of(name, options):
+    """A named system with the settings of the command line, and the precision that it computes in here."""
+    system = SYSTEMS[name].override(**settings_from_options(options))
+    return system.override(precision=resolve(system.precision))
+
+
+def built(system, options):
+    """A translator of a system."""
+    body, dtype = BODIES[system.body].body_class, policy(system.precision)
+    return Translator(body(options.vocabulary, options.vocabulary, dtype=dtype, **system.backbone))
+
+
 def translator(system, options):
     """A translator to train, and the seconds of its first step."""
-    body, dtype = BODIES[system.body].body_class, policy(system.precision)
-    model = Translator(body(options.vocabulary, options.vocabulary, dtype=dtype, **system.backbone))
+    model = built(system, options)
     model.compile(optimizer=Adam(1e-3, global_clipnorm=1.0))
     return model, train(model, 2, options)[0]
 
@@ -84,8 +95,7 @@ def main():
     choose_backend(keras.config.backend())
     rows, baseline = [], None
     for name in options.systems:
-        system = SYSTEMS[name].override(**settings_from_options(options))
-        system = system.override(precision=resolve(system.precision))
+        system = system_of(name, options)
         model, first = translator(system, options)
         baseline = baseline or model
         seconds = in_turn([baseline, model] if model is not baseline else [model], options)

@@ -14,14 +14,12 @@ import time
 
 import keras
 import numpy as np
+from train import built, system_of
 
-from keras_attn_zoo.commands.options import add_override_argument, add_precision_argument, settings_from_options
+from keras_attn_zoo.commands.options import add_override_argument, add_precision_argument
 from keras_attn_zoo.decoding import BeamSearch
-from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.named_systems import SYSTEMS
-from keras_attn_zoo.experiments.precision import policy, resolve
 from keras_attn_zoo.experiments.tabular import markdown_table
-from keras_attn_zoo.models import Translator
 
 
 def compiled_search(model, batch, beams, options):
@@ -64,10 +62,8 @@ def main():
     columns = [(batch, beams) for batch in options.batch for beams in options.beams]
     models, precisions = {}, {}
     for name in options.systems:
-        system = SYSTEMS[name].override(**settings_from_options(options))
-        precisions[name] = resolve(system.precision)
-        body, dtype = BODIES[system.body].body_class, policy(precisions[name])
-        models[name] = Translator(body(options.vocabulary, options.vocabulary, dtype=dtype, **system.backbone))
+        system = system_of(name, options)
+        models[name], precisions[name] = built(system, options), system.precision
     cells, compilation = {name: [] for name in models}, dict.fromkeys(models, 0.0)
     for batch, beams in columns:
         searches, seconds = {}, {name: [] for name in models}

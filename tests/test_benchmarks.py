@@ -7,7 +7,10 @@ import sys
 from pathlib import Path
 
 import keras
+import numpy as np
 import pytest
+
+from keras_attn_zoo.models import TransformerBackbone
 
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 SMALL = "--set width=16 num_heads=2 ffn_dim=8 encoder_layers=1 decoder_layers=1"
@@ -16,6 +19,7 @@ ARGUMENTS = {
     "devices": "--devices 1 --widths 16 --layers 1 --vocabulary 20 --batch 2 --length 3 --steps 1",
     "train": f"--systems transformer ran-all --batch 2 --length 3 --vocabulary 20 --steps 1 --rounds 1 {SMALL}",
     "latent": "--vocabulary 20 --source 7 --batch 2 --width 64 --seconds 0",
+    "gpu": f"--systems transformer ran-all --batch 2 --largest 4 --length 3 --vocabulary 20 --steps 1 {SMALL}",
     "translate": f"--systems transformer --batch 2 --beams 1 2 --length 3 --vocabulary 20 --repeats 1 {SMALL}",
 }
 
@@ -60,6 +64,47 @@ def test_the_products_of_a_step_are_counted(monkeypatch, capsys):
     counts = [int(row[2].split()[0].replace(",", "")) for row in rows]
     d, network, output = 16, 2 * 16 * 8, vocabulary * 16
     assert counts == [each * d**2 + network + output for each in (6, 4)]
+
+
+@pytest.mark.one_backend
+def test_batches_double_until_memory_is_full(monkeypatch):
+    """Any other error is one; the share is that of the best batch, by 6 for each weight and token."""
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    gpu = runpy.run_path(str(BENCHMARKS / "gpu.py"))
+    options = gpu["argparse"].Namespace(batch=4, largest=None, length=10, peak=None)
+
+    def measured(system, beams, options):
+        if options.batch == 16:
+            raise RuntimeError(system)
+        return options.batch / {4: 10, 8: 20}[options.batch], options.batch << 20, 1e9
+
+    monkeypatch.setitem(gpu["until_full"].__globals__, "measured", measured)
+    monkeypatch.setitem(gpu["row"].__globals__, "device", lambda: "NVIDIA H100 80GB HBM3")
+    found = gpu["until_full"]("a", "CUDA out of memory.", 0, options)
+    assert found == {4: (0.4, 4 << 20, 1e9), 8: (0.4, 8 << 20, 1e9)}
+    with pytest.raises(RuntimeError, match="no such layer"):
+        gpu["until_full"]("a", "no such layer", 0, options)
+    # 200 tokens a second, of 6e9 each, of 989e12; and half the time at the largest batch of both.
+    assert gpu["row"]("bfloat16", found, {4: (0.8, None, 1)}, 0, options) == ["0.50", "0.1%", "8 MiB", "bfloat16"]
+    assert gpu["row"]("bfloat16", found, found, 4, options) == ["1.00", "", "8 MiB", "bfloat16"]
+    assert gpu["row"]("float32", {}, found, 0, options) == ["", "", "", "float32"]
+    known = ["NVIDIA H100 PCIe", "NVIDIA A100-SXM4-80GB", "NVIDIA L4", "NVIDIA L40S", "Tesla T4", ""]
+    assert [gpu["peak_of"](name, "bfloat16") for name in known] == [756e12, 312e12, 121e12, None, None, None]
+
+
+@pytest.mark.skipif(keras.config.backend() != "torch", reason="it counts PyTorch's operations")
+@pytest.mark.parametrize("tie", ["none", "target", "all"])
+def test_a_position_is_multiplied_by_so_many_weights(tie, monkeypatch):
+    """Biases and norms, which are counted too, are few."""
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    gpu, products = (runpy.run_path(str(BENCHMARKS / f"{name}.py")) for name in ("gpu", "products"))
+    length, sizes = 7, {"width": 64, "num_heads": 2, "ffn_dim": 256, "encoder_layers": 1, "decoder_layers": 1}
+    body = TransformerBackbone(500, 500, **sizes, tie_embeddings=tie)
+    ids = np.full((1, length), 4)
+    counter = products["Counter"]([weight.value for weight in body.weights])
+    with counter:
+        body.logits(body({"encoder_token_ids": ids, "decoder_token_ids": ids, "encoder_padding_mask": ids > 0}))
+    assert counter.with_weights / length == pytest.approx(gpu["multiplied"](body), rel=0.03)
 
 
 @pytest.mark.one_backend
