@@ -29,6 +29,8 @@ _M_MMAP_MAX, _M_TRIM_THRESHOLD = -4, -1
 _NEEDLESS = ("matplotlib", "jax", "rouge_score", "kagglehub", "PIL", "requests")
 # What TensorFlow needs itself.
 _OF_TENSORFLOW = ("requests",)
+# Devices that may be made of a CPU, however few cores it has: to try out what several devices do.
+_MOST_PARTS = 8
 # Those that they shall not find, see `import_keras`.
 _hidden: list[str] = []
 # Modules that read Keras' configuration on import: Keras' own, and TensorFlow's copy.
@@ -198,8 +200,18 @@ def _quieten(backend, devices):
     sys.modules.setdefault("tensorflow_text", None)
 
 
+def parts_of_processor(count: int) -> int:
+    """Return how many devices are made of the CPU where so many are asked for: starting thousands takes minutes.
+
+    Example:
+        >>> parts_of_processor(2)
+        2
+    """
+    return min(count, max(_MOST_PARTS, os.cpu_count() or 1))
+
+
 def divide_processor(count: int) -> None:
-    """Let TensorFlow make several virtual devices of the CPU.
+    """Let TensorFlow make several virtual devices of the CPU; see `parts_of_processor`.
 
     Raises:
         RuntimeError: TensorFlow has started.
@@ -207,7 +219,8 @@ def divide_processor(count: int) -> None:
     import tensorflow
 
     (cpu, *_) = tensorflow.config.list_physical_devices("CPU")
-    tensorflow.config.set_logical_device_configuration(cpu, [tensorflow.config.LogicalDeviceConfiguration()] * count)
+    part = tensorflow.config.LogicalDeviceConfiguration()
+    tensorflow.config.set_logical_device_configuration(cpu, [part] * parts_of_processor(count))
 
 
 def _keep_freed_memory():

@@ -14,7 +14,7 @@ import keras
 import numpy as np
 from jax.experimental import multihost_utils
 
-from keras_attn_zoo.backends import is_out_of_memory
+from keras_attn_zoo.backends import is_out_of_memory, parts_of_processor
 from keras_attn_zoo.devices.context import Devices, first_sentence
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.types import TensorTree
@@ -146,7 +146,7 @@ def mesh_of(count: int | None, kind: str) -> Mesh | None:
     elif count is not None and _FORCED not in os.environ.get("XLA_FLAGS", ""):
         # Of no effect once JAX has started.
         with contextlib.suppress(RuntimeError):
-            jax.config.update("jax_num_cpu_devices", count)
+            jax.config.update("jax_num_cpu_devices", parts_of_processor(count))
     names = keras.distribution.list_devices()
     if count is not None and (count > len(names) or (processes > 1 and count != len(names))):
         raise UserError(f"there are {len(names)} devices, not {count}: give --devices {len(names)}, or all.")

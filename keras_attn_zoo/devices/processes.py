@@ -16,6 +16,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
+from keras_attn_zoo.backends import parts_of_processor
 from keras_attn_zoo.devices.context import SEEDS_APART, Devices, first_sentence
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.types import Tensor, TensorTree
@@ -206,10 +207,12 @@ def processes_of(count: int | None) -> Processes | None:
                 "the network; with --max-restarts, set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1."
             ) from None
         return Processes()
-    available = torch.cuda.device_count() if torch.cuda.is_available() else count or 1
+    gpus = torch.cuda.is_available()
+    available = torch.cuda.device_count() if gpus else parts_of_processor(count or 1)
     count = count or available
     if count > available:
-        raise UserError(f"there are {available} GPUs, not {count}: give --devices {available}, or all.")
+        what = "GPUs" if gpus else "devices"
+        raise UserError(f"there are {available} {what}, not {count}: give --devices {available}, or all.")
     if count == 1:
         return None
     # The system chooses a free port.

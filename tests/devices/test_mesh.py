@@ -1,6 +1,7 @@
 """Two virtual devices of JAX give the numbers of one."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -15,7 +16,10 @@ from tests.tiny_run import TINY
 if keras.config.backend() != "jax":
     pytest.skip("of JAX", allow_module_level=True)
 
+import jax
+
 from keras_attn_zoo.devices import devices_of, using
+from keras_attn_zoo.errors import UserError
 
 
 @pytest.mark.parametrize(
@@ -25,6 +29,15 @@ def test_two_devices_give_the_numbers_of_one(parts, body):
     devices = devices_of(2)
     assert devices.parts == 2
     check(numbers(devices, parts, body=body, dropout=0.1), numbers(None, parts, body=body, dropout=0.1))
+
+
+def test_a_processor_is_not_divided_into_thousands(monkeypatch):
+    asked, most = {}, max(8, os.cpu_count())
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    monkeypatch.setattr(jax.config, "update", asked.__setitem__)
+    with pytest.raises(UserError, match=r"^there are \d+ devices, not 1000: give --devices \d+, or all\.$"):
+        devices_of(1000)
+    assert asked["jax_num_cpu_devices"] == most
 
 
 @pytest.mark.slow
@@ -49,7 +62,10 @@ def test_a_run_stopped_on_two_devices_resumes_on_one_and_on_four_to_the_numbers_
 # Of each of two processes: the numbers of the first go to standard output.
 PROGRAM = """
 import json, sys
+import jax
+
 from keras_attn_zoo.devices import devices_of, using
+from keras_attn_zoo.errors import UserError
 from tests.devices.law import numbers
 
 devices = devices_of("all")

@@ -1,5 +1,7 @@
 """Two virtual devices of TensorFlow give the numbers of one."""
 
+import os
+
 import keras
 import numpy as np
 import pytest
@@ -12,7 +14,10 @@ from tests.devices.runs import WITHOUT_NOISE, check_log, check_resumed, command,
 if keras.config.backend() != "tensorflow":
     pytest.skip("of TensorFlow", allow_module_level=True)
 
+import tensorflow as tf
+
 from keras_attn_zoo.devices import devices_of, using
+from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.layers.common.dropout import Dropout
 
 
@@ -21,6 +26,14 @@ def test_two_replicas_give_the_numbers_of_one(translates):
     devices = devices_of(2)
     assert devices.parts == 2
     check(numbers(devices, parts=2, translates=translates), numbers(None, parts=2, translates=translates))
+
+
+def test_a_processor_is_not_divided_into_thousands(monkeypatch):
+    asked, most = [], max(8, os.cpu_count())
+    monkeypatch.setattr(tf.config, "set_logical_device_configuration", lambda cpu, parts: asked.append(len(parts)))
+    with pytest.raises(UserError, match=r"^there are \d+ devices, not 1000: give --devices \d+, or all\.$"):
+        devices_of(1000)
+    assert asked == [most]
 
 
 def test_replicas_draw_their_own_dropout():

@@ -1,6 +1,7 @@
 """The command under `torchrun`, as docs/scale.md has it."""
 
 import itertools
+import os
 import re
 import shlex
 from pathlib import Path
@@ -105,6 +106,13 @@ def test_each_process_of_torchrun_takes_its_own_gpu(monkeypatch, count, said):
     devices = processes.processes_of(None)
     assert joined == [said] and taken == ([1] if count else [])
     assert (devices.process, devices.processes) == (3, 4) and not devices.leads
+
+
+def test_no_more_processes_are_started_than_a_machine_bears(monkeypatch):
+    monkeypatch.setattr(processes, "_Worker", None)
+    most = max(8, os.cpu_count())
+    with pytest.raises(UserError, match=f"^there are {most} devices, not 1000: give --devices {most}, or all"):
+        processes.processes_of(1000)
 
 
 def test_processes_that_cannot_join_say_what_to_do(monkeypatch):
