@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from keras_attn_zoo.checksums import sha256
+from keras_attn_zoo.data.encoded_text import encode_sentences
 from keras_attn_zoo.data.filters import Filter, FilterReport, filter_numbered_pairs
 from keras_attn_zoo.data.truncation import UNCUT, Truncation
 from keras_attn_zoo.errors import UserError
@@ -148,6 +149,23 @@ class EncodedCorpus:
         """
         ids, offsets, lengths = (getattr(self, f"{side}_{part}") for part in ("ids", "offsets", "lengths"))
         return ids, offsets[rows], np.where(rows < 0, 0, lengths[rows])
+
+    def first_sources(self, sentences: Sequence[str], subwords: "Subwords") -> list[list[int]]:
+        """Return the ids of the first source sentences of the text, those that were dropped included.
+
+        Args:
+            sentences: the sentences, from the first before filtering; encoded here only if they were dropped.
+            subwords: the `Subwords` of the source side.
+
+        Returns:
+            The ids of each sentence, the end token included.
+        """
+        kept = {int(self.lines[i]): int(i) for i in np.flatnonzero(self.lines < len(sentences))}
+        dropped = [number for number in range(len(sentences)) if number not in kept]
+        encoded = dict(zip(dropped, encode_sentences(subwords, [sentences[i] for i in dropped]), strict=True))
+        for number, i in kept.items():
+            encoded[number] = [*self.source(i).tolist(), subwords.end]
+        return [encoded[number] for number in range(len(sentences))]
 
 
 def _hash_pairs(digest, pairs):

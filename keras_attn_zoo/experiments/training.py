@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import keras
 
 from keras_attn_zoo.data.batches import as_fit_input, evaluation_batches, fit_arguments
-from keras_attn_zoo.data.encoded_text import encode_text
+from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.shapes import EVALUATION_ROWS
 from keras_attn_zoo.devices import leader_first
 from keras_attn_zoo.errors import UserError
@@ -157,29 +157,28 @@ def _scorers(system, corpus, data, batches, bleu_at):
     """Callbacks that score the validation text in other ways than Keras does.
 
     They translate sentences after every round, and after the steps `bleu_at`; where the decoder was fed its own
-    predictions in training, they score the text with these alone.
+    predictions in training, they score the pairs of the validation loss with these alone.
     """
     by_round, found = system.training.best_by == "bleu", []
+    source, target = data.subwords
+    models = source.checksum, target.checksum
     if by_round or bleu_at:
         pairs = list(corpus.splits.valid)[: system.training.bleu_sentences]
-        text, fits = _valid_text(system, data, [source for source, _ in pairs])
-        references = [pairs[i][1] for i in fits]
-        arguments = text, references, system.search.batch_size, system.training.bleu_tokenize
+        ids = data.valid.first_sources([one for one, _ in pairs], source)
+        text = system.data.truncation.cut_sources(EncodedText(ids, None, models))
+        # What is too long to be translated says nothing of the others.
+        longest = longest_translation(system.data.max_tokens)
+        fits = [i for i, one in enumerate(text.sources) if len(one) <= longest]
+        arguments = text.select(fits), [pairs[i][1] for i in fits], system.search.batch_size
+        arguments += (system.training.bleu_tokenize,)
         found += [ValidationBLEU(*arguments)] if by_round else []
         found += [BLEUAtSteps(*arguments, bleu_at, batches)] if bleu_at else []
     if system.training.samples_tokens:
-        sources, targets = zip(*corpus.splits.valid, strict=True)
-        found.append(FreeRunningLoss(_valid_text(system, data, sources, targets)[0], EVALUATION_ROWS))
+        every = range(len(data.valid))
+        sources = [[*data.valid.source(i).tolist(), source.end] for i in every]
+        targets = [[*data.valid.target(i).tolist(), target.end] for i in every]
+        found.append(FreeRunningLoss(EncodedText(sources, targets, models), EVALUATION_ROWS))
     return found
-
-
-def _valid_text(system, data, sources, targets=None):
-    """Validation sentences as ids, and the numbers of those: what is too long for a translator is left out."""
-    text = system.data.truncation.cut(encode_text(*data.subwords, sources, targets))
-    longest = longest_translation(system.data.max_tokens)
-    sides = [text.sources, *([] if targets is None else [text.targets])]
-    fits = [i for i in range(len(text)) if all(len(side[i]) <= longest for side in sides)]
-    return text.select(fits), fits
 
 
 def _watching(training, run):

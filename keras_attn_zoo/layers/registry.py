@@ -12,6 +12,8 @@ from keras_attn_zoo.errors import UserError, choice
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 
 PLACES = ("encoder", "decoder", "cross")
+# Arguments of every Keras layer, which no message proposes.
+_OF_ANY_LAYER = {"activity_regularizer", "autocast", "dtype", "name", "trainable"}
 AnyAttention = TypeVar("AnyAttention", bound=type[AttentionLayer])
 
 
@@ -222,7 +224,7 @@ def get_attention(
         except (TypeError, ValueError) as error:
             known = argument_names(identifier)
             if (unknown := next((name for name in kwargs if name not in known), None)) is not None:
-                advice = choice(unknown, sorted(known))
+                advice = choice(unknown, sorted(known - _OF_ANY_LAYER))
                 raise UserError(f"the attention {identifier!r} has no argument {unknown!r}: {advice}") from error
             # The layers name arguments that are out of bounds.
             raise UserError(f"the attention {identifier!r}: {error}") from error

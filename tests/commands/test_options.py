@@ -11,7 +11,7 @@ from keras_attn_zoo.experiments.comparison import Recipe
     ("arguments", "texts"),
     [
         (["translate", "no/where", "hallo"], ["no/where", "check the path"]),
-        (["train", "--system", "bahdanu", "--embedded", "--run", "r"], ["'bahdanu'", "bahdanau", "uniform"]),
+        (["train", "--system", "bahdanu", "--embedded", "--run", "r"], ["'bahdanu'", "did you mean bahdanau?"]),
         (["train", "--system", "uniform", "--run", "r"], ["--train", "--embedded"]),
         (["train", "--system", "uniform", "--embedded", "--run", "r", "--set", "epoch=1"], ["'epoch'", "epochs"]),
         (["train", "--system", "uniform", "--train", "a", "b", "c", "--run", "r"], ["received 3 files"]),

@@ -171,8 +171,8 @@ def test_a_tokeniser_that_cannot_be_used_is_named_before_anything_is_done(attn_z
     line = ("train", "--system", "uniform", "--train", *files[:2], "--run", tmp_path / "new")
     for name, text in (
         ("ja_mecab", "did you mean ja-mecab?"),
-        ("zz", "choose from none, zh"),
-        ("", "choose from none"),
+        ("zz", "choose one of none, zh"),
+        ("", "choose one of none"),
     ):
         status, _, error = attn_zoo(*line, "--tokenize", name)
         assert status == 2 and text in error and error.count("\n") == 1 and not (tmp_path / "new").exists()

@@ -137,6 +137,6 @@ def test_a_recipe_has_the_tasks_of_its_paper(capsys):
     both = dataclasses.replace(both, pairs={"ro-en": Pair(), "tr-en": Pair()})
     line = ["--out", "o", "--task", "dialogue", "--embedded"]
     assert run_recipe(both, "Recipe.", [*line, "--systems", "a"]) == 2
-    assert "unknown system 'a': choose from c." in capsys.readouterr().err
+    assert "unknown system 'a': choose one of c." in capsys.readouterr().err
     assert run_recipe(both, "Recipe.", [*line, "--pair", "tr-en"]) == 2
     assert "--task dialogue has no language pairs: leave out --pair." in capsys.readouterr().err

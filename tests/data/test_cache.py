@@ -19,8 +19,10 @@ class Numbers:
     def __init__(self, vocabulary_size=100, checksum="00"):
         self.vocabulary_size = vocabulary_size
         self.checksum = checksum
+        self.encoded = []
 
     def encode(self, sentences):
+        self.encoded += sentences
         return [[int(word) for word in sentence.split() if word != "-"] for sentence in sentences]
 
 
@@ -96,6 +98,17 @@ def test_filter_and_line_numbers(tmp_path):
     assert pairs_of(corpus) == [pairs[0], pairs[3]]
     assert corpus.lines.tolist() == [0, 3]
     assert corpus.report == FilterReport(kept=2, empty=1, short=1, duplicate=1)
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 50])
+def test_the_first_sources_are_encoded_again_only_if_they_were_dropped(tmp_path, count):
+    sources = [source for source, _ in PAIRS][:count]
+    long = [source for source in sources if len(source.split()) > 6]
+    assert bool(long) == (count > 0)
+    subwords = Numbers()
+    found = build(tmp_path / "cache", max_source_tokens=6).first_sources(sources, subwords)
+    assert found == [[*map(int, source.split()), 3] for source in sources]
+    assert subwords.encoded == long
 
 
 def test_progress_counts_up(tmp_path, monkeypatch):

@@ -94,7 +94,9 @@ def test_a_comparison_has_its_scores():
 
 def test_what_is_missing_or_unknown_is_one_line(monkeypatch):
     for name in ("moses-german", "moses-DE", "moses-", "moses"):
-        with pytest.raises(UserError, match=f"unknown tokenizer '{name}': (choose from|did you mean).* moses-LANGUAGE"):
+        with pytest.raises(
+            UserError, match=f"unknown tokenizer '{name}': (choose one of|did you mean).* moses-LANGUAGE"
+        ):
             score_text(["a"], ["a"], "bleu", tokenize=name)
     monkeypatch.setitem(sys.modules, "sacremoses", None)
     with pytest.raises(UserError, match=r"needs sacremoses: pip install 'keras-attn-zoo\[translate\]'\.$"):

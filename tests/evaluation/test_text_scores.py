@@ -71,7 +71,7 @@ def test_scores_are_written_as_json_and_as_lines():
         (([], []), {}, "empty"),
         ((["a"], ["a"]), {"metrics": ("bleu", "rouge")}, "rouge.*choose from bleu, chrf, ter"),
         ((["a"], ["a"]), {"metrics": ()}, "choose from"),
-        ((["a"], ["a"]), {"tokenize": "14b"}, "14b.*choose from"),
+        ((["a"], ["a"]), {"tokenize": "14b"}, "14b.*choose one of none, zh, 13a"),
         (("a", ["a"]), {}, "list of strings"),
         ((["a", None], ["a", "b"]), {}, "sentence 2 of the hypotheses is None"),
     ],

@@ -147,7 +147,7 @@ def test_table_4_has_columns_that_runs_of_the_task_have(zeng, task):
         assert entry.system.data.sentences_per_batch == 128
     (table,) = recipe.tables
     for row in table.cells():
-        assert {cell.column: cell.figure for cell in row} == recipe.entries[row[0].entry].paper
+        assert {cell.measure: cell.figure for cell in row} == recipe.entries[row[0].entry].paper
         assert all(
             cell.measure in headings and measure(cell.measure).test == (METRICS[cell.measure], None) for cell in row
         )
@@ -190,7 +190,7 @@ def test_the_recipe_at_smoke(zeng, task, systems, tmp_path, monkeypatch, capsys)
     assert f"(paper: {next(iter(figures.values()))})" in output
     (table,) = json.loads((tmp_path / "tables.json").read_text(encoding="utf-8"))["tables"]
     cells = [cell for cell in table["cells"] if cell["system"] == "ran-all"]
-    assert {cell["column"]: cell["paper"] for cell in cells} == figures
+    assert {cell["measure"]: cell["paper"] for cell in cells} == figures
     assert all(len(cell["values"]) == len(cell["p_values"]) == 1 for cell in cells)
 
 

@@ -6,10 +6,8 @@ import math
 import numpy as np
 
 from keras_attn_zoo.analysis.attention_statistics import attention_entropy
-from keras_attn_zoo.analysis.word_attention import group_pieces, word_attention
-from keras_attn_zoo.data.words import split_words
+from keras_attn_zoo.analysis.word_attention import word_attention
 from keras_attn_zoo.explore.page import Page
-from keras_attn_zoo.explore.records import SearchStep
 from tests.explore import samples
 from tests.explore.panels import PANEL, TOKEN, TOLERANCE, choose, details, shown, text
 
@@ -291,43 +289,6 @@ def test_a_beam_is_followed(page):
     # A finished one is as long as it was when it ended.
     page.click("document.querySelectorAll('.tree button')[16]")
     assert shown(page)[2] == ["▁He", "▁phones", "</s>"]
-
-
-def test_the_words_of_a_beam_are_those_of_its_translation(browser, tmp_path):
-    """Marks within a word stay there, and each token belongs to the word in which it begins."""
-    rng = np.random.default_rng(0)
-    for tokens in (
-        ["▁Do", "▁you", "▁use", "▁9", ":45", "."],
-        ["▁U", ".", "S", ".", "▁3,", "5"],
-        ["▁Oh", "!?", "▁", "n", "o"],
-    ):
-        weights = [samples.rows(rng, 1, 3, len(samples.SOURCE_TOKENS)) for _ in tokens]
-        steps = [
-            SearchStep([token], [0], [-1.0], [-1.0], [False], one) for token, one in zip(tokens, weights, strict=True)
-        ]
-        Page(
-            [samples.system("one")], [samples.sentence()], [[dataclasses.replace(samples.result(), steps=steps)]]
-        ).save(tmp_path / "page.html")
-        browser.open(tmp_path / "page.html", 900, 900)
-        browser.click("[...document.querySelectorAll('.tree button')].at(-1)")
-        browser.run("explorer.setLevel('words')")
-        values, _, rows, _ = shown(browser)
-        words = split_words("".join(tokens).replace("▁", " "))
-        groups = group_pieces(tokens, words)
-        means = np.concatenate(weights).mean(axis=1)
-        assert rows == words
-        expected = [
-            means[[i for i, own in enumerate(groups) if own == word]].mean(axis=0) for word in range(len(words))
-        ]
-        merged = mean_of_words(np.stack(expected), samples.result().source_tokens)
-        np.testing.assert_allclose(values, merged, rtol=0, atol=TOLERANCE)
-
-
-def mean_of_words(matrix, tokens):
-    """The sums over the tokens of each source word, with the end token as a word of its own."""
-    groups = group_pieces(tokens, samples.SOURCE)
-    groups = [len(samples.SOURCE) if group < 0 else group for group in groups]
-    return np.stack([matrix[:, np.array(groups) == word].sum(axis=1) for word in range(max(groups) + 1)], axis=1)
 
 
 def test_all_by_keyboard(page):

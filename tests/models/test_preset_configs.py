@@ -80,7 +80,7 @@ def test_an_unknown_argument_asks_for_a_newer_version(preset, name, place, cls):
 def test_an_unknown_argument_of_an_attention_is_named(preset):
     layer = {"attention": "uniform", "emphasis": 1}
     change(preset, "task.json", (*BODY, "config"), cross_attention=layer)
-    refused(preset, "emphasis'?: 1}$")
+    refused(preset, "the attention 'uniform' has no argument 'emphasis': choose one of normalizer\\.$")
 
 
 def test_a_newer_version_is_named_whatever_it_wrote(preset):
