@@ -167,7 +167,7 @@ def _configured():
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an error from a backend means that memory is exhausted."""
-    words = ("RESOURCE_EXHAUSTED", "ResourceExhausted", "can't allocate memory", "out of memory")
+    words = ("RESOURCE_EXHAUSTED", "ResourceExhausted", "can't allocate memory", "out of memory", "ALLOC_FAILED")
     return any(word in f"{type(error).__name__}: {error}" for word in words)
 
 

@@ -231,6 +231,7 @@ class ResourceExhaustedError(Exception):
         (RuntimeError("RESOURCE_EXHAUSTED: 8 GB"), "out of memory (RuntimeError: RESOURCE_EXHAUSTED: 8 GB)"),
         (ResourceExhaustedError("OOM when\nallocating"), "out of memory (ResourceExhaustedError: OOM when)"),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory"), "out of memory"),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), "out of memory"),
         (ModuleNotFoundError("No module named 'nix'", name="nix"), "cannot import nix"),
         (OSError(errno.ELOOP, "Too many levels of symbolic links", "a\nb"), "cannot use a\\nb: Too many levels"),
         (OSError(errno.EBADF, "Bad file descriptor"), "cannot write: Bad file descriptor"),
