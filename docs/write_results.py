@@ -88,7 +88,7 @@ def scale_of(out):
     from keras_attn_zoo.files import kind_of, read_json
 
     tables = out / "tables.json"
-    return read_json(tables).get("scale") or None if kind_of(tables) == "file" else None
+    return read_json(tables).get("scale") if kind_of(tables) == "file" else None
 
 
 def write_one(name, recipe, out, before):

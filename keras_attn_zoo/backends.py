@@ -18,7 +18,7 @@ FASTEST = {
     "training": ("tensorflow", "jax", "torch"),
     "training RNNs": ("jax", "tensorflow", "torch"),
     "search": ("jax", "tensorflow", "torch"),
-    # What compiles takes longer to do so.
+    # Two backends compile, which takes longer than the steps.
     "few steps": ("torch", "tensorflow", "jax"),
 }
 BACKENDS = tuple(sorted(FASTEST["search"]))

@@ -59,13 +59,15 @@ def add_comparison_arguments(
         tasks: names of those that are trained by default for tasks other than translation, by the task's name.
     """
     parser.add_argument("--out", type=Path, required=True, help="folder for the runs; runs in it are resumed")
-    usual = f", among {', '.join(systems)} (default: {' '.join(default or ())}; at the scale smoke, {EVERY})"
+    usual = ""
+    if default:
+        usual = f", among {', '.join(systems)} (default: {' '.join(default)}; at the scale smoke, {EVERY})"
     parser.add_argument(
         "--systems",
         nargs="+",
         required=default is None,
         metavar="NAME",
-        help=f"systems to train, separated by spaces or commas, or {EVERY}{usual if default else ''}",
+        help=f"systems to train, separated by spaces or commas, or {EVERY}{usual}",
     )
     parser.add_argument(
         "--scale",
@@ -186,8 +188,8 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
     if tables is not None:
         from keras_attn_zoo.experiments.paper_page import write_page
 
-        write_page(*tables)
         of_paper, written = tables
+        write_page(of_paper, written)
         if written:
             _tell_what_is_missing(of_paper, pair_of(options))
     if failed:

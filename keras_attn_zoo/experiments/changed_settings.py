@@ -1,6 +1,5 @@
 """In which settings the runs of a comparison differ from its systems, as they are at its scale."""
 
-import dataclasses
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
@@ -12,8 +11,6 @@ from keras_attn_zoo.experiments.tabular import markdown_table
 
 # By setting: names of runs or systems, by the value of the comparison's system and that of the run.
 Changes: TypeAlias = dict[str, dict[tuple[str, str], list[str]]]
-# Parts of a system that have settings, beside its sizes.
-_PARTS = ("data", "training", "search")
 
 
 def changes(pairs: Iterable[tuple[str, System, System]]) -> Changes:
@@ -29,7 +26,7 @@ def changes(pairs: Iterable[tuple[str, System, System]]) -> Changes:
     """
     found: Changes = {}
     for name, theirs, own in pairs:
-        known, values = _settings(theirs), _settings(own)
+        known, values = theirs.values, own.values
         for key in values.keys() & known.keys():
             if values[key] != known[key]:
                 names = found.setdefault(key, {}).setdefault((_shown(known[key]), _shown(values[key])), [])
@@ -76,14 +73,6 @@ def changes_line(found: Changes) -> str:
         of = [f"{own} ({theirs})" for theirs, own in values]
         parts.append(f"{key}={' or '.join(dict.fromkeys(of))}")
     return f"Settings changed: {', '.join(parts)}." if parts else ""
-
-
-def _settings(system: System) -> dict[str, Any]:
-    """All settings of a system by name."""
-    found = dict(system.sizes)
-    for part in _PARTS:
-        found.update(dataclasses.asdict(getattr(system, part)))
-    return found
 
 
 def _shown(value: Any) -> str:

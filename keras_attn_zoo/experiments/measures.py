@@ -77,11 +77,7 @@ def _counts_of_text(folder, key, settings):
 
     text = encoded_training_text(folder, key, settings)
     return {
-        side: {
-            "sentences": len(text),
-            "running words": len(ids),
-            "vocabulary": int(np.count_nonzero(np.bincount(ids))),
-        }
+        side: {"sentences": len(text), "running words": len(ids), "vocabulary": np.count_nonzero(np.bincount(ids))}
         for side, ids in (("source", text.source_ids), ("target", text.target_ids))
     }
 
@@ -90,10 +86,8 @@ def _of_text(count, side):
     """A count of a side of the training text, which lies encoded beside the runs."""
 
     def value(one):
-        run = one.run
-        return _counts_of_text(run.path.absolute().parent / "data", run.corpus()["fingerprint"], run.system().data)[
-            side
-        ][count]
+        folder, key = one.run.path.absolute().parent / "data", one.run.corpus()["fingerprint"]
+        return _counts_of_text(folder, key, one.run.system().data)[side][count]
 
     return Measure(value, large=True, note=_OF_TEXT)
 
@@ -160,7 +154,7 @@ def _aer(key):
 
 _FREE = "free-running: the decoder is fed its own predictions"
 _ROUND = "lowest, highest: of all rounds of training"
-_OF_TEXT = "of the training text, as subwords: those that occur, and how many different ones"
+_OF_TEXT = "words: subwords of the training text; vocabularies: how many different ones occur in it"
 MEASURES = {
     "BLEU": _of_scores("BLEU", test=("bleu", None)),
     _MULTI_BLEU: Measure(

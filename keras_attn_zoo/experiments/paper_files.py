@@ -51,9 +51,12 @@ def write_tables(runs: Runs) -> list[tuple[str, Table]]:
         contents.append({"table": one.name, "caption": one.caption, "notes": list(table.notes), "cells": records})
     title = f"{recipe.title}: the paper's tables"
     parts = [f"# {title}", *(part for name, table in tables for part in (f"## {name}", table.markdown()))]
+    in_print = [
+        table.latex(_in_print(one["table"], one["caption"])) for (_, table), one in zip(tables, contents, strict=True)
+    ]
     parts += filter(None, [recipe.about_scale, changes_line(changes_of(runs))])
     write_text(out / "tables.md", "\n\n".join(parts) + "\n")
-    write_text(out / "tables.tex", "\n\n".join(table.latex(_in_print(name)) for name, table in tables) + "\n")
+    write_text(out / "tables.tex", "\n\n".join(in_print) + "\n")
     lines = [{"table": one["table"], **_line(record)} for one in contents for record in one["cells"]]
     write_text(out / "tables.csv", csv_text(lines))
     content = {"title": title, "scale": recipe.scale, "significance": runs.test, "tables": contents}
@@ -62,10 +65,9 @@ def write_tables(runs: Runs) -> list[tuple[str, Table]]:
     return tables
 
 
-def _in_print(title):
+def _in_print(name, caption):
     """The title of a table where tables have numbers of their own."""
-    number, _, caption = title.partition(": ")
-    return f"{caption} ({number} of the paper)" if number.startswith("Table ") else title
+    return f"{caption} ({name} of the paper)" if name.startswith("Table ") else f"{name}: {caption}"
 
 
 def _table(table: PaperTable, runs: Runs) -> tuple[Table, list[dict[str, Any]]]:

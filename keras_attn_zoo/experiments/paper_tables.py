@@ -199,13 +199,8 @@ def splits_of(tables: Sequence[PaperTable | Examples], entry: str, pair: str | N
         >>> splits_of([table], "a", None, None)
         ['valid']
     """
-    found: dict[str, None] = {}
-    for table in tables:
-        if isinstance(table, PaperTable):
-            for cell in (cell for row in table.cells() for cell in row):
-                if cell.entry == entry and pair in (cell.pairs or (first,)):
-                    found[cell.split] = None
-    return [name for name in found if name != "test"]
+    cells = [cell for cell in _cells(tables) if cell.entry == entry and _is_of(cell, pair, first)]
+    return list(dict.fromkeys(cell.split for cell in cells if cell.split != "test"))
 
 
 def systems_of(tables: Sequence[PaperTable | Examples], pair: str | None, first: str | None) -> set[str]:
@@ -214,18 +209,22 @@ def systems_of(tables: Sequence[PaperTable | Examples], pair: str | None, first:
     Args:
         tables, pair, first: see `splits_of`.
     """
-    found = {table.entry for table in tables if isinstance(table, Examples)}
-    for table in tables:
-        if isinstance(table, PaperTable):
-            cells = (cell for row in table.cells() for cell in row)
-            found |= {cell.entry for cell in cells if pair in (cell.pairs or (first,))}
-    return found - {""}
+    examples = {table.entry for table in tables if isinstance(table, Examples)}
+    return examples | {cell.entry for cell in _cells(tables) if cell.entry and _is_of(cell, pair, first)}
 
 
 def measures_of(tables: Sequence[PaperTable | Examples]) -> set[str]:
     """Return the names of the measures that tables have."""
-    paper_tables = [table for table in tables if isinstance(table, PaperTable)]
-    return {cell.measure for table in paper_tables for row in table.cells() for cell in row}
+    return {cell.measure for cell in _cells(tables)}
+
+
+def _cells(tables):
+    return (cell for table in tables if isinstance(table, PaperTable) for row in table.cells() for cell in row)
+
+
+def _is_of(cell, pair, first):
+    """Whether a cell is of a language pair, which may be the first."""
+    return pair in (cell.pairs or (first,))
 
 
 def bleu_steps(tables: Sequence[PaperTable | Examples]) -> list[int]:

@@ -70,9 +70,9 @@ def write_results(out: Path, recipe: Recipe, runs: Sequence[Run], results: Seque
         (one.folder.name, recipe.entries[of_run[one.folder.name].entry].system, RunFolder(one.folder).system())
         for one in results
     )
-    for name in [name for name in changed if any(name in run.point for run in runs)]:
-        # It stands in the names of the runs.
-        del changed[name]
+    # Those of a grid stand in the names of the runs.
+    varied = {name.partition(".")[0] for run in runs for name in run.point}
+    changed = {name: values for name, values in changed.items() if name not in varied}
     parts = [f"# {recipe.title}", *(table.markdown() for _, table in tables), changes_line(changed), recipe.note]
     markdown = "\n\n".join(part for part in parts if part) + "\n"
     write_text(out / "results.md", markdown)

@@ -186,6 +186,11 @@ class System:
         """Whether the output is a latent alignment."""
         return self.sizes["output"] == "latent"
 
+    @property
+    def values(self) -> dict[str, Any]:
+        """The value of every setting of its body, data, training and search, by name."""
+        return {**self.sizes, **{k: v for part in _PARTS for k, v in dataclasses.asdict(getattr(self, part)).items()}}
+
     def settings(self) -> set[str]:
         """Names of all settings that `override` accepts."""
         parts = (*map(settings_of, _PARTS.values()), BODIES[self.body].settings, _SYSTEM)

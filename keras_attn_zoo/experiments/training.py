@@ -169,8 +169,8 @@ def _scorers(system, corpus, data, batches, bleu_at):
         # What is too long to be translated says nothing of the others.
         longest = longest_translation(system.data.max_tokens)
         fits = [i for i, one in enumerate(text.sources) if len(one) <= longest]
-        arguments = text.select(fits), [pairs[i][1] for i in fits], system.search.batch_size
-        arguments += (system.training.bleu_tokenize,)
+        references = [pairs[i][1] for i in fits]
+        arguments = text.select(fits), references, system.search.batch_size, system.training.bleu_tokenize
         found += [ValidationBLEU(*arguments)] if by_round else []
         found += [BLEUAtSteps(*arguments, bleu_at, batches)] if bleu_at else []
     if system.training.samples_tokens:

@@ -71,7 +71,7 @@ class PageServer(http.server.ThreadingHTTPServer):
         try:
             super().__init__((host, port), _Handler)
         except (socket.gaierror, TypeError, UnicodeError):
-            # IDNA refuses some names, in which the last two are raised.
+            # The last two are raised of names that IDNA refuses.
             raise UserError(
                 f"cannot listen on {shown(host)}: there is no such address. Give another --host, such as 127.0.0.1."
             ) from None
@@ -251,8 +251,7 @@ def _read(body):
 def _with_port(origin):
     """The host of an origin, with its port: a browser leaves out the usual one."""
     scheme, _, host = origin.partition("://")
-    has_port = _is_number(host.rpartition(":")[2]) and not host.endswith("]")
-    return host if has_port else f"{host}:{_USUAL_PORTS.get(scheme, 0)}"
+    return host if _is_number(host.rpartition(":")[2]) else f"{host}:{_USUAL_PORTS.get(scheme, 0)}"
 
 
 def _is_number(text):

@@ -147,7 +147,7 @@ def local_folder(name: str) -> Path | None:
     """
     folder = local_path(name)
     own = own_folder()
-    if own is not None and os.path.isdir(own / name) and name in published() and not is_preset(own / name):
+    if own is not None and os.path.isdir(own / name) and folder != own / name:
         _LOG.warning("%s has no config.json and is no preset: the published one is used", shown(own / name))
     # A folder that the user names may have presets of their own.
     if folder is None or name not in published() or folder.parent not in (CHECKOUT, *_cache()):

@@ -33,6 +33,8 @@ def test_two_devices_give_the_numbers_of_one(parts, body):
 
 def test_a_processor_is_not_divided_into_thousands(monkeypatch):
     asked, most = {}, max(8, os.cpu_count())
+    # JAX starts with its two devices: without them it would have one from here on.
+    assert len(jax.devices()) == 2
     monkeypatch.delenv("XLA_FLAGS", raising=False)
     monkeypatch.setattr(jax.config, "update", asked.__setitem__)
     with pytest.raises(UserError, match=r"^there are \d+ devices, not 1000: give --devices \d+, or all\.$"):
@@ -62,10 +64,7 @@ def test_a_run_stopped_on_two_devices_resumes_on_one_and_on_four_to_the_numbers_
 # Of each of two processes: the numbers of the first go to standard output.
 PROGRAM = """
 import json, sys
-import jax
-
 from keras_attn_zoo.devices import devices_of, using
-from keras_attn_zoo.errors import UserError
 from tests.devices.law import numbers
 
 devices = devices_of("all")

@@ -232,6 +232,15 @@ def test_csv_and_json_have_the_numbers(tmp_path):
     assert table["cells"][1]["difference"] == 59.875
 
 
+def test_a_table_in_print_names_the_paper_s_without_taking_its_number(tmp_path):
+    make_run(tmp_path / "base")
+    lines = [Line("BLEU", measure="BLEU")], [Line("Base", entry="base")]
+    tables = PaperTable("Table 7", "Scores", *lines), PaperTable("Ablation", "Without it", *lines)
+    write_tables(Runs(Recipe("A paper", ENTRIES, ("base",), tables=tables), tmp_path, "bootstrap"))
+    captions = re.findall(r"\\caption\{(.*?)\. ", (tmp_path / "tables.tex").read_text("utf-8"))
+    assert captions == ["Scores (Table 7 of the paper)", "Ablation: Without it"]
+
+
 def test_the_best_translations(tmp_path):
     translations = ["the red house 0 is here today", *WRONG[1:3], "the red house 3 is", *WRONG[4:]]
     make_run(tmp_path / "base", translations=translations)

@@ -96,3 +96,14 @@ def test_no_setting_has_the_name_of_another_column_of_the_csv():
     settings = {name for part in SETTINGS.values() for name in part}
     settings |= {name for body in BODIES.values() for name in body.arguments}
     assert not settings & {*COLUMNS, "run", "system", "baseline"}
+
+
+def test_settings_from_the_command_line_are_named_and_those_of_a_grid_are_not(trained, tmp_path):
+    """A name with a dot is an argument of what stands before it."""
+    entries = {"tiny": Entry(TINY.override(beams=5, cross_attention="luong_dot", dropout=0.3))}
+    grid = {"cross_attention.normalizer": ["softmax"], "dropout": [0.2]}
+    runs = expand(entries, {"beams": 2}, grid)
+    shutil.copytree(trained, tmp_path / runs[0].name)
+    results = read_results([tmp_path / runs[0].name])
+    text = write_results(tmp_path, Recipe("One", entries, ("tiny",), note="A note."), runs, results)
+    assert text.endswith("\n\nSettings changed: beams=2 (5).\n\nA note.\n")

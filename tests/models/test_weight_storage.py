@@ -83,7 +83,6 @@ def test_a_model_that_computes_in_bfloat16_is_stored_like_any_other(tmp_path, st
         assert np.abs(found[name] - values).max() <= share * np.abs(values).max() + 1e-7 * (share > 0), name
 
 
-@pytest.mark.slow_compiled
 def test_a_model_held_in_float16_is_stored_in_int8_too(tmp_path):
     small_translator().save_to_preset(tmp_path / "plain")
     half = Translator.from_preset(tmp_path / "plain", dtype="float16")
@@ -97,6 +96,7 @@ def test_a_model_held_in_float16_is_stored_in_int8_too(tmp_path):
         np.testing.assert_allclose(first, second, rtol=0, atol=np.abs(first).max() / 200 + 1e-6)
 
 
+@pytest.mark.slow_compiled
 def test_a_body_and_kerashubs_own_function_read_int8(tmp_path):
     first = small_translator()
     first.save_to_preset(tmp_path / "int8", storage="int8")
