@@ -25,7 +25,7 @@ LINES = [
         "perplexity": 7.39,
         "accuracy": 0.5,
         "val_perplexity": None,
-        "val_bleu_at_5": 41.3,
+        "test_bleu_after_50%": 41.3,
     },
     {
         "round": 3,

@@ -35,7 +35,7 @@ from keras_attn_zoo.commands.task_options import OF_A_RUN, add_task_argument, ta
 from keras_attn_zoo.commands.text_options import add_scoring_arguments, scoring_options
 from keras_attn_zoo.errors import UserError, choice
 from keras_attn_zoo.experiments.comparison import Recipe, expand, parse_grid
-from keras_attn_zoo.experiments.paper_tables import bleu_steps, measures_of, systems_of
+from keras_attn_zoo.experiments.paper_tables import bleu_percents, measures_of, systems_of
 from keras_attn_zoo.experiments.scales import SCALES
 from keras_attn_zoo.experiments.setting_types import shown_value
 from keras_attn_zoo.experiments.system import SETTINGS, System
@@ -241,12 +241,12 @@ def _train(recipe, runs, options, out, scoring, corpus):
     from keras_attn_zoo.experiments.training import train_system
 
     failed, room = {}, {"max_tokens": options.max_tokens}
-    texts, bleu_at = texts_of_tables(corpus, options), bleu_steps(recipe.tables)
+    texts, percents = texts_of_tables(corpus, options), bleu_percents(recipe.tables)
     for number, run in enumerate(runs, start=1):
         folder = out / run.name
         _LOG.info("run %d of %d: %s", number, len(runs), run.name)
         try:
-            train_system(run.system, corpus, folder, out / "data", resume=True, bleu_at=bleu_at, **room)
+            train_system(run.system, corpus, folder, out / "data", resume=True, bleu_after=percents, **room)
             # A name may say more of the text: how it is searched.
             wanted = {name: name.partition("-")[0] for name in recipe.splits(run.entry, pair_of(options))}
             more = {name: texts[text] for name, text in wanted.items() if text in texts}

@@ -9,7 +9,7 @@ import numpy as np
 
 from keras_attn_zoo.evaluation.multi_bleu import MultiBLEU, require_moses
 from keras_attn_zoo.evaluation.text_scores import how_scored, score_text
-from keras_attn_zoo.experiments.paper_tables import BLEU_AT
+from keras_attn_zoo.experiments.paper_tables import BLEU_AFTER
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.table import COLUMNS, steady_translation_seconds
 from keras_attn_zoo.experiments.tasks import METRICS
@@ -198,16 +198,16 @@ MEASURES = {
 
 
 def measure(name: str) -> Measure:
-    """Return one of `MEASURES`, or "BLEU at N steps", of validation sentences.
+    """Return one of `MEASURES`, or "BLEU after N% of the steps", of the test text.
 
     Example:
         >>> measure("training time of a step, relative").unit
         'x'
     """
-    if (found := BLEU_AT.fullmatch(name)) is None:
+    if (found := BLEU_AFTER.fullmatch(name)) is None:
         return MEASURES[name]
     key = bleu_key(int(found[1]))
-    note = "BLEU after that many steps; ours: of the first sentences of the validation text (setting bleu_sentences)"
+    note = "BLEU of the test text after a part of the planned steps, with the weights of that step"
     return Measure(lambda one: next(line[key] for line in one.rounds if line.get(key) is not None), note=note)
 
 

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-# A measure of the training log: BLEU of validation sentences after so many steps.
-BLEU_AT = re.compile(r"BLEU at (\d+) steps")
+# A measure of the training log: BLEU of the test text after so much of the training.
+BLEU_AFTER = re.compile(r"BLEU after (\d+)% of the steps")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -227,6 +227,6 @@ def _is_of(cell, pair, first):
     return pair in (cell.pairs or (first,))
 
 
-def bleu_steps(tables: Sequence[PaperTable | Examples]) -> list[int]:
-    """Return the steps after which tables have a BLEU, in order."""
-    return sorted(int(found[1]) for name in measures_of(tables) if (found := BLEU_AT.fullmatch(name)))
+def bleu_percents(tables: Sequence[PaperTable | Examples]) -> list[int]:
+    """Return the percentages of the training after which tables have a BLEU, in order."""
+    return sorted(int(found[1]) for name in measures_of(tables) if (found := BLEU_AFTER.fullmatch(name)))

@@ -32,7 +32,7 @@ from keras_attn_zoo.files import PathLike, kind_of, shown
 from keras_attn_zoo.messages import progress_bar
 from keras_attn_zoo.models.word_vectors import load_word_vectors
 from keras_attn_zoo.training.budget import SpentBudget
-from keras_attn_zoo.training.callbacks import BestPreset, BLEUAtSteps, FreeRunningLoss, ValidationBLEU
+from keras_attn_zoo.training.callbacks import BestPreset, BLEUAtSteps, FreeRunningLoss, ValidationBLEU, bleu_key
 from keras_attn_zoo.training.progress import Progress
 from keras_attn_zoo.training.random_state import SeparateNoise, make_deterministic
 from keras_attn_zoo.training.resumable_state import ResumableState
@@ -50,7 +50,7 @@ def train_system(
     data_folder: PathLike | None = None,
     resume: bool = False,
     max_tokens: int | None = None,
-    bleu_at: Sequence[int] = (),
+    bleu_after: Sequence[int] = (),
 ) -> RunFolder:
     """Train a system on a corpus into a run folder.
 
@@ -65,8 +65,8 @@ def train_system(
         resume: whether to resume the run in this folder.
         max_tokens: maximum tokens of a test sentence; a longer one is refused before training. By default, as many
             as a translation may have.
-        bleu_at: steps after which the validation sentences are translated that the setting `bleu_sentences` counts,
-            see `BLEUAtSteps`; what is trained does not depend on it.
+        bleu_after: percentages of the planned steps after which the test text is translated, see `BLEUAtSteps`; what
+            is trained does not depend on it. Without effect if the budget is a time, as no steps are planned then.
 
     Returns:
         the `RunFolder`.
@@ -89,10 +89,10 @@ def train_system(
                 own = run.system().precision if run.holds_run else resolve("auto")
                 system = system.override(precision=own)
             data = prepare_data(corpus, system.data, data_folder or run.path / "data")
-        return _train(system, corpus, run, data, max_tokens, bleu_at)
+        return _train(system, corpus, run, data, max_tokens, bleu_after)
 
 
-def _train(system, corpus, run, data, max_tokens, bleu_at):
+def _train(system, corpus, run, data, max_tokens, bleu_after):
     """Train in a folder that this process has locked."""
     training = system.training
     description = {**corpus.description, "fingerprint": data.key}
@@ -128,7 +128,8 @@ def _train(system, corpus, run, data, max_tokens, bleu_at):
         _check_grown(system, batches.round)
         _LOG.info("training is already complete")
         return run
-    callbacks = _scorers(system, corpus, data, batches, bleu_at)
+    keys = {round(steps * percent / 100): bleu_key(percent) for percent in bleu_after} if steps is not None else {}
+    callbacks = _scorers(system, corpus, data, batches, test, keys)
     with progress_bar(system.name, steps, "step", batches.round * len(batches)) as show:
         log = RunLog(run.log, batches)
         callbacks += [Progress(batches, rounds, system.name, show), log, *_budget(training, log), *watched]
@@ -153,16 +154,17 @@ def _train(system, corpus, run, data, max_tokens, bleu_at):
             state.check(translator, grown=True)
 
 
-def _scorers(system, corpus, data, batches, bleu_at):
-    """Callbacks that score the validation text in other ways than Keras does.
+def _scorers(system, corpus, data, batches, test, keys):
+    """Callbacks that score text in other ways than Keras does.
 
-    They translate sentences after every round, and after the steps `bleu_at`; where the decoder was fed its own
-    predictions in training, they score the pairs of the validation loss with these alone.
+    They translate the validation sentences after every round, and the test text after the steps in `keys`; where the
+    decoder was fed its own predictions in training, they score the pairs of the validation loss with these alone.
     """
-    by_round, found = system.training.best_by == "bleu", []
+    found = []
     source, target = data.subwords
     models = source.checksum, target.checksum
-    if by_round or bleu_at:
+    rows, tokenize = system.search.batch_size, system.training.bleu_tokenize
+    if system.training.best_by == "bleu":
         pairs = list(corpus.splits.valid)[: system.training.bleu_sentences]
         ids = data.valid.first_sources([one for one, _ in pairs], source)
         text = system.data.truncation.cut_sources(EncodedText(ids, None, models))
@@ -170,9 +172,10 @@ def _scorers(system, corpus, data, batches, bleu_at):
         longest = longest_translation(system.data.max_tokens)
         fits = [i for i, one in enumerate(text.sources) if len(one) <= longest]
         references = [pairs[i][1] for i in fits]
-        arguments = text.select(fits), references, system.search.batch_size, system.training.bleu_tokenize
-        found += [ValidationBLEU(*arguments)] if by_round else []
-        found += [BLEUAtSteps(*arguments, bleu_at, batches)] if bleu_at else []
+        found.append(ValidationBLEU(text.select(fits), references, rows, tokenize))
+    if keys:
+        first, *more = corpus.test.references
+        found.append(BLEUAtSteps(keys, batches, test, first, rows, tokenize, more))
     if system.training.samples_tokens:
         every = range(len(data.valid))
         sources = [[*data.valid.source(i).tolist(), source.end] for i in every]

@@ -5,7 +5,7 @@ validations, of which an epoch of the corpus may have several.
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,19 @@ class ValidationBLEU(keras.callbacks.Callback):
         references: their translations.
         batch_size: sentences per batch.
         tokenize: sacrebleu's tokeniser.
+        more_references: see `score_text`.
     """
 
-    def __init__(self, sources: Any, references: Sequence[str], batch_size: int = 32, tokenize: str = "13a") -> None:
+    def __init__(
+        self,
+        sources: Any,
+        references: Sequence[str],
+        batch_size: int = 32,
+        tokenize: str = "13a",
+        more_references: Iterable[Sequence[str]] = (),
+    ) -> None:
         super().__init__()
-        self.tokenize = tokenize
+        self.tokenize, self.more_references = tokenize, more_references
         self.sources, self.references, self.batch_size = sources, references, batch_size
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
@@ -47,32 +55,30 @@ class ValidationBLEU(keras.callbacks.Callback):
         from keras_attn_zoo.evaluation.text_scores import score_text
 
         found = self.model.translate(self._text, batch_size=self.batch_size)
-        scores = score_text([best[0].text for best in found], self.references, ("bleu",), tokenize=self.tokenize)
+        scores = score_text(
+            [best[0].text for best in found],
+            self.references,
+            ("bleu",),
+            tokenize=self.tokenize,
+            more_references=self.more_references,
+        )
         return scores["bleu"].score
 
 
 class BLEUAtSteps(ValidationBLEU):
-    """Translate validation sentences after given steps; log "val_bleu_at_N" with the round of step N.
+    """Translate sentences after given steps; log the score with the round of the step.
 
     Put it before the log, whose clock then does not see it. A round that is resumed is repeated, and so is this.
 
     Args:
-        sources, references, batch_size, tokenize: see `ValidationBLEU`.
-        steps: numbers of steps.
+        keys: names in the log by the number of the step.
         batches: the `TranslationBatches` that are trained on.
+        arguments: see `ValidationBLEU`.
     """
 
-    def __init__(
-        self,
-        sources: Any,
-        references: Sequence[str],
-        batch_size: int,
-        tokenize: str,
-        steps: Collection[int],
-        batches: Any,
-    ) -> None:
-        super().__init__(sources, references, batch_size, tokenize)
-        self.steps, self.batches = steps, batches
+    def __init__(self, keys: Mapping[int, str], batches: Any, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.keys, self.batches = keys, batches
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
         """Count the steps that were taken before."""
@@ -93,8 +99,8 @@ class BLEUAtSteps(ValidationBLEU):
         self._found = {}
 
     def _translate(self):
-        if self._step in self.steps:
-            self._found[bleu_key(self._step)] = self.score()
+        if (key := self.keys.get(self._step)) is not None:
+            self._found[key] = self.score()
 
 
 class FreeRunningLoss(keras.callbacks.Callback):
@@ -118,9 +124,9 @@ class FreeRunningLoss(keras.callbacks.Callback):
         logs["val_free_running_loss"] = corpus_likelihood(scored)["loss"]
 
 
-def bleu_key(step: int) -> str:
-    """Return the name in the log of the BLEU after a step."""
-    return f"val_bleu_at_{step}"
+def bleu_key(percent: int) -> str:
+    """Return the name in the log of the test text's BLEU after a part of the training."""
+    return f"test_bleu_after_{percent}%"
 
 
 class BestPreset(keras.callbacks.Callback):

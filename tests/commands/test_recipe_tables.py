@@ -22,7 +22,7 @@ TABLES = (
             Line("BLEU", "dev", split="valid", measure="BLEU"),
             Line("AER", "gold", split="gold", measure="AER"),
             Line("BLEU", "other", pair="tr-en", measure="BLEU"),
-            Line("BLEU", "steps", measure="BLEU at 7 steps"),
+            Line("BLEU", "steps", measure="BLEU after 75% of the steps"),
         ],
         [Line("RNN", entry="rnn", figures="35.7 71.4 19.6 40.9")],
     ),
@@ -43,7 +43,7 @@ def recipe(trained, tmp_path, monkeypatch, capsys):
     seen = []
 
     def train(system, corpus, folder, *args, **kwargs):
-        seen.append((folder, system, kwargs["bleu_at"]))
+        seen.append((folder, system, kwargs["bleu_after"]))
         if not folder.exists():
             shutil.copytree(trained, folder)
             RunFolder(folder).scores.unlink()
@@ -89,8 +89,8 @@ def test_dev_text_gold_links_and_language_pairs(recipe, tmp_path):
     assert (out / "tr-en" / "results.md").is_file() and not (out / "tr-en" / "tables.md").exists()
     page = (out / "page.md").read_text("utf-8")
     assert "| ro-en |" in page and "| tr-en |" in page and not (out / "tr-en" / "page.md").exists()
-    (_, first, bleu_at), (folder, second, _) = recipe.seen
-    assert (first.sizes["dropout"], second.sizes["dropout"], bleu_at) == (0.2, 0.3, [7])
+    (_, first, percents), (folder, second, _) = recipe.seen
+    assert (first.sizes["dropout"], second.sizes["dropout"], percents) == (0.2, 0.3, [75])
     assert folder.parent.name == "tr-en"
     # Other links take the place of wrong ones: each of the six sentences has one now.
     (tmp_path / "text" / "other.gold").write_text("0-0\n" * 6)

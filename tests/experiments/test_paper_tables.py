@@ -16,7 +16,7 @@ from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.measures import large
 from keras_attn_zoo.experiments.paper_cells import Runs
 from keras_attn_zoo.experiments.paper_files import write_tables
-from keras_attn_zoo.experiments.paper_tables import Examples, Line, Pair, PaperTable, bleu_steps
+from keras_attn_zoo.experiments.paper_tables import Examples, Line, Pair, PaperTable, bleu_percents
 from keras_attn_zoo.experiments.preparation import prepare_data
 from keras_attn_zoo.experiments.settings import DataSettings
 from keras_attn_zoo.experiments.system import System
@@ -90,8 +90,8 @@ def test_measures_of_scores_log_and_baseline(tmp_path):
         "highest training accuracy": "50.00",
         "lowest validation perplexity": "8.25",
         "highest validation accuracy": "75.00",
-        "BLEU at 5 steps": "41.3",
-        "BLEU at 10000 steps": "",
+        "BLEU after 50% of the steps": "41.3",
+        "BLEU after 75% of the steps": "",
         "AER": "71.4",
         "AER, all layers": "57.1",
     }
@@ -102,7 +102,7 @@ def test_measures_of_scores_log_and_baseline(tmp_path):
     new = dict(zip(measures, found["New"], strict=True))
     assert (new["training time of a step, relative"], new["loss"], new["AER"]) == ("2.5x", "", "")
     assert "AER: the end of the sentence and the full stop are left out" in notes
-    assert bleu_steps(recipe.tables) == [5, 10000]
+    assert bleu_percents(recipe.tables) == [50, 75]
     assert (recipe.splits("base", None), recipe.splits("other", None)) == (["gold"], [])
     drawn = dataclasses.replace(
         recipe, pictures={"k.png": "top-k base other --trained --name valid", "c.png": "curves new"}

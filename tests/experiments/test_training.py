@@ -151,20 +151,21 @@ def test_no_run_begins_with_an_attention_that_cannot_be_made(corpus, tmp_path, w
 @pytest.mark.every_backend
 @pytest.mark.long
 @pytest.mark.slow_compiled
-def test_bleu_after_given_steps_is_logged_and_changes_nothing(trained, corpus, tmp_path):
+def test_bleu_after_parts_of_the_training_is_logged_and_changes_nothing(trained, corpus, tmp_path):
     """At the end of a round, within one, and at the very end; a run that is stopped behind such a step repeats it."""
-    run, steps = RunFolder(tmp_path / "run"), (3, 5, 12, 99)
+    run, percents = RunFolder(tmp_path / "run"), (25, 42, 100)
     with interrupted_after(6):
-        train_system(TINY, corpus, run.path, bleu_at=steps)
-    train_system(TINY, corpus, run.path, resume=True, bleu_at=steps)
+        train_system(TINY, corpus, run.path, bleu_after=percents)
+    train_system(TINY, corpus, run.path, resume=True, bleu_after=percents)
     found, plain = numbers(run.path), numbers(trained)
-    bleu = [(line["step"], key) for line in found for key in line if key.startswith("val_bleu")]
-    assert bleu == [(3, "val_bleu_at_3"), (6, "val_bleu_at_5"), (12, "val_bleu_at_12")]
+    bleu = [(line["step"], key) for line in found for key in line if key.startswith("test_bleu")]
+    # Of twelve steps the third, the fifth and the last.
+    assert bleu == [(3, "test_bleu_after_25%"), (6, "test_bleu_after_42%"), (12, "test_bleu_after_100%")]
     # The best round is the last one here, whose weights are those of step 12.
-    best = load_translator(run.path).translate([source for source, _ in corpus.splits.valid])
-    wanted = score_text([one[0].text for one in best], [target for _, target in corpus.splits.valid], metrics="bleu")
-    assert np.isclose(found[-1]["val_bleu_at_12"], wanted["bleu"].score)
-    assert [{k: v for k, v in line.items() if not k.startswith("val_bleu")} for line in found] == plain
+    best = load_translator(run.path).translate(corpus.test.sources)
+    wanted = score_text([one[0].text for one in best], corpus.test.targets, metrics="bleu")
+    assert np.isclose(found[-1]["test_bleu_after_100%"], wanted["bleu"].score)
+    assert [{k: v for k, v in line.items() if not k.startswith("test_bleu")} for line in found] == plain
 
 
 @pytest.mark.long
