@@ -2,8 +2,8 @@
 
 Bahdanau's versus Luong's attention in an RNN translator of two layers and width 512, and multi-head versus average
 attention in a base Transformer, with the same data, optimiser and number of steps. Its statistics, and BLEU after each
-quarter of the steps, are written to `tables.md` in `--out`; the lengths of the sentences, and loss and accuracy by step,
-are drawn there.
+quarter of the steps, are written to `tables.md` in `--out`; the lengths of the sentences, and loss and accuracy by
+step, are drawn there.
 
 Examples:
   python recipes/dang2023.py --train tatoeba.tsv --out runs/dang
