@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import keras
+from keras import ops
 
 from keras_attn_zoo.types import Tensor
 
@@ -13,7 +14,8 @@ class Adam(keras.optimizers.Adam):
 
     Use it as `keras.optimizers.Adam`. Keras' update is a dozen operations, each of
     which reads and writes arrays as large as all weights. TensorFlow and PyTorch have
-    it as a single one; JAX's compiler makes one of them by itself.
+    it as a single one; JAX's compiler makes one of them by itself. `apply_of_norm` clips
+    by a norm that is known, under PyTorch within the update.
 
         m ← m + (1 - β₁) (g - m),   v ← v + (1 - β₂) (g² - v)
         w ← w - η √(1 - β₂ᵗ) / (1 - β₁ᵗ) · m / (√v + ε)
@@ -28,6 +30,33 @@ class Adam(keras.optimizers.Adam):
 
     Source: Kingma and Ba, Adam: a method for stochastic optimization, 2015.
     """
+
+    # Of the gradients that are being applied; None to clip as Keras does.
+    _factor: Tensor | None = None
+
+    def apply_of_norm(self, gradients: Sequence[Tensor], variables: Sequence[keras.Variable], norm: Tensor) -> None:
+        """Apply gradients as `apply` does; their global norm is not computed again.
+
+        Args:
+            gradients, variables: see `apply`.
+            norm: √Σ g² over all gradients.
+        """
+        if self.clipnorm or not self.global_clipnorm or self.gradient_accumulation_steps or self.loss_scale_factor:
+            self.apply(gradients, variables)
+            return
+        # Infinity and NaN reach the weights, as in Keras.
+        self._factor = self.global_clipnorm / ops.maximum(norm, self.global_clipnorm) + (norm - norm)
+        try:
+            self.apply(gradients, variables)
+        finally:
+            self._factor = None
+
+    def _clip_gradients(self, grads):
+        if self._factor is None:
+            return super()._clip_gradients(grads)
+        if keras.config.backend() == "torch" and not self.amsgrad:
+            return grads
+        return [gradient * ops.cast(self._factor, gradient.dtype) for gradient in grads]
 
     def update_step(self, gradient: Tensor, variable: keras.Variable, learning_rate: Tensor) -> None:
         """Update one variable; on TensorFlow, Keras passes the backend's own."""
@@ -80,4 +109,6 @@ class Adam(keras.optimizers.Adam):
             # PyTorch divides √v by √(1 - β₂ᵗ) before it adds ε.
             eps=self.epsilon / (1 - self.beta_2 ** (step + 1)) ** 0.5,
             maximize=False,
+            # PyTorch divides by it.
+            grad_scale=None if self._factor is None else 1.0 / self._factor,
         )

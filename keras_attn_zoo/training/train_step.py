@@ -9,6 +9,8 @@ from keras.src.utils.tracking import no_automatic_dependency_tracking
 
 from keras_attn_zoo.devices import current
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.training.adam import Adam
+from keras_attn_zoo.training.gradient_norm import global_norm
 from keras_attn_zoo.training.token_loss import token_losses, weighted_sums
 from keras_attn_zoo.types import Tensor, TensorTree
 
@@ -182,12 +184,30 @@ def _add(left, right):
     return keras.tree.map_structure(lambda a, b: None if a is None else a + b, left, right)
 
 
+def _is_whole(parts):
+    """Whether a batch is computed at once: then its tokens are known before the gradient."""
+    return len(parts) == 1 and current() is None
+
+
+def _objective(sums, whole):
+    """Return what is differentiated: the mean per token, or its sum over the tokens of a part."""
+    return sums["loss"] / ops.maximum(sums["tokens"], 1.0) if whole else sums["loss"]
+
+
 def _per_token(gradients, sums):
-    """Return the gradients of the mean per token from those of the sum, and their norm."""
+    """Return the gradients of the mean per token from those of the sum."""
     tokens = ops.maximum(sums["tokens"], 1.0)
-    gradients = [None if g is None else g / ops.cast(tokens, g.dtype) for g in gradients]
-    squares = [ops.sum(ops.square(ops.cast(g, "float32"))) for g in gradients if g is not None]
-    return gradients, ops.sqrt(sum(squares))
+    return [None if g is None else g / ops.cast(tokens, g.dtype) for g in gradients]
+
+
+def _apply(optimizer, gradients, variables):
+    """Update the variables; return the norm of the gradients."""
+    norm = global_norm(gradients)
+    if isinstance(optimizer, Adam) and current() is None:
+        optimizer.apply_of_norm(gradients, variables, norm)
+    else:
+        optimizer.apply(gradients, variables)
+    return norm
 
 
 def _jax_train_step(model, state, data):
@@ -206,7 +226,8 @@ def _jax_train_step(model, state, data):
         )
         total = (sums, gradients) if total is None else _add(total, (sums, gradients))
     sums, gradients = total
-    gradients, norm = _per_token(gradients, sums)
+    gradients = _per_token(gradients, sums)
+    norm = global_norm(gradients)
     trainable, optimizer_variables = model.optimizer.stateless_apply(optimizer_variables, gradients, trainable)
     logs, metrics_variables = _jax_update_metrics(model, metrics_variables, sums, norm)
     return logs, (trainable, non_trainable, optimizer_variables, metrics_variables)
@@ -243,20 +264,23 @@ def _with_values(values, function):
 def _tensorflow_train_step(model, data):
     import tensorflow as tf
 
-    total = None
-    for x, y, weights in model._parts(data):
+    total, parts = None, model._parts(data)
+    whole_batch = _is_whole(parts)
+    for x, y, weights in parts:
         with tf.GradientTape() as tape:
             sums = model._sums(x, y, weights, training=True)
-        gradients = tape.gradient(sums["loss"], [v.value for v in model.trainable_variables])
+            objective = _objective(sums, whole_batch)
+        gradients = tape.gradient(objective, [v.value for v in model.trainable_variables])
         gradients = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
         total = (sums, gradients) if total is None else _add(total, (sums, gradients))
     sums, gradients = total
     whole, gradients = _of_all_devices(sums, gradients)
-    gradients, norm = _per_token(gradients, whole)
+    if not whole_batch:
+        gradients = _per_token(gradients, whole)
     if current() is not None:
         # It would add up once more what every replica has whole.
         model.optimizer._all_reduce_sum_gradients = lambda pairs: pairs
-    model.optimizer.apply(gradients, model.trainable_variables)
+    norm = _apply(model.optimizer, gradients, model.trainable_variables)
     return model._update_metrics(sums, norm, whole)
 
 
@@ -264,17 +288,19 @@ def _torch_train_step(model, data):
     import torch
 
     model.zero_grad()
-    total = None
-    for x, y, weights in model._parts(data):
+    total, parts = None, model._parts(data)
+    whole_batch = _is_whole(parts)
+    for x, y, weights in parts:
         sums = model._sums(x, y, weights, training=True)
-        sums["loss"].backward()
+        _objective(sums, whole_batch).backward()
         sums = {name: value.detach() for name, value in sums.items()}
         total = sums if total is None else _add(total, sums)
     variables = list(model.trainable_variables)
     with torch.no_grad():
         total, gradients = _of_all_devices(total, [v.value.grad for v in variables])
-        gradients, norm = _per_token(gradients, total)
-        model.optimizer.apply(gradients, variables)
+        if not whole_batch:
+            gradients = _per_token(gradients, total)
+        norm = _apply(model.optimizer, gradients, variables)
         return model._update_metrics(total, norm)
 
 

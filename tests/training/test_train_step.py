@@ -3,11 +3,14 @@
 import keras
 import numpy as np
 import pytest
+from keras import ops
 
 from keras_attn_zoo.data.batches import as_fit_input
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.layers import MultiHeadAttention
 from keras_attn_zoo.models import TokenEmbedding, Translator
+from keras_attn_zoo.training.adam import Adam
+from keras_attn_zoo.training.gradient_norm import global_norm as norm_of_tensors
 from keras_attn_zoo.training.train_step import PerTokenTraining
 from tests import tiny
 from tests.models.reference import ReferenceTranslator, log_softmax
@@ -133,6 +136,39 @@ def test_more_parts_than_rows():
     assert logs["loss"][0] == pytest.approx(loss, rel=1e-6)
     for now, old, gradient in zip(weights_of(model), before, gradients, strict=True):
         np.testing.assert_allclose(old - now, gradient, rtol=0, atol=2e-7)
+
+
+def test_the_global_norm_reads_every_gradient():
+    rng = np.random.default_rng(2)
+    arrays = [rng.standard_normal(shape).astype("float32") for shape in ((3, 4), (5,), ())]
+    wanted = np.sqrt(sum(np.sum(x.astype("float64") ** 2) for x in arrays))
+    given = [None, *map(ops.convert_to_tensor, arrays)]
+    assert float(norm_of_tensors(given)) == pytest.approx(wanted, rel=1e-6)
+    # Squares of bfloat16 numbers would be rounded to three digits.
+    halves = [None if x is None else ops.cast(x, "bfloat16") for x in given]
+    wanted = np.sqrt(sum(np.sum(ops.convert_to_numpy(ops.cast(x, "float32")) ** 2) for x in halves[1:]))
+    assert float(norm_of_tensors(halves)) == pytest.approx(wanted, rel=1e-6)
+    assert float(norm_of_tensors([None])) == 0
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("limit", [0.05, 50.0])
+def test_adam_clips_by_the_norm_of_the_whole_batch(limit, parts):
+    """By the norm that the step has computed, or by Keras' own optimizer: a limit that is reached, one that is not."""
+    batch, found = toy_batch(), []
+    for optimizer in (Adam, keras.optimizers.Adam):
+        model = toy(optimizer(0.1, epsilon=1e-3, global_clipnorm=limit), accumulation_steps=parts)
+        before = weights_of(model)
+        logs = fit_once(model, batch)
+        _, gradients, _ = toy_gradients(before, batch)
+        assert logs["gradient_norm"][0] == pytest.approx(global_norm(gradients), rel=1e-5)
+        assert limit < global_norm(gradients) / 2 or limit > 2 * global_norm(gradients)
+        found.append(weights_of(model))
+        for now, old, g in zip(found[-1], before, gradients, strict=True):
+            g = g * min(1.0, limit / global_norm(gradients))
+            np.testing.assert_allclose(old - now, 0.1 * g / (np.abs(g) + 1e-3 / np.sqrt(0.001)), rtol=0, atol=2e-5)
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=2e-6)
 
 
 def test_the_gradient_norm_is_that_before_clipping():
