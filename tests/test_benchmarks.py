@@ -26,7 +26,7 @@ ARGUMENTS = {
 
 
 def test_all_benchmarks_are_here():
-    assert {path.stem for path in BENCHMARKS.glob("*.py")} == {*ARGUMENTS, "measure", "products"}
+    assert {path.stem for path in BENCHMARKS.glob("*.py")} == {*ARGUMENTS, "measure", "products", "start"}
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
@@ -48,6 +48,18 @@ def test_a_benchmark_prints_its_table(name, precision, monkeypatch, capsys):
     output = capsys.readouterr().out
     assert "|--" in output and precision in output
     assert ("bfloat16" in computed) == (precision == "bfloat16")
+
+
+@pytest.mark.long
+def test_the_first_translation_is_timed_in_a_process_of_its_own(monkeypatch, capsys):
+    backend = keras.config.backend()
+    argv = ["start", "--backends", backend, "--repeats", "1", "--max-tokens", "6", *SMALL.split()]
+    monkeypatch.setattr(sys, "argv", argv)
+    runpy.run_path(str(BENCHMARKS / "start.py"), run_name="__main__")
+    # The header, a rule and one row: the first run, and the one after it.
+    *_, row = capsys.readouterr().out.strip().splitlines()
+    name, *seconds = (cell.strip() for cell in row.strip("|").split("|"))
+    assert name == backend and len(seconds) == 4 and min(map(float, seconds)) > 0
 
 
 @pytest.mark.skipif(keras.config.backend() != "torch", reason="it counts PyTorch's operations")

@@ -1,0 +1,96 @@
+"""Time from the command to the first translation: `attn-zoo translate MODEL SENTENCE`, whole processes in turn.
+
+Cold is the first process with an empty cache of compiled programs, which only JAX has; warm are those after it. Without
+`--preset`, the model has random weights, in the sizes of `--set`, and the tokenizers of a preset of this repository.
+
+  python benchmarks/start.py
+  python benchmarks/start.py --preset transformer_tatoeba_de_en --backends jax --repeats 5
+"""
+
+import argparse
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from keras_attn_zoo.backends import BACKENDS
+from keras_attn_zoo.commands.options import add_override_argument, add_precision_argument, settings_from_options
+from keras_attn_zoo.experiments.tabular import markdown_table
+
+TOKENIZERS = "transformer_tatoeba_de_en"
+
+
+def save_random(folder, options):
+    """Save a translator with random weights; return its number of parameters."""
+    from keras_attn_zoo.experiments.bodies import BODIES
+    from keras_attn_zoo.experiments.named_systems import SYSTEMS
+    from keras_attn_zoo.models import Translator
+
+    system = SYSTEMS["transformer"].override(**settings_from_options(options))
+    preprocessor = Translator.from_preset(TOKENIZERS).preprocessor
+    sizes = [one.vocabulary_size for one in preprocessor.subwords]
+    model = Translator(BODIES[system.body].body_class(*sizes, **system.backbone), preprocessor)
+    model.save_to_preset(folder)
+    return model.count_params()
+
+
+def run(model, backend, cache, options):
+    """Translate in a process of its own; return its seconds, and those of the processor."""
+    command = [Path(sys.executable).with_name("attn-zoo"), "translate", model, options.sentence, "--backend", backend]
+    command += ["--precision", options.precision]
+    if not options.preset:
+        # Random weights never end a sentence.
+        command += ["--max-tokens", str(options.max_tokens)]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def measured(model, options):
+    """The first run of every backend, and the later ones."""
+    found = {backend: [] for backend in options.backends}
+    with tempfile.TemporaryDirectory() as cache:
+        for _ in range(options.repeats + 1):
+            for backend, runs in found.items():
+                runs.append(run(model, backend, cache, options))
+                print(f"{backend}: {runs[-1][0]:.1f} s, {runs[-1][1]:.1f} s of the processor", flush=True)
+    return found
+
+
+def main():
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--preset", help="a preset in place of random weights")
+    parser.add_argument("--backends", nargs="+", default=list(BACKENDS), choices=list(BACKENDS), metavar="NAME")
+    parser.add_argument("--sentence", default="Ich habe Hunger.")
+    parser.add_argument("--max-tokens", type=int, default=12)
+    parser.add_argument("--repeats", type=int, default=3)
+    add_precision_argument(parser, "auto")
+    add_override_argument(parser)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if options.preset:
+            model, title = options.preset, options.preset
+        else:
+            model = str(Path(folder) / "model")
+            title = f"{save_random(model, options) / 1e6:.1f} million parameters, random"
+        found = measured(model, options)
+    rows = []
+    for backend, ((cold, cold_cpu), *warm) in found.items():
+        seconds, cpu = (statistics.median(column) for column in zip(*warm, strict=True))
+        rows.append([backend, *(f"{x:.1f}" for x in (cold, seconds, cold_cpu, cpu))])
+    print(f"\n{title}; {options.precision}\n")
+    print(markdown_table(["backend", "cold s", "warm s", "cold, processor s", "warm, processor s"], rows))
+
+
+if __name__ == "__main__":
+    main()
