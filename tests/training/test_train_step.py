@@ -3,84 +3,16 @@
 import keras
 import numpy as np
 import pytest
-from keras import ops
 
 from keras_attn_zoo.data.batches import as_fit_input
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.layers import MultiHeadAttention
-from keras_attn_zoo.models import TokenEmbedding, Translator
-from keras_attn_zoo.training.adam import Adam
-from keras_attn_zoo.training.gradient_norm import global_norm as norm_of_tensors
-from keras_attn_zoo.training.train_step import PerTokenTraining
+from keras_attn_zoo.models import Translator
 from tests import tiny
-from tests.models.reference import ReferenceTranslator, log_softmax
-from tests.weights import fill_weights
+from tests.models.reference import ReferenceTranslator
+from tests.training.toy import fit_once, global_norm, toy, toy_batch, toy_gradients, weights_of
 
 BACKEND = keras.config.backend()
-VOCABULARY, WIDTH = 11, 4
-
-
-class Toy(PerTokenTraining, keras.Model):
-    """Logits from the embedding of the current token alone: its gradient fits in a few lines."""
-
-    def __init__(self, unused=False, penalty=0.0, activity=0.0):
-        tokens = keras.Input((None,), dtype="int32", name="tokens")
-        embedded = TokenEmbedding(VOCABULARY, WIDTH, name="embedding")(tokens)
-        embedded = keras.layers.ActivityRegularization(l2=activity)(embedded)
-        regularizer = keras.regularizers.L2(penalty) if penalty else None
-        logits = keras.layers.Dense(VOCABULARY, kernel_regularizer=regularizer, name="projection")(embedded)
-        super().__init__(inputs={"tokens": tokens}, outputs={"logits": logits})
-        if unused:
-            self.unused = keras.layers.Dense(2, name="unused")
-            self.unused.build((None, WIDTH))
-
-
-def toy(optimizer, unused=False, penalty=0.0, activity=0.0, **training):
-    model = Toy(unused, penalty, activity)
-    fill_weights(model, seed=1)
-    model.compile(optimizer=optimizer)
-    model.compile_training(**training)
-    return model
-
-
-def toy_batch(seed=0, rows=6, target=5):
-    """Tokens that come up again and again, weights of unequal rows, one of them empty."""
-    rng = np.random.default_rng([5, seed])
-    tokens = rng.integers(1, 4, (rows, target)).astype("int32")
-    labels = rng.integers(1, VOCABULARY, (rows, target)).astype("int32")
-    lengths = np.array([target, *rng.integers(1, target, rows - 2), 0])[:, None]
-    return {"tokens": tokens}, labels, (np.arange(target) < lengths).astype("float32")
-
-
-def weights_of(model):
-    return [keras.ops.convert_to_numpy(v.value).astype("float64") for v in model.trainable_variables]
-
-
-def toy_gradients(weights, batch, smoothing=0.0):
-    """Loss per token, its gradients, and the plain negative log-likelihood per token."""
-    table, kernel, bias = weights
-    x, labels, w = batch
-    embedded = table[x["tokens"]]
-    log_p = log_softmax(embedded @ kernel + bias)
-    goal = (1 - smoothing) * np.eye(VOCABULARY)[labels] + smoothing / VOCABULARY
-    share = (w / w.sum())[..., None]
-    error = (np.exp(log_p) - goal) * share
-    into = error @ kernel.T
-    d_table = np.zeros_like(table)
-    np.add.at(d_table, x["tokens"], into)
-    d_kernel = np.einsum("btd,btv->dv", embedded, error)
-    loss, nll = -(goal * log_p * share).sum(), -(np.eye(VOCABULARY)[labels] * log_p * share).sum()
-    return loss, [d_table, d_kernel, error.sum((0, 1))], nll
-
-
-def fit_once(model, batch):
-    """Take one step on one batch; return the logs."""
-    x, y, w = batch
-    return model.fit(x, y, sample_weight=w, batch_size=len(y), shuffle=False, verbose=0).history
-
-
-def global_norm(arrays):
-    return float(np.sqrt(sum((a**2).sum() for a in arrays)))
 
 
 @pytest.mark.parametrize("smoothing, parts", [(0.0, 1), (0.2, 1), (0.2, 3)])
@@ -136,70 +68,6 @@ def test_more_parts_than_rows():
     assert logs["loss"][0] == pytest.approx(loss, rel=1e-6)
     for now, old, gradient in zip(weights_of(model), before, gradients, strict=True):
         np.testing.assert_allclose(old - now, gradient, rtol=0, atol=2e-7)
-
-
-def test_the_global_norm_reads_every_gradient():
-    rng = np.random.default_rng(2)
-    arrays = [rng.standard_normal(shape).astype("float32") for shape in ((3, 4), (5,), ())]
-    wanted = np.sqrt(sum(np.sum(x.astype("float64") ** 2) for x in arrays))
-    given = [None, *map(ops.convert_to_tensor, arrays)]
-    assert float(norm_of_tensors(given)) == pytest.approx(wanted, rel=1e-6)
-    # Squares of bfloat16 numbers would be rounded to three digits.
-    halves = [None if x is None else ops.cast(x, "bfloat16") for x in given]
-    wanted = np.sqrt(sum(np.sum(ops.convert_to_numpy(ops.cast(x, "float32")) ** 2) for x in halves[1:]))
-    assert float(norm_of_tensors(halves)) == pytest.approx(wanted, rel=1e-6)
-    assert float(norm_of_tensors([None])) == 0
-
-
-@pytest.mark.parametrize("parts", [1, 2])
-@pytest.mark.parametrize("limit", [0.05, 50.0])
-def test_adam_clips_by_the_norm_of_the_whole_batch(limit, parts):
-    """By the norm that the step has computed, or by Keras' own optimizer: a limit that is reached, one that is not."""
-    batch, found = toy_batch(), []
-    for optimizer in (Adam, keras.optimizers.Adam):
-        model = toy(optimizer(0.1, epsilon=1e-3, global_clipnorm=limit), accumulation_steps=parts)
-        before = weights_of(model)
-        logs = fit_once(model, batch)
-        _, gradients, _ = toy_gradients(before, batch)
-        assert logs["gradient_norm"][0] == pytest.approx(global_norm(gradients), rel=1e-5)
-        assert limit < global_norm(gradients) / 2 or limit > 2 * global_norm(gradients)
-        found.append(weights_of(model))
-        for now, old, g in zip(found[-1], before, gradients, strict=True):
-            g = g * min(1.0, limit / global_norm(gradients))
-            np.testing.assert_allclose(old - now, 0.1 * g / (np.abs(g) + 1e-3 / np.sqrt(0.001)), rtol=0, atol=2e-5)
-    for ours, theirs in zip(*found, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=0, atol=2e-6)
-
-
-def test_the_gradient_norm_is_that_before_clipping():
-    limit, batch = 0.01, toy_batch()
-    model = toy(keras.optimizers.SGD(1.0, global_clipnorm=limit))
-    before = weights_of(model)
-    logs = fit_once(model, batch)
-    _, gradients, _ = toy_gradients(before, batch)
-    norm = global_norm(gradients)
-    assert logs["gradient_norm"][0] == pytest.approx(norm, rel=1e-5) and norm > 10 * limit
-    for now, old, gradient in zip(weights_of(model), before, gradients, strict=True):
-        np.testing.assert_allclose(old - now, gradient * limit / norm, rtol=0, atol=1e-7)
-
-
-def test_adam_and_clipping_see_repeated_tokens_as_one_row():
-    rate, limit = 0.1, 0.05
-    model = toy(keras.optimizers.Adam(rate, epsilon=1e-3, global_clipnorm=limit))
-    weights = weights_of(model)
-    m, v = [np.zeros_like(w) for w in weights], [np.zeros_like(w) for w in weights]
-    for step in range(1, 4):
-        batch = toy_batch(seed=step)
-        fit_once(model, batch)
-        _, gradients, _ = toy_gradients(weights, batch)
-        clip = min(1.0, limit / global_norm(gradients))
-        for i, g in enumerate(gradients):
-            g = g * clip
-            m[i], v[i] = 0.9 * m[i] + 0.1 * g, 0.999 * v[i] + 0.001 * g**2
-            scale = rate * np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
-            weights[i] = weights[i] - scale * m[i] / (np.sqrt(v[i]) + 1e-3)
-        for now, expected in zip(weights_of(model), weights, strict=True):
-            np.testing.assert_allclose(now, expected, rtol=0, atol=2e-5)
 
 
 def test_a_weight_without_a_gradient_is_left_alone():
