@@ -1,6 +1,7 @@
 """Two processes of PyTorch give the numbers of one."""
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -9,7 +10,8 @@ import pytest
 
 from keras_attn_zoo.experiments.training import train_system
 from tests.devices.law import check, numbers
-from tests.devices.runs import WITHOUT_NOISE, compare_logs, rounds
+from tests.devices.runs import ON_FOUR, WITHOUT_NOISE, compare_logs, rounds
+from tests.devices.runs import command as run_program
 
 if keras.config.backend() != "torch":
     pytest.skip("of PyTorch", allow_module_level=True)
@@ -62,13 +64,17 @@ with using(devices):
 
 
 @pytest.mark.slow
-def test_a_run_whose_process_was_killed_resumes_alone_to_the_numbers_of_one(corpus, tmp_path):
+def test_a_run_whose_process_was_killed_resumes_on_one_and_on_four_to_the_numbers_of_one(corpus, tmp_path):
     command = [sys.executable, "-c", KILLED, tmp_path / "run"]
     found = subprocess.run(command, capture_output=True, text=True, timeout=900)
     last = found.stderr.strip().splitlines()[-1]
     assert found.returncode == 1
     assert "process 1 of 2 lost another one (process 2 was ended by signal 9)" in last and "resume the run" in last
     assert rounds(tmp_path / "run") == [1, 2]
+    shutil.copytree(tmp_path / "run", tmp_path / "four")
     train_system(WITHOUT_NOISE, corpus, tmp_path / "run", resume=True)
+    status, _, error = run_program(["-c", ON_FOUR, tmp_path / "four"])
+    assert status == 0, error
     train_system(WITHOUT_NOISE, corpus, tmp_path / "whole")
-    compare_logs(tmp_path / "run", tmp_path / "whole")
+    for name in ("run", "four"):
+        compare_logs(tmp_path / name, tmp_path / "whole")
