@@ -20,6 +20,7 @@ from pathlib import Path
 from keras_attn_zoo.backends import BACKENDS
 from keras_attn_zoo.commands.options import add_override_argument, add_precision_argument, settings_from_options
 from keras_attn_zoo.experiments.tabular import markdown_table
+from keras_attn_zoo.models.preset_registry import find_preset
 
 TOKENIZERS = "transformer_tatoeba_de_en"
 
@@ -73,13 +74,14 @@ def main():
     parser.add_argument("--backends", nargs="+", default=list(BACKENDS), choices=list(BACKENDS), metavar="NAME")
     parser.add_argument("--sentence", default="Ich habe Hunger.")
     parser.add_argument("--max-tokens", type=int, default=12)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=3, choices=range(1, 100), metavar="N")
     add_precision_argument(parser, "auto")
     add_override_argument(parser)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if options.preset:
-            model, title = options.preset, options.preset
+            # Here, as the processes have an empty cache.
+            model, title = find_preset(options.preset), options.preset
         else:
             model = str(Path(folder) / "model")
             title = f"{save_random(model, options) / 1e6:.1f} million parameters, random"

@@ -118,7 +118,7 @@ BLEU = PaperTable(
         Line("Average", entry="average", figures="40.5 42.1 42.7 42.6"),
     ],
     corner="Training Steps",
-    notes=["the columns are the paper's steps; ours are a quarter, a half, three quarters and all of the run's"],
+    notes=["the columns are the paper's steps; ours are a quarter, a half, three quarters and all of the planned ones"],
 )
 RNNS, TRANSFORMERS = ("luong", "bahdanau"), ("average", "multi-head")
 TIMES = ("training time", "translation time")

@@ -241,12 +241,13 @@ def _train(recipe, runs, options, out, scoring, corpus):
     from keras_attn_zoo.experiments.training import train_system
 
     failed, room = {}, {"max_tokens": options.max_tokens}
-    texts, percents = texts_of_tables(corpus, options), bleu_percents(recipe.tables)
+    texts = texts_of_tables(corpus, options)
+    milestones = {"bleu_after": bleu_percents(recipe.tables), "scoring": scoring}
     for number, run in enumerate(runs, start=1):
         folder = out / run.name
         _LOG.info("run %d of %d: %s", number, len(runs), run.name)
         try:
-            train_system(run.system, corpus, folder, out / "data", resume=True, bleu_after=percents, **room)
+            train_system(run.system, corpus, folder, out / "data", resume=True, **milestones, **room)
             # A name may say more of the text: how it is searched.
             wanted = {name: name.partition("-")[0] for name in recipe.splits(run.entry, pair_of(options))}
             more = {name: texts[text] for name, text in wanted.items() if text in texts}

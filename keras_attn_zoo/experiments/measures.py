@@ -207,7 +207,10 @@ def measure(name: str) -> Measure:
     if (found := BLEU_AFTER.fullmatch(name)) is None:
         return MEASURES[name]
     key = bleu_key(int(found[1]))
-    note = "BLEU of the test text after a part of the planned steps, with the weights of that step"
+    note = (
+        "BLEU by steps is of the test text, with the weights of that step; empty if training ended before, or had a "
+        "budget of minutes"
+    )
     return Measure(lambda one: next(line[key] for line in one.rounds if line.get(key) is not None), note=note)
 
 

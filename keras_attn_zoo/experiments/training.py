@@ -3,7 +3,8 @@
 import logging
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import keras
 
@@ -51,6 +52,7 @@ def train_system(
     resume: bool = False,
     max_tokens: int | None = None,
     bleu_after: Sequence[int] = (),
+    scoring: Mapping[str, Any] | None = None,
 ) -> RunFolder:
     """Train a system on a corpus into a run folder.
 
@@ -67,6 +69,7 @@ def train_system(
             as a translation may have.
         bleu_after: percentages of the planned steps after which the test text is translated, see `BLEUAtSteps`; what
             is trained does not depend on it. Without effect if the budget is a time, as no steps are planned then.
+        scoring: how that text is scored, see `score_text`: `tokenize` and `lowercase`.
 
     Returns:
         the `RunFolder`.
@@ -89,10 +92,10 @@ def train_system(
                 own = run.system().precision if run.holds_run else resolve("auto")
                 system = system.override(precision=own)
             data = prepare_data(corpus, system.data, data_folder or run.path / "data")
-        return _train(system, corpus, run, data, max_tokens, bleu_after)
+        return _train(system, corpus, run, data, max_tokens, bleu_after, scoring or {})
 
 
-def _train(system, corpus, run, data, max_tokens, bleu_after):
+def _train(system, corpus, run, data, max_tokens, bleu_after, scoring):
     """Train in a folder that this process has locked."""
     training = system.training
     description = {**corpus.description, "fingerprint": data.key}
@@ -128,8 +131,14 @@ def _train(system, corpus, run, data, max_tokens, bleu_after):
         _check_grown(system, batches.round)
         _LOG.info("training is already complete")
         return run
-    keys = {round(steps * percent / 100): bleu_key(percent) for percent in bleu_after} if steps is not None else {}
-    callbacks = _scorers(system, corpus, data, batches, test, keys)
+    callbacks = _scorers(system, corpus, data)
+    keys: dict[int, list[str]] = {}
+    for percent in bleu_after if steps is not None else ():
+        keys.setdefault(math.ceil(steps * percent / 100), []).append(bleu_key(percent))
+    if keys:
+        first, *more = corpus.test.references
+        room = {"batch_size": system.search.batch_size, "max_tokens": max_tokens}
+        callbacks.append(BLEUAtSteps(keys, batches, test, first, more_references=more, **room, **scoring))
     with progress_bar(system.name, steps, "step", batches.round * len(batches)) as show:
         log = RunLog(run.log, batches)
         callbacks += [Progress(batches, rounds, system.name, show), log, *_budget(training, log), *watched]
@@ -154,16 +163,15 @@ def _train(system, corpus, run, data, max_tokens, bleu_after):
             state.check(translator, grown=True)
 
 
-def _scorers(system, corpus, data, batches, test, keys):
-    """Callbacks that score text in other ways than Keras does.
+def _scorers(system, corpus, data):
+    """Callbacks that score the validation text in other ways than Keras does.
 
-    They translate the validation sentences after every round, and the test text after the steps in `keys`; where the
-    decoder was fed its own predictions in training, they score the pairs of the validation loss with these alone.
+    They translate sentences after every round; where the decoder was fed its own predictions in training, they score
+    the pairs of the validation loss with these alone.
     """
     found = []
     source, target = data.subwords
     models = source.checksum, target.checksum
-    rows, tokenize = system.search.batch_size, system.training.bleu_tokenize
     if system.training.best_by == "bleu":
         pairs = list(corpus.splits.valid)[: system.training.bleu_sentences]
         ids = data.valid.first_sources([one for one, _ in pairs], source)
@@ -172,10 +180,8 @@ def _scorers(system, corpus, data, batches, test, keys):
         longest = longest_translation(system.data.max_tokens)
         fits = [i for i, one in enumerate(text.sources) if len(one) <= longest]
         references = [pairs[i][1] for i in fits]
-        found.append(ValidationBLEU(text.select(fits), references, rows, tokenize))
-    if keys:
-        first, *more = corpus.test.references
-        found.append(BLEUAtSteps(keys, batches, test, first, rows, tokenize, more))
+        arguments = text.select(fits), references, system.search.batch_size
+        found.append(ValidationBLEU(*arguments, tokenize=system.training.bleu_tokenize))
     if system.training.samples_tokens:
         every = range(len(data.valid))
         sources = [[*data.valid.source(i).tolist(), source.end] for i in every]

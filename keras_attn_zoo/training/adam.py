@@ -38,10 +38,11 @@ class Adam(keras.optimizers.Adam):
         """Apply gradients as `apply` does; their global norm is not computed again.
 
         Args:
-            gradients, variables: see `apply`.
+            gradients, variables: see `apply`. PyTorch overwrites the gradients.
             norm: √Σ g² over all gradients.
         """
-        if self.clipnorm or not self.global_clipnorm or self.gradient_accumulation_steps or self.loss_scale_factor:
+        clips_by_it = not self.clipnorm and (self.global_clipnorm or 0) > 0
+        if not clips_by_it or self.gradient_accumulation_steps or self.loss_scale_factor:
             self.apply(gradients, variables)
             return
         # Infinity and NaN reach the weights, as in Keras.
@@ -54,7 +55,7 @@ class Adam(keras.optimizers.Adam):
     def _clip_gradients(self, grads):
         if self._factor is None:
             return super()._clip_gradients(grads)
-        if keras.config.backend() == "torch" and not self.amsgrad:
+        if keras.config.backend() == "torch" and not self.amsgrad and _scales_as_it_updates(grads):
             return grads
         return [gradient * ops.cast(self._factor, gradient.dtype) for gradient in grads]
 
@@ -110,5 +111,10 @@ class Adam(keras.optimizers.Adam):
             eps=self.epsilon / (1 - self.beta_2 ** (step + 1)) ** 0.5,
             maximize=False,
             # PyTorch divides by it.
-            grad_scale=None if self._factor is None else 1.0 / self._factor,
+            grad_scale=None if self._factor is None or not _scales_as_it_updates(grads) else 1.0 / self._factor,
         )
+
+
+def _scales_as_it_updates(gradients):
+    """Whether PyTorch's update heeds `grad_scale`: that of Apple's GPUs takes it, and does nothing with it."""
+    return all(gradient.device.type in ("cpu", "cuda") for gradient in gradients)

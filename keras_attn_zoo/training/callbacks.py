@@ -4,8 +4,9 @@ A *round* is what Keras calls an epoch: the stretch of training between two
 validations, of which an epoch of the corpus may have several.
 """
 
+import contextlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,7 @@ class ValidationBLEU(keras.callbacks.Callback):
         sources: sentences to translate, or what `Translator.encode` made of them.
         references: their translations.
         batch_size: sentences per batch.
-        tokenize: sacrebleu's tokeniser.
-        more_references: see `score_text`.
+        **scoring: see `score_text`: `tokenize`, `lowercase` and `more_references`.
     """
 
     def __init__(
@@ -35,11 +35,10 @@ class ValidationBLEU(keras.callbacks.Callback):
         sources: Any,
         references: Sequence[str],
         batch_size: int = 32,
-        tokenize: str = "13a",
-        more_references: Iterable[Sequence[str]] = (),
+        **scoring: Any,
     ) -> None:
         super().__init__()
-        self.tokenize, self.more_references = tokenize, more_references
+        self.scoring = scoring
         self.sources, self.references, self.batch_size = sources, references, batch_size
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
@@ -55,13 +54,7 @@ class ValidationBLEU(keras.callbacks.Callback):
         from keras_attn_zoo.evaluation.text_scores import score_text
 
         found = self.model.translate(self._text, batch_size=self.batch_size)
-        scores = score_text(
-            [best[0].text for best in found],
-            self.references,
-            ("bleu",),
-            tokenize=self.tokenize,
-            more_references=self.more_references,
-        )
+        scores = score_text([best[0].text for best in found], self.references, ("bleu",), **self.scoring)
         return scores["bleu"].score
 
 
@@ -71,18 +64,29 @@ class BLEUAtSteps(ValidationBLEU):
     Put it before the log, whose clock then does not see it. A round that is resumed is repeated, and so is this.
 
     Args:
-        keys: names in the log by the number of the step.
+        keys: by the number of a step, the names of its score in the log.
         batches: the `TranslationBatches` that are trained on.
-        arguments: see `ValidationBLEU`.
+        sources, references, batch_size, **scoring: see `ValidationBLEU`.
+        max_tokens: maximum tokens of these sentences and their translations; None for those of training.
     """
 
-    def __init__(self, keys: Mapping[int, str], batches: Any, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self.keys, self.batches = keys, batches
+    def __init__(
+        self,
+        keys: Mapping[int, Sequence[str]],
+        batches: Any,
+        sources: Any,
+        references: Sequence[str],
+        batch_size: int = 32,
+        max_tokens: int | None = None,
+        **scoring: Any,
+    ) -> None:
+        super().__init__(sources, references, batch_size, **scoring)
+        self.keys, self.batches, self.max_tokens = keys, batches, max_tokens
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
         """Count the steps that were taken before."""
-        super().on_train_begin(logs)
+        with self._room():
+            super().on_train_begin(logs)
         self._step = self.batches.round * len(self.batches)
         self._found: dict[str, float] = {}
 
@@ -99,8 +103,21 @@ class BLEUAtSteps(ValidationBLEU):
         self._found = {}
 
     def _translate(self):
-        if (key := self.keys.get(self._step)) is not None:
-            self._found[key] = self.score()
+        if self._step in self.keys:
+            with self._room():
+                self._found |= dict.fromkeys(self.keys[self._step], self.score())
+
+    @contextlib.contextmanager
+    def _room(self) -> Iterator[None]:
+        """Lengths for these sentences; the rest of the training, and what is saved of it, keep their own."""
+        preprocessor = self.model.preprocessor
+        before = preprocessor.encoder_sequence_length, preprocessor.decoder_sequence_length
+        if self.max_tokens is not None:
+            self.model.make_room(self.max_tokens)
+        try:
+            yield
+        finally:
+            preprocessor.encoder_sequence_length, preprocessor.decoder_sequence_length = before
 
 
 class FreeRunningLoss(keras.callbacks.Callback):

@@ -20,17 +20,17 @@ def global_norm(gradients: Iterable[Tensor | None]) -> Tensor:
     Example:
         >>> global_norm([keras.ops.array([3.0, 0.0]), None, keras.ops.array([4.0])])  # 5.0
     """
-    gradients = [x for x in gradients if x is not None]
-    if not gradients:
+    found: list[Tensor] = [x for x in gradients if x is not None]
+    if not found:
         return ops.zeros(())
     if keras.config.backend() == "torch":
         import torch
 
-        return torch.linalg.vector_norm(
-            torch.stack([torch.linalg.vector_norm(x, dtype=torch.float32) for x in gradients])
-        )
+        wide = torch.float32
+        norms = [torch.linalg.vector_norm(x, dtype=torch.promote_types(x.dtype, wide)).to(wide) for x in found]
+        return torch.linalg.vector_norm(torch.stack(norms))
     if keras.config.backend() == "tensorflow":
         import tensorflow as tf
 
-        return tf.sqrt(2.0 * tf.add_n([tf.nn.l2_loss(tf.cast(x, tf.float32)) for x in gradients]))
-    return ops.sqrt(sum(ops.sum(ops.square(ops.cast(x, "float32"))) for x in gradients))
+        return tf.sqrt(2.0 * tf.add_n([tf.nn.l2_loss(tf.cast(x, tf.float32)) for x in found]))
+    return ops.sqrt(sum(ops.sum(ops.square(ops.cast(x, "float32"))) for x in found))

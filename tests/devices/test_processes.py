@@ -1,4 +1,4 @@
-"""Two processes of PyTorch give the numbers of one."""
+"""Two processes of PyTorch, or four, give the numbers of one."""
 
 import json
 import shutil

@@ -169,6 +169,26 @@ def test_bleu_after_parts_of_the_training_is_logged_and_changes_nothing(trained,
 
 
 @pytest.mark.long
+def test_bleu_after_parts_of_the_training_is_of_long_sentences_too(corpus, tmp_path):
+    """A test sentence that is longer than those of training, two shares of one step, and scores as asked for."""
+    long = " ".join(["haus"] * 20)
+    pairs = [*corpus.splits.test[:2], (long, "house " * 20)]
+    text = dataclasses.replace(corpus, splits=corpus.splits._replace(test=pairs), gold=None)
+    system = TINY.override(budget="2steps", epochs=10.0)
+    options = {"max_tokens": 40, "bleu_after": (10, 25, 100), "scoring": {"tokenize": "char", "lowercase": True}}
+    run = train_system(system, text, tmp_path / "run", **options)
+    (line,) = (one for one in numbers(run.path) if any(key.startswith("test_bleu") for key in one))
+    assert line["test_bleu_after_10%"] == line["test_bleu_after_25%"]
+    translator = load_translator(run.path)
+    # What is saved has the room of training.
+    assert translator.preprocessor.encoder_sequence_length < 40
+    translator.make_room(40)
+    best = [one[0].text for one in translator.translate([source for source, _ in pairs])]
+    wanted = score_text(best, [target for _, target in pairs], "bleu", lowercase=True, tokenize="char")
+    assert np.isclose(line["test_bleu_after_100%"], wanted["bleu"].score)
+
+
+@pytest.mark.long
 def test_the_free_running_loss_is_logged_where_the_decoder_feeds_itself(trained, corpus, tmp_path):
     rounds = [line for line in read_log(trained / "log.jsonl") if "round" in line]
     best = min(rounds, key=lambda line: line["val_loss"])

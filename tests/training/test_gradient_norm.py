@@ -21,6 +21,9 @@ def test_the_global_norm_reads_every_gradient():
     wanted = np.sqrt(sum(np.sum(ops.convert_to_numpy(ops.cast(x, "float32")) ** 2) for x in halves[1:]))
     assert float(norm_of_tensors(halves)) == pytest.approx(wanted, rel=1e-6)
     assert float(norm_of_tensors([None])) == 0
+    # The norm is a float32 whatever the gradients are: it joins the other figures of a step.
+    wide = norm_of_tensors([ops.cast(x, "float64") for x in given[1:]])
+    assert keras.backend.standardize_dtype(wide.dtype) == "float32"
 
 
 @pytest.mark.parametrize("parts", [1, 2])
