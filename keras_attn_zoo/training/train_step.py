@@ -184,14 +184,17 @@ def _add(left, right):
     return keras.tree.map_structure(lambda a, b: None if a is None else a + b, left, right)
 
 
-def _is_whole(parts):
-    """Whether a batch is computed at once: then its tokens are known before the gradient."""
+def _is_at_once(parts):
+    """Whether a batch is one part, on one device: then its tokens are known before the gradient.
+
+    To divide the loss by them costs nothing, to divide all gradients a pass over them.
+    """
     return len(parts) == 1 and current() is None
 
 
-def _objective(sums, whole):
+def _objective(sums, at_once):
     """Return what is differentiated: the mean per token, or its sum over the tokens of a part."""
-    return sums["loss"] / ops.maximum(sums["tokens"], 1.0) if whole else sums["loss"]
+    return sums["loss"] / ops.maximum(sums["tokens"], 1.0) if at_once else sums["loss"]
 
 
 def _per_token(gradients, sums):
@@ -203,6 +206,7 @@ def _per_token(gradients, sums):
 def _apply(optimizer, gradients, variables):
     """Update the variables; return the norm of the gradients."""
     norm = global_norm(gradients)
+    # Replicas of TensorFlow share an optimizer, which would mix up their norms.
     if isinstance(optimizer, Adam) and current() is None:
         optimizer.apply_of_norm(gradients, variables, norm)
     else:
@@ -265,17 +269,17 @@ def _tensorflow_train_step(model, data):
     import tensorflow as tf
 
     total, parts = None, model._parts(data)
-    whole_batch = _is_whole(parts)
+    at_once = _is_at_once(parts)
     for x, y, weights in parts:
         with tf.GradientTape() as tape:
             sums = model._sums(x, y, weights, training=True)
-            objective = _objective(sums, whole_batch)
+            objective = _objective(sums, at_once)
         gradients = tape.gradient(objective, [v.value for v in model.trainable_variables])
         gradients = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
         total = (sums, gradients) if total is None else _add(total, (sums, gradients))
     sums, gradients = total
     whole, gradients = _of_all_devices(sums, gradients)
-    if not whole_batch:
+    if not at_once:
         gradients = _per_token(gradients, whole)
     if current() is not None:
         # It would add up once more what every replica has whole.
@@ -289,16 +293,16 @@ def _torch_train_step(model, data):
 
     model.zero_grad()
     total, parts = None, model._parts(data)
-    whole_batch = _is_whole(parts)
+    at_once = _is_at_once(parts)
     for x, y, weights in parts:
         sums = model._sums(x, y, weights, training=True)
-        _objective(sums, whole_batch).backward()
+        _objective(sums, at_once).backward()
         sums = {name: value.detach() for name, value in sums.items()}
         total = sums if total is None else _add(total, sums)
     variables = list(model.trainable_variables)
     with torch.no_grad():
         total, gradients = _of_all_devices(total, [v.value.grad for v in variables])
-        if not whole_batch:
+        if not at_once:
             gradients = _per_token(gradients, total)
         norm = _apply(model.optimizer, gradients, variables)
         return model._update_metrics(total, norm)

@@ -109,7 +109,7 @@ def compare_logs(run, whole):
             np.testing.assert_allclose(line[name], other[name], rtol=1e-3, atol=1e-5, err_msg=f"{other} {name}")
 
 
-# A process has the number of virtual devices that it started with.
+# JAX and TensorFlow keep the number of virtual devices that a process started with; PyTorch starts more processes.
 ON_FOUR = """
 import sys
 from keras_attn_zoo.devices import devices_of, using
