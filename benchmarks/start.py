@@ -41,8 +41,8 @@ def save_random(folder, options):
 
 def run(model, backend, cache, options):
     """Translate in a process of its own; return its seconds, and those of the processor."""
-    command = [Path(sys.executable).with_name("attn-zoo"), "translate", model, options.sentence, "--backend", backend]
-    command += ["--precision", options.precision]
+    command = [sys.executable, "-m", "keras_attn_zoo.cli", "translate", model, options.sentence]
+    command += ["--backend", backend, "--precision", options.precision]
     if not options.preset:
         # Random weights never end a sentence.
         command += ["--max-tokens", str(options.max_tokens)]

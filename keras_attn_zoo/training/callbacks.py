@@ -30,13 +30,7 @@ class ValidationBLEU(keras.callbacks.Callback):
         **scoring: see `score_text`: `tokenize`, `lowercase` and `more_references`.
     """
 
-    def __init__(
-        self,
-        sources: Any,
-        references: Sequence[str],
-        batch_size: int = 32,
-        **scoring: Any,
-    ) -> None:
+    def __init__(self, sources: Any, references: Sequence[str], batch_size: int = 32, **scoring: Any) -> None:
         super().__init__()
         self.scoring = scoring
         self.sources, self.references, self.batch_size = sources, references, batch_size
