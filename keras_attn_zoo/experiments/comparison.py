@@ -124,6 +124,10 @@ class Recipe:
         original = self.original or self
         return dataclasses.replace(self, entries=entries, published=published, note=note, original=original)
 
+    def tests_of(self, pair: str | None) -> tuple[str, ...]:
+        """Return the names of the scores whose mean stands for the test text of a language pair."""
+        return self.pairs[pair].tests if pair is not None else Pair().tests
+
     def splits(self, entry: str, pair: str | None) -> list[str]:
         """Return the names of the scores, other than "test", that tables and pictures have of a system and a pair."""
         found = dict.fromkeys(splits_of(self.tables, entry, pair, self.first_pair))

@@ -23,7 +23,8 @@ class Value:
 
     Attributes:
         numbers: one for each seed; of several language pairs, their mean alone.
-        p_values: of the comparison with the baseline's run of the same seed; empty if there is none.
+        p_values: of the comparison with the baseline's run of the same seed, one for each test text; empty if there is
+            none.
         better: for each of these, whether it is better than the baseline's.
         difference: from the baseline, on average over seeds; None without a baseline.
     """
@@ -44,7 +45,10 @@ class Value:
         return statistics.stdev(self.numbers) if len(self.numbers) > 1 else None
 
     def differs(self, level: float, better: bool = False) -> bool:
-        """Whether every seed's run differs from the baseline's, p < `level`, in the same direction, or is better."""
+        """Whether every seed's run differs from the baseline's, p < `level`, in the same direction, or is better.
+
+        Of several test texts, it must be so on each.
+        """
         alike = all(self.better) if better else len(set(self.better)) == 1
         return bool(self.p_values) and alike and all(p < level for p in self.p_values)
 
@@ -110,26 +114,31 @@ class Runs:
         folders = self._scored(pair, cell.entry)
         others = self._scored(pair, cell.entry if against is None else against.entry)
         numbers, p_values, better, differences = [], [], [], []
+        wanted, texts = measure(cell.measure), 0
         for seed, folder in folders.items():
             other = others.get(seed)
-            found = self._number(folder, cell, other, pair)
-            if found is None:
+            parts = self._texts(folder, cell, against, pair)
+            found = [self._number(folder, part, other, pair) for part, _ in parts]
+            if None in found:
                 continue
-            numbers.append(found)
-            reference = None if against is None or other is None else self._number(other, against, other, pair)
-            if reference is None:
+            numbers.append(statistics.fmean(found))
+            texts += len(parts)
+            if against is None or other is None:
                 continue
-            differences.append(found - reference)
-            wanted = measure(cell.measure)
-            p_value = wanted.test and self._p_value(folder, cell, other, against, tested(wanted, pair))
-            if p_value is not None:
-                p_values.append(p_value)
-                better.append(wanted.sign * differences[-1] > 0)
+            references = [self._number(other, part, other, pair) for _, part in parts]
+            if None in references:
+                continue
+            differences.append(numbers[-1] - statistics.fmean(references))
+            for (own, its), one, reference in zip(parts, found, references, strict=True):
+                p_value = wanted.test and self._p_value(folder, own, other, its, tested(wanted, pair))
+                if p_value is not None:
+                    p_values.append(p_value)
+                    better.append(wanted.sign * (one - reference) > 0)
         if not numbers:
             return None
-        # Of some seeds alone it would be another comparison.
-        whole = len(p_values) == len(numbers)
-        if not whole and against is not None and measure(cell.measure).test is not None:
+        # Of some seeds or texts alone it would be another comparison.
+        whole = len(p_values) == texts
+        if not whole and against is not None and wanted.test is not None:
             name = f"{cell.entry}{f' ({pair})' if pair != self.recipe.first_pair else ''}"
             self.without[name] = against.entry
         return Value(
@@ -138,6 +147,17 @@ class Runs:
             better if whole else [],
             statistics.fmean(differences) if len(differences) == len(numbers) else None,
         )
+
+    def _texts(self, folder, cell, against, pair):
+        """A cell and what it is compared with, of each test text whose mean it is.
+
+        Without the scores of all of them, the first stands for itself.
+        """
+        splits = self.recipe.tests_of(pair)
+        alone = cell.split != splits[0] or (against is not None and against.split != cell.split)
+        if alone or not all(split in self._read(folder) for split in splits):
+            return [(cell, against)]
+        return [tuple(one and dataclasses.replace(one, split=split) for one in (cell, against)) for split in splits]
 
     def against(self, table: PaperTable, cell: Cell) -> Cell | None:
         """Return the cell that another is compared with in a table: that of the baseline; None if there is none."""

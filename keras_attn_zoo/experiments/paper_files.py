@@ -89,6 +89,7 @@ def _table(table: PaperTable, runs: Runs) -> tuple[Table, list[dict[str, Any]]]:
             if value is not None:
                 for pair in runs.pairs_of(cell):
                     notes[note_of(cell.measure, pair)] = None
+                    notes[_about_texts(cell, runs, pair)] = None
                 notes[_SPREAD if value.spread is not None else ""] = None
                 if value.p_values and against is not None:
                     marked.add(against.entry)
@@ -127,6 +128,14 @@ def _shown(table: PaperTable, cell: Cell, value: Value | None, mark: str, digits
     if table.differences and value.difference is not None:
         text += f" ({value.difference:+.{places}f})"
     return f"{text}{mark} {figure}".rstrip()
+
+
+def _about_texts(cell, runs, pair):
+    """A line on a language pair whose test texts are several; empty if there is one, or the cell is of another text."""
+    first, *more = runs.recipe.tests_of(pair)
+    if not more or cell.split != first:
+        return ""
+    return f"{pair}: the mean of {first}, {', '.join(more)}; of {first} alone where the others were not all scored"
 
 
 def _about_marks(table, marked, runs):

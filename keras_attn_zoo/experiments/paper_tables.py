@@ -16,10 +16,12 @@ class Pair:
     Attributes:
         settings: what the paper does differently for this pair: settings of every system that has them.
         published: the same at the scale "paper" alone, on top of what the recipe has for all pairs.
+        tests: names of the scores whose mean the paper has for this pair's test text.
     """
 
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     published: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    tests: tuple[str, ...] = ("test",)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -168,6 +168,49 @@ def test_language_pairs_and_their_average(tmp_path):
     assert written(tmp_path, recipe)[0]["Average, BLEU"][1] == "27.00 (+1.50) [26.82 (+0.13)]"
 
 
+def several_texts(tmp_path, texts, mixed=()):
+    """A table of a pair whose figure is the mean of two texts; the system is better on both, or on one of them."""
+    for name, base, new in (("test", 20.0, 30.0), ("mt04", 40.0, 44.0)):
+        if name in texts:
+            make_run(tmp_path / "zh-en" / "base", base, names=(name,))
+            better = REFERENCES if name not in mixed else WRONG
+            make_run(tmp_path / "zh-en" / "new", new, translations=better, names=(name,))
+    pairs = {"en-de": Pair(), "zh-en": Pair(tests=("test", "mt04"))}
+    rows = [Line("Zh", pair="zh-en", measure="BLEU", figures="48.17 48.69(+0.52)†")]
+    options = {"differences": True, "dagger": True, "baseline": "base"}
+    recipe = recipe_of([Line("Base", entry="base"), Line("New", entry="new")], rows, **options)
+    return written(tmp_path, dataclasses.replace(recipe, pairs=pairs))
+
+
+def test_several_test_texts_stand_as_their_mean(tmp_path):
+    """(20 + 40) / 2 and (30 + 44) / 2; better on each, so there is a dagger."""
+    found, notes = several_texts(tmp_path, ("test", "mt04"))
+    assert found == {"Zh": ["30.00 [48.17]", "37.00 (+7.00)† [48.69 (+0.52)†]"]}
+    assert "zh-en: the mean of test, mt04; of test alone where the others were not all scored" in notes
+
+
+def test_a_dagger_needs_every_test_text(tmp_path):
+    found, _ = several_texts(tmp_path, ("test", "mt04"), mixed=("mt04",))
+    assert found["Zh"][1] == "37.00 (+7.00) [48.69 (+0.52)†]"
+
+
+def test_without_all_test_texts_the_first_stands_alone(tmp_path):
+    found, _ = several_texts(tmp_path, ("test",))
+    assert found == {"Zh": ["20.00 [48.17]", "30.00 (+10.00)† [48.69 (+0.52)†]"]}
+
+
+def test_a_mean_is_not_compared_with_a_baseline_that_lacks_a_text(tmp_path):
+    make_run(tmp_path / "zh-en" / "base", 20.0)
+    for name, bleu in (("test", 30.0), ("mt04", 44.0)):
+        make_run(tmp_path / "zh-en" / "new", bleu, translations=REFERENCES, names=(name,))
+    pairs = {"en-de": Pair(), "zh-en": Pair(tests=("test", "mt04"))}
+    rows = [Line("Zh", pair="zh-en", measure="BLEU")]
+    recipe = recipe_of([Line("New", entry="new")], rows, differences=True)
+    found, notes = written(tmp_path, dataclasses.replace(recipe, pairs=pairs))
+    assert found == {"Zh": ["37.0"]}
+    assert "no marks for new (zh-en): the baseline base was not scored on the same text with the same seeds" in notes
+
+
 def test_multi_bleu_splits_as_in_the_target_language(tmp_path):
     """`Nr.` is a word in German and two in Latvian: 5 to 2 n-grams of 6 to 3 are right, or 6 to 3 of 7 to 4."""
     references = ["Nr. Zwei drei vier fünf sechs"]
