@@ -7,7 +7,7 @@ step, are drawn there.
 
 Examples:
   python recipes/dang2023.py --train tatoeba.tsv --out runs/dang
-  python recipes/dang2023.py --scale paper --corpus tatoeba-en-de --out runs/tatoeba
+  python recipes/dang2023.py --scale paper --out runs/tatoeba
   python recipes/dang2023.py --train train.tsv.gz --valid valid.tsv.gz --test test.tsv.gz --out runs/dang \\
       --systems bahdanau luong --set epochs=5
 
@@ -188,6 +188,7 @@ RECIPE = Recipe(
         "average-with-network": Entry(of_transformer("average-with-network", "average"), baseline="multi-head"),
     },
     published={"budget": "40000steps"},
+    corpus="tatoeba-en-de",
     default=("bahdanau", "luong", "multi-head", "average"),
     about="Four attention functions on the same text, with the same optimiser and number of steps: Bahdanau's "
     "and Luong's in a recurrent translator, multi-head and average attention in the decoder of a "
@@ -200,6 +201,8 @@ RECIPE = Recipe(
         "loss-transformers.png": "The same of average and multi-head attention",
         "accuracy-rnn.png": "Accuracy of Luong's and Bahdanau's attention, on the training and on the validation text",
         "accuracy-transformers.png": "The same of average and multi-head attention",
+        "perplexity-rnn.png": "Perplexity of Luong's and Bahdanau's attention, on both texts",
+        "perplexity-transformers.png": "The same of average and multi-head attention",
     },
     tables=(STATISTICS, BLEU),
     pictures={
@@ -209,6 +212,8 @@ RECIPE = Recipe(
         "loss-transformers.png": "curves --over-seeds average multi-head --key loss val_loss",
         "accuracy-rnn.png": "curves --over-seeds luong bahdanau --key accuracy val_accuracy",
         "accuracy-transformers.png": "curves --over-seeds average multi-head --key accuracy val_accuracy",
+        "perplexity-rnn.png": "curves --over-seeds luong bahdanau --key perplexity val_perplexity",
+        "perplexity-transformers.png": "curves --over-seeds average multi-head --key perplexity val_perplexity",
     },
     note="In brackets: the paper's own figures, for Tatoeba English-German, 255,817 sentence pairs; times in seconds, "
     "perplexity and accuracy on its validation set, BLEU on its test set after 40,000 steps.",

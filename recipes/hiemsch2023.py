@@ -8,7 +8,7 @@ and decaying teacher forcing. What the paper reports of its experiments and its 
 
 Examples:
   python recipes/hiemsch2023.py --train train.de train.en --out runs/hiemsch
-  python recipes/hiemsch2023.py --scale paper --corpus europarl-de-en --out runs/europarl
+  python recipes/hiemsch2023.py --scale paper --out runs/europarl
   python recipes/hiemsch2023.py --train train.de.gz train.en.gz --valid val.de.gz val.en.gz \\
       --test test.de.gz test.en.gz --out runs/multi30k --systems bahdanau-dropout uniform-dropout
   python recipes/hiemsch2023.py --embedded --out runs/embedded --set epochs=4 hidden_dim=128
@@ -207,6 +207,7 @@ RECIPE = Recipe(
     entries=ENTRIES,
     default=("experiment-1", "experiment-2", "experiment-3", "experiment-4", "uniform"),
     published={"model_type": "word"},
+    corpus="europarl-de-en",
     about="What does attention contribute to a recurrent translator? The paper trains one with Bahdanau's "
     "attention, searches its learning rate, batch size and teacher forcing, and then trains it again with "
     "attention weights that are fixed and equal.",

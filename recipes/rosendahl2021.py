@@ -6,8 +6,8 @@ three language pairs is a run of this recipe with its own text and `--pair`.
 
 Examples:
   python recipes/rosendahl2021.py --train train.ro train.en --out runs/rosendahl
-  python recipes/rosendahl2021.py --scale paper --corpus wmt16-ro-en --out runs/rosendahl
-  python recipes/rosendahl2021.py --scale paper --pair tr-en --corpus wmt18-tr-en --out runs/rosendahl
+  python recipes/rosendahl2021.py --scale paper --out runs/rosendahl
+  python recipes/rosendahl2021.py --scale paper --pair tr-en --out runs/rosendahl
   python recipes/rosendahl2021.py --train train.de.gz train.en.gz --valid val.de.gz val.en.gz \\
       --test test.de.gz test.en.gz --out runs/multi30k --systems transformer weight-subtraction \\
       --set width=256 num_heads=4 ffn_dim=1024 encoder_layers=3 decoder_layers=3 vocabulary_size=8000
@@ -155,9 +155,9 @@ RECIPE = Recipe(
     captions={"curves.png": "Validation loss over training steps"},
     tables=(TABLE_1, TABLE_2),
     pairs={
-        "ro-en": Pair(),
-        "tr-en": Pair({"dropout": 0.3}),
-        "en-it": Pair({"dropout": 0.3, "vocabulary_size": 8000}),
+        "ro-en": Pair(corpus="wmt16-ro-en"),
+        "tr-en": Pair({"dropout": 0.3}, corpus="wmt18-tr-en"),
+        "en-it": Pair({"dropout": 0.3, "vocabulary_size": 8000}, corpus="iwslt17-en-it"),
     },
     note="In brackets: the paper's own figures, for WMT 2016 Romanian-English, 612,000 sentence pairs, newstest2016 "
     "(those marked dev: the development set); training time relative to its baseline.",

@@ -8,13 +8,15 @@ this recipe with its own text and `--pair`.
 
 Examples:
   python recipes/zeng2021.py --train train.en train.de --out runs/zeng
-  python recipes/zeng2021.py --scale paper --corpus wmt14-en-de --out runs/zeng
-  python recipes/zeng2021.py --scale paper --pair tr-en --corpus wmt17-tr-en --out runs/zeng
+  python recipes/zeng2021.py --scale paper --out runs/zeng
+  python recipes/zeng2021.py --scale paper --pair tr-en --out runs/zeng
   python recipes/zeng2021.py --train train.de.gz train.en.gz --valid val.de.gz val.en.gz \\
       --test test.de.gz test.en.gz --out runs/multi30k --systems transformer ran-all \\
       --set width=256 num_heads=4 ffn_dim=1024 encoder_layers=3 decoder_layers=3 vocabulary_size=8000
-  python recipes/zeng2021.py --scale paper --task summarization --corpus cnn-dailymail --out runs/summaries
-  attn-zoo evaluate runs/zeng/zh-en/transformer --test mt04.zh mt04.0.en mt04.1.en mt04.2.en mt04.3.en --name mt04
+  python recipes/zeng2021.py --scale paper --pair zh-en --train train.zh train.en --valid mt02.zh mt02.en \\
+      --test mt03.zh mt03.en --more-test mt04 mt04.zh mt04.en --more-test mt05 mt05.zh mt05.en \\
+      --more-test mt06 mt06.zh mt06.en --more-test mt08 mt08.zh mt08.en --out runs/zeng
+  python recipes/zeng2021.py --scale paper --task summarization --out runs/summaries
 
 How the paper is read:
 - The other corpora of its Table 1 have names too, from `--corpus wmt14-de-en` to `--corpus wmt17-tr-en`, but for the
@@ -34,7 +36,7 @@ How the paper is read:
 - Multi-BLEU, which the paper's tables call BLEU, is of text split by Moses' tokenizer (sacremoses) for the target
   language, hyphenated words whole; the paper does not give the tokeniser's options.
 - The paper's figure for Chinese-English is the mean of five test texts, MT03 to MT08, on each of which a system with a
-  dagger is better. Give the first to `--test`, and score the others by `attn-zoo evaluate`, as in the last example;
+  dagger is better. MT03 is `--test`, the others are `--more-test`, as in the example, with up to four references each;
   without them, the cell is of the first alone.
 - The learned matrices have 320 positions, 1.25 times the 256 subwords that a training sentence may have; the paper does
   not say how many.
@@ -265,11 +267,14 @@ FINDINGS = (
 )
 SMALLER = {"vocabulary_size": 32000}
 PAIRS = {
-    "en-de": Pair(),
-    "de-en": Pair(),
-    "en-fr": Pair({"encoder_attention.dropout": 0.0, "decoder_attention.dropout": 0.0}),
-    **{pair: Pair(SMALLER, {"budget": "150000steps"}) for pair in ("en-lv", "lv-en", "en-fi", "fi-en")},
-    **{pair: Pair(SMALLER, {"budget": "20000steps"}) for pair in ("en-tr", "tr-en")},
+    "en-de": Pair(corpus="wmt14-en-de"),
+    "de-en": Pair(corpus="wmt14-de-en"),
+    "en-fr": Pair({"encoder_attention.dropout": 0.0, "decoder_attention.dropout": 0.0}, corpus="wmt14-en-fr"),
+    **{
+        pair: Pair(SMALLER, {"budget": "150000steps"}, corpus=f"wmt17-{pair}")
+        for pair in ("en-lv", "lv-en", "en-fi", "fi-en")
+    },
+    **{pair: Pair(SMALLER, {"budget": "20000steps"}, corpus=f"wmt17-{pair}") for pair in ("en-tr", "tr-en")},
     "zh-en": Pair(
         {**SMALLER, "joint": False, "length_penalty": 1.0},
         {"budget": "150000steps"},
@@ -290,7 +295,8 @@ CAPTIONS = {
     "entropy.png": "Entropy of the attention of each layer",
     "weights-encoder.png": "Attention weights in layers of the encoder",
     "weights-decoder.png": "Attention weights in layers of the decoder",
-    "matrices.png": "The learned matrices",
+    "matrices.png": "The learned matrices of RAN",
+    "matrices-synthesizer.png": "The learned matrices of the Random Synthesizer",
     "divergence.png": "Jensen-Shannon divergence between layers",
     "by-source-length.png": "BLEU by the length of the source",
     "by-target-length.png": "BLEU by the length of the reference",
@@ -324,6 +330,7 @@ SETTINGS = {
 }
 STEPS = {"summarization": "300000steps", "dialogue": "20000steps"}
 TEXTS = {"summarization": "CNN/Daily Mail", "dialogue": "PersonaChat"}
+CORPORA = {"summarization": "cnn-dailymail", "dialogue": "personachat"}
 
 
 def task_recipe(task):
@@ -369,6 +376,7 @@ def task_recipe(task):
         ),
         captions=CAPTIONS,
         note=f"In brackets: the paper's own figures, for {TEXTS[task]}.",
+        corpus=CORPORA[task],
     )
 
 
@@ -384,6 +392,7 @@ RECIPE = Recipe(
         "weights-encoder.png": "weights transformer synthesizer ran-all --layers 1 3 6 --places encoder",
         "weights-decoder.png": "weights transformer synthesizer ran-all --layers 1 3 6 --places decoder",
         "matrices.png": "matrices ran-all",
+        "matrices-synthesizer.png": "matrices synthesizer",
         "divergence.png": "divergence transformer synthesizer ran-all",
         "by-source-length.png": "by-length --over-seeds transformer ran-e ran-d ran-all --side source",
         "by-target-length.png": "by-length --over-seeds transformer ran-e ran-d ran-all --side target",

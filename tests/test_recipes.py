@@ -16,6 +16,7 @@ import pytest
 from keras_attn_zoo.commands.parser import Parser
 from keras_attn_zoo.commands.pictures import PICTURES
 from keras_attn_zoo.experiments.bodies import BODIES
+from keras_attn_zoo.experiments.catalogue.listing import find_corpus
 from keras_attn_zoo.experiments.measures import measure
 from keras_attn_zoo.experiments.named_systems import SYSTEMS
 from keras_attn_zoo.experiments.paper_cells import Runs
@@ -114,8 +115,12 @@ def test_tables_of_a_recipe(path):
             assert measure(cell.measure)
             assert set(cell.pairs) <= set(recipe.pairs)
             assert re.fullmatch(r"(|\d+(\.\d+)?[xMk]?( \([-+]\d\.\d\d\))?†?)", cell.figure), cell
-            # What the recipe scores by itself, and what the docstring says how to.
+            # What the recipe scores by itself, and what it is given by `--more-test`.
             assert re.fullmatch(r"test|gold|valid(-k\d+)?|newstest2018", cell.split)
+    tasks = recipe.tasks.values()
+    for name in filter(None, [recipe.corpus, *(one.corpus for one in (*recipe.pairs.values(), *tasks))]):
+        assert path.stem in find_corpus(name)[0].papers
+    assert recipe.corpus or recipe.pairs
     # The figures of the entries are those of the first pair.
     for pair in recipe.pairs:
         for entry in recipe.of(pair).entries.values():

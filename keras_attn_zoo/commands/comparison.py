@@ -28,11 +28,17 @@ from keras_attn_zoo.commands.table_options import (
     folder_of_runs,
     pair_of,
     recipe_of,
+    take_corpus_of_paper,
     tell_of_other_languages,
     texts_of_tables,
 )
 from keras_attn_zoo.commands.task_options import OF_A_RUN, add_task_argument, task_of
-from keras_attn_zoo.commands.text_options import add_scoring_arguments, scoring_options
+from keras_attn_zoo.commands.text_options import (
+    add_more_tests_argument,
+    add_scoring_arguments,
+    more_tests,
+    scoring_options,
+)
 from keras_attn_zoo.errors import UserError, choice
 from keras_attn_zoo.experiments.comparison import Recipe, expand, parse_grid
 from keras_attn_zoo.experiments.paper_tables import bleu_percents, measures_of, systems_of
@@ -105,7 +111,7 @@ def add_comparison_arguments(
     add_significance_argument(parser)
     if tasks:
         add_task_argument(parser, tasks, OF_A_RUN)
-    add_corpus_arguments(parser)
+    add_more_tests_argument(add_corpus_arguments(parser))
     add_scoring_arguments(parser)
     add_devices_arguments(parser)
     add_precision_argument(parser, None)
@@ -163,6 +169,7 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
     out = folder_of_runs(recipe, options)
     check_folder(out, recipe)
     check_gold_is_scored(recipe, options, system_names(options))
+    take_corpus_of_paper(recipe, options)
     tell_of_other_languages(options)
     runs = _runs(recipe, options, out)
     scoring = scoring_options(options)
@@ -171,17 +178,17 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
 
         refuse(options, "--plan trains nothing", table_only=False)
         _check(runs, options, out)
-        corpus = corpus_from_options(options)
+        corpus = _corpus(options)
         texts_of_tables(corpus, options)
         print(plan_table(runs, corpus, out))
         return
     failed = {}
     text = None
     if options.table_only:
-        refuse(options, "--table-only scores nothing", tokenize=None, lowercase=False)
+        refuse(options, "--table-only scores nothing", tokenize=None, lowercase=False, more_test=[])
     else:
         _check(runs, options, out)
-        text = corpus_from_options(options)
+        text = _corpus(options)
         failed = _train(recipe, runs, options, out, scoring, text)
     tables = _write_tables(recipe, runs, options, out, anyway=not failed)
     draw_pictures(recipe, runs, out, options.max_tokens, text)
@@ -195,6 +202,11 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
     if failed:
         reasons = "; ".join(f"{name} ({why.rstrip('.')})" for name, why in failed.items())
         raise UserError(f"{len(failed)} of {len(runs)} runs failed: {reasons}.")
+
+
+def _corpus(options):
+    """The text that the options name, with the further test texts."""
+    return dataclasses.replace(corpus_from_options(options), more_tests=more_tests(options))
 
 
 def _tell_what_is_missing(runs, pair):
@@ -251,7 +263,8 @@ def _train(recipe, runs, options, out, scoring, corpus):
             # A name may say more of the text: how it is searched.
             wanted = {name: name.partition("-")[0] for name in recipe.splits(run.entry, pair_of(options))}
             more = {name: texts[text] for name, text in wanted.items() if text in texts}
-            score_and_draw(folder, corpus.test, keep_scores=True, more=more, **room, **scoring)
+            texts_of_run = {"tests": corpus.more_tests, "more": more}
+            score_and_draw(folder, corpus.test, keep_scores=True, **texts_of_run, **room, **scoring)
         except Exception as error:
             # The other processes would wait for this one in the middle of the run that failed.
             if (devices := current()) is not None and devices.processes > 1:

@@ -99,8 +99,8 @@ def add_precision_argument(parser: Parser, default: str | None = "float32") -> N
     )
 
 
-def add_corpus_arguments(parser: Parser) -> None:
-    """Add the options that name training, validation and test text."""
+def add_corpus_arguments(parser: Parser) -> argparse._ArgumentGroup:
+    """Add the options that name training, validation and test text; return their group."""
     group = parser.add_argument_group("text: two files with one sentence per line, or one TSV file; plain or gzip")
     for name, text in (("train", "training"), ("valid", "validation"), ("test", "test")):
         about = f"{text} text: SOURCE TARGET, or one TSV file{FURTHER * (name == 'test')}"
@@ -126,6 +126,7 @@ def add_corpus_arguments(parser: Parser) -> None:
         help="maximum tokens of a test sentence, as far as the model's weights allow (default: 1.25 times the "
         "setting max_tokens)",
     )
+    return group
 
 
 def add_budget_argument(parser: Parser) -> None:

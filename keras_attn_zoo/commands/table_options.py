@@ -60,6 +60,19 @@ def folder_of_runs(recipe: Recipe, options: argparse.Namespace) -> Path:
     return recipe.folder_of(options.out, pair_of(options))
 
 
+def take_corpus_of_paper(recipe: Recipe, options: argparse.Namespace) -> None:
+    """Let `--corpus` name the paper's own text if the scale is "paper" and no text is given.
+
+    Args:
+        recipe: the comparison that `recipe_of` returns.
+        options: the parsed command line.
+    """
+    given = options.corpus is not None or options.train or options.valid or options.test or options.embedded
+    if options.scale == "paper" and recipe.corpus and not given and not options.table_only:
+        _LOG.info("no text was given, so it is the paper's: --corpus %s", recipe.corpus)
+        options.corpus = recipe.corpus
+
+
 def tell_of_other_languages(options: argparse.Namespace) -> None:
     """Say so if the text of `--corpus` is in other languages than those of the pair that it stands for."""
     pair = pair_of(options)

@@ -1,17 +1,23 @@
 """The options of a test text, which commands about trained models share."""
 
 import argparse
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from keras_attn_zoo.commands.options import FURTHER, ask, files_of_text
 from keras_attn_zoo.commands.parser import Parser
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.run_folder import check_name
 from keras_attn_zoo.files import PathLike
 
 if TYPE_CHECKING:
     from keras_attn_zoo.evaluation.alignments import Alignment
     from keras_attn_zoo.experiments.parallel_text import ParallelText
+
+
+# Names of scores that a run has by itself; `-kK` is one with a search over so many source positions.
+_OWN_NAMES = re.compile(r"test|valid|gold|.+-k\d+")
 
 
 def add_test_arguments(parser: Parser) -> None:
@@ -23,6 +29,42 @@ def add_test_arguments(parser: Parser) -> None:
         help=f"test text: SOURCE TARGET, or one TSV file{FURTHER} (default: the run's own)",
     )
     parser.add_argument("--reverse", action="store_true", help="use the second file or column as the source")
+
+
+def add_more_tests_argument(group: argparse._ArgumentGroup) -> None:
+    """Add `--more-test`, for `more_tests`."""
+    group.add_argument(
+        "--more-test",
+        nargs="+",
+        action="append",
+        default=[],
+        metavar=("NAME", "FILE"),
+        help=f"a further test text and the name of its scores: NAME SOURCE TARGET, or NAME and one TSV file{FURTHER}; "
+        "may be repeated",
+    )
+
+
+def more_tests(options: argparse.Namespace) -> "dict[str, ParallelText]":
+    """Return the texts of `--more-test` by name.
+
+    Raises:
+        UserError: a name without files, one that a run has for other scores, or one that is given twice; see
+            `check_name` and `read_test`.
+    """
+    from keras_attn_zoo.experiments.corpora import read_test
+    from keras_attn_zoo.experiments.parallel_text import ParallelText
+
+    texts: dict[str, ParallelText] = {}
+    for name, *files in options.more_test:
+        check_name(name)
+        if not files:
+            raise UserError(f"--more-test takes a name and files; received {name!r} alone.")
+        if name in texts or _OWN_NAMES.fullmatch(name):
+            why = "given twice" if name in texts else "one that a run has for other scores"
+            raise UserError(f"--more-test: the name {name!r} is {why}: choose another, such as newstest2018.")
+        pairs, more = read_test(files_of_text("test", files), options.reverse)
+        texts[name] = ParallelText(pairs, more_references=more)
+    return texts
 
 
 def given_text(options: argparse.Namespace) -> "ParallelText | None":

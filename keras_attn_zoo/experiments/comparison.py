@@ -68,6 +68,7 @@ class Recipe:
         about: what the paper asks, in a paragraph.
         findings: what it claims to have found.
         captions: what the pictures show, by the name of the file.
+        corpus: name of the paper's text in the catalogue; empty if it is not there, or if each pair has its own.
     """
 
     title: str
@@ -85,6 +86,7 @@ class Recipe:
     about: str = ""
     findings: tuple[Finding, ...] = ()
     captions: dict[str, str] = dataclasses.field(default_factory=dict)
+    corpus: str = ""
 
     def of_task(self, name: str) -> "Recipe":
         """Return the comparison on a task: its own if it has one, else these systems with the settings of the task."""
@@ -96,7 +98,7 @@ class Recipe:
             for key, entry in self.entries.items()
         }
         # A paper's tables and findings are of translation.
-        return dataclasses.replace(self, entries=entries, tables=(), pairs={}, findings=())
+        return dataclasses.replace(self, entries=entries, tables=(), pairs={}, findings=(), corpus="")
 
     @property
     def first_pair(self) -> str | None:
@@ -122,7 +124,9 @@ class Recipe:
         note = self.note if pair == self.first_pair else f"Language pair: {pair}."
         published = {**self.published, **own.published}
         original = self.original or self
-        return dataclasses.replace(self, entries=entries, published=published, note=note, original=original)
+        return dataclasses.replace(
+            self, entries=entries, published=published, note=note, original=original, corpus=own.corpus
+        )
 
     def tests_of(self, pair: str | None) -> tuple[str, ...]:
         """Return the names of the scores whose mean stands for the test text of a language pair."""
@@ -140,8 +144,9 @@ class Recipe:
         """Return the comparison at one of `SCALES`; with None, as it is."""
         if scale is None:
             return self
+        systems = [entry.system for entry in self.entries.values()]
         entries = {
-            name: dataclasses.replace(entry, system=scaled(entry.system, SCALES[scale], self.published))
+            name: dataclasses.replace(entry, system=scaled(entry.system, SCALES[scale], self.published, systems))
             for name, entry in self.entries.items()
         }
         # How fast tiny systems are says nothing, and takes longer than training them.

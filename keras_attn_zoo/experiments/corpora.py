@@ -6,7 +6,7 @@ import itertools
 import logging
 import os
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -39,12 +39,14 @@ class Corpus:
         description: their origin, as plain data; kept in the run folder.
         gold: for each test pair `(source words, target words, Alignment)`, or None.
         more_references: of the test text, see `ParallelText`.
+        more_tests: further test texts by name.
     """
 
     splits: Splits
     description: dict[str, Any]
     gold: Gold | None = None
     more_references: Sequence[Sequence[str]] = ()
+    more_tests: Mapping[str, ParallelText] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def test(self) -> ParallelText:

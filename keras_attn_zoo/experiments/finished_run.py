@@ -27,6 +27,7 @@ def score_and_draw(
     keep_scores: bool = False,
     tokenize: str = TOKENIZE,
     lowercase: bool = False,
+    tests: Mapping[str, ParallelText] | None = None,
     more: Mapping[str, ParallelText] | None = None,
     pictures: bool = True,
 ) -> list[Path]:
@@ -39,8 +40,10 @@ def score_and_draw(
         keep_scores: whether a run that was scored and drawn before is left as it is; its translations are scored
             again if they were with another tokeniser or case.
         tokenize, lowercase: see `score_text`.
+        tests: further test texts to score by name.
         more: other texts to score by name, without pairs that are too long; for `NAME-kK`, a latent alignment sums
-            over K source positions in search. Where another text was scored by that name, it is replaced.
+            over K source positions in search. Where another text than one of these or of `tests` was scored by its
+            name, it is replaced.
         pictures: whether the run is drawn too.
 
     Returns:
@@ -52,7 +55,8 @@ def score_and_draw(
     run = RunFolder(folder)
     how: dict[str, Any] = {"tokenize": tokenize, "lowercase": lowercase}
     before = run.read_scores() if keep_scores else {}
-    texts = {"test": text, **(more or {})}
+    whole = {"test": text, **(tests or {})}
+    texts = {**whole, **(more or {})}
     left = {name: one for name, one in texts.items() if name not in before or _is_other(before[name], name, one)}
     for name in texts:
         if name not in left and how_scored(before[name]["text"]) != how:
@@ -60,7 +64,8 @@ def score_and_draw(
     drawn = not pictures or ("test" not in left and run.picture("curves").exists())
     if left or not drawn:
         translator = load_translator(folder, max_tokens=max_tokens)
-        _score(run, translator, text, left, max_tokens or longest_translation(run.system().data.max_tokens), how)
+        room = max_tokens or longest_translation(run.system().data.max_tokens)
+        _score(run, translator, whole, left, room, how)
         if not drawn:
             draw_run(folder, translator, text)
     return sorted(run.picture("curves").parent.glob("*.png"))
@@ -71,18 +76,18 @@ def _is_other(scores: Mapping[str, Any], name: str, text: ParallelText) -> bool:
     return name != "test" and scores.get("text_checksum", text.checksum) != text.checksum
 
 
-def _score(run, translator, test, texts, room, how):
-    """Score texts by name; what does not depend on the search once for each."""
+def _score(run, translator, whole, texts, room, how):
+    """Score texts by name, test texts whole; what does not depend on the search once for each."""
     known: dict[int, dict[str, Any]] = {}
     for name, text in texts.items():
         found = _TOP_K.fullmatch(name)
-        fitting = text if text is test else _fitting(name, text, translator, room)
+        fitting = text if name in whole else _fitting(name, text, translator, room)
         top_k = int(found[2]) if found else None
         known[id(text)] = score_run(run.path, translator, fitting, name, known.get(id(text)), top_k, **how)
 
 
 def _fitting(name: str, text: ParallelText, translator: Translator, room: int) -> ParallelText:
-    """The pairs of a text that have at most so many tokens on either side: of the test text alone, none is left out."""
+    """The pairs of a text that have at most so many tokens on either side."""
     encoded = text.encoded_for(translator.preprocessor)
     sides = zip(encoded.sources, encoded.targets or (), strict=True)
     kept = [i for i, pair in enumerate(sides) if max(map(len, pair)) <= room]

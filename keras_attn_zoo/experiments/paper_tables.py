@@ -17,11 +17,13 @@ class Pair:
         settings: what the paper does differently for this pair: settings of every system that has them.
         published: the same at the scale "paper" alone, on top of what the recipe has for all pairs.
         tests: names of the scores whose mean the paper has for this pair's test text.
+        corpus: name of the paper's text in the catalogue; empty if it is not there.
     """
 
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     published: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     tests: tuple[str, ...] = ("test",)
+    corpus: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -242,14 +242,14 @@ class _Filtered:
             )
 
 
-def check_test_text(text: EncodedText, room: int) -> None:
-    """Raise if a test sentence has more tokens than the translator will accept."""
+def check_test_text(text: EncodedText, room: int, name: str = "test") -> None:
+    """Raise if a sentence of a test text of this name has more tokens than the translator will accept."""
     needed = [max(len(source), len(target)) for source, target in zip(text.sources, text.targets or (), strict=True)]
     long = [count for count in needed if count > room]
     if long:
         number = needed.index(max(long)) + 1
         raise UserError(
-            f"{len(long)} of {len(needed)} test sentences have more than the {room} tokens that the model accepts; "
+            f"{len(long)} of {len(needed)} {name} sentences have more than the {room} tokens that the model accepts; "
             f"the longest is sentence {number}: set --max-tokens {max(long)}, or leave them out."
         )
 

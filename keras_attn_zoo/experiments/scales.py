@@ -1,7 +1,7 @@
 """Scales of a comparison: the same systems in minutes, in hours, or as published."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from keras_attn_zoo.experiments.system import System
@@ -15,7 +15,8 @@ class Scale:
         name: its name on the command line.
         about: what it changes, in one line.
         settings: settings of every system that has them; a system that groups tokens into batches keeps doing so.
-        layers: the most layers that an encoder and a decoder have; more where attention is read from a higher one.
+        layers: the most layers that an encoder and a decoder have; a decoder that attention is read from in the middle
+            has more, if it or another one that it is compared with is read from higher.
         corpus: sizes of the built-in corpus, for `embedded_corpus`; None if the text is given.
     """
 
@@ -64,8 +65,27 @@ SCALES = {
 }
 
 
-def scaled(system: System, scale: Scale, published: Mapping[str, Any] | None = None) -> System:
-    """Return a system at a scale; `published` are settings of the paper's own training, for the scale "paper".
+def attended_layers(system: System) -> int:
+    """Return how many layers a decoder needs, as attention is read from one in the middle; 0 if it is not.
+
+    Example:
+        >>> attended_layers(System("a", {"attention_layer": 2}, body="transformer"))
+        3
+    """
+    attended = system.sizes.get("attention_layer", -1)
+    return attended + 1 if isinstance(attended, int) else 0
+
+
+def scaled(
+    system: System, scale: Scale, published: Mapping[str, Any] | None = None, others: Iterable[System] = ()
+) -> System:
+    """Return a system at a scale.
+
+    Args:
+        system: the system.
+        scale: the scale.
+        published: settings of the paper's own training, for the scale "paper".
+        others: systems that it is compared with: those whose attention is read from different layers are equally deep.
 
     Example:
         >>> scaled(System("a", {"hidden_dim": 1024, "encoder_layers": 6}), SCALES["small"]).sizes["encoder_layers"]
@@ -78,8 +98,7 @@ def scaled(system: System, scale: Scale, published: Mapping[str, Any] | None = N
     longer = {"max_tokens"} if system.data.truncate_source is not None and scale.corpus is None else set()
     settings = {name: value for name, value in scale.settings.items() if name not in longer}
     if scale.layers is not None:
-        attended = sizes.get("attention_layer", -1)
-        needed = attended + 1 if isinstance(attended, int) else 0
+        needed = max(map(attended_layers, (system, *others))) if attended_layers(system) else 0
         layers = {
             "encoder_layers": min(sizes["encoder_layers"], scale.layers),
             "decoder_layers": min(sizes["decoder_layers"], max(scale.layers, needed)),

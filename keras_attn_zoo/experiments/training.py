@@ -103,7 +103,10 @@ def _train(system, corpus, run, data, max_tokens, bleu_after, scoring):
     run.check_settings(system, description)
     subwords = data.subwords
     test = corpus.test.encoded(*subwords, truncation=system.data.truncation)
-    check_test_text(test, max_tokens or longest_translation(system.data.max_tokens))
+    room = max_tokens or longest_translation(system.data.max_tokens)
+    check_test_text(test, room)
+    for name, text in corpus.more_tests.items():
+        check_test_text(text.encoded(*subwords, truncation=system.data.truncation), room, name)
     if system.data.vocabulary_size is None:
         sizes = [one.vocabulary_size for one in subwords]
         check_memory(system, outline(system, *sizes).parameters, sizes[1])
@@ -137,8 +140,8 @@ def _train(system, corpus, run, data, max_tokens, bleu_after, scoring):
         keys.setdefault(math.ceil(steps * percent / 100), []).append(bleu_key(percent))
     if keys:
         first, *more = corpus.test.references
-        room = {"batch_size": system.search.batch_size, "max_tokens": max_tokens}
-        callbacks.append(BLEUAtSteps(keys, batches, test, first, more_references=more, **room, **scoring))
+        search = {"batch_size": system.search.batch_size, "max_tokens": max_tokens}
+        callbacks.append(BLEUAtSteps(keys, batches, test, first, more_references=more, **search, **scoring))
     with progress_bar(system.name, steps, "step", batches.round * len(batches)) as show:
         log = RunLog(run.log, batches)
         callbacks += [Progress(batches, rounds, system.name, show), log, *_budget(training, log), *watched]

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from keras_attn_zoo.commands.recipe import run_recipe
-from keras_attn_zoo.experiments import training
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments import corpora, training
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.paper_tables import Line, Pair, PaperTable
 from keras_attn_zoo.experiments.run_folder import RunFolder
@@ -103,6 +104,77 @@ def test_dev_text_gold_links_and_language_pairs(recipe, tmp_path):
     status, _, error = recipe("--bitext", "text/long.bitext", "--gold", "text/other.gold")
     assert status == 2 and "no pair of the text 'gold' has at most 15 tokens on either side" in error
     assert RunFolder(out / "rnn").read_scores() == after
+
+
+def test_a_further_test_text_fills_its_column(recipe, tmp_path, monkeypatch):
+    """Scored whole, and again if it is another text; its column is scored by one call with the test text's."""
+    columns = [Line("BLEU", measure="BLEU"), Line("BLEU", "other", split="news2018", measure="BLEU")]
+    table = PaperTable("Table 1", "Scores", columns, [Line("RNN", entry="rnn", figures="1.5 2.5")])
+    monkeypatch.setitem(globals(), "RECIPE", dataclasses.replace(RECIPE, tables=(table,)))
+    first = ("--more-test", "news2018", "text/valid.de", "text/valid.en")
+    assert recipe(*first, "--more-test", "another", "text/test.de", "text/test.en")[0] == 0
+    run = RunFolder(tmp_path / "out" / "rnn")
+    scores = run.read_scores()
+    assert {name: one["sentences"] for name, one in scores.items()} == {"test": 6, "news2018": 16, "another": 6}
+    bleu = {name: one["text"]["metrics"]["bleu"]["score"] for name, one in scores.items()}
+    assert bleu["another"] == bleu["test"]
+    assert cells(tmp_path / "out") == [f"{bleu['test']:.1f} [1.5]", f"{bleu['news2018']:.1f} [2.5]"]
+    assert recipe("--more-test", "news2018", "text/test.de", "text/test.en")[0] == 0
+    assert run.read_scores()["news2018"]["sentences"] == 6 and run.read_scores()["another"] == scores["another"]
+    # A test text is scored whole or not at all, unlike the validation text.
+    (tmp_path / "long").write_text("haus " * 40 + "\n")
+    status, _, error = recipe("--more-test", "news2018", "long", "long")
+    assert status == 2 and "sentence 1 has 41 tokens with its end, more than the 15" in error
+    assert run.read_scores()["news2018"]["sentences"] == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["news"], "takes a name and files; received 'news' alone"),
+        (["valid", "text/test.de", "text/test.en"], "the name 'valid' is one that a run has for other scores"),
+        (["news-k6", "text/test.de", "text/test.en"], "the name 'news-k6' is one that a run has"),
+        (["a/b", "text/test.de", "text/test.en"], "cannot be the name of a test set"),
+        (["news", "text/test.de", "nowhere"], "nowhere"),
+        (["news", "text/test.tsv", "--more-test", "news", "text/test.tsv"], "the name 'news' is given twice"),
+        (["news", "text/test.tsv", "--table-only"], "--table-only scores nothing: leave out --more-test"),
+    ],
+)
+def test_further_test_texts_that_cannot_be_scored_are_refused_at_once(recipe, tmp_path, arguments, said):
+    pairs = zip(*((tmp_path / "text" / f"test.{side}").read_text().splitlines() for side in ("de", "en")), strict=True)
+    (tmp_path / "text" / "test.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in pairs))
+    status, _, error = recipe("--more-test", *arguments)
+    assert status == 2 and said in error and error.count("\n") == 1
+    assert not recipe.seen
+
+
+@pytest.mark.parametrize(
+    ("arguments", "corpus"),
+    [
+        (["--scale", "paper"], "wmt16-ro-en"),
+        (["--scale", "paper", "--pair", "tr-en"], None),
+        (["--scale", "paper", "--train", "a", "b"], None),
+        (["--scale", "small"], None),
+        ([], None),
+        (["--scale", "paper", "--corpus", "multi30k-de-en"], "multi30k-de-en"),
+    ],
+)
+def test_the_text_of_the_scale_paper_is_the_papers_own(tmp_path, monkeypatch, capsys, arguments, corpus):
+    seen = []
+
+    def read(name):
+        seen.append(name)
+        raise UserError("not read here.")
+
+    monkeypatch.setattr(corpora, "corpus_from_name", read)
+    monkeypatch.chdir(tmp_path)
+    pairs = {"ro-en": Pair(corpus="wmt16-ro-en"), "tr-en": Pair()}
+    known = dataclasses.replace(RECIPE, pairs=pairs)
+    assert run_recipe(known, "One body.", ["--out", "out", *arguments]) == 2
+    assert seen == [corpus] * (corpus is not None)
+    error = capsys.readouterr().err
+    assert ("no text was given, so it is the paper's: --corpus wmt16-ro-en\n" in error) == (seen == ["wmt16-ro-en"])
+    assert ("no training text" in error) == (corpus is None and "--train" not in arguments)
 
 
 def test_systems_of_the_tables_that_were_not_trained_are_named(recipe, monkeypatch, tmp_path):

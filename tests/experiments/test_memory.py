@@ -11,6 +11,7 @@ from keras_attn_zoo.experiments import memory
 from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.memory import check_memory, weight_bytes
 from keras_attn_zoo.experiments.outline import body_arguments, outline
+from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.experiments.preparation import check_system
 from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.experiments.training import train_system
@@ -79,6 +80,9 @@ def test_a_test_sentence_that_is_too_long_is_said_before_training(corpus, tmp_pa
         train_system(TINY, text, tmp_path / "run")
     with pytest.raises(UserError, match=r"more than the 40 tokens .* --max-tokens 41"):
         train_system(TINY, text, tmp_path / "run", max_tokens=40)
+    whole = type(corpus)(corpus.splits, corpus.description, more_tests={"news": ParallelText(long)})
+    with pytest.raises(UserError, match=r"1 of 3 news sentences have more than the 15 tokens"):
+        train_system(TINY, whole, tmp_path / "run")
     assert not (tmp_path / "run" / "config.json").exists()
     with pytest.raises(TypeError, match="not callable"):
         # Room enough: now it would be built.

@@ -62,6 +62,15 @@ def test_a_decoder_has_the_layers_that_attention_is_read_from():
     assert [scaled(lower, SCALES[name]).sizes["decoder_layers"] for name in SCALES] == [2, 3, 6]
 
 
+@pytest.mark.parametrize("scale", SCALES)
+def test_systems_whose_attention_is_read_from_different_layers_are_equally_deep(scale):
+    """Otherwise Bahar's Table 2 would compare depths."""
+    known = recipe(RECIPES[0].with_stem("bahar2020")).at(scale)
+    depths = {name: entry.system.sizes.get("decoder_layers") for name, entry in known.entries.items()}
+    assert [depths[f"layer-{layer}"] for layer in range(1, 7)] == [6] * 6
+    assert depths["transformer"] == {"smoke": 2, "small": 3, "paper": 6}[scale]
+
+
 # Seconds each, so that a worker takes them one by one.
 @pytest.mark.parametrize(
     "path", [pytest.param(path, id=path.stem, marks=pytest.mark.xdist_group(path.stem)) for path in RECIPES]
