@@ -11,6 +11,7 @@ from keras_attn_zoo.extras import require
 require("matplotlib", user=__name__)
 
 import matplotlib
+from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -106,6 +107,7 @@ def plot_grids(
     ylabel: str,
     quantity: str,
     low_is_dark: bool = False,
+    gamma: float = 1.0,
 ) -> None:
     """Draw square matrices of numbers in shades of grey, with one scale for all.
 
@@ -117,6 +119,7 @@ def plot_grids(
         xlabel, ylabel: labels of the axes.
         quantity: what the numbers are.
         low_is_dark: whether low numbers are dark; by default, high ones are.
+        gamma: exponent of the shades; below 1, small numbers are told apart beside a few large ones.
 
     Raises:
         UserError: nothing to draw, a matrix that is not square or has values that are not finite, an unknown suffix,
@@ -141,7 +144,7 @@ def plot_grids(
     for matrix in every:
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size or not np.isfinite(matrix).all():
             raise UserError(f"a matrix of shape {matrix.shape} cannot be drawn: give square ones of finite numbers.")
-    low, high = min(map(np.min, every)), max(map(np.max, every))
+    shade = PowerNorm(gamma, min(map(np.min, every)), max(map(np.max, every)))
     side, columns = _PANEL, max(map(len, panels))
     lines = max(title.count("\n") for row in panels for title, _ in row)
     pitch = side + _BETWEEN + lines * 1.2 * TITLE_SIZE / 72
@@ -157,26 +160,25 @@ def plot_grids(
                 image = axes.imshow(
                     matrix,
                     colours,
-                    vmin=low,
-                    vmax=high,
+                    norm=shade,
                     extent=(0.5, end, end, 0.5),
                     interpolation="nearest",
                 )
                 label(axes, xlabel, ylabel if j == 0 else None, title)
                 axes.locator_params(integer=True, nbins=min(len(matrix), 8))
                 if len(matrix) <= _MOST_NUMBERS:
-                    _write_numbers(axes, matrix, low, high, low_is_dark, side)
+                    _write_numbers(axes, matrix, shade, low_is_dark, side)
         place = ((width - _BETWEEN + 0.25) / width, (height - side) / height, 0.15 / width, side / height)
         bar = figure.add_axes(place)
         figure.colorbar(image, cax=bar).set_label(quantity, parse_math=False)
         save(figure, path, file_type)
 
 
-def _write_numbers(axes, matrix, low, high, low_is_dark, side):
+def _write_numbers(axes, matrix, shade, low_is_dark, side):
     """Write each number into its cell, white on dark."""
     size = min(8.0, 72 * side / len(matrix) / 2.6)
     for (i, j), value in np.ndenumerate(matrix):
-        share = (value - low) / (high - low) if high > low else 0.0
+        share = shade(value)
         is_dark = (share < 0.45) if low_is_dark else (share > 0.55)
         colour = "white" if is_dark else "black"
         axes.text(1 + j, 1 + i, f"{value:.2f}", ha="center", va="center", fontsize=size, color=colour)

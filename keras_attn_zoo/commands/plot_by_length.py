@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import math
 from pathlib import Path
 
 from keras_attn_zoo.commands.options import add_name_argument, add_picture_argument, refuse
@@ -70,7 +71,10 @@ def run(options: argparse.Namespace) -> None:
             hypotheses, references, lengths, options.bounds, METRICS[options.key], more, **how_scored(stored)
         )
         curves[title] = (list(range(len(scores))), scores)
-    ticks = {float(step): name for step, name in enumerate(classes)}
+    # Without those that no sentence is long enough for.
+    longest = max(step for _, scores in curves.values() for step, one in enumerate(scores) if not math.isnan(one))
+    ticks = {float(step): name for step, name in enumerate(classes[: longest + 1])}
+    curves = {title: (steps[: longest + 1], scores[: longest + 1]) for title, (steps, scores) in curves.items()}
     deviations: dict[str, list[float]] = {}
     if options.over_seeds:
         curves, deviations = over_seeds(curves, options.runs)

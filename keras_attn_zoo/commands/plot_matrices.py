@@ -43,7 +43,8 @@ def run(options: argparse.Namespace) -> None:
         [(f"{PLACES[place]}, layer {number + 1}", matrix) for number, matrix in layers.items()]
         for place, layers in found.items()
     ]
-    plot_grids(rows, options.output, "attended position", "position", "weight")
+    # The first position of a decoder attends to itself alone; most weights are a hundredth of that.
+    plot_grids(rows, options.output, "attended position", "position", "weight", gamma=0.5)
     _LOG.info("wrote %s", options.output)
 
 

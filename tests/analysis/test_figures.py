@@ -54,6 +54,15 @@ def test_grids_have_one_scale(drawn, tmp_path, low_is_dark, darkest):
     assert not panels[1].texts
 
 
+def test_shades_of_small_numbers_beside_a_large_one(drawn, tmp_path):
+    """The root of a quarter is a half; what is written is the number, white from a share of 0.55 on."""
+    plot_grids([[("a", [[0.0, 0.25], [0.36, 1.0]])]], tmp_path / "g.png", "x", "y", "weight", gamma=0.5)
+    [axes] = [axes for axes in drawn[0].axes if axes.images]
+    np.testing.assert_allclose(axes.images[0].norm([0.0, 0.25, 1.0]), [0.0, 0.5, 1.0])
+    texts = {text.get_text(): text.get_color() for text in axes.texts}
+    assert texts == {"0.00": "black", "0.25": "black", "0.36": "white", "1.00": "white"}
+
+
 def test_long_rows_and_titles_have_room(drawn, tmp_path):
     """Panels of one size, none outside, and no title on another one or on a panel above."""
     row = [(f"transformer_latent_tatoeba_de_en, encoder-decoder, layer {number}", np.eye(3)) for number in range(30)]

@@ -175,6 +175,20 @@ def test_matrices_and_self_attention(attn_zoo, transformers, tmp_path):
         assert status == 2 and message in error
 
 
+def test_classes_that_no_sentence_is_long_enough_for_are_not_drawn(attn_zoo, trained, tmp_path, monkeypatch):
+    seen = {}
+    monkeypatch.setattr(
+        "keras_attn_zoo.analysis.pictures.plot_curves",
+        lambda curves, *_, ticks, **__: seen.update(ticks=ticks, **curves),
+    )
+    longest = max(len(line.split("\t")[0].split()) for line in (trained / "test.tsv").read_text().splitlines())
+    bounds = (1, longest, 50, 60)
+    assert attn_zoo("plot", "by-length", trained, "--bounds", *bounds, "--output", tmp_path / "a.png")[0] == 0
+    ticks, ((steps, scores),) = seen.pop("ticks"), seen.values()
+    assert list(ticks) == list(steps) == [0, 1] and ticks[1.0] == f"2-{longest}"
+    assert len(scores) == 2 and scores[1] >= 0
+
+
 def test_pictures_of_runs_and_text(attn_zoo, trained, text_files, tmp_path):
     for number, arguments in enumerate(
         [
