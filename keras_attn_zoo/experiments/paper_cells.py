@@ -85,6 +85,12 @@ class Runs:
         pairs: list[str | None] = [*self.recipe.pairs]
         return [pair for pair in pairs or [None] if any(self._scored(pair, entry) for entry in self.recipe.entries)]
 
+    @property
+    def texts(self) -> list[str]:
+        """What the training texts of the scored runs are called."""
+        every = (self.folders(pair, entry) for pair in self.pairs for entry in self.recipe.entries)
+        return list(dict.fromkeys(_text(RunFolder(folder)) for folders in every for folder in folders))
+
     def value(self, cell: Cell, against: Cell | None = None) -> Value | None:
         """Return what stands in a cell; None if it was not run.
 
@@ -220,6 +226,14 @@ class Runs:
             found = compare_systems("", systems, first, metric, test=self.test, more_references=more, **how)
             self._p_values[key] = found["ours"][metric].p_value
         return self._p_values[key]
+
+
+def _text(run):
+    """What the text of a run is called: its name, or those of its training files."""
+    about = run.corpus()
+    if "generated" in about:
+        return "the built-in corpus"
+    return about.get("name") or ", ".join(Path(name).name for name in about.get("train", [])) or "unknown"
 
 
 def _same(cell, other):

@@ -94,7 +94,8 @@ def _table(table: PaperTable, runs: Runs) -> tuple[Table, list[dict[str, Any]]]:
                 if value.p_values and against is not None:
                     marked.add(against.entry)
         rows.append(shown)
-    about = [_BRACKETS, *filter(None, notes), *_about_marks(table, marked, runs), *table.notes]
+    ours = f"ours: trained on {'; '.join(runs.texts)}, whatever text the headings name"
+    about = [_BRACKETS, ours, *filter(None, notes), *_about_marks(table, marked, runs), *table.notes]
     return Table([table.corner, *(column.title for column in table.columns)], rows, about), records
 
 

@@ -1,6 +1,7 @@
 """A page on a paper: what it asks and found, what the runs in a folder say to that, its tables and pictures."""
 
 import logging
+import statistics
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from keras_attn_zoo.experiments.paper_cells import Runs
 from keras_attn_zoo.experiments.paper_findings import DIFFERS, compare, findings_table
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.tabular import Table
+from keras_attn_zoo.experiments.tasks import METRICS, TASKS
 from keras_attn_zoo.files import check_file, kind_of, write_text
 from keras_attn_zoo.training.run_log import read_log
 
@@ -85,21 +87,32 @@ def _pictures(runs: Runs) -> Iterator[str]:
 
 def _runs(runs):
     """What was run: seeds, steps, search, backend; where the text is from."""
-    recipe, rows, texts = runs.recipe, [], {}
+    recipe, rows = runs.recipe, []
+    metric = TASKS[next(iter(recipe.entries.values())).system.data.task].metrics[0]
+    heading = next(name for name, one in METRICS.items() if one == metric)
     for pair in runs.pairs:
         for entry in recipe.entries:
             folders = [RunFolder(folder) for folder in runs.folders(pair, entry)]
             if not folders:
                 continue
             scores = [run.read_scores()["test"] for run in folders]
-            texts.update(dict.fromkeys(map(_text, folders)))
             first = scores[0]
             row = [f"`{entry}`", *([str(pair)] if recipe.pairs else []), str(len(folders))]
             row += [_several(map(_steps, folders)), f"{first['parameters'] / 1e6:.1f} M"]
-            row += [_several(one["sentences"] for one in scores), f"{first['beams']}, {first['length_penalty']:g}"]
+            score = statistics.fmean(one["text"]["metrics"][metric]["score"] for one in scores)
+            row += [_several(one["sentences"] for one in scores), f"{score:.1f}"]
+            row += [f"{first['beams']}, {first['length_penalty']:g}"]
             rows.append([*row, _several(one["training"]["environment"] for one in scores)])
-    headings = ["system", *(["pair"] if recipe.pairs else []), "seeds", "steps", "parameters", "test sentences"]
-    about = [f"text: {'; '.join(texts)}", *filter(None, [recipe.about_scale])]
+    headings = [
+        "system",
+        *(["pair"] if recipe.pairs else []),
+        "seeds",
+        "steps",
+        "parameters",
+        "test sentences",
+        heading,
+    ]
+    about = [f"text: {'; '.join(runs.texts)}", *filter(None, [recipe.about_scale])]
     yield "## Runs"
     yield Table([*headings, "beams, length penalty", "backend"], rows, about).markdown()
 
@@ -111,11 +124,3 @@ def _several(values):
 def _steps(run):
     lines = read_log(run.log) if kind_of(run.log) is not None else []
     return max((line["step"] for line in lines), default="–")
-
-
-def _text(run):
-    """What the text of a run is called: its name, or those of its training files."""
-    about = run.corpus()
-    if "generated" in about:
-        return "the built-in corpus"
-    return about.get("name") or ", ".join(Path(name).name for name in about.get("train", [])) or "unknown"

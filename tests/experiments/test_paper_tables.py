@@ -18,6 +18,7 @@ from keras_attn_zoo.experiments.paper_cells import Runs
 from keras_attn_zoo.experiments.paper_files import write_tables
 from keras_attn_zoo.experiments.paper_tables import Examples, Line, Pair, PaperTable, bleu_percents
 from keras_attn_zoo.experiments.preparation import prepare_data
+from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.settings import DataSettings
 from keras_attn_zoo.experiments.system import System
 from tests.made_runs import REFERENCES, WRONG, make_run
@@ -56,6 +57,10 @@ def test_scores_beside_the_papers_and_what_was_not_run_is_empty(tmp_path):
         Line("New", entry="new", figures="35 – 1.0"),
         Line("state of the art", figures="36.0 – –"),
     ]
+    for name in ("base", "base-seed=2"):
+        config = RunFolder(tmp_path / name).config
+        corpus = {"train": ["/data/train.de", "/data/train.en"]}
+        config.write_text(json.dumps({**json.loads(config.read_text()), "corpus": corpus}))
     found, notes = written(tmp_path, recipe_of(columns, rows))
     assert found == {
         "Base": ["31.00 ± 1.41 [34.25]", "50.0 [53.5]", ""],
@@ -64,6 +69,7 @@ def test_scores_beside_the_papers_and_what_was_not_run_is_empty(tmp_path):
     }
     assert notes == [
         "the paper's figures are in brackets; a cell with only those was not run",
+        "ours: trained on train.de, train.en, whatever text the headings name",
         "mean ± standard deviation over seeds",
     ]
     text = (tmp_path / "tables.md").read_text("utf-8")
