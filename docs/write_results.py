@@ -10,6 +10,7 @@ Presets are scored once, in run folders of their own in `--runs`; a call that wa
 
 import argparse
 import dataclasses
+import functools
 import importlib.util
 import os
 import re
@@ -38,10 +39,15 @@ def load_recipe(name):
     return module.RECIPE
 
 
+def with_pair(lines, common):
+    """Return lines of pictures, `{file: line}`, with the pair that was made for them; pages show no text of others."""
+    pair = {f"{{{key}}}": common[key] for key in ("sentence", "translation")}
+    return {file: functools.reduce(lambda line, key: line.replace(key, pair[key]), pair, line) for file, line in lines}
+
+
 def with_pictures(recipe, page, common):
     """Return a recipe with the pictures of its page."""
-    pair = {key: common[key] for key in ("sentence", "translation")}
-    lines = {file: picture["draw"].format(**pair) for file, picture in page["pictures"].items()}
+    lines = with_pair(((file, picture["draw"]) for file, picture in page["pictures"].items()), common)
     captions = {file: picture["caption"] for file, picture in page["pictures"].items()}
     return dataclasses.replace(recipe, pictures=lines, captions=captions)
 
@@ -165,7 +171,9 @@ def main():
         of_presets = prepare({name: page for name, page in pages.items() if name not in given}, options)
         for name, page in pages.items():
             if name in given:
-                write_one(name, load_recipe(name), given[name], "")
+                recipe = load_recipe(name)
+                pictures = with_pair(recipe.pictures.items(), common)
+                write_one(name, dataclasses.replace(recipe, pictures=pictures), given[name], "")
             else:
                 write_one(name, with_pictures(load_recipe(name), page, common), of_presets[name], common["before"])
     except UserError as error:

@@ -29,7 +29,8 @@ exact sum are trained: four more Transformers would take two thirds as long agai
 How the paper is read:
 - Its text is that of WMT 2018, with newstest2017 and newstest2018 as tests: `--corpus wmt17-de-en` has the test set of
   the table, and News Commentary in version 12 in place of 13; `--corpus wmt18-de-en` has the text, and newstest2018.
-  `--corpus wmt17-zh-en` has a million pairs less than the paper's text of WMT 2018, and the same validation and test.
+  `--corpus wmt17-zh-en` is that of WMT 2017, 25 million pairs before duplicates are left out; of almost 26 million of
+  WMT 2018, the paper keeps 14. Validation and test text are the paper's.
 - At `--scale paper`, both sides are truecased between German and English, as in the paper; otherwise they are not, and
   the text is never tokenised: truecaser and subwords take plain text. BLEU and TER see translations that begin with a
   capital again, as Moses' detruecaser writes them; the paper does not say.

@@ -117,9 +117,15 @@ def test_tables_of_a_recipe(path):
             assert re.fullmatch(r"(|\d+(\.\d+)?[xMk]?( \([-+]\d\.\d\d\))?†?)", cell.figure), cell
             # What the recipe scores by itself, and what it is given by `--more-test`.
             assert re.fullmatch(r"test|gold|valid(-k\d+)?|newstest2018", cell.split)
-    tasks = recipe.tasks.values()
-    for name in filter(None, [recipe.corpus, *(one.corpus for one in (*recipe.pairs.values(), *tasks))]):
+    for name in filter(
+        None, [recipe.corpus, *(one.corpus for one in (*recipe.pairs.values(), *recipe.tasks.values()))]
+    ):
         assert path.stem in find_corpus(name)[0].papers
+    for pair, own in recipe.pairs.items():
+        corpus, reverse = find_corpus(own.corpus) if own.corpus else (None, False)
+        assert corpus is None or "-".join(reversed(corpus.sides) if reverse else corpus.sides) == pair
+    for task, own in recipe.tasks.items():
+        assert find_corpus(own.corpus)[0].task == task
     assert recipe.corpus or recipe.pairs
     # The figures of the entries are those of the first pair.
     for pair in recipe.pairs:

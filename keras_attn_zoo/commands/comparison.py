@@ -79,7 +79,7 @@ def add_comparison_arguments(
         "--scale",
         choices=SCALES,
         help="; ".join(f"{scale.name}: {scale.about}" for scale in SCALES.values())
-        + " (default: the systems as they are)",
+        + ", and in a recipe the paper's corpus if no text is given (default: the systems as they are)",
     )
     parser.add_argument(
         "--seeds",
@@ -169,7 +169,7 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
     out = folder_of_runs(recipe, options)
     check_folder(out, recipe)
     check_gold_is_scored(recipe, options, system_names(options))
-    take_corpus_of_paper(recipe, options)
+    take_corpus_of_paper(recipe, options, out)
     tell_of_other_languages(options)
     runs = _runs(recipe, options, out)
     scoring = scoring_options(options)
@@ -205,8 +205,9 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
 
 
 def _corpus(options):
-    """The text that the options name, with the further test texts."""
-    return dataclasses.replace(corpus_from_options(options), more_tests=more_tests(options))
+    """The text that the options name, with the further test texts, which are read before a corpus is downloaded."""
+    further = more_tests(options)
+    return dataclasses.replace(corpus_from_options(options), more_tests=further)
 
 
 def _tell_what_is_missing(runs, pair):
@@ -261,10 +262,11 @@ def _train(recipe, runs, options, out, scoring, corpus):
         try:
             train_system(run.system, corpus, folder, out / "data", resume=True, **milestones, **room)
             # A name may say more of the text: how it is searched.
-            wanted = {name: name.partition("-")[0] for name in recipe.splits(run.entry, pair_of(options))}
+            pair = pair_of(options)
+            wanted = {name: name.partition("-")[0] for name in recipe.splits(run.entry, pair)}
             more = {name: texts[text] for name, text in wanted.items() if text in texts}
-            texts_of_run = {"tests": corpus.more_tests, "more": more}
-            score_and_draw(folder, corpus.test, keep_scores=True, **texts_of_run, **room, **scoring)
+            of_tables = {"tests": corpus.more_tests, "more": more, "known": [*wanted, *recipe.tests_of(pair)]}
+            score_and_draw(folder, corpus.test, keep_scores=True, **of_tables, **room, **scoring)
         except Exception as error:
             # The other processes would wait for this one in the middle of the run that failed.
             if (devices := current()) is not None and devices.processes > 1:
@@ -287,7 +289,7 @@ def _write_tables(recipe, runs, options, out, anyway):
     from keras_attn_zoo.experiments.paper_files import write_tables
     from keras_attn_zoo.experiments.result_files import write_results
     from keras_attn_zoo.experiments.run_folder import RunFolder
-    from keras_attn_zoo.experiments.table import read_results
+    from keras_attn_zoo.experiments.table import further_names, read_results
 
     folders, test = [out / run.name for run in runs], options.significance
     if not any(RunFolder(folder).read_scores() for folder in folders):
@@ -296,6 +298,12 @@ def _write_tables(recipe, runs, options, out, anyway):
         raise UserError(f"none of the runs asked for has been scored in {shown(out)}: train one, or check --out.")
     baselines = {out / run.name: out / run.baseline for run in runs if run.baseline}
     results = read_results(folders, baselines=baselines, test=test)
-    print(write_results(out, recipe, runs, results))
+    further = {}
+    for name in further_names(folders):
+        try:
+            further[name] = read_results(folders, (name,), baselines, test)
+        except UserError as error:
+            _LOG.warning("the results have no table of %r: %s", name, error)
+    print(write_results(out, recipe, runs, results, further))
     of_paper = Runs(recipe, options.out, test, results)
     return of_paper, write_tables(of_paper)

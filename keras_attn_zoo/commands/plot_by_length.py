@@ -11,7 +11,7 @@ from keras_attn_zoo.commands.seeds import OVER_SEEDS, add_over_seeds_argument
 from keras_attn_zoo.commands.text_options import add_test_arguments, given_text, own_text
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.setting_types import Whole
-from keras_attn_zoo.experiments.tasks import METRICS, TASKS
+from keras_attn_zoo.experiments.tasks import METRICS, first_heading
 
 _LOG = logging.getLogger(__name__)
 # Seven classes, as in Zeng, §4.6.
@@ -54,8 +54,7 @@ def run(options: argparse.Namespace) -> None:
         refuse(options, "the lengths are those of the run's references", test=None, reverse=False)
     curves, given = {}, given_text(options)
     if options.key is None:
-        first = TASKS[RunFolder(options.runs[0]).system().data.task].metrics[0]
-        options.key = next(heading for heading, metric in METRICS.items() if metric == first)
+        options.key = first_heading(RunFolder(options.runs[0]).system().data.task)
     classes = length_classes(options.bounds)
     for folder, title in zip(options.runs, titles(options.runs), strict=True):
         hypotheses, (references, *more) = RunFolder(folder).read_translations(options.name)
@@ -71,7 +70,7 @@ def run(options: argparse.Namespace) -> None:
             hypotheses, references, lengths, options.bounds, METRICS[options.key], more, **how_scored(stored)
         )
         curves[title] = (list(range(len(scores))), scores)
-    # Without those that no sentence is long enough for.
+    # Leave out the last classes if no sentence is that long.
     longest = max(step for _, scores in curves.values() for step, one in enumerate(scores) if not math.isnan(one))
     ticks = {float(step): name for step, name in enumerate(classes[: longest + 1])}
     curves = {title: (steps[: longest + 1], scores[: longest + 1]) for title, (steps, scores) in curves.items()}

@@ -12,6 +12,7 @@ from keras_attn_zoo.commands.task_options import TRANSLATION, task_of
 from keras_attn_zoo.commands.text_options import given_gold
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.comparison import Recipe
+from keras_attn_zoo.files import shown
 
 if TYPE_CHECKING:
     from keras_attn_zoo.experiments.corpora import Corpus
@@ -60,17 +61,29 @@ def folder_of_runs(recipe: Recipe, options: argparse.Namespace) -> Path:
     return recipe.folder_of(options.out, pair_of(options))
 
 
-def take_corpus_of_paper(recipe: Recipe, options: argparse.Namespace) -> None:
-    """Let `--corpus` name the paper's own text if the scale is "paper" and no text is given.
+def take_corpus_of_paper(recipe: Recipe, options: argparse.Namespace, out: Path) -> None:
+    """Let `--corpus` name the paper's text if the scale is "paper" and no text is given.
 
     Args:
         recipe: the comparison that `recipe_of` returns.
         options: the parsed command line.
+        out: the folder of the runs.
+
+    Raises:
+        UserError: there are runs of another text: it was forgotten.
     """
     given = options.corpus is not None or options.train or options.valid or options.test or options.embedded
-    if options.scale == "paper" and recipe.corpus and not given and not options.table_only:
-        _LOG.info("no text was given, so it is the paper's: --corpus %s", recipe.corpus)
-        options.corpus = recipe.corpus
+    if options.scale != "paper" or not recipe.corpus or given or options.table_only:
+        return
+    from keras_attn_zoo.experiments.corpora import text_name
+    from keras_attn_zoo.experiments.run_folder import RunFolder
+
+    runs = [run for path in out.glob("*") if (run := RunFolder(path)).holds_run]
+    for name in dict.fromkeys(text_name(run.corpus()) for run in runs):
+        if name != recipe.corpus:
+            raise UserError(f"{shown(out)} has runs of another text, {name}: give it again, or another --out.")
+    _LOG.info("no text was given; the catalogue's for this paper is taken: --corpus %s", recipe.corpus)
+    options.corpus = recipe.corpus
 
 
 def tell_of_other_languages(options: argparse.Namespace) -> None:

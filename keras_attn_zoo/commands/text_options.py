@@ -1,23 +1,18 @@
 """The options of a test text, which commands about trained models share."""
 
 import argparse
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from keras_attn_zoo.commands.options import FURTHER, ask, files_of_text
 from keras_attn_zoo.commands.parser import Parser
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.run_folder import check_name
+from keras_attn_zoo.experiments.run_folder import check_name, is_further
 from keras_attn_zoo.files import PathLike
 
 if TYPE_CHECKING:
     from keras_attn_zoo.evaluation.alignments import Alignment
     from keras_attn_zoo.experiments.parallel_text import ParallelText
-
-
-# Names of scores that a run has by itself; `-kK` is one with a search over so many source positions.
-_OWN_NAMES = re.compile(r"test|valid|gold|.+-k\d+")
 
 
 def add_test_arguments(parser: Parser) -> None:
@@ -51,30 +46,28 @@ def more_tests(options: argparse.Namespace) -> "dict[str, ParallelText]":
         UserError: a name without files, one that a run has for other scores, or one that is given twice; see
             `check_name` and `read_test`.
     """
-    from keras_attn_zoo.experiments.corpora import read_test
-    from keras_attn_zoo.experiments.parallel_text import ParallelText
-
     texts: dict[str, ParallelText] = {}
     for name, *files in options.more_test:
         check_name(name)
         if not files:
             raise UserError(f"--more-test takes a name and files; received {name!r} alone.")
-        if name in texts or _OWN_NAMES.fullmatch(name):
+        if name in texts or not is_further(name):
             why = "given twice" if name in texts else "one that a run has for other scores"
             raise UserError(f"--more-test: the name {name!r} is {why}: choose another, such as newstest2018.")
-        pairs, more = read_test(files_of_text("test", files), options.reverse)
-        texts[name] = ParallelText(pairs, more_references=more)
+        texts[name] = _read(files, options)
     return texts
 
 
 def given_text(options: argparse.Namespace) -> "ParallelText | None":
     """Return the text of `--test`; None without."""
+    return _read(options.test, options) if options.test else None
+
+
+def _read(files, options):
     from keras_attn_zoo.experiments.corpora import read_test
     from keras_attn_zoo.experiments.parallel_text import ParallelText
 
-    if not options.test:
-        return None
-    pairs, more = read_test(files_of_text("test", options.test), options.reverse)
+    pairs, more = read_test(files_of_text("test", files), options.reverse)
     return ParallelText(pairs, more_references=more)
 
 

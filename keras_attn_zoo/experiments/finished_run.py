@@ -1,7 +1,6 @@
 """What a run has when it is finished: scores on the test text, and on others that its paper's tables want; pictures."""
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,10 @@ from keras_attn_zoo.experiments.bodies import longest_translation
 from keras_attn_zoo.experiments.drawing import draw_run
 from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.experiments.parallel_text import ParallelText
-from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.run_folder import WITH_TOP_K, RunFolder
 from keras_attn_zoo.experiments.scoring import score_again, score_run
 from keras_attn_zoo.files import PathLike
 from keras_attn_zoo.models import Translator
-
-# Of scores with a search over so many source positions; the names are those of `attn-zoo evaluate --top-k`.
-_TOP_K = re.compile(r"(.+)-k(\d+)")
 
 
 def score_and_draw(
@@ -29,6 +25,7 @@ def score_and_draw(
     lowercase: bool = False,
     tests: Mapping[str, ParallelText] | None = None,
     more: Mapping[str, ParallelText] | None = None,
+    known: Iterable[str] = (),
     pictures: bool = True,
 ) -> list[Path]:
     """Score and draw a trained run; its model is loaded once, and only if there is something to do.
@@ -44,6 +41,8 @@ def score_and_draw(
         more: other texts to score by name, without pairs that are too long; for `NAME-kK`, a latent alignment sums
             over K source positions in search. Where another text than one of these or of `tests` was scored by its
             name, it is replaced.
+        known: names of texts that need not be given again: their translations are scored again with another tokeniser
+            or case too.
         pictures: whether the run is drawn too.
 
     Returns:
@@ -58,7 +57,7 @@ def score_and_draw(
     whole = {"test": text, **(tests or {})}
     texts = {**whole, **(more or {})}
     left = {name: one for name, one in texts.items() if name not in before or _is_other(before[name], name, one)}
-    for name in texts:
+    for name in dict.fromkeys((*texts, *(name for name in known if name in before))):
         if name not in left and how_scored(before[name]["text"]) != how:
             score_again(folder, name, **how)
     drawn = not pictures or ("test" not in left and run.picture("curves").exists())
@@ -80,7 +79,7 @@ def _score(run, translator, whole, texts, room, how):
     """Score texts by name, test texts whole; what does not depend on the search once for each."""
     known: dict[int, dict[str, Any]] = {}
     for name, text in texts.items():
-        found = _TOP_K.fullmatch(name)
+        found = WITH_TOP_K.fullmatch(name)
         fitting = text if name in whole else _fitting(name, text, translator, room)
         top_k = int(found[2]) if found else None
         known[id(text)] = score_run(run.path, translator, fitting, name, known.get(id(text)), top_k, **how)

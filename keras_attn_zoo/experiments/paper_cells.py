@@ -8,6 +8,7 @@ from typing import Any
 
 from keras_attn_zoo.evaluation.text_scores import compare_systems, how_scored
 from keras_attn_zoo.experiments.comparison import Recipe, folders_by_seed
+from keras_attn_zoo.experiments.corpora import text_name
 from keras_attn_zoo.experiments.measures import Scored, measure, number, tested
 from keras_attn_zoo.experiments.paper_tables import Cell, PaperTable
 from keras_attn_zoo.experiments.run_folder import RunFolder
@@ -71,6 +72,7 @@ class Runs:
         self.without: dict[str, str] = {}
         self._scores: dict[Path, dict[str, Any]] = {}
         self._folders: dict[tuple[str | None, str], dict[str, Path]] = {}
+        self._texts: dict[tuple[str | None, str], list[str]] = {}
         self._numbers: dict[tuple[Path, str, str, Path | None], float | None] = {}
         self._p_values: dict[tuple[Path, str, Path, str, tuple[str, str | None]], float | None] = {}
         for one in results:
@@ -85,11 +87,14 @@ class Runs:
         pairs: list[str | None] = [*self.recipe.pairs]
         return [pair for pair in pairs or [None] if any(self._scored(pair, entry) for entry in self.recipe.entries)]
 
-    @property
-    def texts(self) -> list[str]:
-        """What the training texts of the scored runs are called."""
-        every = (self.folders(pair, entry) for pair in self.pairs for entry in self.recipe.entries)
-        return list(dict.fromkeys(_text(RunFolder(folder)) for folders in every for folder in folders))
+    def texts_of(self, pair: str | None, entry: str) -> list[str]:
+        """Return what the training texts of a system's runs on a language pair are called."""
+        key = pair, entry
+        if key not in self._texts:
+            self._texts[key] = list(
+                dict.fromkeys(text_name(RunFolder(one).corpus()) for one in self.folders(pair, entry))
+            )
+        return self._texts[key]
 
     def value(self, cell: Cell, against: Cell | None = None) -> Value | None:
         """Return what stands in a cell; None if it was not run.
@@ -120,22 +125,22 @@ class Runs:
         folders = self._scored(pair, cell.entry)
         others = self._scored(pair, cell.entry if against is None else against.entry)
         numbers, p_values, better, differences = [], [], [], []
-        wanted, texts = measure(cell.measure), 0
+        wanted, parts = measure(cell.measure), self._of_texts(cell, pair)
+        of_against = [] if against is None else self._of_texts(against, pair)
         for seed, folder in folders.items():
             other = others.get(seed)
-            parts = self._texts(folder, cell, against, pair)
-            found = [self._number(folder, part, other, pair) for part, _ in parts]
+            found = [self._number(folder, part, other, pair) for part in parts]
             if None in found:
                 continue
             numbers.append(statistics.fmean(found))
-            texts += len(parts)
-            if against is None or other is None:
+            # A mean is not compared with a single text.
+            if other is None or len(of_against) != len(parts):
                 continue
-            references = [self._number(other, part, other, pair) for _, part in parts]
+            references = [self._number(other, part, other, pair) for part in of_against]
             if None in references:
                 continue
             differences.append(numbers[-1] - statistics.fmean(references))
-            for (own, its), one, reference in zip(parts, found, references, strict=True):
+            for own, its, one, reference in zip(parts, of_against, found, references, strict=True):
                 p_value = wanted.test and self._p_value(folder, own, other, its, tested(wanted, pair))
                 if p_value is not None:
                     p_values.append(p_value)
@@ -143,7 +148,7 @@ class Runs:
         if not numbers:
             return None
         # Of some seeds or texts alone it would be another comparison.
-        whole = len(p_values) == texts
+        whole = len(p_values) == len(numbers) * len(parts)
         if not whole and against is not None and wanted.test is not None:
             name = f"{cell.entry}{f' ({pair})' if pair != self.recipe.first_pair else ''}"
             self.without[name] = against.entry
@@ -154,16 +159,20 @@ class Runs:
             statistics.fmean(differences) if len(differences) == len(numbers) else None,
         )
 
-    def _texts(self, folder, cell, against, pair):
-        """A cell and what it is compared with, of each test text whose mean it is.
-
-        Without the scores of all of them, the first stands for itself.
-        """
+    def _of_texts(self, cell, pair):
+        """A cell of each test text whose mean it is; the first alone if any run of its system lacks one of them."""
         splits = self.recipe.tests_of(pair)
-        alone = cell.split != splits[0] or (against is not None and against.split != cell.split)
-        if alone or not all(split in self._read(folder) for split in splits):
-            return [(cell, against)]
-        return [tuple(one and dataclasses.replace(one, split=split) for one in (cell, against)) for split in splits]
+        folders = self.folders(pair, cell.entry)
+        whole = all(split in self._read(folder) for folder in folders for split in splits)
+        return (
+            [dataclasses.replace(cell, split=split) for split in splits]
+            if cell.split == splits[0] and whole
+            else [cell]
+        )
+
+    def is_mean(self, cell: Cell, pair: str | None) -> bool:
+        """Return whether a cell is the mean of several test texts of a language pair."""
+        return len(self._of_texts(cell, pair)) > 1
 
     def against(self, table: PaperTable, cell: Cell) -> Cell | None:
         """Return the cell that another is compared with in a table: that of the baseline; None if there is none."""
@@ -226,14 +235,6 @@ class Runs:
             found = compare_systems("", systems, first, metric, test=self.test, more_references=more, **how)
             self._p_values[key] = found["ours"][metric].p_value
         return self._p_values[key]
-
-
-def _text(run):
-    """What the text of a run is called: its name, or those of its training files."""
-    about = run.corpus()
-    if "generated" in about:
-        return "the built-in corpus"
-    return about.get("name") or ", ".join(Path(name).name for name in about.get("train", [])) or "unknown"
 
 
 def _same(cell, other):

@@ -75,6 +75,7 @@ def _table(table: PaperTable, runs: Runs) -> tuple[Table, list[dict[str, Any]]]:
     rows, records = [], []
     # In order.
     notes: dict[str, None] = {}
+    texts: dict[str, None] = {}
     marked: set[str] = set()
     digits = _digits(table)
     runs.without.clear()
@@ -89,13 +90,14 @@ def _table(table: PaperTable, runs: Runs) -> tuple[Table, list[dict[str, Any]]]:
             if value is not None:
                 for pair in runs.pairs_of(cell):
                     notes[note_of(cell.measure, pair)] = None
-                    notes[_about_texts(cell, runs, pair)] = None
+                    notes[about_texts(cell, runs, pair)] = None
+                    texts.update(dict.fromkeys(runs.texts_of(pair, cell.entry)))
                 notes[_SPREAD if value.spread is not None else ""] = None
                 if value.p_values and against is not None:
                     marked.add(against.entry)
         rows.append(shown)
-    ours = f"ours: trained on {'; '.join(runs.texts)}, whatever text the headings name"
-    about = [_BRACKETS, ours, *filter(None, notes), *_about_marks(table, marked, runs), *table.notes]
+    ours = [f"our systems were trained on {'; '.join(texts)}"] if texts else []
+    about = [_BRACKETS, *ours, *filter(None, notes), *_about_marks(table, marked, runs), *table.notes]
     return Table([table.corner, *(column.title for column in table.columns)], rows, about), records
 
 
@@ -131,12 +133,14 @@ def _shown(table: PaperTable, cell: Cell, value: Value | None, mark: str, digits
     return f"{text}{mark} {figure}".rstrip()
 
 
-def _about_texts(cell, runs, pair):
-    """A line on a language pair whose test texts are several; empty if there is one, or the cell is of another text."""
+def about_texts(cell: Cell, runs: Runs, pair: str | None) -> str:
+    """Return a line on a cell of a language pair with several test texts; empty if it has one, or the cell another."""
     first, *more = runs.recipe.tests_of(pair)
     if not more or cell.split != first:
         return ""
-    return f"{pair}: the mean of {first}, {', '.join(more)}; of {first} alone where the others were not all scored"
+    if runs.is_mean(cell, pair):
+        return f"{pair}: the mean of {first}, {', '.join(more)}; marks: on each of them"
+    return f"{cell.entry} ({pair}): of {first} alone, since {', '.join(more)} were not all scored"
 
 
 def _about_marks(table, marked, runs):

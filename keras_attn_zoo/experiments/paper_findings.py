@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from keras_attn_zoo.experiments.measures import measure
 from keras_attn_zoo.experiments.paper_cells import Runs, Value
-from keras_attn_zoo.experiments.paper_files import DECIMALS, MOST_DIGITS
+from keras_attn_zoo.experiments.paper_files import DECIMALS, MOST_DIGITS, about_texts
 from keras_attn_zoo.experiments.paper_tables import BETTER, LEVEL, WORSE, Cell, Contrast, Examples, Finding, PaperTable
 from keras_attn_zoo.experiments.table import about_test
 from keras_attn_zoo.experiments.tabular import Table
@@ -157,6 +157,8 @@ def _notes(runs, comparisons):
     run = [one for one in comparisons if one.here]
     if any(measure(one.contrast.measure).test for one in run):
         yield f"*, **: p < 0.05, p < 0.01, with every seed; {about_test(runs.test)}"
+    cells = ((cell, one.pair) for one in run for cell in one.contrast.cells(one.pair))
+    yield from dict.fromkeys(filter(None, (about_texts(cell, runs, pair) for cell, pair in cells)))
     untested = dict.fromkeys(one.contrast.measure for one in run if measure(one.contrast.measure).test is None)
     if untested:
         yield f"without a test of significance, so the verdict is on the bare difference: {', '.join(untested)}"

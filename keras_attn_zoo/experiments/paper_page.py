@@ -11,7 +11,7 @@ from keras_attn_zoo.experiments.paper_cells import Runs
 from keras_attn_zoo.experiments.paper_findings import DIFFERS, compare, findings_table
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.tabular import Table
-from keras_attn_zoo.experiments.tasks import METRICS, TASKS
+from keras_attn_zoo.experiments.tasks import METRICS, first_heading
 from keras_attn_zoo.files import check_file, kind_of, write_text
 from keras_attn_zoo.training.run_log import read_log
 
@@ -88,18 +88,19 @@ def _pictures(runs: Runs) -> Iterator[str]:
 def _runs(runs):
     """What was run: seeds, steps, search, backend; where the text is from."""
     recipe, rows = runs.recipe, []
-    metric = TASKS[next(iter(recipe.entries.values())).system.data.task].metrics[0]
-    heading = next(name for name, one in METRICS.items() if one == metric)
+    heading = first_heading(next(iter(recipe.entries.values())).system.data.task)
+    texts: dict[str, None] = {}
     for pair in runs.pairs:
         for entry in recipe.entries:
             folders = [RunFolder(folder) for folder in runs.folders(pair, entry)]
             if not folders:
                 continue
             scores = [run.read_scores()["test"] for run in folders]
+            texts.update(dict.fromkeys(runs.texts_of(pair, entry)))
             first = scores[0]
             row = [f"`{entry}`", *([str(pair)] if recipe.pairs else []), str(len(folders))]
             row += [_several(map(_steps, folders)), f"{first['parameters'] / 1e6:.1f} M"]
-            score = statistics.fmean(one["text"]["metrics"][metric]["score"] for one in scores)
+            score = statistics.fmean(one["text"]["metrics"][METRICS[heading]]["score"] for one in scores)
             row += [_several(one["sentences"] for one in scores), f"{score:.1f}"]
             row += [f"{first['beams']}, {first['length_penalty']:g}"]
             rows.append([*row, _several(one["training"]["environment"] for one in scores)])
@@ -112,7 +113,7 @@ def _runs(runs):
         "test sentences",
         heading,
     ]
-    about = [f"text: {'; '.join(runs.texts)}", *filter(None, [recipe.about_scale])]
+    about = [f"text: {'; '.join(texts)}", *filter(None, [recipe.about_scale])]
     yield "## Runs"
     yield Table([*headings, "beams, length penalty", "backend"], rows, about).markdown()
 

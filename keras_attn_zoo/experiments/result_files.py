@@ -51,7 +51,13 @@ def _whose(title: str) -> str:
     return OF_SYSTEMS if title.startswith(OF_SYSTEMS) else title
 
 
-def write_results(out: Path, recipe: Recipe, runs: Sequence[Run], results: Sequence[Result]) -> str:
+def write_results(
+    out: Path,
+    recipe: Recipe,
+    runs: Sequence[Run],
+    results: Sequence[Result],
+    further: Mapping[str, Sequence[Result]] | None = None,
+) -> str:
     """Write `results.md`, `results.tex`, `results.csv` and `results.json` to a folder; return the first.
 
     Args:
@@ -59,13 +65,20 @@ def write_results(out: Path, recipe: Recipe, runs: Sequence[Run], results: Seque
         recipe: the comparison.
         runs: its runs, in the order of the tables.
         results: those that were scored; each folder has the name of its run.
+        further: those of further test texts, by the name of the text.
     """
+    further = further or {}
     paper = {run.name: recipe.entries[run.entry].paper for run in runs}
     of_run = {run.name: run for run in runs}
-    tables = [(recipe.title, results_table(results, paper, recipe.rank_by))]
-    spread = spread_table(_over_seeds(of_run, results))
-    if spread is not None:
-        tables.append((f"{recipe.title}: mean over seeds", spread))
+    parts, tables = [], []
+    for name, of_text in {"": results, **further}.items():
+        title = f"{recipe.title}, {name}" if name else recipe.title
+        own = [(title, results_table(of_text, {} if name else paper, recipe.rank_by))]
+        spread = spread_table(_over_seeds(of_run, of_text))
+        if spread is not None:
+            own.append((f"{title}: mean over seeds", spread))
+        parts += [f"{'##' if name else '#'} {title}", *(table.markdown() for _, table in own)]
+        tables += own
     changed = changes(
         (one.folder.name, recipe.entries[of_run[one.folder.name].entry].system, RunFolder(one.folder).system())
         for one in results
@@ -73,11 +86,11 @@ def write_results(out: Path, recipe: Recipe, runs: Sequence[Run], results: Seque
     # Those of a grid stand in the names of the runs.
     varied = {name.partition(".")[0] for run in runs for name in run.point}
     changed = {name: values for name, values in changed.items() if name not in varied}
-    parts = [f"# {recipe.title}", *(table.markdown() for _, table in tables), changes_line(changed), recipe.note]
-    markdown = "\n\n".join(part for part in parts if part) + "\n"
+    markdown = "\n\n".join(filter(None, [*parts, changes_line(changed), recipe.note])) + "\n"
     write_text(out / "results.md", markdown)
     write_text(out / "results.tex", "\n\n".join(table.latex(title) for title, table in tables) + "\n")
     records = [_record(of_run[one.folder.name], paper[one.folder.name], one) for one in results]
+    records += [_record(of_run[one.folder.name], {}, one) for of_text in further.values() for one in of_text]
     write_text(out / "results.csv", csv_text([_line(record) for record in records]))
     content = {"title": recipe.title, "note": recipe.note, "significance": results[0].test, "runs": records}
     write_text(out / "results.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n")
@@ -97,6 +110,7 @@ def _over_seeds(runs: Mapping[str, Run], results: Sequence[Result]) -> dict[str,
 def _record(run: Run, paper: Mapping[str, str], one: Result) -> dict[str, Any]:
     return {
         "run": run.name,
+        "text": one.name,
         "system": run.entry,
         "settings": {**run.point, "seed": run.system.seed},
         "baseline": run.baseline,
@@ -113,6 +127,7 @@ def _line(record: dict[str, Any]) -> dict[str, Any]:
     """A run's line of `results.csv`."""
     return {
         "run": record["run"],
+        "text": record["text"],
         "system": record["system"],
         **record["settings"],
         "baseline": record["baseline"],

@@ -5,6 +5,7 @@ import itertools
 import math
 import os
 import platform
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -31,17 +32,8 @@ from keras_attn_zoo.locks import locked
 # Folders whose files are named after a test set or a picture.
 _PARTS = ("hypotheses", "references", "alignments", "pictures")
 _PACKAGES = [
-    "keras-attn-zoo",
-    "keras",
-    "keras-hub",
-    "jax",
-    "jaxlib",
-    "tensorflow",
-    "torch",
-    "numpy",
-    "sentencepiece",
-    "sacrebleu",
-    "matplotlib",
+    *("keras-attn-zoo", "keras", "keras-hub", "jax", "jaxlib", "tensorflow"),
+    *("torch", "numpy", "sentencepiece", "sacrebleu", "matplotlib"),
 ]
 
 
@@ -341,6 +333,15 @@ def _finite(value):
     if isinstance(value, dict):
         return {key: _finite(one) for key, one in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# Of scores with a search over so many source positions, as `attn-zoo evaluate --top-k` names them.
+WITH_TOP_K = re.compile(r"(.+)-k(\d+)")
+
+
+def is_further(name: str) -> bool:
+    """Return whether a name of scores is that of a further test text, not one that a run has by itself."""
+    return name not in ("test", "valid", "gold") and not WITH_TOP_K.fullmatch(name)
 
 
 def check_name(name: str) -> str:

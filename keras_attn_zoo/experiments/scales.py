@@ -15,8 +15,8 @@ class Scale:
         name: its name on the command line.
         about: what it changes, in one line.
         settings: settings of every system that has them; a system that groups tokens into batches keeps doing so.
-        layers: the most layers that an encoder and a decoder have; a decoder that attention is read from in the middle
-            has more, if it or another one that it is compared with is read from higher.
+        layers: the most layers that an encoder and a decoder have. Decoders that are read from different layers have
+            as many as the highest of these.
         corpus: sizes of the built-in corpus, for `embedded_corpus`; None if the text is given.
     """
 
@@ -50,8 +50,8 @@ SCALES = {
         ),
         Scale(
             "small",
-            "at most three layers of width 256, 8,000 subwords, at most 10,000 steps: for 30,000 to "
-            "300,000 sentence pairs",
+            "at most three layers of width 256, more where attention is read from one in the middle, 8,000 subwords, "
+            "at most 10,000 steps: for 30,000 to 300,000 sentence pairs",
             {
                 **_widths(256, heads=4, ffn_dim=1024),
                 **{"vocabulary_size": 8000, "max_tokens": 80},

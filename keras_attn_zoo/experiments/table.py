@@ -9,7 +9,7 @@ from typing import Any
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.text_scores import TESTS, SystemScore, compare_systems, how_scored
-from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.run_folder import RunFolder, is_further
 from keras_attn_zoo.experiments.tabular import Table
 from keras_attn_zoo.experiments.tasks import METRICS
 from keras_attn_zoo.files import PathLike
@@ -129,6 +129,12 @@ def read_results(
     if not results:
         raise UserError(f"no run has been scored on {' or '.join(map(repr, names))} yet: evaluate one first.")
     return results
+
+
+def further_names(folders: Iterable[PathLike]) -> list[str]:
+    """Return the names of the further test texts that runs were scored on."""
+    every = (name for folder in folders for name in RunFolder(folder).read_scores())
+    return [name for name in dict.fromkeys(every) if is_further(name)]
 
 
 def results_table(

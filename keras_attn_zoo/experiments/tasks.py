@@ -55,6 +55,16 @@ TASKS = {
 }
 
 
+def first_heading(task: str) -> str:
+    """Return what the first score of a task is called in tables.
+
+    Example:
+        >>> first_heading("summarization")
+        'ROUGE-1'
+    """
+    return next(heading for heading, metric in METRICS.items() if metric == TASKS[task].metrics[0])
+
+
 def settings_of_task(name: str) -> dict[str, Any]:
     """Return the settings of every system that is trained for a task; none for translation.
 

@@ -104,8 +104,7 @@ def _train(system, corpus, run, data, max_tokens, bleu_after, scoring):
     subwords = data.subwords
     test = corpus.test.encoded(*subwords, truncation=system.data.truncation)
     room = max_tokens or longest_translation(system.data.max_tokens)
-    check_test_text(test, room)
-    for name, text in corpus.more_tests.items():
+    for name, text in {"test": corpus.test, **corpus.more_tests}.items():
         check_test_text(text.encoded(*subwords, truncation=system.data.truncation), room, name)
     if system.data.vocabulary_size is None:
         sizes = [one.vocabulary_size for one in subwords]

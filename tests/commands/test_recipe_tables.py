@@ -116,11 +116,20 @@ def test_a_further_test_text_fills_its_column(recipe, tmp_path, monkeypatch):
     run = RunFolder(tmp_path / "out" / "rnn")
     scores = run.read_scores()
     assert {name: one["sentences"] for name, one in scores.items()} == {"test": 6, "news2018": 16, "another": 6}
+    results = (tmp_path / "out" / "results.md").read_text("utf-8")
+    titles = [line for line in results.splitlines() if line.startswith("#")]
+    assert titles == ["# One body", "## One body, news2018", "## One body, another"]
+    records = json.loads((tmp_path / "out" / "results.json").read_text("utf-8"))["runs"]
+    assert [(one["run"], one["text"]) for one in records] == [("rnn", "test"), ("rnn", "news2018"), ("rnn", "another")]
     bleu = {name: one["text"]["metrics"]["bleu"]["score"] for name, one in scores.items()}
     assert bleu["another"] == bleu["test"]
     assert cells(tmp_path / "out") == [f"{bleu['test']:.1f} [1.5]", f"{bleu['news2018']:.1f} [2.5]"]
     assert recipe("--more-test", "news2018", "text/test.de", "text/test.en")[0] == 0
     assert run.read_scores()["news2018"]["sentences"] == 6 and run.read_scores()["another"] == scores["another"]
+    # What a table has is scored in one way, given again or not.
+    assert recipe("--lowercase")[0] == 0
+    cases = {name: one["text"]["lowercase"] for name, one in run.read_scores().items()}
+    assert cases == {"test": True, "news2018": True, "another": False}
     # A test text is scored whole or not at all, unlike the validation text.
     (tmp_path / "long").write_text("haus " * 40 + "\n")
     status, _, error = recipe("--more-test", "news2018", "long", "long")
@@ -140,7 +149,8 @@ def test_a_further_test_text_fills_its_column(recipe, tmp_path, monkeypatch):
         (["news", "text/test.tsv", "--table-only"], "--table-only scores nothing: leave out --more-test"),
     ],
 )
-def test_further_test_texts_that_cannot_be_scored_are_refused_at_once(recipe, tmp_path, arguments, said):
+def test_further_test_texts_that_cannot_be_scored_are_refused_at_once(recipe, tmp_path, monkeypatch, arguments, said):
+    monkeypatch.setattr(corpora, "corpus_from_files", None)
     pairs = zip(*((tmp_path / "text" / f"test.{side}").read_text().splitlines() for side in ("de", "en")), strict=True)
     (tmp_path / "text" / "test.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in pairs))
     status, _, error = recipe("--more-test", *arguments)
@@ -173,8 +183,16 @@ def test_the_text_of_the_scale_paper_is_the_papers_own(tmp_path, monkeypatch, ca
     assert run_recipe(known, "One body.", ["--out", "out", *arguments]) == 2
     assert seen == [corpus] * (corpus is not None)
     error = capsys.readouterr().err
-    assert ("no text was given, so it is the paper's: --corpus wmt16-ro-en\n" in error) == (seen == ["wmt16-ro-en"])
+    assert ("this paper is taken: --corpus wmt16-ro-en\n" in error) == (seen == ["wmt16-ro-en"])
     assert ("no training text" in error) == (corpus is None and "--train" not in arguments)
+
+
+def test_the_text_of_earlier_runs_must_be_given_again(trained, tmp_path, monkeypatch, capsys):
+    """At the scale "paper" too, where a recipe knows another one."""
+    shutil.copytree(trained, tmp_path / "rnn")
+    known = dataclasses.replace(RECIPE, pairs={"ro-en": Pair(corpus="wmt16-ro-en")})
+    assert run_recipe(known, "One body.", ["--out", str(tmp_path), "--scale", "paper"]) == 2
+    assert "has runs of another text, a, b: give it again, or another --out." in capsys.readouterr().err
 
 
 def test_systems_of_the_tables_that_were_not_trained_are_named(recipe, monkeypatch, tmp_path):

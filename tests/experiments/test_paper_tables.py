@@ -69,7 +69,7 @@ def test_scores_beside_the_papers_and_what_was_not_run_is_empty(tmp_path):
     }
     assert notes == [
         "the paper's figures are in brackets; a cell with only those was not run",
-        "ours: trained on train.de, train.en, whatever text the headings name",
+        "our systems were trained on train.de, train.en",
         "mean ± standard deviation over seeds",
     ]
     text = (tmp_path / "tables.md").read_text("utf-8")
@@ -192,7 +192,7 @@ def test_several_test_texts_stand_as_their_mean(tmp_path):
     """(20 + 40) / 2 and (30 + 44) / 2; better on each, so there is a dagger."""
     found, notes = several_texts(tmp_path, ("test", "mt04"))
     assert found == {"Zh": ["30.00 [48.17]", "37.00 (+7.00)† [48.69 (+0.52)†]"]}
-    assert "zh-en: the mean of test, mt04; of test alone where the others were not all scored" in notes
+    assert "zh-en: the mean of test, mt04; marks: on each of them" in notes
 
 
 def test_a_dagger_needs_every_test_text(tmp_path):
@@ -201,20 +201,35 @@ def test_a_dagger_needs_every_test_text(tmp_path):
 
 
 def test_without_all_test_texts_the_first_stands_alone(tmp_path):
-    found, _ = several_texts(tmp_path, ("test",))
+    found, notes = several_texts(tmp_path, ("test",))
     assert found == {"Zh": ["20.00 [48.17]", "30.00 (+10.00)† [48.69 (+0.52)†]"]}
+    assert "new (zh-en): of test alone, since mt04 were not all scored" in notes
 
 
-def test_a_mean_is_not_compared_with_a_baseline_that_lacks_a_text(tmp_path):
-    make_run(tmp_path / "zh-en" / "base", 20.0)
-    for name, bleu in (("test", 30.0), ("mt04", 44.0)):
-        make_run(tmp_path / "zh-en" / "new", bleu, translations=REFERENCES, names=(name,))
+@pytest.mark.parametrize(("base", "new"), [([20], [30, 44]), ([20, 40], [30])])
+def test_a_mean_is_not_compared_with_a_single_text(tmp_path, base, new):
+    for system, scores in (("base", base), ("new", new)):
+        for name, bleu in zip(("test", "mt04"), scores, strict=False):
+            translations = REFERENCES if system == "new" else WRONG
+            make_run(tmp_path / "zh-en" / system, float(bleu), translations=translations, names=(name,))
     pairs = {"en-de": Pair(), "zh-en": Pair(tests=("test", "mt04"))}
     rows = [Line("Zh", pair="zh-en", measure="BLEU")]
-    recipe = recipe_of([Line("New", entry="new")], rows, differences=True)
+    recipe = recipe_of([Line("Base", entry="base"), Line("New", entry="new")], rows, differences=True)
     found, notes = written(tmp_path, dataclasses.replace(recipe, pairs=pairs))
-    assert found == {"Zh": ["37.0"]}
+    assert found == {"Zh": [f"{sum(scores) / len(scores):.1f}" for scores in (base, new)]}
     assert "no marks for new (zh-en): the baseline base was not scored on the same text with the same seeds" in notes
+
+
+def test_seeds_are_averaged_over_the_same_texts(tmp_path):
+    """The second seed was scored on one text: both stand for that one alone, and do not spread."""
+    for folder, names in (("new", ("test", "mt04")), ("new-seed=2", ("test",))):
+        for name in names:
+            make_run(tmp_path / "zh-en" / folder, 20.0 if name == "test" else 30.0, names=(name,))
+    pairs = {"en-de": Pair(), "zh-en": Pair(tests=("test", "mt04"))}
+    recipe = recipe_of([Line("New", entry="new")], [Line("Zh", pair="zh-en", measure="BLEU")])
+    found, notes = written(tmp_path, dataclasses.replace(recipe, pairs=pairs))
+    assert found == {"Zh": ["20.0 ± 0.0"]}
+    assert "new (zh-en): of test alone, since mt04 were not all scored" in notes
 
 
 def test_multi_bleu_splits_as_in_the_target_language(tmp_path):
