@@ -163,12 +163,9 @@ class Runs:
         """A cell of each test text whose mean it is; the first alone if any run of its system lacks one of them."""
         splits = self.recipe.tests_of(pair)
         folders = self.folders(pair, cell.entry)
-        whole = all(split in self._read(folder) for folder in folders for split in splits)
-        return (
-            [dataclasses.replace(cell, split=split) for split in splits]
-            if cell.split == splits[0] and whole
-            else [cell]
-        )
+        if cell.split != splits[0] or not all(split in self._read(one) for one in folders for split in splits):
+            return [cell]
+        return [dataclasses.replace(cell, split=split) for split in splits]
 
     def is_mean(self, cell: Cell, pair: str | None) -> bool:
         """Return whether a cell is the mean of several test texts of a language pair."""
