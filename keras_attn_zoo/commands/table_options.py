@@ -75,7 +75,7 @@ def take_corpus_of_paper(recipe: Recipe, options: argparse.Namespace, out: Path)
     given = options.corpus is not None or options.train or options.valid or options.test or options.embedded
     if options.scale != "paper" or not recipe.corpus or given or options.table_only:
         return
-    from keras_attn_zoo.experiments.corpora import text_name
+    from keras_attn_zoo.experiments.paper_cells import text_name
     from keras_attn_zoo.experiments.run_folder import RunFolder
 
     runs = [run for path in out.glob("*") if (run := RunFolder(path)).holds_run]

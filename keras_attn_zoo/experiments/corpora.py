@@ -54,18 +54,6 @@ class Corpus:
         return ParallelText(self.splits.test, self.gold, self.more_references)
 
 
-def text_name(description: Mapping[str, Any]) -> str:
-    """Return what a text is called: its name, or those of its training files.
-
-    Example:
-        >>> text_name({"train": ["data/train.de", "data/train.en"]})
-        'train.de, train.en'
-    """
-    if "generated" in description:
-        return "the built-in corpus"
-    return description.get("name") or ", ".join(Path(name).name for name in description.get("train", [])) or "unknown"
-
-
 def corpus_from_files(
     train: TextFiles,
     valid: TextFiles | None = None,

@@ -2,13 +2,12 @@
 
 import dataclasses
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from keras_attn_zoo.evaluation.text_scores import compare_systems, how_scored
 from keras_attn_zoo.experiments.comparison import Recipe, folders_by_seed
-from keras_attn_zoo.experiments.corpora import text_name
 from keras_attn_zoo.experiments.measures import Scored, measure, number, tested
 from keras_attn_zoo.experiments.paper_tables import Cell, PaperTable
 from keras_attn_zoo.experiments.run_folder import RunFolder
@@ -232,6 +231,18 @@ class Runs:
             found = compare_systems("", systems, first, metric, test=self.test, more_references=more, **how)
             self._p_values[key] = found["ours"][metric].p_value
         return self._p_values[key]
+
+
+def text_name(description: Mapping[str, Any]) -> str:
+    """Return what a text is called: its name, or those of its training files.
+
+    Example:
+        >>> text_name({"train": ["data/train.de", "data/train.en"]})
+        'train.de, train.en'
+    """
+    if "generated" in description:
+        return "the built-in corpus"
+    return description.get("name") or ", ".join(Path(name).name for name in description.get("train", [])) or "unknown"
 
 
 def _same(cell, other):
