@@ -215,19 +215,25 @@ RECIPE = Recipe(
     captions={
         "curves.png": "Free-running validation loss of the four experiments",
         "curves-uniform.png": "Free-running validation loss with learned and with uniform attention",
+        "attention.png": "Learned and uniform attention along a reference",
         "attention-2.png": "Learned and uniform attention of the second of the example translations",
         "attention-3.png": "Learned and uniform attention of the third",
-        "attention-dropout.png": "The same of the systems beyond the paper, with dropout, along a reference",
+        "attention-dropout.png": "Learned and uniform attention along a reference, of the systems beyond the paper, "
+        "with dropout",
+        "by-source-length.png": "BLEU by the length of the source",
     },
     tables=(EXPERIMENTS, ABLATION, BEYOND, EXAMPLES),
     pictures={
         "curves.png": "curves --over-seeds experiment-1 experiment-2 experiment-3 experiment-4 "
         "--key val_free_running_loss",
         "curves-uniform.png": "curves --over-seeds experiment-4 uniform --key val_free_running_loss",
+        "attention.png": "attention experiment-4 '{sentence}' --target '{translation}' --beside uniform",
         "attention-2.png": "attention experiment-4 '{source-2}' --target '{translation-2}' --beside uniform",
         "attention-3.png": "attention experiment-4 '{source-3}' --target '{translation-3}' --beside uniform",
         "attention-dropout.png": "attention bahdanau-dropout '{sentence}' --target '{translation}' "
         "--beside uniform-dropout",
+        "by-source-length.png": "by-length --over-seeds experiment-4 uniform bahdanau-dropout uniform-dropout "
+        "--side source",
     },
     note="In brackets: the paper's own figures, for Europarl German-English, sentences of 4 to 30 words, greedy "
     "search. Its perplexities are the exponentials of its test losses, 4.48 and 4.61, which are free-running: the "

@@ -24,7 +24,6 @@ MOST = 60
 def writer():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT / "docs")
-        patch.syspath_prepend(ROOT / "presets")
         yield importlib.import_module("write_results")
 
 
@@ -33,16 +32,14 @@ def words(text):
     return " ".join(text.split())
 
 
-def test_there_is_a_page_for_every_recipe(writer):
-    pages, _ = writer.read_pages()
-    assert sorted(pages) == NAMES == sorted(path.stem for path in FOLDER.glob("*.md"))
+def test_there_is_a_page_for_every_recipe():
+    assert sorted(path.stem for path in FOLDER.glob("*.md")) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_has_what_it_is_made_of(writer, name, tmp_path):
-    """Claims and figures of the recipe, comments and pictures of `pages.toml`."""
-    pages, common = writer.read_pages()
-    page, recipe, text = pages[name], writer.load_recipe(name), words((FOLDER / f"{name}.md").read_text("utf-8"))
+    """Claims and figures of the recipe."""
+    recipe, text = writer.load_recipe(name), words((FOLDER / f"{name}.md").read_text("utf-8"))
     assert text.startswith(f"# {recipe.title} {words(recipe.about)}")
     claims = [f"{number}. {one.claim} ({one.place})" for number, one in enumerate(recipe.findings, start=1)]
     assert f"## Findings {' '.join(claims)} |" in text
@@ -52,27 +49,18 @@ def test_a_page_has_what_it_is_made_of(writer, name, tmp_path):
     for table in (table for table in recipe.tables if isinstance(table, PaperTable)):
         assert f"## {table.name}: {table.caption} |" in text
         assert all(f"[{cell.figure}]" in text for row in table.cells() for cell in row if cell.figure)
-    # Else it is a page of other runs.
-    if words(common["before"]) in text:
-        assert page["comments"].strip() and words(page["comments"]) in text
-        assert all(f"![{picture['caption']}" in text for picture in page["pictures"].values())
     assert not re.search(r"/(tmp|work|home)/", text)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_preset_has_the_mechanisms_of_the_system_that_it_stands_for(writer, name):
-    import make
-
-    presets, _ = make.recipes()
-    pages, _ = writer.read_pages()
-    recipe = writer.load_recipe(name)
-    for row in pages[name]["presets"]:
-        own, theirs = presets[row["preset"]].trained(), recipe.entries[row["entry"]].system
-        assert own.body == theirs.body and row.get("pair") in (None, *recipe.pairs)
-        for key in own.sizes:
-            if key.endswith("_attention") or key == "output":
-                assert own.sizes[key] == theirs.sizes[key], (row, key)
-        assert own.sizes.get("marginalization", "exact") == theirs.sizes.get("marginalization", "exact")
+def test_a_page_shows_no_sentence_of_a_text(writer):
+    """Neither examples nor pictures of a sentence, but for the pair that was made for them."""
+    recipe = writer.load_recipe("hiemsch2023")
+    shown = writer.without_text(recipe)
+    assert {type(table) for table in shown.tables} == {PaperTable} and len(shown.tables) == len(recipe.tables) - 1
+    assert set(recipe.pictures) - set(shown.pictures) == {"attention-2.png", "attention-3.png"}
+    german, english = writer.MADE
+    assert shown.pictures["attention.png"] == f"attention experiment-4 '{german}' --target '{english}' --beside uniform"
+    assert not any("{" in line for line in shown.pictures.values())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -99,17 +87,19 @@ def test_a_page_of_own_runs_is_written_whole_or_not_at_all(writer, made_runs, mo
         return 0, capsys.readouterr().out
 
     for arguments, said in (
-        (["rosendahl"], "there is no page rosendahl: choose among"),
-        (["rosendahl2021"], "the page of rosendahl2021 is made of runs: name their folder"),
-        (["rosendahl2021", "--out", "rosendahl2021"], "received 'rosendahl2021'"),
-        (["rosendahl2021", "--out", f"zeng2021={out}"], "a recipe whose page is written"),
-        (["rosendahl2021", "--out", f"rosendahl2021={pages}"], "no run of rosendahl2021 has been scored in"),
-        (["zeng2021", "--out", f"zeng2021={out}"], "has the results of another comparison, 'Rosendahl"),
+        (
+            ["rosendahl=runs"],
+            "received 'rosendahl=runs', give RECIPE=FOLDER with one of the recipes bahar2020, dang2023",
+        ),
+        (["rosendahl2021"], "received 'rosendahl2021'"),
+        ([f"rosendahl2021={out}", "zeng2021="], "received 'zeng2021='"),
+        ([f"rosendahl2021={pages}"], "no run of rosendahl2021 has been scored in"),
+        ([f"zeng2021={out}"], "has the results of another comparison, 'Rosendahl"),
     ):
         status, error = write(*arguments)
         assert status == 2 and said in error.splitlines()[-1]
         assert [path.name for path in pages.iterdir()] == ["rosendahl2021-old.png"]
-    assert write("rosendahl2021", "--out", f"rosendahl2021={out}") == (0, f"{pages / 'rosendahl2021.md'}\n")
+    assert write(f"rosendahl2021={out}") == (0, f"{pages / 'rosendahl2021.md'}\n")
     assert [path.name for path in pages.iterdir()] == ["rosendahl2021.md"]
     text = (pages / "rosendahl2021.md").read_text("utf-8")
     assert "Scale smoke: tiny systems" in text and "| `transformer` |" in text

@@ -49,7 +49,7 @@ PAIR = ("{sentence}", "{translation}")
 # How many words the sentence has.
 _FEWEST, _MOST = 6, 14
 # The source of one of the best translations of the recipe's `Examples`, counted from 1, and that translation.
-_EXAMPLE = re.compile(r"\{(source|translation)-(\d+)\}")
+EXAMPLE = re.compile(r"\{(source|translation)-(\d+)\}")
 
 
 def draw_pictures(
@@ -148,7 +148,7 @@ def _sentences(words, recipe, folders):
     found = {}
     if PAIR[0] in words:
         found.update(zip(PAIR, _pair(next(iter(folders.values()))), strict=True))
-    if wanted := [one for one in map(_EXAMPLE.fullmatch, words) if one]:
+    if wanted := [one for one in map(EXAMPLE.fullmatch, words) if one]:
         entry = next(table.entry for table in recipe.tables if isinstance(table, Examples))
         if entry not in folders:
             raise UserError(f"its sentences are examples of {entry}, which was not run.")

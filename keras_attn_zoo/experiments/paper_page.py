@@ -23,7 +23,7 @@ COMMENTS = "comments.md"
 _UNEXPLAINED = "For what differs from the paper, no reason was tested."
 
 
-def write_page(runs: Runs, tables: Sequence[tuple[str, Table]], before: str = "") -> Path | None:
+def write_page(runs: Runs, tables: Sequence[tuple[str, Table]]) -> Path | None:
     """Write what a paper found, what its runs in a folder found, its tables and pictures to `page.md` in that folder.
 
     What was written by hand to `comments.md` there follows the findings.
@@ -31,7 +31,6 @@ def write_page(runs: Runs, tables: Sequence[tuple[str, Table]], before: str = ""
     Args:
         runs: the recipe's runs.
         tables: those of `write_tables`.
-        before: what else there is to say of the runs, in Markdown.
 
     Returns:
         the page; None, and nothing is written, if there are no tables.
@@ -39,7 +38,7 @@ def write_page(runs: Runs, tables: Sequence[tuple[str, Table]], before: str = ""
     if not tables:
         return None
     path = runs.out / PAGE
-    parts = [f"# {runs.recipe.title}", _filled(runs.recipe.about), before, *_findings(runs)]
+    parts = [f"# {runs.recipe.title}", _filled(runs.recipe.about), *_findings(runs)]
     for title, table in tables:
         parts += [f"## {title}", table.markdown()]
     parts += [*_pictures(runs), *_runs(runs), changes_table(changes_of(runs), runs.recipe)]

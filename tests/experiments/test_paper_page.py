@@ -45,9 +45,9 @@ def compared(folder, *findings, **options):
     return [(one.paper, one.here, one.verdict) for one in compare(runs)]
 
 
-def page_of(folder, recipe, before=""):
+def page_of(folder, recipe):
     runs = Runs(recipe, folder, "bootstrap")
-    path = write_page(runs, write_tables(runs), before)
+    path = write_page(runs, write_tables(runs))
     return path.read_text("utf-8")
 
 
@@ -174,7 +174,7 @@ def test_the_page(tmp_path):
         captions={"curves.png": "Loss over steps"},
         scale="small",
     )
-    text = page_of(tmp_path, recipe, "These runs are made by hand.")
+    text = page_of(tmp_path, recipe)
     parts = text.split("\n## ")
     assert [part.partition("\n")[0] for part in parts] == [
         "# A paper",
@@ -183,7 +183,7 @@ def test_the_page(tmp_path):
         "Pictures",
         "Runs",
     ]
-    assert "This" not in parts[1] and text.index("It asks") < text.index("made by hand") < text.index("## Findings")
+    assert "This" not in parts[1] and text.index("It asks") < text.index("## Findings")
     assert max(map(len, parts[0].splitlines())) <= 120
     assert "1. New is better than base (§5, Table 7)\n2. New is better" in parts[1]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in parts[1].splitlines() if line[:1] == "|"]
