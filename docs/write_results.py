@@ -57,10 +57,13 @@ def scale_of(out):
 
 
 def write_one(name, recipe, out):
-    """Write the tables and the page of a recipe's runs, and copy the page and its pictures to docs/results."""
+    """Write the tables and the page of a recipe's runs, and copy the page and its pictures to docs/results.
+
+    Pictures that the recipe has drawn of a sentence of the text are drawn again.
+    """
     from make import shrink
 
-    from keras_attn_zoo.commands.pictures import draw_pictures
+    from keras_attn_zoo.commands.pictures import PAIR, draw_pictures
     from keras_attn_zoo.errors import UserError
     from keras_attn_zoo.experiments.comparison import expand
     from keras_attn_zoo.experiments.paper_cells import Runs
@@ -69,12 +72,15 @@ def write_one(name, recipe, out):
     from keras_attn_zoo.experiments.result_files import check_folder
 
     check_folder(out, recipe)
-    recipe = recipe.at(scale_of(out))
+    of_text = [file for file, line in recipe.pictures.items() if PAIR[0] in line]
+    recipe = without_text(recipe).at(scale_of(out))
     runs = Runs(recipe, out, "bootstrap")
     if not runs.pairs:
         raise UserError(f"no run of {name} has been scored in {out}: check the folder, or train one.")
     for pair in runs.pairs:
         there = {entry: own for entry, own in recipe.entries.items() if runs.folders(pair, entry)}
+        for file in of_text:
+            (recipe.folder_of(out, pair) / file).unlink(missing_ok=True)
         # One alone shows nothing of a comparison.
         if len(there) > 1:
             draw_pictures(recipe, expand(there, {}), recipe.folder_of(out, pair))
@@ -111,7 +117,7 @@ def main():
         parser.error(f"received {wrong[0]!r}, give RECIPE=FOLDER with one of the recipes {', '.join(known)}.")
     try:
         for name, _, folder in (one.partition("=") for one in options.pages):
-            write_one(name, without_text(load_recipe(name)), Path(folder))
+            write_one(name, load_recipe(name), Path(folder))
     except UserError as error:
         parser.error(str(error))
 

@@ -292,6 +292,12 @@ FINDINGS = (
             for count in (10, 0)
         ],
     ),
+    Finding(
+        "Summing over six positions is about 2.7 times slower than the Transformer",
+        "§7.5",
+        (WORSE,),
+        [Contrast("transformer-latent-top-6", "transformer", "training time of a step, relative", figures="2.7 1.0")],
+    ),
 )
 # Chinese: 32,000 pieces, each side its own.
 CHINESE = {
@@ -329,7 +335,7 @@ RECIPE = Recipe(
     published={"truecase": "both"},
     pictures={
         **{
-            file: f"attention {one} '{{sentence}}' --target '{{translation}}' --beside {other}"
+            file: f"attention {one} '{{sentence}}' --target '{{translation}}' --beside {other} --subwords"
             for file, one, other in BESIDE
         },
         "trained-top-k.png": f"top-k transformer {' '.join(COUNTS)} --trained --name valid",

@@ -1,5 +1,6 @@
 """The pages of docs/results: what can be held against their sources without the runs."""
 
+import dataclasses
 import importlib
 import json
 import re
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from keras_attn_zoo.analysis.pictures import plot_curves
 from keras_attn_zoo.experiments.paper_cells import Runs
 from keras_attn_zoo.experiments.paper_findings import compare
 from keras_attn_zoo.experiments.paper_tables import PaperTable
@@ -104,6 +106,21 @@ def test_a_page_of_own_runs_is_written_whole_or_not_at_all(writer, made_runs, mo
     text = (pages / "rosendahl2021.md").read_text("utf-8")
     assert "Scale smoke: tiny systems" in text and "| `transformer` |" in text
     assert "Scale smoke: tiny systems" in (out / "tables.md").read_text("utf-8")
+
+
+def test_pictures_of_a_sentence_of_the_text_are_drawn_again(writer, made_runs, monkeypatch):
+    out, pages = made_runs
+    monkeypatch.setattr(writer, "PAGES", pages)
+    recipe = writer.load_recipe("rosendahl2021")
+    line = "attention transformer '{sentence}' --target '{translation}'"
+    pictures = {"of-text.png": line, "curves.png": "curves transformer"}
+    for file in pictures:
+        plot_curves({"a": ([1, 2], [1.0, 2.0])}, out / file, "loss")
+    monkeypatch.setattr("keras_attn_zoo.commands.pictures.draw_pictures", lambda *_: None)
+    monkeypatch.syspath_prepend(ROOT / "presets")
+    writer.write_one("rosendahl2021", dataclasses.replace(recipe, pictures=pictures), out)
+    assert [path.name for path in out.glob("*.png")] == ["curves.png"]
+    assert [path.name for path in pages.glob("*.png")] == ["rosendahl2021-curves.png"]
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import argparse
 import logging
 import math
+from collections import Counter
 from pathlib import Path
 
 from keras_attn_zoo.commands.options import add_name_argument, add_picture_argument, refuse
@@ -48,11 +49,11 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.evaluation.text_scores import how_scored
     from keras_attn_zoo.experiments.curves import over_seeds, titles
     from keras_attn_zoo.experiments.run_folder import RunFolder
-    from keras_attn_zoo.experiments.scores_by_length import length_classes, scores_by_length
+    from keras_attn_zoo.experiments.scores_by_length import class_of, length_classes, scores_by_length
 
     if options.side == "target":
         refuse(options, "the lengths are those of the run's references", test=None, reverse=False)
-    curves, given = {}, given_text(options)
+    curves, counts, given = {}, [], given_text(options)
     if options.key is None:
         options.key = first_heading(RunFolder(options.runs[0]).system().data.task)
     classes = length_classes(options.bounds)
@@ -65,6 +66,7 @@ def run(options: argparse.Namespace) -> None:
                 raise UserError(f"{folder} was scored on another text: give the one that was translated with --test.")
             lines = text.sources
         lengths = [len(line.split()) for line in lines]
+        counts.append(Counter(class_of(length, options.bounds) for length in lengths))
         stored = RunFolder(folder).read_scores().get(options.name, {}).get("text", {})
         scores = scores_by_length(
             hypotheses, references, lengths, options.bounds, METRICS[options.key], more, **how_scored(stored)
@@ -73,12 +75,17 @@ def run(options: argparse.Namespace) -> None:
     # Leave out the last classes if no sentence is that long.
     longest = max(step for _, scores in curves.values() for step, one in enumerate(scores) if not math.isnan(one))
     ticks = {float(step): name for step, name in enumerate(classes[: longest + 1])}
+    xlabel = f"{options.side} words"
+    if all(one == counts[0] for one in counts):
+        # What a score of few sentences is worth.
+        ticks = {step: f"{name}\n({counts[0][int(step)]})" for step, name in ticks.items()}
+        xlabel += " (sentences)"
     curves = {title: (steps[: longest + 1], scores[: longest + 1]) for title, (steps, scores) in curves.items()}
     deviations: dict[str, list[float]] = {}
     if options.over_seeds:
         curves, deviations = over_seeds(curves, options.runs)
     ylabel = options.key + (OVER_SEEDS if deviations else "")
-    plot_curves(curves, options.output, ylabel, xlabel=f"{options.side} words", ticks=ticks, deviations=deviations)
+    plot_curves(curves, options.output, ylabel, xlabel=xlabel, ticks=ticks, deviations=deviations)
     _LOG.info("wrote %s", options.output)
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+from pathlib import Path
 
 from keras_attn_zoo.commands.options import (
     MODEL,
@@ -11,6 +12,7 @@ from keras_attn_zoo.commands.options import (
     add_precision_argument,
 )
 from keras_attn_zoo.commands.parser import Command, Parser, typed
+from keras_attn_zoo.commands.text_options import own_text
 from keras_attn_zoo.experiments.setting_types import Whole
 
 _LOG = logging.getLogger(__name__)
@@ -23,7 +25,8 @@ def add_arguments(parser: Parser) -> None:
         "--size",
         type=typed(Whole(least=1, most=1024)),
         metavar="N",
-        help="number of positions (default: 80, or as many as the model has)",
+        help="number of positions (default: as many as the longest sentence of a run's test text has, at most 80; of "
+        "other models 80, or as many as they accept)",
     )
     add_heads_argument(parser)
     add_picture_argument(parser)
@@ -38,7 +41,8 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.experiments.loading import load_translator
 
     translator = load_translator(options.model, max_tokens=options.max_tokens, precision=options.precision)
-    found = matrices_by_position(translator, options.size, options.heads)
+    size = options.size or _longest(translator, Path(options.model))
+    found = matrices_by_position(translator, size, options.heads)
     rows = [
         [(f"{PLACES[place]}, layer {number + 1}", matrix) for number, matrix in layers.items()]
         for place, layers in found.items()
@@ -46,6 +50,19 @@ def run(options: argparse.Namespace) -> None:
     # The first position of a decoder attends to itself alone; most weights are a hundredth of that.
     plot_grids(rows, options.output, "attended position", "position", "weight", gamma=0.5)
     _LOG.info("wrote %s", options.output)
+
+
+def _longest(translator, folder):
+    """The size of the matrices of a run: what lies beyond the sentences of its text was hardly trained; or None."""
+    from keras_attn_zoo.experiments.attention_by_layer import MOST_POSITIONS
+    from keras_attn_zoo.experiments.run_folder import RunFolder
+
+    if not RunFolder(folder).holds_run:
+        return None
+    preprocessor = translator.preprocessor
+    most = min(MOST_POSITIONS, preprocessor.encoder_sequence_length, preprocessor.decoder_sequence_length)
+    text = own_text(folder).encoded_for(preprocessor)
+    return min(most, max(len(ids) for side in (text.sources, text.targets) for ids in side))
 
 
 COMMAND = Command(

@@ -14,6 +14,8 @@ from keras_attn_zoo.models.translator import Translator
 
 # Where there is attention, and what each is called in a picture.
 PLACES = {"encoder": "encoder", "decoder": "decoder", "cross": "encoder-decoder"}
+# Positions of a matrix that is drawn; most sentences do not exceed them (Zeng, §4.2).
+MOST_POSITIONS = 80
 
 
 def statistics_by_layer(
@@ -105,8 +107,8 @@ def matrices_by_position(
 
     Args:
         translator: a `Translator`.
-        length: number of positions, the size of the matrices; by default 80, which most sentences do not exceed (Zeng,
-            §4.2), or as many as the translator accepts.
+        length: number of positions, the size of the matrices; by default `MOST_POSITIONS`, or as many as the
+            translator accepts.
         heads: heads to average, counted from 0; by default all.
 
     Raises:
@@ -115,7 +117,7 @@ def matrices_by_position(
     """
     preprocessor = translator.preprocessor
     most = min(preprocessor.encoder_sequence_length, preprocessor.decoder_sequence_length)
-    length = min(80, most) if length is None else length
+    length = min(MOST_POSITIONS, most) if length is None else length
     if length > most:
         text = f"{length} positions are more than the {most} that the model accepts: ask for fewer, or"
         raise UserError(f"{text} call the translator's make_room({length}).", f"{text} set --max-tokens {length}.")

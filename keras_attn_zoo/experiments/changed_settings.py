@@ -57,7 +57,8 @@ def changes_table(found: Changes, recipe: Recipe) -> str:
     if not rows:
         return ""
     scale = f" at the scale {recipe.scale}" if recipe.scale else ""
-    table = markdown_table(["setting", "recipe", "here", "of"], rows)
+    width = 4 if any(row[3] for row in rows) else 3
+    table = markdown_table(["setting", "recipe", "here", "of"][:width], [row[:width] for row in rows])
     return f"In these settings they differ from the recipe's{scale}:\n\n{table}"
 
 

@@ -161,7 +161,7 @@ MEASURES = {
         _multi_bleu,
         digits=2,
         test=("bleu", "moses"),
-        note="BLEU (the paper's multi-bleu.perl): without smoothing, {tokenizer}; SacreBLEU: 13a",
+        note="BLEU (the paper's multi-bleu.perl): without smoothing, {tokenizer}",
     ),
     "TER": _of_scores("TER", test=("ter", None), sign=-1),
     **{name: _of_scores(name, test=(METRICS[name], None)) for name in ("ROUGE-1", "ROUGE-2", "ROUGE-L")},
@@ -182,7 +182,7 @@ MEASURES = {
     "AER": _aer("aer_without_full_stop"),
     "AER, all layers": _aer("all_layers_aer_without_full_stop"),
     "training time": Measure(lambda one: _training_seconds(one.scores), digits=0, sign=-1),
-    "translation time": Measure(lambda one: _translation_seconds(one.scores), digits=0, sign=-1),
+    "translation time": Measure(lambda one: _translation_seconds(one.scores), sign=-1),
     "training time of a step, relative": Measure(
         lambda one: _step_seconds(one.scores) / _step_seconds(one.baseline),
         unit="x",

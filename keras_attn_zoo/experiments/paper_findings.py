@@ -7,6 +7,7 @@ from keras_attn_zoo.experiments.measures import measure
 from keras_attn_zoo.experiments.paper_cells import Runs, Value
 from keras_attn_zoo.experiments.paper_files import DECIMALS, MOST_DIGITS, about_texts
 from keras_attn_zoo.experiments.paper_tables import BETTER, LEVEL, WORSE, Cell, Contrast, Examples, Finding, PaperTable
+from keras_attn_zoo.experiments.run_folder import WITH_TOP_K
 from keras_attn_zoo.experiments.table import about_test
 from keras_attn_zoo.experiments.tabular import Table
 
@@ -83,8 +84,9 @@ def verdict(finding: Finding, name: str, value: Value) -> str:
     """
     wanted = measure(name)
     if wanted.test is None:
-        found = wanted.sign * (value.difference or 0.0)
-        outcome = LEVEL if abs(found) <= finding.margin else BETTER if found > 0 else WORSE
+        found = value.difference or 0.0
+        least = max(finding.margin, finding.share * abs(value.mean - found))
+        outcome = LEVEL if abs(found) <= least else BETTER if wanted.sign * found > 0 else WORSE
     elif not value.p_values:
         return INCOMPARABLE
     elif value.differs(_LEVEL_OF_SIGNIFICANCE):
@@ -147,10 +149,18 @@ def findings_table(runs: Runs, comparisons: Sequence[Comparison]) -> Table:
 
 def _label(runs, one):
     contrast, pair = one.contrast, "" if one.pair in (None, runs.recipe.first_pair) else f", {one.pair}"
-    sides = [f"{cell.measure}{'' if cell.split == 'test' else f' ({cell.split})'}" for cell in contrast.cells(one.pair)]
+    sides = [cell.measure + _of_split(cell.split) for cell in contrast.cells(one.pair)]
     if contrast.entry == contrast.other:
         return f"`{contrast.entry}`, {' – '.join(sides)}{pair}"
     return f"`{contrast.entry}` – `{contrast.other}`, {sides[0]}{pair}"
+
+
+def _of_split(name):
+    """The name of scores behind that of a measure: that of the test text goes without saying."""
+    if found := WITH_TOP_K.fullmatch(name):
+        count = "all" if found[2] == "0" else found[2]
+        return f" ({found[1]}, K = {count})"
+    return "" if name == "test" else f" ({name})"
 
 
 def _notes(runs, comparisons):
@@ -162,3 +172,6 @@ def _notes(runs, comparisons):
     untested = dict.fromkeys(one.contrast.measure for one in run if measure(one.contrast.measure).test is None)
     if untested:
         yield f"without a test of significance, so the verdict is on the bare difference: {', '.join(untested)}"
+    for share in dict.fromkeys(one.finding.share for one in run if one.finding.share):
+        names = dict.fromkeys(one.contrast.measure for one in run if one.finding.share == share)
+        yield f"a difference of at most {share:.0%} counts as none: {', '.join(names)}"

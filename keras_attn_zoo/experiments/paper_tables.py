@@ -167,6 +167,7 @@ class Finding:
             or several.
         contrasts: the comparisons.
         margin: of measures without a test of significance, how large a difference must be to count.
+        share: the same as a share of the other's number; what is larger counts.
     """
 
     claim: str
@@ -174,6 +175,7 @@ class Finding:
     expected: tuple[str, ...]
     contrasts: Sequence[Contrast]
     margin: float = 0.0
+    share: float = 0.0
 
 
 def _cell(row, column, figure):

@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from keras_attn_zoo.data.encoded_text import encode_sentences
 from keras_attn_zoo.evaluation.alignments import format_alignment
 from keras_attn_zoo.experiments.corpora import embedded_corpus
 from keras_attn_zoo.experiments.run_folder import RunFolder
@@ -175,17 +176,40 @@ def test_matrices_and_self_attention(attn_zoo, transformers, tmp_path):
         assert status == 2 and message in error
 
 
+def test_matrices_reach_as_far_as_the_sentences_of_a_run(attn_zoo, transformers, trained, tmp_path, monkeypatch):
+    sizes = []
+    monkeypatch.setattr(
+        "keras_attn_zoo.analysis.figures.plot_grids", lambda rows, *_, **__: sizes.append(len(rows[0][0][1]))
+    )
+    shutil.copytree(trained, tmp_path / "run")
+    run = RunFolder(tmp_path / "run")
+    shutil.rmtree(run.best)
+    shutil.copytree(transformers[1], run.best)
+    lines = run.test.read_text("utf-8").splitlines()[:2]
+    run.test.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    sides = zip(*(line.split("\t") for line in lines), strict=True)
+    encoded = map(encode_sentences, tiny.preprocessor().subwords, sides)
+    longest = max(len(ids) for side in encoded for ids in side)
+    for more in ((), ("--size", 3)):
+        status, _, error = attn_zoo("plot", "matrices", run.path, *more, "--output", tmp_path / "m.png")
+        assert status == 0, error
+    assert sizes == [longest, 3]
+
+
 def test_classes_that_no_sentence_is_long_enough_for_are_not_drawn(attn_zoo, trained, tmp_path, monkeypatch):
     seen = {}
     monkeypatch.setattr(
         "keras_attn_zoo.analysis.pictures.plot_curves",
         lambda curves, *_, ticks, **__: seen.update(ticks=ticks, **curves),
     )
-    longest = max(len(line.split("\t")[0].split()) for line in (trained / "test.tsv").read_text().splitlines())
+    lengths = [len(line.split("\t")[0].split()) for line in (trained / "test.tsv").read_text().splitlines()]
+    longest = max(lengths)
     bounds = (1, longest, 50, 60)
     assert attn_zoo("plot", "by-length", trained, "--bounds", *bounds, "--output", tmp_path / "a.png")[0] == 0
     ticks, ((steps, scores),) = seen.pop("ticks"), seen.values()
-    assert list(ticks) == list(steps) == [0, 1] and ticks[1.0] == f"2-{longest}"
+    assert (
+        list(ticks) == list(steps) == [0, 1] and ticks[1.0] == f"2-{longest}\n({sum(length > 1 for length in lengths)})"
+    )
     assert len(scores) == 2 and scores[1] >= 0
 
 

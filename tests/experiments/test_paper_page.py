@@ -9,7 +9,7 @@ from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.measures import measure
 from keras_attn_zoo.experiments.paper_cells import Runs, Value
 from keras_attn_zoo.experiments.paper_files import write_tables
-from keras_attn_zoo.experiments.paper_findings import compare, verdict
+from keras_attn_zoo.experiments.paper_findings import compare, findings_table, verdict
 from keras_attn_zoo.experiments.paper_page import write_page
 from keras_attn_zoo.experiments.paper_tables import BETTER, LEVEL, WORSE, Contrast, Finding, Line, Pair, PaperTable
 from keras_attn_zoo.experiments.system import System
@@ -102,6 +102,24 @@ def test_a_factor_counts_from_its_margin_on(tmp_path, steps, found):
     ((paper, here, verdict_found),) = compared(tmp_path, finding(slow, expected=(WORSE,), margin=3.9))
     times = {8: "+4.0x (5.0x – 1.0x)", 20: "+1.0x (2.0x – 1.0x)"}
     assert (paper, here, verdict_found) == ("+4.6x (5.6x – 1.0x)", times[steps], found)
+
+
+@pytest.mark.parametrize(("seconds", "found"), [(98.0, "differs"), (96.0, "agrees"), (104.0, "differs")])
+def test_a_small_share_of_a_time_counts_as_no_difference(tmp_path, seconds, found):
+    for name, own in (("base", 100.0), ("new", seconds)):
+        make_run(tmp_path / name, translation_seconds=own, translation_compilation_seconds=0.0)
+    faster = finding(Contrast("new", "base", "translation time"), share=0.03)
+    assert [one[2] for one in compared(tmp_path, faster)] == [found]
+    runs = Runs(recipe_of(faster), tmp_path, "bootstrap")
+    notes = findings_table(runs, compare(runs)).notes
+    assert notes[-1] == "a difference of at most 3% counts as none: translation time"
+
+
+def test_how_many_positions_a_search_sums_over_is_named(tmp_path):
+    every = Contrast("new", "new", split="valid-k0", other_split="valid-k6")
+    runs = Runs(recipe_of(finding(every)), tmp_path, "bootstrap")
+    (row,) = findings_table(runs, compare(runs)).rows
+    assert row[0] == "1: `new`, BLEU (valid, K = all) – BLEU (valid, K = 6)"
 
 
 def test_what_was_not_run_or_timed_says_so(tmp_path):

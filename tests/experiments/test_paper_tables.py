@@ -89,7 +89,7 @@ def test_measures_of_scores_log_and_baseline(tmp_path):
         "accuracy": "72.7",
         "loss, free-running": "4.48",
         "training time": "80",
-        "translation time": "7",
+        "translation time": "7.0",
         "training time of a step, relative": "1.0x",
         "lowest training perplexity": "7.39",
         "lowest training loss": "2.00",
