@@ -1,6 +1,7 @@
 """Run folders made by hand: scores, log and translations, of a system that was never trained."""
 
 import json
+import shutil
 
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.system import System
@@ -37,6 +38,13 @@ LINES = [
         "val_accuracy": 0.75,
     },
 ]
+
+
+def copy_run(run, folder, system):
+    """A copy of a run, as if another system had been trained in it."""
+    copy = RunFolder(shutil.copytree(run, folder))
+    copy.config.write_text(json.dumps({**json.loads(copy.config.read_text()), "system": system.to_dict()}))
+    return copy
 
 
 def make_run(folder, bleu=30.0, ter=50.0, translations=WRONG, steps=40, names=("test",), references=REFERENCES, **more):

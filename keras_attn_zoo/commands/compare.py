@@ -29,8 +29,11 @@ def run(options: argparse.Namespace) -> None:
         name: Entry(system, baseline=None if name == options.baseline else options.baseline)
         for name, system in SYSTEMS.items()
     }
-    pictures = {"curves.png": f"curves --over-seeds {' '.join(names)}"}
-    run_comparison(Recipe(f"{OF_SYSTEMS} {', '.join(names)}", entries, tuple(names), pictures=pictures), options)
+    from keras_attn_zoo.experiments.result_files import in_order, systems_of
+
+    every = in_order((name for name in systems_of(options.out) if name in SYSTEMS), names)
+    pictures = {"curves.png": f"curves --over-seeds {' '.join(every)}"}
+    run_comparison(Recipe(f"{OF_SYSTEMS} {', '.join(every)}", entries, tuple(names), pictures=pictures), options)
 
 
 COMMAND = Command(

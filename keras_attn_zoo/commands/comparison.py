@@ -162,8 +162,10 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
             failed, after all others.
     """
     from keras_attn_zoo.experiments.measures import check_measures
-    from keras_attn_zoo.experiments.result_files import check_folder
+    from keras_attn_zoo.experiments.result_files import check_folder, scale_of
 
+    if options.table_only and options.scale is None:
+        options.scale = scale_of(folder_of_runs(recipe, options))
     recipe = recipe_of(recipe, options)
     check_measures(measures_of(recipe.tables))
     out = folder_of_runs(recipe, options)
@@ -242,7 +244,12 @@ def _check(runs, options, out):
     for run in runs:
         try:
             check_system(run.system, options.max_tokens)
-            RunFolder(out / run.name).check_free(resume=True)
+            folder = RunFolder(out / run.name)
+            folder.check_free(resume=True)
+            if folder.holds_run:
+                auto = run.system.precision == "auto"
+                system = run.system.override(precision=folder.system().precision) if auto else run.system
+                folder.check_settings(system, folder.corpus())
         except UserError as error:
             raise UserError(f"{run.name}: {error}") from None
 
@@ -287,10 +294,11 @@ def _write_tables(recipe, runs, options, out, anyway):
     """
     from keras_attn_zoo.experiments.paper_cells import Runs
     from keras_attn_zoo.experiments.paper_files import write_tables
-    from keras_attn_zoo.experiments.result_files import write_results
+    from keras_attn_zoo.experiments.result_files import gathered, write_results
     from keras_attn_zoo.experiments.run_folder import RunFolder
     from keras_attn_zoo.experiments.table import further_names, read_results
 
+    runs = gathered(runs, out, recipe)
     folders, test = [out / run.name for run in runs], options.significance
     if not any(RunFolder(folder).read_scores() for folder in folders):
         if not anyway:

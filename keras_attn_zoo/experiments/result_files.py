@@ -1,20 +1,26 @@
 """The results of a comparison as files: Markdown to read, LaTeX to print, CSV and JSON to go on with."""
 
 import contextlib
+import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.evaluation.text_scores import how_scored
 from keras_attn_zoo.experiments.changed_settings import changes, changes_line
 from keras_attn_zoo.experiments.comparison import OF_SYSTEMS, Recipe, Run, run_name
 from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.scales import SCALES
 from keras_attn_zoo.experiments.setting_types import shown_value
 from keras_attn_zoo.experiments.table import COLUMNS, Result, number, results_table, spread_table
 from keras_attn_zoo.experiments.tabular import csv_text
 from keras_attn_zoo.experiments.tasks import METRICS
 from keras_attn_zoo.files import kind_of, read_json, shown, write_text
+
+_LOG = logging.getLogger(__name__)
 
 
 def check_folder(out: Path, recipe: Recipe) -> None:
@@ -29,26 +35,98 @@ def check_folder(out: Path, recipe: Recipe) -> None:
     """
     if RunFolder(out).holds_run:
         raise UserError(f"{shown(out)} is the folder of a run: give the folder that it stands in, or another one.")
-    title = _title(out / "results.json")
+    title = _title(out)
     if title is not None and _whose(title) != _whose(recipe.title):
         raise UserError(
             f"{shown(out)} has the results of another comparison, {shown_value(title)}: choose another folder."
         )
 
 
-def _title(file: Path) -> str | None:
-    """The title of the results in a file; None if there are none, or they are damaged and so are written anew."""
+def _content(out: Path) -> dict[str, Any]:
+    """What `results.json` in a folder has; nothing if there is none, or it is damaged and so is written anew."""
     found = None
-    if kind_of(file) == "file":
+    if kind_of(file := out / "results.json") == "file":
         with contextlib.suppress(UserError):
             found = read_json(file)
-    title = found.get("title") if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _title(out: Path) -> str | None:
+    """The title of the results in a folder, or None."""
+    title = _content(out).get("title")
     return title if isinstance(title, str) else None
 
 
 def _whose(title: str) -> str:
     """The title without the systems, where they are part of it: others may join them."""
     return OF_SYSTEMS if title.startswith(OF_SYSTEMS) else title
+
+
+def scale_of(out: Path) -> str | None:
+    """Return the scale of the results in a folder, or None."""
+    scale = _content(out).get("scale")
+    return scale if scale in SCALES else None
+
+
+def systems_of(out: Path) -> list[str]:
+    """Return the names of the systems that the results in a folder are of, in their order."""
+    return list(dict.fromkeys(one["system"] for one in _records(out)))
+
+
+def _records(out: Path) -> list[dict[str, Any]]:
+    """The runs of the results in a folder."""
+    records = _content(out).get("runs")
+    wanted = {"run": str, "system": str, "settings": dict}
+    return [
+        one
+        for one in (records if isinstance(records, list) else [])
+        if isinstance(one, dict) and all(isinstance(one.get(key), kind) for key, kind in wanted.items())
+    ]
+
+
+def in_order(earlier: Iterable[str], asked: Iterable[str]) -> list[str]:
+    """Return the names of earlier calls with those of this one behind them; if it has them all, in its own order.
+
+    Example:
+        >>> in_order(["a", "b"], ["c", "a"]), in_order(["a", "b"], ["b", "a"])
+        (['a', 'b', 'c'], ['b', 'a'])
+    """
+    earlier, asked = list(earlier), list(asked)
+    return list(dict.fromkeys([*asked, *earlier] if set(earlier) <= set(asked) else [*earlier, *asked]))
+
+
+def gathered(runs: Sequence[Run], out: Path, recipe: Recipe) -> list[Run]:
+    """Return runs, and with them those of earlier calls that the results in their folder have.
+
+    Left out is what was scored on another text, or otherwise, than these runs. What is compared with no other run here
+    is compared with the one that it was compared with before.
+
+    Args:
+        runs: the runs of this call.
+        out: the folder.
+        recipe: the comparison.
+    """
+    scored = [run for run in runs if "test" in RunFolder(out / run.name).read_scores()]
+    how = _how(out / scored[0].name) if scored else None
+    found = {run.name: run for run in runs}
+    for one in _records(out):
+        name, baseline = one["run"], one.get("baseline")
+        if name in found:
+            found[name] = dataclasses.replace(found[name], baseline=found[name].baseline or baseline)
+        elif one["system"] in recipe.entries and "test" in RunFolder(out / name).read_scores():
+            if how not in (None, own := _how(out / name)):
+                _LOG.warning("the results leave out %s: it was scored on another text, or otherwise", name)
+                continue
+            how = own
+            found[name] = Run(name, one["system"], RunFolder(out / name).system(), one["settings"], baseline)
+    names = in_order((one["run"] for one in _records(out) if one["run"] in found), (run.name for run in runs))
+    return [found[name] for name in names]
+
+
+def _how(folder):
+    """On what, and how, a run was scored."""
+    run = RunFolder(folder)
+    return run.read_translations("test")[1], how_scored(run.read_scores()["test"]["text"])
 
 
 def write_results(
@@ -92,7 +170,8 @@ def write_results(
     records = [_record(of_run[one.folder.name], paper[one.folder.name], one) for one in results]
     records += [_record(of_run[one.folder.name], {}, one) for of_text in further.values() for one in of_text]
     write_text(out / "results.csv", csv_text([_line(record) for record in records]))
-    content = {"title": recipe.title, "note": recipe.note, "significance": results[0].test, "runs": records}
+    content = {"title": recipe.title, "scale": recipe.scale, "note": recipe.note}
+    content |= {"significance": results[0].test, "runs": records}
     write_text(out / "results.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n")
     return markdown
 
@@ -114,6 +193,7 @@ def _record(run: Run, paper: Mapping[str, str], one: Result) -> dict[str, Any]:
         "system": run.entry,
         "settings": {**run.point, "seed": run.system.seed},
         "baseline": run.baseline,
+        "config": read_json(RunFolder(one.folder).config),
         "numbers": {column: value for column in COLUMNS if (value := number(column, one.scores)) is not None},
         "paper": dict(paper),
         "p_values": {

@@ -215,7 +215,7 @@ def _about_baselines(results):
         yield f"*, **: differs from {which}, p < 0.05, p < 0.01; {about_test(results[0].test)}"
     for own in compared:
         if own not in there:
-            yield f"no stars for {', '.join(dict.fromkeys(compared[own]))}: the baseline {own.name} was not scored"
+            yield f"no stars for {', '.join(dict.fromkeys(compared[own]))}: the baseline {own.name} is not in the table"
 
 
 def about_test(test: str) -> str:

@@ -1,6 +1,7 @@
 """What a recipe does with settings, with systems that fail and with baselines; nothing is trained here."""
 
 import dataclasses
+import json
 import re
 import shutil
 
@@ -15,6 +16,7 @@ from keras_attn_zoo.experiments.named_systems import SYSTEMS
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.experiments.table import read_results, results_table
+from tests.made_runs import REFERENCES, WRONG, copy_run, make_run
 from tests.tiny_run import TINY
 
 PLAIN = System("plain", {"width": 8, "num_heads": 2, "ffn_dim": 8}, TINY.data, body="transformer")
@@ -41,8 +43,7 @@ def recipe(trained, tmp_path, monkeypatch, capsys):
             seen[folder.name] = (system, kwargs["max_tokens"])
             if folder.name in (failing or {}):
                 raise failing[folder.name]
-            shutil.copytree(trained, folder)
-            return RunFolder(folder)
+            return RunFolder(folder) if folder.exists() else copy_run(trained, folder, system)
 
         monkeypatch.setattr(training, "train_system", train)
         seen.clear()
@@ -96,11 +97,56 @@ def test_a_system_that_fails_stops_no_other_and_is_named_at_the_end(recipe, fail
     assert status == 2
     assert {name: room for name, (_, room) in seen.items()} == {"rnn": 70, "plain": 70}
     assert "| plain" in output and "| rnn" not in output
-    assert "no stars for plain: the baseline rnn was not scored" in output
+    assert "no stars for plain: the baseline rnn is not in the table" in output
     last = error.splitlines()[-1]
     assert "error: 1 of 2 runs failed: rnn (" in last
     assert str(failure.args[-1]).splitlines()[0].rstrip(".") in last
     assert ("Traceback" in error) == isinstance(failure, RuntimeError)
+
+
+def test_a_later_call_keeps_the_results_of_earlier_ones(recipe, tmp_path):
+    """Of its systems alone, of one that fails, and of one that would change a run."""
+
+    def rows():
+        lines = (tmp_path / "out" / "results.csv").read_text("utf-8").splitlines()[1:]
+        return [line.partition(",")[0] for line in lines]
+
+    first = recipe()[1]
+    assert rows() == ["rnn", "plain"] and "differs from rnn" in first
+    assert recipe("--systems", "plain")[1] == first
+    status, _, error, seen = recipe("--systems", "plain", "--set", "ffn_dim=16")
+    assert (status, seen) == (2, {}) and "plain was started with different settings (system.backbone.ffn_dim)" in error
+    assert recipe("--systems", "plain", "--seeds", 2, failing={"plain-seed=2": UserError("it was NaN.")})[0] == 2
+    assert rows() == ["rnn", "plain"]
+    status, _, error, _ = recipe("--systems", "plain", "rnn", "--seeds", 1, 2)
+    assert status == 0, error
+    assert rows() == ["rnn", "plain", "plain-seed=2", "rnn-seed=1", "rnn-seed=2"]
+    with (tmp_path / "out" / "rnn" / "references" / "test.txt").open("a") as file:
+        file.write("another line\n")
+    status, output, error, _ = recipe("--systems", "plain", "--table-only")
+    assert status == 0 and "no stars for plain: the baseline rnn is not in the table" in output
+    assert "the results leave out rnn: it was scored on another text, or otherwise" in error
+    assert rows() == ["plain", "plain-seed=2", "rnn-seed=1", "rnn-seed=2"]
+
+
+def test_a_table_of_some_systems_has_those_of_earlier_calls(attn_zoo, tmp_path):
+    """With their baseline, at their scale."""
+    for name, translations in (("bahdanau", WRONG), ("uniform", REFERENCES), ("rnn-attention", WRONG)):
+        make_run(tmp_path / name, translations=translations).environment.write_text('{"backend": "torch"}')
+    line = ("compare", "--out", tmp_path, "--table-only")
+    every = ("--systems", "bahdanau,uniform", "--baseline", "bahdanau", "--scale", "smoke")
+    status, first, _ = attn_zoo(*line, *every)
+    assert status == 0 and first.startswith("# Comparison of bahdanau, uniform\n") and "differs from bahdanau" in first
+    assert attn_zoo(*line, "--systems", "uniform")[1] == first
+    added = attn_zoo(*line, "--systems", "rnn-attention")[1]
+    assert added.startswith("# Comparison of bahdanau, uniform, rnn-attention\n") and "Scale smoke" in added
+    found = json.loads((tmp_path / "results.json").read_text("utf-8"))
+    assert [(one["run"], one["baseline"]) for one in found["runs"]] == [
+        ("bahdanau", None),
+        ("uniform", "bahdanau"),
+        ("rnn-attention", None),
+    ]
+    assert found["runs"][0]["config"] == json.loads((tmp_path / "bahdanau" / "config.json").read_text())
 
 
 def test_ctrl_c_stops_everything(recipe):
@@ -140,7 +186,7 @@ def test_each_system_is_compared_with_its_own_baseline(trained, tmp_path, test, 
     }
     notes = "\n".join(table.notes)
     assert f"differs from its baseline (a for of-a; b for of-b), p < 0.05, p < 0.01; {name}" in notes
-    assert "no stars for alone: the baseline other was not scored" in notes
+    assert "no stars for alone: the baseline other is not in the table" in notes
 
 
 def test_what_was_scored_and_not_drawn_is_drawn(recipe, tmp_path):

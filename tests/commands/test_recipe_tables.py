@@ -13,6 +13,7 @@ from keras_attn_zoo.experiments import corpora, training
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.paper_tables import Line, Pair, PaperTable
 from keras_attn_zoo.experiments.run_folder import RunFolder
+from tests.made_runs import copy_run
 from tests.tiny_run import TINY, make_text
 
 TABLES = (
@@ -46,8 +47,7 @@ def recipe(trained, tmp_path, monkeypatch, capsys):
     def train(system, corpus, folder, *args, **kwargs):
         seen.append((folder, system, kwargs["bleu_after"]))
         if not folder.exists():
-            shutil.copytree(trained, folder)
-            RunFolder(folder).scores.unlink()
+            copy_run(trained, folder, system).scores.unlink()
         return RunFolder(folder)
 
     def run(*arguments):
@@ -213,7 +213,7 @@ def test_systems_of_the_tables_that_were_not_trained_are_named(recipe, monkeypat
 
 @pytest.mark.long
 def test_a_run_of_an_earlier_version_gets_what_it_lacks(recipe, trained, tmp_path):
-    run = RunFolder(shutil.copytree(trained, tmp_path / "out" / "rnn"))
+    run = copy_run(trained, tmp_path / "out" / "rnn", RECIPE.of("ro-en").entries["rnn"].system)
     before = run.read_scores()["test"]
     run.scores.unlink()
     run.add_scores("test", before)
