@@ -124,6 +124,8 @@ def write_failed(path: PathLike, error: BaseException) -> UserError:
     """Return the error for a file that cannot be written."""
     if isinstance(error, IsADirectoryError):
         return UserError(f"{shown(path)} is a folder: give the name of a file.")
+    if isinstance(error, NotADirectoryError):
+        return UserError(f"cannot write {shown(path)}: a part of this path is a file, not a folder. Choose another.")
     return UserError(
         f"cannot write {shown(path)}: {reason_of(error)}. Free some space, or choose a folder with write permission."
     )

@@ -105,8 +105,8 @@ def align(translator, recipe, options):
 
 def read_links(links, recipe):
     """Return the tokenised pairs with gold links in the direction of a preset, and their links."""
+    from keras_attn_zoo.data.text_files import read_bitext
     from keras_attn_zoo.evaluation.alignments import read_alignments
-    from keras_attn_zoo.experiments.corpora import read_bitext
 
     pairs = read_bitext(links / "test.de-en", reverse=not recipe.reversed)
     lengths = [(len(source), len(target)) for source, target in pairs]

@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _text_and_gold(options):
     """Return the word pairs and their gold links, or None, as the options say."""
-    from keras_attn_zoo.experiments.corpora import read_bitext
+    from keras_attn_zoo.data.text_files import read_bitext
 
     given = any(file is not None for file in (options.bitext, options.source, options.target, options.gold))
     pairs, gold = (None, None) if given else _own_gold(options.model)

@@ -127,8 +127,8 @@ def texts_of_tables(corpus: "Corpus", options: argparse.Namespace) -> "dict[str,
     Raises:
         UserError: one of `--bitext` and `--gold` alone; a file that is missing or damaged.
     """
+    from keras_attn_zoo.data.text_files import read_bitext
     from keras_attn_zoo.data.words import as_sentence
-    from keras_attn_zoo.experiments.corpora import read_bitext
     from keras_attn_zoo.experiments.parallel_text import Gold, ParallelText
 
     texts = {"valid": ParallelText(corpus.splits.valid)}

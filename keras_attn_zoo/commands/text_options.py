@@ -8,7 +8,7 @@ from keras_attn_zoo.commands.options import FURTHER, ask, files_of_text
 from keras_attn_zoo.commands.parser import Parser
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.run_folder import check_name, is_further
-from keras_attn_zoo.files import PathLike
+from keras_attn_zoo.files import PathLike, kind_of
 
 if TYPE_CHECKING:
     from keras_attn_zoo.evaluation.alignments import Alignment
@@ -48,6 +48,8 @@ def more_tests(options: argparse.Namespace) -> "dict[str, ParallelText]":
     """
     texts: dict[str, ParallelText] = {}
     for name, *files in options.more_test:
+        if kind_of(name) == "file":
+            raise UserError(f"--more-test takes a name before the files; received the file {name!r} first.")
         check_name(name)
         if not files:
             raise UserError(f"--more-test takes a name and files; received {name!r} alone.")

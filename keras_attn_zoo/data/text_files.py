@@ -7,7 +7,7 @@ import itertools
 import select
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from keras_attn_zoo.data.words import normalise
@@ -304,8 +304,46 @@ class TSVFile(_Files):
             fields = line.split("\t")
             if len(fields) <= max(self.columns):
                 raise UserError(
-                    f"{path} line {number} has {len(fields)} tab-separated columns, but "
-                    f"{max(self.columns) + 1} are needed: fix the line, or choose other columns."
+                    f"{path} line {number} has {len(fields)}, not {max(self.columns) + 1} columns separated by tabs: "
+                    "fix the line, or give two files, source and target."
                 )
             source, target = (normalise(fields[column]) for column in self.columns)
             yield source, target
+
+
+def read_bitext(
+    bitext: PathLike | None = None,
+    source: PathLike | None = None,
+    target: PathLike | None = None,
+    reverse: bool = False,
+) -> list[tuple[list[str], list[str]]]:
+    """Read tokenised sentence pairs: words separated by spaces.
+
+    Args:
+        bitext: file of `SOURCE ||| TARGET` lines.
+        source, target: two files instead.
+        reverse: whether the second side is the source.
+
+    Returns:
+        a list of `(source words, target words)`.
+
+    Raises:
+        UserError: no file or too many; a line without `|||`, or with an empty side.
+    """
+    lines: Iterable[Sequence[str]]
+    if bitext is not None and source is None and target is None:
+        lines = [line.split("|||") for line in read_lines(bitext)]
+    elif bitext is None and source is not None and target is not None:
+        lines = list(ParallelFiles(source, target))
+    else:
+        raise UserError("give --bitext, or --source and --target.")
+    found = []
+    for number, sides in enumerate(lines, start=1):
+        words = [side.split() for side in sides]
+        if bitext is not None and (len(words) != 2 or not all(words)):
+            raise UserError(f"{bitext} line {number} is not a sentence pair: write SOURCE ||| TARGET, neither empty.")
+        for file, one in zip((source, target), words, strict=True):
+            if not one:
+                raise UserError(f"{file} line {number} is empty: write a sentence, or remove the line from both files.")
+        found.append((words[1], words[0]) if reverse else (words[0], words[1]))
+    return found

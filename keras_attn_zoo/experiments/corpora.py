@@ -321,7 +321,9 @@ def read_test(files: TextFiles, reverse: bool = False) -> tuple[list[Pair], list
     count = 1 if _is_tsv(given[0]) else 2
     sides, further = tuple(given[:count]), given[count:]
     if not further:
-        return read_pairs(sides, reverse), []
+        pairs = read_pairs(sides, reverse)
+        _warn_of_empty(sides, pairs)
+        return pairs, []
     if reverse:
         raise UserError("a text in reverse has one reference: give its two sides alone, or the source first.")
     for file in further:
@@ -339,6 +341,19 @@ def read_test(files: TextFiles, reverse: bool = False) -> tuple[list[Pair], list
     return pairs, [_references(file, sides[0], len(pairs)) for file in further]
 
 
+def _warn_of_empty(sides, pairs):
+    """Some published texts have lines without a translation; more often a line has been lost."""
+    empty = [number for number, pair in enumerate(pairs, start=1) if not all(pair)]
+    if empty:
+        _LOG.warning(
+            "%s: %d of %d pairs have an empty side, the first in line %d; they are translated and scored as they are",
+            " and ".join(map(shown, sides)),
+            len(empty),
+            len(pairs),
+            empty[0],
+        )
+
+
 def _references(file, source, count):
     """Read further references, as many as there are sentences."""
     lines = list(read_lines(file))
@@ -347,44 +362,6 @@ def _references(file, source, count):
             f"{shown(source)} has {count} lines but {shown(file)} has {len(lines)}: give files of equal length."
         )
     return lines
-
-
-def read_bitext(
-    bitext: PathLike | None = None,
-    source: PathLike | None = None,
-    target: PathLike | None = None,
-    reverse: bool = False,
-) -> list[tuple[list[str], list[str]]]:
-    """Read tokenised sentence pairs: words separated by spaces.
-
-    Args:
-        bitext: file of `SOURCE ||| TARGET` lines.
-        source, target: two files instead.
-        reverse: whether the second side is the source.
-
-    Returns:
-        a list of `(source words, target words)`.
-
-    Raises:
-        UserError: no file or too many; a line without `|||`, or with an empty side.
-    """
-    lines: Iterable[Sequence[str]]
-    if bitext is not None and source is None and target is None:
-        lines = [line.split("|||") for line in read_lines(bitext)]
-    elif bitext is None and source is not None and target is not None:
-        lines = list(ParallelFiles(source, target))
-    else:
-        raise UserError("give --bitext, or --source and --target.")
-    found = []
-    for number, sides in enumerate(lines, start=1):
-        words = [side.split() for side in sides]
-        if bitext is not None and (len(words) != 2 or not all(words)):
-            raise UserError(f"{bitext} line {number} is not a sentence pair: write SOURCE ||| TARGET, neither empty.")
-        for file, one in zip((source, target), words, strict=True):
-            if not one:
-                raise UserError(f"{file} line {number} is empty: write a sentence, or remove the line from both files.")
-        found.append((words[1], words[0]) if reverse else (words[0], words[1]))
-    return found
 
 
 def _one_or_two(files):

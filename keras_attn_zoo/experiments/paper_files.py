@@ -97,7 +97,8 @@ def _table(table: PaperTable, runs: Runs) -> tuple[Table, list[dict[str, Any]]]:
                     marked.add(against.entry)
         rows.append(shown)
     ours = [f"our systems were trained on {'; '.join(texts)}"] if texts else []
-    about = [_BRACKETS, *ours, *filter(None, notes), *_about_marks(table, marked, runs), *table.notes]
+    brackets = [_BRACKETS] if any(cell.figure for row in table.cells() for cell in row) else []
+    about = [*brackets, *ours, *filter(None, notes), *_about_marks(table, marked, runs), *table.notes]
     return Table([table.corner, *(column.title for column in table.columns)], rows, about), records
 
 

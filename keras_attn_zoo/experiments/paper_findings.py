@@ -165,6 +165,8 @@ def _of_split(name):
 
 def _notes(runs, comparisons):
     run = [one for one in comparisons if one.here]
+    if run:
+        yield "here: differences are rounded after subtracting"
     if any(measure(one.contrast.measure).test for one in run):
         yield f"*, **: p < 0.05, p < 0.01, with every seed; {about_test(runs.test)}"
     cells = ((cell, one.pair) for one in run for cell in one.contrast.cells(one.pair))

@@ -170,7 +170,7 @@ def write_results(
     records = [_record(of_run[one.folder.name], paper[one.folder.name], one) for one in results]
     records += [_record(of_run[one.folder.name], {}, one) for of_text in further.values() for one in of_text]
     write_text(out / "results.csv", csv_text([_line(record) for record in records]))
-    content = {"title": recipe.title, "scale": recipe.scale, "note": recipe.note}
+    content: dict[str, Any] = {"title": recipe.title, "scale": recipe.scale, "note": recipe.note}
     content |= {"significance": results[0].test, "runs": records}
     write_text(out / "results.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n")
     return markdown

@@ -146,6 +146,7 @@ def test_a_further_test_text_fills_its_column(recipe, tmp_path, monkeypatch):
         (["a/b", "text/test.de", "text/test.en"], "cannot be the name of a test set"),
         (["news", "text/test.de", "nowhere"], "nowhere"),
         (["news", "text/test.tsv", "--more-test", "news", "text/test.tsv"], "the name 'news' is given twice"),
+        (["text/test.de", "text/test.en"], "takes a name before the files; received the file 'text/test.de' first"),
         (["news", "text/test.tsv", "--table-only"], "--table-only scores nothing: leave out --more-test"),
     ],
 )

@@ -94,6 +94,15 @@ def test_a_tsv_file_in_a_wrong_place_is_named(attn_zoo, run, files, tmp_path):
     assert "t.txt has tabs in every line, read as spaces" in attn_zoo(*test, tabs, files[1])[2]
 
 
+def test_an_empty_side_of_a_pair_is_told(attn_zoo, run, files):
+    """With one reference it is no error: published texts have such lines."""
+    line = ("evaluate", run.path, "--name", "news", "--test", *files[:2])
+    assert "empty side" not in attn_zoo(*line)[2]
+    files[1].write_text("House-red (1)\n\ndog blue\n")
+    status, _, error = attn_zoo(*line)
+    assert status == 0 and f"{files[0]} and {files[1]}: 1 of 3 pairs have an empty side, the first in line 2" in error
+
+
 def test_an_empty_first_reference_is_found_before_training(attn_zoo, files, tmp_path):
     files[1].write_text("House-red (1)\n\ndog blue\n")
     text = ("--train", *files[:2], "--valid", *files[:2], "--test", *files)

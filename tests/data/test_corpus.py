@@ -158,7 +158,7 @@ def test_empty_file(tmp_path, packed):
 
 def test_tsv_line_with_too_few_columns(tmp_path):
     path = write(tmp_path / "a.tsv", "1\t2\n3\n")
-    one_line_error(r"a\.tsv line 2 has 1 tab-separated columns, but 2 are needed", lambda: list(TSVFile(path)))
+    one_line_error(r"a\.tsv line 2 has 1, not 2 columns separated by tabs: fix", lambda: list(TSVFile(path)))
     one_line_error("line 1 has 2", lambda: list(TSVFile(path, 0, 2)))
     one_line_error("count them from 0", lambda: TSVFile(path, -1, 0))
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import gzip
+import hashlib
 import itertools
 import json
 import random
@@ -88,7 +89,9 @@ def test_what_was_put_in_place_gets_a_manifest_and_is_checked(placed, capsys):
     # One letter, the size stays.
     text = (placed / "train.en").read_bytes()
     (placed / "train.en").write_bytes(text.replace(b"house", b"mouse", 1))
-    with pytest.raises(UserError, match=r"train\.en is damaged or was changed: .* remove .* to download it again"):
+    with pytest.raises(
+        UserError, match=r"train\.en is damaged or was changed: .* remove .* to download the text again"
+    ):
         corpus_from_name("tiny-de-en")
     assert main(["corpora", "--verify", "tiny-de-en"]) == 2
     assert "1 of the corpora could not be verified" in capsys.readouterr().err
@@ -113,6 +116,18 @@ def test_a_manifest_that_does_not_fit(placed, capsys, key, value, found):
     assert main(["corpora", "--download", "tiny-de-en"]) == 2
     error = capsys.readouterr().err
     assert found in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_text_put_in_place_that_is_not_the_published_one_gets_a_warning(placed, monkeypatch, caplog, changed):
+    """Whether the lines are the same, plain or compressed, not the bytes of the files."""
+    lines = {side: gzip.decompress((placed / f"valid.{side}.gz").read_bytes()) for side in SPLIT.sides}
+    known = tuple(hashlib.sha256(lines[side] + b"more\n" * changed).hexdigest() for side in SPLIT.sides)
+    published = dataclasses.replace(SPLIT, sha256={"valid": known})
+    monkeypatch.setattr(listing, "catalogue", lambda: {SPLIT.name: published})
+    folder.provide(published)
+    said = f"the valid text in {placed} is not the published one of {SPLIT.name}"
+    assert (said in caplog.text) == changed
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The folder of a corpus: downloaded or put there by hand, and checked before it is read."""
 
+import hashlib
 import itertools
 import logging
 import os
@@ -91,7 +92,10 @@ def check(corpus: NamedCorpus) -> dict[str, Any]:
         UserError: names the file that was changed or is missing.
     """
     folder = corpus_folder(corpus)
-    remedy = f"restore it, or remove {shown(folder)} to download it again."
+    remedy = (
+        f"restore it, or remove {shown(folder / MANIFEST)} if it was meant to change, or the whole folder to download "
+        "the text again."
+    )
     sums = read_checksums(folder / MANIFEST)
     for name, expected in sums.items():
         path = folder / name
@@ -183,7 +187,19 @@ def _adopt(corpus, folder, files):
         _write(corpus, folder, texts, {"origin": "by hand"})
         return
     pairs = {part: sum(1 for _ in text) for part, text in texts.items()}
+    for part, expected in corpus.sha256.items():
+        if part in texts and _sums(texts[part]) != list(expected):
+            _LOG.warning("the %s text in %s is not the published one of %s", part, shown(folder), corpus.name)
     _write_manifest(corpus, folder, files, {"origin": "by hand", "pairs": pairs})
+
+
+def _sums(text):
+    """The checksums of both sides of a text, as `_check_published` has them of its files."""
+    sums = hashlib.sha256(), hashlib.sha256()
+    for pair in text:
+        for one, side in zip(sums, pair, strict=True):
+            one.update(f"{side}\n".encode("utf-8", "replace"))
+    return [one.hexdigest() for one in sums]
 
 
 def _opened(paths):
