@@ -50,10 +50,11 @@ def changes_of(runs: Runs) -> Changes:
 def changes_table(found: Changes, recipe: Recipe) -> str:
     """Return the settings with both values, as Markdown; empty if there are none."""
     rows = []
+    every = {name for values in found.values() for names in values.values() for name in names}
     for key, values in found.items():
         for (theirs, own), names in values.items():
             # Where all are alike, none is named.
-            rows.append([f"`{key}`", theirs, own, ", ".join(dict.fromkeys(names)) if len(values) > 1 else ""])
+            rows.append([f"`{key}`", theirs, own, "" if every <= {*names} else ", ".join(dict.fromkeys(names))])
     if not rows:
         return ""
     scale = f" at the scale {recipe.scale}" if recipe.scale else ""

@@ -2,10 +2,11 @@
 
 import dataclasses
 
-from keras_attn_zoo.experiments.changed_settings import changes_line, changes_of, changes_table
+from keras_attn_zoo.experiments.changed_settings import changes, changes_line, changes_of, changes_table
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.paper_cells import Runs
 from keras_attn_zoo.experiments.paper_tables import Pair
+from keras_attn_zoo.experiments.system import System
 from tests.tiny_run import TINY
 
 
@@ -29,6 +30,15 @@ def test_each_difference_is_shown_once(trained, tmp_path):
     assert rows[2] == ["setting", "recipe", "here", "of"]
     assert rows[4:] == [["`beams`", "3", "2", "`one`"], ["`beams`", "4", "2", "`two`"], ["`epochs`", "5.0", "2.0", ""]]
     assert changes_line(found) == "Settings changed: beams=2 (3) or 2 (4), epochs=2.0 (5.0)."
+
+
+def test_systems_are_named_where_others_do_not_differ():
+    one = System("a", {})
+    found = changes([("`a`", one, one.override(beams=4, epochs=3)), ("`b`", one, one.override(beams=4))])
+    assert [line.split("|")[4].strip() for line in changes_table(found, Recipe("", {}, ())).splitlines()[4:]] == [
+        "",
+        "`a`",
+    ]
 
 
 def test_nothing_is_said_where_nothing_differs(trained, tmp_path):
