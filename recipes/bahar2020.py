@@ -297,6 +297,7 @@ FINDINGS = (
         "§7.5",
         (WORSE,),
         [Contrast("transformer-latent-top-6", "transformer", "training time of a step, relative", figures="2.7 1.0")],
+        margin=1.0,
     ),
 )
 # Chinese: 32,000 pieces, each side its own.

@@ -199,7 +199,7 @@ FINDINGS = (
         [Contrast(name, "transformer") for name in RANS],
     ),
     Finding(
-        "RAN in the decoder alone is the best of all, and significantly better than the Transformer",
+        "RAN in the decoder alone translates significantly better than the Transformer",
         "§3.2, Table 1",
         (BETTER,),
         [Contrast("ran-d", "transformer")],

@@ -116,9 +116,16 @@ def test_pictures_of_a_sentence_of_the_text_are_drawn_again(writer, made_runs, m
     pictures = {"of-text.png": line, "curves.png": "curves transformer"}
     for file in pictures:
         plot_curves({"a": ([1, 2], [1.0, 2.0])}, out / file, "loss")
-    monkeypatch.setattr("keras_attn_zoo.commands.pictures.draw_pictures", lambda *_: None)
+    shutil.copytree(out / "transformer", out / "previous-context")
+    drawn = []
+    monkeypatch.setattr(
+        "keras_attn_zoo.commands.pictures.draw_pictures", lambda recipe, *_: drawn.append(recipe.pictures)
+    )
     monkeypatch.syspath_prepend(ROOT / "presets")
     writer.write_one("rosendahl2021", dataclasses.replace(recipe, pictures=pictures), out)
+    german, english = writer.MADE
+    filled = f"attention transformer '{german}' --target '{english}'"
+    assert drawn == [{"of-text.png": filled, "curves.png": "curves transformer"}]
     assert [path.name for path in out.glob("*.png")] == ["curves.png"]
     assert [path.name for path in pages.glob("*.png")] == ["rosendahl2021-curves.png"]
 

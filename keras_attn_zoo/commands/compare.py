@@ -22,16 +22,17 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Compare the systems."""
+    from keras_attn_zoo.experiments.earlier_results import baseline_of, in_order, systems_of
+
     names = system_names(options)
-    if options.baseline not in (None, *names):
-        raise UserError(f"the baseline {options.baseline!r} is not compared: {choice(options.baseline, names)}")
+    every = in_order((name for name in systems_of(options.out) if name in SYSTEMS), names)
+    if options.baseline not in (None, *every):
+        raise UserError(f"the baseline {options.baseline!r} is not compared: {choice(options.baseline, every)}")
+    baseline = options.baseline or baseline_of(options.out)
     entries = {
-        name: Entry(system, baseline=None if name == options.baseline else options.baseline)
+        name: Entry(system, baseline=baseline if baseline in SYSTEMS and name != baseline else None)
         for name, system in SYSTEMS.items()
     }
-    from keras_attn_zoo.experiments.result_files import in_order, systems_of
-
-    every = in_order((name for name in systems_of(options.out) if name in SYSTEMS), names)
     pictures = {"curves.png": f"curves --over-seeds {' '.join(every)}"}
     run_comparison(Recipe(f"{OF_SYSTEMS} {', '.join(every)}", entries, tuple(names), pictures=pictures), options)
 

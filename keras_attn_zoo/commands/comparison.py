@@ -46,6 +46,7 @@ from keras_attn_zoo.experiments.scales import SCALES
 from keras_attn_zoo.experiments.setting_types import shown_value
 from keras_attn_zoo.experiments.system import SETTINGS, System
 from keras_attn_zoo.files import kind_of, shown
+from keras_attn_zoo.locks import locked
 from keras_attn_zoo.process import reason
 
 _LOG = logging.getLogger(__name__)
@@ -161,8 +162,9 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
         UserError: what is wrong with any run, before the first one is trained; names and reasons of the runs that
             failed, after all others.
     """
+    from keras_attn_zoo.experiments.earlier_results import scale_of
     from keras_attn_zoo.experiments.measures import check_measures
-    from keras_attn_zoo.experiments.result_files import check_folder, scale_of
+    from keras_attn_zoo.experiments.result_files import check_folder
 
     if options.table_only and options.scale is None:
         options.scale = scale_of(folder_of_runs(recipe, options))
@@ -292,26 +294,30 @@ def _write_tables(recipe, runs, options, out, anyway):
 
     Return the paper's runs and tables, for its page; None if no run was scored.
     """
+    from keras_attn_zoo.experiments.earlier_results import comparable, gathered
     from keras_attn_zoo.experiments.paper_cells import Runs
     from keras_attn_zoo.experiments.paper_files import write_tables
-    from keras_attn_zoo.experiments.result_files import gathered, write_results
+    from keras_attn_zoo.experiments.result_files import write_results
     from keras_attn_zoo.experiments.run_folder import RunFolder
     from keras_attn_zoo.experiments.table import further_names, read_results
 
-    runs = gathered(runs, out, recipe)
-    folders, test = [out / run.name for run in runs], options.significance
-    if not any(RunFolder(folder).read_scores() for folder in folders):
+    asked, test = [out / run.name for run in runs], options.significance
+    if not any(RunFolder(folder).read_scores() for folder in asked):
         if not anyway:
             return None
         raise UserError(f"none of the runs asked for has been scored in {shown(out)}: train one, or check --out.")
-    baselines = {out / run.name: out / run.baseline for run in runs if run.baseline}
-    results = read_results(folders, baselines=baselines, test=test)
-    further = {}
-    for name in further_names(folders):
-        try:
-            further[name] = read_results(folders, (name,), baselines, test)
-        except UserError as error:
-            _LOG.warning("the results have no table of %r: %s", name, error)
-    print(write_results(out, recipe, runs, results, further))
+    # Another process may write those of other systems.
+    with locked(out, ".results.lock", wait=True):
+        runs = gathered(runs, out, recipe)
+        folders = [out / run.name for run in runs]
+        baselines = {out / run.name: out / run.baseline for run in runs if run.baseline}
+        results = read_results(comparable(folders, asked, "test"), baselines=baselines, test=test)
+        further = {}
+        for name in further_names(folders):
+            try:
+                further[name] = read_results(comparable(folders, asked, name), (name,), baselines, test)
+            except UserError as error:
+                _LOG.warning("the results have no table of %r: %s", name, error)
+        print(write_results(out, recipe, runs, results, further))
     of_paper = Runs(recipe, options.out, test, results)
     return of_paper, write_tables(of_paper)

@@ -1,5 +1,6 @@
 """The commands of `attn-zoo plot`, and the pictures that a recipe draws with them."""
 
+import contextlib
 import logging
 import re
 import shlex
@@ -118,7 +119,10 @@ def _scored(entry, runs, out):
     from keras_attn_zoo.experiments.run_folder import RunFolder
 
     def scored(folder):
-        return "test" in RunFolder(folder).read_scores()
+        # What is wrong with a run that this call did not name must not stop it.
+        with contextlib.suppress(UserError):
+            return "test" in RunFolder(folder).read_scores()
+        return False
 
     points: dict[str, list[Path]] = {}
     for run in runs:

@@ -14,6 +14,7 @@ from keras_attn_zoo.commands.options import (
 from keras_attn_zoo.commands.parser import Command, Parser, typed
 from keras_attn_zoo.commands.text_options import own_text
 from keras_attn_zoo.experiments.setting_types import Whole
+from keras_attn_zoo.files import kind_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -57,12 +58,14 @@ def _longest(translator, folder):
     from keras_attn_zoo.experiments.attention_by_layer import MOST_POSITIONS
     from keras_attn_zoo.experiments.run_folder import RunFolder
 
-    if not RunFolder(folder).holds_run:
+    run = RunFolder(folder)
+    # Runs of early versions have no text of their own.
+    if not run.holds_run or kind_of(run.test) != "file":
         return None
     preprocessor = translator.preprocessor
     most = min(MOST_POSITIONS, preprocessor.encoder_sequence_length, preprocessor.decoder_sequence_length)
     text = own_text(folder).encoded_for(preprocessor)
-    return min(most, max(len(ids) for side in (text.sources, text.targets) for ids in side))
+    return min(most, max((len(ids) for side in (text.sources, text.targets) for ids in side), default=most))
 
 
 COMMAND = Command(

@@ -48,7 +48,8 @@ def more_tests(options: argparse.Namespace) -> "dict[str, ParallelText]":
     """
     texts: dict[str, ParallelText] = {}
     for name, *files in options.more_test:
-        if kind_of(name) == "file":
+        # With two files, it may be a name all the same.
+        if kind_of(name) == "file" and len(files) == 1 and not files[0].endswith((".tsv", ".tsv.gz")):
             raise UserError(f"--more-test takes a name before the files; received the file {name!r} first.")
         check_name(name)
         if not files:

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from keras_attn_zoo.experiments.comparison import Recipe
 from keras_attn_zoo.experiments.paper_cells import Runs
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.system import System
@@ -47,10 +46,10 @@ def changes_of(runs: Runs) -> Changes:
     return changes(every())
 
 
-def changes_table(found: Changes, recipe: Recipe) -> str:
-    """Return the settings with both values, as Markdown; empty if there are none."""
-    rows = []
-    every = {name for values in found.values() for names in values.values() for name in names}
+def changes_table(runs: Runs) -> str:
+    """Return the settings of `changes_of` with both values, as Markdown; empty if there are none."""
+    recipe, found, rows = runs.recipe, changes_of(runs), []
+    every = {f"`{entry}`" for pair in runs.pairs for entry in recipe.entries if runs.folders(pair, entry)}
     for key, values in found.items():
         for (theirs, own), names in values.items():
             # Where all are alike, none is named.

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from keras_attn_zoo.experiments.changed_settings import changes_of, changes_table
+from keras_attn_zoo.experiments.changed_settings import changes_table
 from keras_attn_zoo.experiments.paper_cells import Runs
 from keras_attn_zoo.experiments.paper_findings import DIFFERS, compare, findings_table
 from keras_attn_zoo.experiments.run_folder import RunFolder
@@ -41,7 +41,7 @@ def write_page(runs: Runs, tables: Sequence[tuple[str, Table]]) -> Path | None:
     parts = [f"# {runs.recipe.title}", _filled(runs.recipe.about), *_findings(runs)]
     for title, table in tables:
         parts += [f"## {title}", table.markdown()]
-    parts += [*_pictures(runs), *_runs(runs), changes_table(changes_of(runs), runs.recipe)]
+    parts += [*_pictures(runs), *_runs(runs), changes_table(runs)]
     write_text(path, "\n\n".join(filter(None, parts)) + "\n")
     _LOG.info("what the paper found, and what was found here: %s", path)
     return path

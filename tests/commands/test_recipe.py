@@ -140,13 +140,61 @@ def test_a_table_of_some_systems_has_those_of_earlier_calls(attn_zoo, tmp_path):
     assert attn_zoo(*line, "--systems", "uniform")[1] == first
     added = attn_zoo(*line, "--systems", "rnn-attention")[1]
     assert added.startswith("# Comparison of bahdanau, uniform, rnn-attention\n") and "Scale smoke" in added
-    found = json.loads((tmp_path / "results.json").read_text("utf-8"))
-    assert [(one["run"], one["baseline"]) for one in found["runs"]] == [
-        ("bahdanau", None),
-        ("uniform", "bahdanau"),
-        ("rnn-attention", None),
-    ]
+    found = content(tmp_path)
+    baselines = [("bahdanau", None), ("uniform", "bahdanau"), ("rnn-attention", "bahdanau")]
+    assert [(one["run"], one["baseline"]) for one in found["runs"]] == baselines
     assert found["runs"][0]["config"] == json.loads((tmp_path / "bahdanau" / "config.json").read_text())
+    # Another baseline is that of all.
+    changed = attn_zoo(*line, "--systems", "rnn-attention", "--baseline", "uniform")[1]
+    assert "differs from uniform" in changed and "its baseline" not in changed
+    assert {one["run"]: one["baseline"] for one in content(tmp_path)["runs"]} == {
+        "bahdanau": "uniform",
+        "uniform": None,
+        "rnn-attention": "uniform",
+    }
+
+
+def content(folder):
+    return json.loads((folder / "results.json").read_text("utf-8"))
+
+
+def test_what_results_cannot_have_is_left_out_of_them(attn_zoo, tmp_path):
+    """Runs outside, damaged ones, other texts; seeds with other settings have a mean of their own."""
+    out = tmp_path / "out"
+    for folder in (out / "bahdanau", out / "uniform", out / "uniform-seed=2", tmp_path / "rnn-attention"):
+        make_run(folder, 10.0, names=("test", "news")).environment.write_text('{"backend": "torch"}')
+    line = ("compare", "--out", out, "--table-only", "--systems")
+    assert attn_zoo(*line, "bahdanau")[0] == 0
+    own = content(out)
+    strange = [{**own["runs"][0], "run": name, "system": "rnn-attention"} for name in ("../rnn-attention", "a\0b", ".")]
+    for runs in ([*own["runs"], *strange], own["runs"] + [{"run": "uniform", "system": "uniform", "settings": {}}]):
+        (out / "results.json").write_text(json.dumps({**own, "runs": runs, "scale": ["smoke"]}))
+        status, _, error = attn_zoo(*line, "uniform")
+        assert status == 0, error
+        assert [one["run"] for one in content(out)["runs"] if one["text"] == "test"] == ["bahdanau", "uniform"]
+    news = (out / "uniform" / "references" / "news.txt").read_text()
+    (out / "uniform" / "references" / "news.txt").write_text(news.replace("house", "horse"))
+    status, output, error = attn_zoo(*line, "uniform")
+    assert status == 0 and error.count("the results of 'news' leave out bahdanau: it was scored on another text") == 1
+    assert [one["run"] for one in content(out)["runs"]] == ["bahdanau", "uniform", "uniform"]
+    (out / "uniform" / "references" / "news.txt").write_text(news)
+    assert attn_zoo(*line, "uniform")[0] == 0
+    assert [one["run"] for one in content(out)["runs"]] == ["bahdanau", "uniform"] * 2
+    config = json.loads((out / "uniform-seed=2" / "config.json").read_text())
+    config["system"] = SYSTEMS["uniform"].override(seed=2, epochs=3).to_dict()
+    (out / "uniform-seed=2" / "config.json").write_text(json.dumps(config))
+    spread = attn_zoo(*line, "uniform", "--seeds", 1, 2)[1]
+    assert "mean over seeds" not in spread
+    scores = (out / "bahdanau" / "scores.json").read_bytes()
+    (out / "bahdanau" / "scores.json").write_text("{")
+    status, output, error = attn_zoo(*line, "uniform")
+    assert status == 0, error
+    assert "bahdanau, which is damaged" in error and "| bahdanau" not in output
+    (out / "bahdanau" / "scores.json").write_bytes(scores)
+    assert "| bahdanau" in attn_zoo(*line, "uniform")[1]
+    (out / "results.json").write_text("{")
+    status, output, error = attn_zoo(*line, "uniform")
+    assert status == 0 and error.count("results.json is damaged and is written anew") == 1
 
 
 def test_ctrl_c_stops_everything(recipe):

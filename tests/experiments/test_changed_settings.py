@@ -2,11 +2,10 @@
 
 import dataclasses
 
-from keras_attn_zoo.experiments.changed_settings import changes, changes_line, changes_of, changes_table
+from keras_attn_zoo.experiments.changed_settings import changes_line, changes_of, changes_table
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.paper_cells import Runs
 from keras_attn_zoo.experiments.paper_tables import Pair
-from keras_attn_zoo.experiments.system import System
 from tests.tiny_run import TINY
 
 
@@ -20,31 +19,33 @@ def changed(recipe, folder):
     return changes_of(Runs(recipe, folder, "bootstrap"))
 
 
+def table(recipe, folder):
+    return changes_table(Runs(recipe, folder, "bootstrap"))
+
+
 def test_each_difference_is_shown_once(trained, tmp_path):
     """Of two systems with the same difference one row, with two differences two rows."""
     one, two = TINY.override(seed=1, epochs=5, beams=3), TINY.override(seed=1, epochs=5, beams=4)
     recipe = recipe_of(tmp_path, trained, one=one, two=two)
     found = changed(recipe, tmp_path)
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in changes_table(found, recipe).splitlines()]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table(recipe, tmp_path).splitlines()]
     assert rows[0] == ["In these settings they differ from the recipe's:"]
     assert rows[2] == ["setting", "recipe", "here", "of"]
     assert rows[4:] == [["`beams`", "3", "2", "`one`"], ["`beams`", "4", "2", "`two`"], ["`epochs`", "5.0", "2.0", ""]]
     assert changes_line(found) == "Settings changed: beams=2 (3) or 2 (4), epochs=2.0 (5.0)."
 
 
-def test_systems_are_named_where_others_do_not_differ():
-    one = System("a", {})
-    found = changes([("`a`", one, one.override(beams=4, epochs=3)), ("`b`", one, one.override(beams=4))])
-    assert [line.split("|")[4].strip() for line in changes_table(found, Recipe("", {}, ())).splitlines()[4:]] == [
-        "",
-        "`a`",
-    ]
+def test_systems_are_named_where_others_do_not_differ(trained, tmp_path):
+    """Two of three have one change in common, and two of them another."""
+    systems = {"one": TINY.override(beams=3, epochs=5), "two": TINY.override(beams=3), "three": TINY.override(epochs=5)}
+    rows = table(recipe_of(tmp_path, trained, **systems), tmp_path).splitlines()[4:]
+    assert [row.split("|")[4].strip() for row in rows] == ["`one`, `two`", "`one`, `three`"]
 
 
 def test_nothing_is_said_where_nothing_differs(trained, tmp_path):
     recipe = recipe_of(tmp_path, trained, one=TINY)
     found = changed(recipe, tmp_path)
-    assert (found, changes_table(found, recipe), changes_line(found)) == ({}, "", "")
+    assert (found, table(recipe, tmp_path), changes_line(found)) == ({}, "", "")
 
 
 def test_runs_are_compared_with_the_systems_at_their_scale_and_of_their_pair(trained, tmp_path):
@@ -54,7 +55,7 @@ def test_runs_are_compared_with_the_systems_at_their_scale_and_of_their_pair(tra
     found = changed(smoke, tmp_path)
     own, theirs = TINY.sizes["hidden_dim"], smoke.entries["one"].system.sizes["hidden_dim"]
     assert found["hidden_dim"] == {(str(theirs), str(own)): ["`one`"]}
-    assert changes_table(found, smoke).startswith("In these settings they differ from the recipe's at the scale smoke:")
+    assert table(smoke, tmp_path).startswith("In these settings they differ from the recipe's at the scale smoke:")
     pairs = {"de-en": Pair(), "tr-en": Pair({"dropout": 0.3})}
     recipe = dataclasses.replace(recipe, pairs=pairs)
     (tmp_path / "tr-en").mkdir()
