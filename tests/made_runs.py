@@ -41,8 +41,9 @@ LINES = [
 
 
 def copy_run(run, folder, system):
-    """A copy of a run, as if another system had been trained in it."""
+    """A copy of a run, as if another system had been trained in it; without the texts that others scored it on."""
     copy = RunFolder(shutil.copytree(run, folder))
+    copy.scores.write_text(json.dumps({"test": json.loads(copy.scores.read_text())["test"]}))
     copy.config.write_text(json.dumps({**json.loads(copy.config.read_text()), "system": system.to_dict()}))
     return copy
 
