@@ -252,13 +252,13 @@ FINDINGS = (
     ),
 )
 SMALLER = {"vocabulary_size": 32000}
-OF_WMT17 = dict.fromkeys(("en-lv", "lv-en", "en-fi", "fi-en"), "150000steps")
-OF_WMT17 |= dict.fromkeys(("en-tr", "tr-en"), "20000steps")
+WMT17_STEPS = dict.fromkeys(("en-lv", "lv-en", "en-fi", "fi-en"), "150000steps")
+WMT17_STEPS |= dict.fromkeys(("en-tr", "tr-en"), "20000steps")
 PAIRS = {
     "en-de": Pair(corpus="wmt14-en-de"),
     "de-en": Pair(corpus="wmt14-de-en"),
     "en-fr": Pair({"encoder_attention.dropout": 0.0, "decoder_attention.dropout": 0.0}, corpus="wmt14-en-fr"),
-    **{pair: Pair(SMALLER, {"budget": steps}, corpus=f"wmt17-{pair}") for pair, steps in OF_WMT17.items()},
+    **{pair: Pair(SMALLER, {"budget": steps}, corpus=f"wmt17-{pair}") for pair, steps in WMT17_STEPS.items()},
     "zh-en": Pair(
         {**SMALLER, "joint": False, "length_penalty": 1.0},
         {"budget": "150000steps"},

@@ -21,7 +21,7 @@ FILE = "results.json"
 RUNS, LEFT_OUT = "runs", "left_out"
 
 
-def content_of(out: Path) -> dict[str, Any]:
+def _content(out: Path) -> dict[str, Any]:
     """Return what the file in a folder has; nothing if there is none, or it is damaged."""
     found = None
     if kind_of(file := out / FILE) == "file":
@@ -32,7 +32,7 @@ def content_of(out: Path) -> dict[str, Any]:
 
 def title_of(out: Path) -> str | None:
     """Return the title of the results in a folder, or None; say so if they are damaged."""
-    title = content_of(out).get("title")
+    title = _content(out).get("title")
     if kind_of(file := out / FILE) is not None and not isinstance(title, str):
         _LOG.warning("%s is damaged and is written anew, with the runs of this call alone", shown(file))
     return title if isinstance(title, str) else None
@@ -40,7 +40,7 @@ def title_of(out: Path) -> str | None:
 
 def scale_of(out: Path) -> str | None:
     """Return the scale of the results in a folder, or None."""
-    scale = content_of(out).get("scale")
+    scale = _content(out).get("scale")
     return scale if isinstance(scale, str) and scale in SCALES else None
 
 
@@ -57,7 +57,7 @@ def baseline_of(out: Path) -> str | None:
 
 def records_of(out: Path) -> list[dict[str, Any]]:
     """Return the runs of the results in a folder, those that were left out at the end."""
-    content = content_of(out)
+    content = _content(out)
     lists = (found for key in (RUNS, LEFT_OUT) if isinstance(found := content.get(key), list))
     wanted = {"run": str, "system": str, "settings": dict}
     return [

@@ -8,7 +8,7 @@ from typing import Any
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.changed_settings import Changes, changes, changes_line
 from keras_attn_zoo.experiments.comparison import OF_SYSTEMS, Recipe, Run, run_name
-from keras_attn_zoo.experiments.earlier_results import LEFT_OUT, RUNS, left_out_of, title_of
+from keras_attn_zoo.experiments.earlier_results import FILE, LEFT_OUT, RUNS, left_out_of, title_of
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.setting_types import shown_value
 from keras_attn_zoo.experiments.table import COLUMNS, Result, number, results_table, spread_table
@@ -88,7 +88,7 @@ def write_results(
     write_text(out / "results.csv", csv_text([_line(record) for record in records]))
     content: dict[str, Any] = {"title": headline, "scale": recipe.scale, "note": recipe.note}
     content |= {"significance": results[0].test, RUNS: records, LEFT_OUT: left_out_of(out, records)}
-    write_text(out / "results.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    write_text(out / FILE, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
     return markdown
 
 
