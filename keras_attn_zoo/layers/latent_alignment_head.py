@@ -10,7 +10,7 @@ from keras_attn_zoo.choices import MARGINALIZATIONS
 from keras_attn_zoo.layers.common.checks import check_choice, check_positive, check_shape
 from keras_attn_zoo.layers.common.kernels import add_kernel, fresh_initializer
 from keras_attn_zoo.layers.common.log_mixture import SMALLEST_WEIGHT, exponentials, log_mixture
-from keras_attn_zoo.layers.common.products import product, with_quantized_policies
+from keras_attn_zoo.layers.common.products import product, uncast, with_quantized_policies
 from keras_attn_zoo.numerics.gradients import log_normalizer
 from keras_attn_zoo.numerics.masks import EXCLUDED
 from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
@@ -179,7 +179,7 @@ class LatentAlignmentHead(keras.layers.Layer):
 
     def _logits(self, x):
         kernel = self.kernel if self.embedding is None else self.embedding.embeddings
-        kernel = ops.cast(kernel, self.compute_dtype)
+        kernel = uncast(kernel, self.compute_dtype)
         logits = product(ops.reshape(x, (-1, self.width)), kernel, transposed=True)
         return ops.cast(ops.reshape(logits, (*ops.shape(x)[:2], self.vocabulary_size)), "float32")
 

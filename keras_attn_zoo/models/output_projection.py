@@ -7,7 +7,7 @@ from keras import ops
 from keras.quantizers import QuantizationConfig
 
 from keras_attn_zoo.layers.common.checks import check_positive
-from keras_attn_zoo.layers.common.products import check_int8, product, quantize_to_int8
+from keras_attn_zoo.layers.common.products import check_int8, product, quantize_to_int8, uncast
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.types import Config, Shape, Tensor
 
@@ -115,7 +115,7 @@ class OutputProjection(keras.layers.Layer):
 
     def call(self, readouts: Tensor) -> Tensor:
         """Return the logits."""
-        kernel = ops.cast(self.kernel, self.compute_dtype)
+        kernel = uncast(self.kernel, self.compute_dtype)
         bias = ops.cast(self.bias, self.compute_dtype) if self.use_bias else None
         logits = product(ops.reshape(readouts, (-1, readouts.shape[-1])), kernel, bias, transposed=True)
         return ops.reshape(logits, (*ops.shape(readouts)[:-1], self.vocabulary_size))

@@ -10,6 +10,7 @@ from keras_attn_zoo.choices import ACTIVATIONS, NORMALIZATIONS, POSITIONS
 from keras_attn_zoo.errors import UserError, check_counts, check_rates
 from keras_attn_zoo.layers import AttentionLayer
 from keras_attn_zoo.layers.common.dropout import Dropout
+from keras_attn_zoo.layers.common.layer_normalization import LayerNormalization
 from keras_attn_zoo.models.attention_stack import AttentionStack
 from keras_attn_zoo.models.backbone import (
     AttentionChoice,
@@ -189,7 +190,7 @@ class TransformerBackbone(TranslationBackbone):
         last_norms = {}
         if normalization == "pre":
             last_norms = {
-                side: keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype, name=f"{side}_norm")
+                side: LayerNormalization(epsilon=1e-5, dtype=dtype, name=f"{side}_norm")
                 for side in ("encoder", "decoder")
             }
         output_projection, latent_head = output_layer(

@@ -9,7 +9,8 @@ from keras import ops
 from keras_attn_zoo.choices import ACTIVATIONS, NORMALIZATIONS
 from keras_attn_zoo.layers import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_choice, check_positive
-from keras_attn_zoo.layers.common.dropout import Dropout
+from keras_attn_zoo.layers.common.dropout import ActivationDropout, Dropout
+from keras_attn_zoo.layers.common.layer_normalization import LayerNormalization
 from keras_attn_zoo.layers.common.products import Dense
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.models.read_scores import are_scores_read
@@ -54,16 +55,14 @@ class TransformerLayer(keras.layers.Layer):
         self.width = width = check_positive(self, "width", width)
         ffn_dim = check_positive(self, "ffn_dim", ffn_dim)
         self.normalization = normalization
-        self.activation = activation
         policy = self.dtype_policy
         self.norms = {
-            part: keras.layers.LayerNormalization(epsilon=1e-5, dtype=policy, name=f"{part}_norm")
-            for part in (*self.parts, "ffn")
+            part: LayerNormalization(epsilon=1e-5, dtype=policy, name=f"{part}_norm") for part in (*self.parts, "ffn")
         }
-        self.ffn_hidden = Dense(ffn_dim, activation=activation, dtype=policy, name="ffn_hidden")
+        self.ffn_hidden = Dense(ffn_dim, dtype=policy, name="ffn_hidden")
         self.ffn_output = Dense(width, dtype=policy, name="ffn_output")
         self.residual_dropout = Dropout(dropout, dtype=policy)
-        self.activation_dropout = Dropout(activation_dropout, dtype=policy)
+        self.activation_dropout = ActivationDropout(activation_dropout, activation, dtype=policy)
 
     def build_shared(self) -> None:
         """Build norms and network."""
@@ -108,7 +107,7 @@ class TransformerLayer(keras.layers.Layer):
             "normalization": self.normalization,
             "dropout": self.residual_dropout.rate,
             "activation_dropout": self.activation_dropout.rate,
-            "activation": self.activation,
+            "activation": self.activation_dropout.activation,
         }
 
 

@@ -89,10 +89,13 @@ def bfloat16_product(x: Tensor, kernel: Tensor, bias: Tensor, transposed: bool) 
     """Return x W + b, or x Wᵀ + b, of bfloat16 numbers summed in float32.
 
     XLA converts both factors to float32 first, unless the sum is one of float32 and rows stand in the order of memory.
+    W may be of float32 and is then converted; its gradient is of the type that was given.
     """
 
     @ops.custom_gradient
     def of(x, kernel, bias):
+        factor = ops.cast(kernel, x.dtype)
+
         def gradient(upstream):
             left, right = (upstream, x) if transposed else (x, upstream)
             # A product with rows of ones, of which XLA wants two, is faster than a sum.
@@ -101,12 +104,11 @@ def bfloat16_product(x: Tensor, kernel: Tensor, bias: Tensor, transposed: bool) 
                 of_kernel = product_in_float32(transposed_in_memory(left), right)
             else:
                 of_kernel = ops.transpose(product_in_float32(transposed_in_memory(right), left))
-            found = product_in_float32(upstream, kernel, not transposed), of_kernel
-            return *(ops.cast(of_input, x.dtype) for of_input in found), ops.cast(
-                product_in_float32(ones, upstream)[0], x.dtype
-            )
+            of_x, of_bias = product_in_float32(upstream, factor, not transposed), product_in_float32(ones, upstream)[0]
+            pairs = zip((of_x, of_kernel, of_bias), (x, kernel, bias), strict=True)
+            return tuple(ops.cast(found, given.dtype) for found, given in pairs)
 
-        return ops.cast(product_in_float32(x, kernel, transposed) + ops.cast(bias, "float32"), x.dtype), gradient
+        return ops.cast(product_in_float32(x, factor, transposed) + ops.cast(bias, "float32"), x.dtype), gradient
 
     return of(x, kernel, bias)
 
@@ -129,6 +131,66 @@ def onednn_product(x: Tensor, kernel: Tensor, bias: Tensor | None, transposed: b
         return multiplied_by_onednn(x, kernel, *bias, transposed=transposed), gradient
 
     return of(x, kernel) if bias is None else of(x, kernel, bias)
+
+
+# Between the maps of a feed-forward network, and around it.
+
+
+def plain_dropped_relu(x: Tensor, kept: Tensor, keep: float) -> Tensor:
+    """The plain form of `dropped_relu`."""
+    return ops.where(kept, ops.relu(x) / ops.cast(keep, x.dtype), ops.zeros((), x.dtype))
+
+
+def dropped_relu(x: Tensor, kept: Tensor, keep: float) -> Tensor:
+    """Return the ReLU of x, scaled by 1 / keep where it is kept; the gradient needs the result alone."""
+    scale, zero = ops.cast(keep, x.dtype), ops.zeros((), x.dtype)
+
+    @ops.custom_gradient
+    def of(x):
+        found = plain_dropped_relu(x, kept, keep)
+
+        def gradient(*args, upstream=None):
+            return ops.where(found > 0, _upstream(args, upstream) / scale, zero)
+
+        return found, gradient
+
+    return of(x)
+
+
+def plain_layer_normalized(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor:
+    """The plain form of `layer_normalized`."""
+    return ops.cast(ops.layer_normalization(x, gamma, beta, -1, epsilon), x.dtype)
+
+
+def layer_normalized(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor:
+    """Return γ n + β with n = (x - mean x) / σ, in float32, over the last axis of x.
+
+    With u the upstream gradient and means over that axis, that of x is (γu - mean(γu) - n mean(γu n)) / σ. Means are
+    products with γ, and sums over rows products with ones, which read u and u n once for all.
+    """
+    kind = x.dtype
+
+    @ops.custom_gradient
+    def of(x, gamma, beta):
+        wide = ops.cast(x, "float32")
+        mean = ops.mean(wide, axis=-1, keepdims=True)
+        centered = wide - mean
+        scale = ops.rsqrt(ops.mean(ops.square(centered), axis=-1, keepdims=True) + epsilon)
+        normal = centered * scale
+
+        def gradient(*args, upstream=None):
+            upstream = ops.cast(_upstream(args, upstream), "float32")
+            width = x.shape[-1]
+            by_row = [ops.reshape(rows, (-1, width)) for rows in (upstream, upstream * normal)]
+            of_gamma = ops.reshape(gamma / width, (width, 1))
+            mean, along = (ops.reshape(ops.matmul(rows, of_gamma), ops.shape(scale)) for rows in by_row)
+            ones = ops.ones((1, ops.shape(by_row[0])[0]))
+            of_beta, of_gamma = (ops.matmul(ones, rows)[0] for rows in by_row)
+            return ops.cast((upstream * gamma - mean - normal * along) * scale, kind), of_gamma, of_beta
+
+        return ops.cast(normal * gamma + beta, kind), gradient
+
+    return of(ops.convert_to_tensor(x), *(ops.cast(weight, "float32") for weight in (gamma, beta)))
 
 
 # The normaliser of a mixture of softmaxes.

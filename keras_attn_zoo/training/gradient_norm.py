@@ -33,4 +33,5 @@ def global_norm(gradients: Iterable[Tensor | None]) -> Tensor:
         import tensorflow as tf
 
         return tf.sqrt(2.0 * tf.add_n([tf.nn.l2_loss(tf.cast(x, tf.float32)) for x in found]))
-    return ops.sqrt(sum(ops.sum(ops.square(ops.cast(x, "float32"))) for x in found))
+    flat = [ops.ravel(ops.cast(x, "float32")) for x in found]
+    return ops.sqrt(sum(ops.dot(x, x) for x in flat))

@@ -218,19 +218,21 @@ def _jax_train_step(model, state, data):
     import jax
 
     trainable, non_trainable, optimizer_variables, metrics_variables = state
+    total, parts = None, model._parts(data)
+    at_once = _is_at_once(parts)
 
     def objective(*arguments):
         sums, non_trainable = _jax_sums(model, *arguments, training=True)
-        return sums["loss"], (sums, non_trainable)
+        return _objective(sums, at_once), (sums, non_trainable)
 
-    total = None
-    for part in model._parts(data):
+    for part in parts:
         (_, (sums, non_trainable)), gradients = jax.value_and_grad(objective, has_aux=True)(
             trainable, non_trainable, *part
         )
         total = (sums, gradients) if total is None else _add(total, (sums, gradients))
     sums, gradients = total
-    gradients = _per_token(gradients, sums)
+    if not at_once:
+        gradients = _per_token(gradients, sums)
     norm = global_norm(gradients)
     trainable, optimizer_variables = model.optimizer.stateless_apply(optimizer_variables, gradients, trainable)
     logs, metrics_variables = _jax_update_metrics(model, metrics_variables, sums, norm)

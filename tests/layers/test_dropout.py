@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.layers.common.dropout import Dropout
+from keras_attn_zoo.layers.common.dropout import ActivationDropout, Dropout
 from tests.layers.calls import value_and_gradients
 
 SHAPE = (64, 50, 40)
@@ -62,6 +62,23 @@ def test_the_gradient_is_the_mask():
     )
     assert set(np.unique(gradients["x"])) <= {0, np.float32(1 / 0.6)}
     np.testing.assert_allclose(value, (gradients["x"] * x).sum(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_an_activation_before_it(activation):
+    """Of the activated inputs the mask is dropout's own, with the same seed; gradients are those of both together."""
+    x = np.random.default_rng(0).standard_normal((40, 50)).astype("float32")
+    joined, alone = ActivationDropout(0.4, activation, seed=1), Dropout(0.4, seed=1)
+    value, _, gradients = value_and_gradients(
+        joined, lambda inputs: ops.sum(ops.square(joined(inputs["x"], training=True))), {"x": x}
+    )
+    mask = ops.convert_to_numpy(alone(np.ones(x.shape, "float32"), training=True))
+    active, slope = (np.maximum(x, 0), x > 0) if activation == "relu" else (np.tanh(x), 1 - np.tanh(x) ** 2)
+    np.testing.assert_allclose(value, np.square(active * mask).sum(), rtol=1e-5)
+    np.testing.assert_allclose(gradients["x"], 2 * active * mask * slope * mask, atol=1e-5)
+    np.testing.assert_allclose(ops.convert_to_numpy(joined(x)), active, atol=1e-6)
+    assert isinstance(copy := keras.layers.deserialize(keras.layers.serialize(joined)), ActivationDropout)
+    assert copy.activation == activation
 
 
 def test_nothing_is_dropped_outside_training():

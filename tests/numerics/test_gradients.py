@@ -4,12 +4,17 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_attn_zoo.layers.common.layer_normalization import LayerNormalization
 from keras_attn_zoo.numerics import onednn
 from keras_attn_zoo.numerics.gradients import (
     bfloat16_product,
+    dropped_relu,
+    layer_normalized,
     log_normalizer,
     merged_recurrence,
     onednn_product,
+    plain_dropped_relu,
+    plain_layer_normalized,
     plain_log_normalizer,
     plain_merged_recurrence,
     plain_product,
@@ -73,6 +78,67 @@ def test_onednn_product(transposed, biased, width, monkeypatch):
         inputs,
         atol=1e-5,
     )
+
+
+@pytest.mark.skipif(BACKEND != "jax", reason="of JAX alone")
+@pytest.mark.parametrize("transposed", [False, True])
+def test_the_gradient_of_a_float32_kernel_is_not_rounded(transposed):
+    """The sum over rows of exact products: 1 + 2⁻¹⁰ is no bfloat16."""
+    x, upstream = np.ones((2, 1), "float32"), np.array([[1.0], [2.0**-10]], "float32")
+
+    def loss(given):
+        x, bias = (ops.cast(part, "bfloat16") for part in (given["x"], np.zeros(1)))
+        found = bfloat16_product(x, given["kernel"], bias, transposed)
+        return ops.sum(ops.cast(found, "float32") * upstream)
+
+    gradients = to_numpy(eager_gradients(loss, {"x": x, "kernel": np.full((1, 1), 3.0, "float32")}))
+    assert gradients["kernel"].dtype == np.float32 and gradients["kernel"].item() == 1 + 2.0**-10
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
+def test_dropped_relu(kind):
+    x = numbers("x", 6, 5)
+    kept = np.random.default_rng(0).random((6, 5)) < 0.6
+    assert all((kept & (x > 0) == wanted).any() for wanted in (False, True))
+    of = [
+        lambda given, form=form: ops.cast(form(ops.cast(given["x"], kind), kept, 0.6), "float32")
+        for form in (dropped_relu, plain_dropped_relu)
+    ]
+    assert_alike(*of, {"x": x}, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
+@pytest.mark.parametrize("shape", [(6, 5), (2, 3, 5)], ids=["rows", "sequences"])
+def test_layer_normalized(shape, kind):
+    inputs = {"x": 3 + 2 * numbers("x", *shape), "gamma": 1 + numbers("gamma", 5), "beta": numbers("beta", 5)}
+    of = [
+        lambda given, form=form: ops.cast(
+            form(ops.cast(given["x"], kind), given["gamma"], given["beta"], 1e-5), "float32"
+        )
+        for form in (layer_normalized, plain_layer_normalized)
+    ]
+    assert_alike(*of, inputs, atol=1e-5 if kind == "float32" else 0.03)
+
+
+def test_layer_normalized_of_the_equation():
+    """In NumPy's float64, with the gradient by differences of the sum of the outputs' squares."""
+    x, gamma, beta = 3 + 2 * numbers("x", 4, 5), 1 + numbers("gamma", 5), numbers("beta", 5)
+
+    def equation(x):
+        x = x.astype("float64")
+        return gamma * (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 0.1) + beta
+
+    layer = LayerNormalization(epsilon=0.1)
+    layer.build(x.shape)
+    layer.set_weights([gamma, beta])
+    np.testing.assert_allclose(to_numpy(layer(x, training=True)), equation(x), atol=1e-5)
+    loss = lambda given: ops.sum(ops.square(layer(given["x"], training=True)))  # noqa: E731
+    found = to_numpy(eager_gradients(loss, {"x": x}))["x"]
+    for place in np.ndindex(x.shape):
+        step = np.zeros(x.shape)
+        step[place] = 1e-5
+        wanted = (np.square(equation(x + step)).sum() - np.square(equation(x - step)).sum()) / 2e-5
+        np.testing.assert_allclose(found[place], wanted, atol=2e-4)
 
 
 @pytest.mark.parametrize("distance", [1, 200], ids=["by_products", "guarded"])

@@ -1,11 +1,14 @@
 """Dropout whose random numbers are cheap."""
 
 import math
+from typing import Any
 
 import keras
 from keras import ops
 
-from keras_attn_zoo.types import Tensor
+from keras_attn_zoo.numerics.gradients import dropped_relu
+from keras_attn_zoo.processor import is_jax_on_cpu
+from keras_attn_zoo.types import Config, Tensor
 
 # Of the few inputs that are kept at higher rates, 16 bits would keep too many or too few.
 _HIGHEST_RATE = 0.98
@@ -46,19 +49,68 @@ class Dropout(keras.layers.Dropout):
         if not self.rate:
             # Before `training` is asked, which `keras.RematScope` traces.
             return inputs
-        ours = self.noise_shape is None and self.rate <= _HIGHEST_RATE
-        if not (ours and training) or (keras.config.backend() == "torch" and not _draws_by_words(inputs)):
+        if not (training and self._is_ours(inputs)):
             return super().call(inputs, training=training)
+        keep = 1.0 - self.rate
+        if keras.config.backend() == "jax":
+            scaled = inputs / ops.cast(keep, inputs.dtype)
+            return ops.where(self._kept(inputs), scaled, ops.zeros((), inputs.dtype))
+        # A product with a mask that is kept for the gradient is faster there than two choices.
+        mask = ops.cast(self._kept(inputs), inputs.dtype)
+        return inputs * (mask.mul_(1.0 / keep) if keras.config.backend() == "torch" else mask * (1.0 / keep))
+
+    def _is_ours(self, inputs):
+        """Whether the numbers are drawn here, not by Keras."""
+        ours = self.noise_shape is None and self.rate <= _HIGHEST_RATE
+        return ours and (keras.config.backend() != "torch" or _draws_by_words(inputs))
+
+    def _kept(self, inputs):
+        """Draw which inputs are kept."""
         keep, seed = 1.0 - self.rate, self.seed_generator.next()
         if keras.config.backend() == "jax":
             kept = _hashed_positions(inputs.shape, seed) < _bound(keep, 32)
-        elif keras.config.backend() == "tensorflow":
-            kept = _halves_of_words(ops.shape(inputs), seed) < _bound(keep, 16)
-        else:
-            # Signed, since PyTorch cannot compare others. A product is faster there than a choice.
-            kept = _quarters_of_words(inputs.shape, seed) < _largest(keep, 16) - 2**15
-            return inputs * kept.to(inputs.dtype).mul_(1.0 / keep)
-        return ops.where(kept, inputs / ops.cast(keep, inputs.dtype), ops.zeros((), inputs.dtype))
+            return _written(kept) if is_jax_on_cpu() else kept
+        if keras.config.backend() == "tensorflow":
+            return _halves_of_words(ops.shape(inputs), seed) < _bound(keep, 16)
+        # Signed, since PyTorch cannot compare others.
+        return _quarters_of_words(inputs.shape, seed) < _largest(keep, 16) - 2**15
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class ActivationDropout(Dropout):
+    """Apply an activation, then dropout.
+
+    Use it between the two maps of a feed-forward network. Under JAX, the gradient of a
+    ReLU with dropout needs their result alone, where it is not 0:
+
+        y_i = max(0, x_i) / (1 - rate) for inputs that are kept, else 0
+        ∂y_i / ∂x_i = 1 / (1 - rate)   where y_i > 0, else 0
+
+    Args:
+        rate: see `Dropout`.
+        activation: its name.
+        **kwargs: see `keras.layers.Dropout`.
+
+    Shapes: out as in.
+
+    Example:
+        >>> ActivationDropout(0.5, "relu")(-keras.ops.ones((2, 3)))  # zeros
+    """
+
+    def __init__(self, rate: float, activation: str, **kwargs: Any) -> None:
+        super().__init__(rate, **kwargs)
+        self.activation = activation
+
+    def call(self, inputs: Tensor, training: bool | None = False) -> Tensor:
+        """Activate; drop, in training."""
+        joins = self.activation == "relu" and keras.config.backend() == "jax"
+        if joins and self.rate and training and self._is_ours(inputs):
+            return dropped_relu(inputs, self._kept(inputs), 1.0 - self.rate)
+        return super().call(keras.activations.get(self.activation)(inputs), training=training)
+
+    def get_config(self) -> Config:
+        """Return the arguments of the constructor."""
+        return {**super().get_config(), "activation": self.activation}
 
 
 def _largest(keep, bits):
@@ -96,6 +148,13 @@ def _quarters_of_words(shape, seed):
     generator = torch.Generator().manual_seed((first * 0x9E3779B1 + second) % 2**32)
     words = torch.empty((count + 3) // 4, dtype=torch.int64, device="cpu").random_(-(2**63), None, generator=generator)
     return words.view(torch.int16)[:count].view(shape)
+
+
+def _written(kept):
+    """Keep XLA from computing the hashes once more for the gradient: they cost more than a byte per input."""
+    from jax.lax import optimization_barrier as barrier
+
+    return barrier(kept)
 
 
 def _hashed_positions(shape, seed):

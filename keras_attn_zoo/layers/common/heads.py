@@ -7,7 +7,7 @@ from keras import ops
 from keras.quantizers import QuantizationConfig
 
 from keras_attn_zoo.layers.common.kernels import fresh_initializer
-from keras_attn_zoo.layers.common.products import product, quantize_to_int8
+from keras_attn_zoo.layers.common.products import product, quantize_to_int8, uncast
 from keras_attn_zoo.types import Initializer, Shape, Tensor
 
 
@@ -45,7 +45,7 @@ class _HeadMap(keras.layers.EinsumDense):
     def matrix(self, rows: int) -> Tensor:
         """The kernel as a floating-point matrix with that many rows, LoRA included; -1 for as many as there are."""
         if self.quantization_mode is None:
-            kernel = self.kernel if self.lora_enabled else self._kernel
+            kernel = uncast(self.kernel if self.lora_enabled else self._kernel, self.compute_dtype)
         else:
             kernel = ops.cast(self._kernel, self.compute_dtype) / self._adjust_scale_for_dequant(self.kernel_scale)
             if self.lora_enabled:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import keras
 from keras import ops
 from keras.quantizers import QuantizationConfig
+from keras.src.backend.common.variables import AutocastScope
 
 from keras_attn_zoo.numerics.gradients import bfloat16_product, onednn_product, plain_product
 from keras_attn_zoo.numerics.onednn import faster_by_onednn
@@ -43,7 +44,7 @@ def product(x: Tensor, kernel: Tensor, bias: Tensor | None = None, transposed: b
 
     Args:
         x: `(rows, inputs)`.
-        kernel: W, `(inputs, outputs)`.
+        kernel: W, `(inputs, outputs)`, of the type of x, or what `uncast` returned.
         bias: b, `(outputs,)`; None for none.
         transposed: whether `kernel` is Wᵀ.
 
@@ -61,6 +62,21 @@ def product(x: Tensor, kernel: Tensor, bias: Tensor | None = None, transposed: b
     else:
         found = plain_product(x, kernel, transposed)
     return found if bias is None else found + bias
+
+
+def uncast(weight: keras.Variable | Tensor, compute_dtype: str) -> Tensor:
+    """Return the weight of a layer for `product`: as one of bfloat16 by JAX on a CPU in its own type, else cast.
+
+    `bfloat16_product` sums in float32. This way, the gradient of the weight is that sum; otherwise it would be rounded
+    to bfloat16 and back, which costs two more passes over all weights.
+
+    Example:
+        >>> uncast(keras.Variable([1.0]), "float32")  # [1.0]
+    """
+    if compute_dtype != "bfloat16" or not isinstance(weight, keras.Variable) or not is_jax_on_cpu():
+        return ops.cast(weight, compute_dtype)
+    with AutocastScope(None):
+        return weight.value
 
 
 def projected(x: Tensor, kernel: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -100,7 +116,7 @@ class Dense(keras.layers.Dense):
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         """Project."""
-        kernel = self.kernel
+        kernel = uncast(self.kernel, self.compute_dtype)
         by_columns = len(inputs.shape) == 2 and _by_columns(inputs)
         if not (by_columns or _in_bfloat16(inputs, kernel) or faster_by_onednn(inputs, kernel, self.bias)):
             return super().call(inputs, training=training)
@@ -148,8 +164,8 @@ def with_quantized_policies(layer: keras.layers.Layer, config: Config) -> Config
 
 
 def _in_bfloat16(x, kernel):
-    types = {keras.backend.standardize_dtype(factor.dtype) for factor in (x, kernel)}
-    return types == {"bfloat16"} and is_jax_on_cpu()
+    types = [keras.backend.standardize_dtype(factor.dtype) for factor in (x, kernel)]
+    return types[0] == "bfloat16" and types[1] in ("bfloat16", "float32") and is_jax_on_cpu()
 
 
 def _by_columns(x):
