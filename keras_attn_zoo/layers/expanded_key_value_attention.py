@@ -295,7 +295,7 @@ class ExpandedKeyValueAttention(DotProductAttention):
         if self.variant == 2:
             kernels = [ops.reshape(x, (width, -1)) for x in (self.context_key_kernel, self.context_value_kernel)]
         else:
-            kernels = [self.key_dense.matrix(width), self.value_dense.matrix(width)]
+            kernels = [self.key_dense.matrix(), self.value_dense.matrix()]
         return [self.weight(x) for x in kernels]
 
     def _pair_map(self):
@@ -313,7 +313,7 @@ class ExpandedKeyValueAttention(DotProductAttention):
         """Kernel and bias from the heads' contexts to the merged one: O and b."""
         width = self.output_dense.width
         bias = self.weight(self.output_dense.bias) if self.use_bias else ops.zeros((width,), dtype=self.compute_dtype)
-        return self.weight(self.output_dense.matrix(-1)), bias
+        return self.weight(self.output_dense.matrix()), bias
 
     def get_config(self) -> Config:
         """Return the arguments of the constructor."""

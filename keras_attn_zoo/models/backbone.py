@@ -221,6 +221,10 @@ class TranslationBackbone(Quantization, PresetLoading, WeightFiles, keras_hub.mo
             logits = ops.where(suppressed, _SUPPRESSED, logits)
         return logits, scores, state
 
+    def step_maps(self) -> list[Any]:
+        """Return the layers whose kernels `search_step` multiplies by: `Dense`, or those of heads."""
+        return []
+
     def _search_constants(self, max_length):
         """Return a dict of what a search needs and what depends only on weights and lengths."""
         return {}

@@ -16,6 +16,7 @@ from keras import ops, tree
 
 from keras_attn_zoo.data.shapes import GridBatch, pad_rows
 from keras_attn_zoo.devices import Devices, current
+from keras_attn_zoo.layers.common.products import turned, uses_turned
 from keras_attn_zoo.models.concurrency import FirstCalls, at_once, in_order, in_parts
 from keras_attn_zoo.models.weight_copies import CopiesScope, WeightCopies
 from keras_attn_zoo.types import TensorTree
@@ -45,6 +46,7 @@ class Programs:
         *inputs: TensorTree,
         changing: Sequence[keras.Variable] = (),
         around: Callable[[Callable], Callable] | None = None,
+        searches: bool = False,
     ) -> TensorTree:
         """Run the function of a key on trees of arrays; return arrays.
 
@@ -54,15 +56,16 @@ class Programs:
             *inputs: arguments of the function.
             changing: see `compiled`.
             around: function of the compiled function, on arrays, to the one that is run in its place.
+            searches: see `compiled`.
         """
-        run = self._prepared(key, make, changing, around)
+        run = self._prepared(key, make, changing, around, searches=searches)
         # Random numbers are drawn for a batch as a whole.
         return (run if changing else in_parts(run, self._at_once))(*inputs)
 
     def _at_once(self):
         return 1 if current() is not None or self._model.run_eagerly else at_once()
 
-    def _prepared(self, key, make, changing=(), around=None, clock=None):
+    def _prepared(self, key, make, changing=(), around=None, clock=None, searches=False):
         """The function of a key, from arrays to arrays."""
         devices = None if changing else current()
         # TensorFlow's graphs hold the variables that they were traced with, and LoRA and `quantize` replace variables.
@@ -71,7 +74,7 @@ class Programs:
             # Put last: the first is the one that was used least recently.
             known = self._compiled.pop(key, None)
             program, first_calls = known or (
-                compiled(self._model, make(), changing, devices, self._copies),
+                compiled(self._model, make(), changing, devices, self._copies, searches),
                 FirstCalls(),
             )
             self._compiled[key] = program, first_calls
@@ -107,6 +110,7 @@ class Programs:
         progress: Callable[[int], None] | None = None,
         clock: Any = None,
         around: Callable[[Callable], Callable] | None = None,
+        searches: bool = False,
     ) -> list[Any]:
         """Run the function of a key over encoded sentences, or over pairs of them.
 
@@ -121,7 +125,7 @@ class Programs:
             progress: function called with the number of sentences done, after every batch.
             clock: a `CompilationClock`, which records the shapes and the seconds of every search; with one, they run
                 one after the other.
-            around: see `run`.
+            around, searches: see `run`.
 
         Returns:
             What `read` returns for each sentence.
@@ -129,7 +133,7 @@ class Programs:
         results: list[Any] = [None] * len(sides[0])
         batches, done = list(batches), 0
         # Once: going through all layers for their variables takes as long as a step of a small model.
-        run, count = self._prepared(key, make, around=around, clock=clock), 1
+        run, count = self._prepared(key, make, around=around, clock=clock, searches=searches), 1
         # Seconds of batches that run at once would say nothing.
         if clock is None and len(batches) == 1:
             run = in_parts(run, self._at_once)
@@ -164,6 +168,7 @@ def compiled(
     changing: Sequence[keras.Variable],
     devices: Devices | None,
     copies: WeightCopies,
+    searches: bool,
 ) -> Callable:
     """Compile a function of tensors that reads the variables of a model, without gradients.
 
@@ -173,6 +178,7 @@ def compiled(
         changing: variables that the function changes, such as the random states of a sampler.
         devices: `Devices` that share the rows of its arguments; without them, each computes all.
         copies: the model's; JAX alone takes them.
+        searches: whether the function runs the steps of a search.
     """
     backend = keras.config.backend()
     if backend == "tensorflow" and not model.run_eagerly:
@@ -183,7 +189,7 @@ def compiled(
         # No AutoGraph: rewriting the function and all that it calls takes longer than tracing it.
         return tf.function(function, jit_compile=getattr(model, "jit_compile", True), autograph=False)
     if backend == "jax" and not model.run_eagerly:
-        program = _compiled_by_jax(model, function, changing, devices, copies)
+        program = _compiled_by_jax(model, function, changing, devices, copies, searches)
         return _on_tensors(program) if devices is None else program
     if backend == "torch":
         import torch
@@ -197,15 +203,25 @@ def _on_tensors(function):
     return lambda *inputs: function(*tree.map_structure(ops.convert_to_tensor, inputs))
 
 
-def _compiled_by_jax(model, function, changing, devices, copies):
+def _turning(model):
+    """The layers whose products with a kernel, in the steps of a search, are faster if it is turned."""
+    if not uses_turned(model.compute_dtype):
+        return []
+    layers = model.backbone.step_maps()
+    return [one for one in layers if one.quantization_mode is None and not one.lora_enabled]
+
+
+def _compiled_by_jax(model, function, changing, devices, copies, searches):
     import jax
 
     weights = [*model.trainable_variables, *model.non_trainable_variables]
     variables = [*changing, *weights]
+    turning = _turning(model) if searches and devices is None else []
 
     def stateless(state, *inputs):
-        values, converted = state
-        with CopiesScope(variables, values, [*(None for _ in changing), *converted]) as scope:
+        values, converted, kernels = state
+        by_variable = {id(layer._kernel): kernel for layer, kernel in zip(turning, kernels, strict=True)}
+        with turned(by_variable), CopiesScope(variables, values, [*(None for _ in changing), *converted]) as scope:
             outputs = function(*inputs)
         return outputs, [scope.get_current_value(variable) for variable in changing]
 
@@ -213,7 +229,7 @@ def _compiled_by_jax(model, function, changing, devices, copies):
 
     def call(*inputs):
         values = [variable.value for variable in weights]
-        state = [*(variable.value for variable in changing), *values], copies.of(values)
+        state = [*(variable.value for variable in changing), *values], copies.of(values), copies.turned(turning)
         outputs, changed = program(state, *inputs)
         for variable, value in zip(changing, changed, strict=True):
             variable.assign(value)

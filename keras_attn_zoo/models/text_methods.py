@@ -224,7 +224,7 @@ class TextMethods:
             return read_hypotheses(found, row, source, n_best, preprocessor)
 
         around = with_little_room if needs_little_room(sampler) else None
-        results = self._in_batches((text.sources,), batch_size, key, make, pack, read, progress, clock, around)
+        results = self._in_batches((text.sources,), batch_size, key, make, pack, read, progress, clock, around, True)
         return results[0] if alone else results
 
     @overload

@@ -1,20 +1,23 @@
-"""Weights in the type that a model computes in, converted once for all searches."""
+"""Weights as searches read them: in the type that a model computes in, and turned for their products."""
 
+import math
 import threading
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import keras
+from keras import ops
 
 from keras_attn_zoo.types import Tensor
 
 
 class WeightCopies:
-    """Copies of a model's weights in the type that it computes in, where that is not the type of the weights.
+    """Copies of a model's weights as its searches read them, made once for all searches.
 
     Keras converts a weight each time that a layer reads it, and a compiled program once per call: for a search of few
-    sentences, a tenth of its time. Arrays of JAX never change, so a copy holds as long as the weight has the same one.
+    sentences, a tenth of its time, and so is what a product moves of its kernel. Arrays of JAX never change, so a copy
+    holds as long as the weight has the same one.
 
     Args:
         model: the model.
@@ -22,20 +25,43 @@ class WeightCopies:
 
     def __init__(self, model: keras.Model) -> None:
         self._model = model
-        self._lock = threading.Lock()
-        self._originals: list[weakref.ref[Any]] = []
-        self._copies: list[Tensor | None] = []
+        self._converted, self._turned = _Copies(), _Copies()
 
     def of(self, arrays: Sequence[Tensor]) -> list[Tensor | None]:
-        """Return a copy of every array; None for those that are not converted."""
-        wanted = self._model.compute_dtype
-        if wanted == self._model.variable_dtype:
+        """Return a copy of every array in the type that the model computes in; None for those that have it."""
+        wanted, given = self._model.compute_dtype, self._model.variable_dtype
+        if wanted == given:
             return [None] * len(arrays)
+
+        def converted(x):
+            return x.astype(wanted) if keras.backend.standardize_dtype(x.dtype) == given else None
+
+        return self._converted.of(arrays, [converted] * len(arrays))
+
+    def turned(self, layers: Sequence[keras.layers.Layer]) -> list[Tensor]:
+        """Return the kernel of every layer as `product` wants it: Wᵀ, in rows."""
+        wanted = self._model.compute_dtype
+
+        def turn(axes):
+            return lambda x: ops.transpose(ops.reshape(x.astype(wanted), (math.prod(x.shape[:axes]), -1)))
+
+        return self._turned.of([layer._kernel.value for layer in layers], [turn(layer.input_axes) for layer in layers])
+
+
+class _Copies:
+    """What functions make of arrays, as long as these are the same and somebody holds them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._originals: list[weakref.ref[Any]] = []
+        self._copies: list[Any] = []
+
+    def of(self, arrays: Sequence[Tensor], functions: Sequence[Callable[[Tensor], Any]]) -> list[Any]:
+        """Return the result of every function of its array."""
         with self._lock:
             known = len(self._originals) == len(arrays)
             if not known or any(one() is not array for one, array in zip(self._originals, arrays, strict=True)):
-                convert = [keras.backend.standardize_dtype(x.dtype) == self._model.variable_dtype for x in arrays]
-                copies = [x.astype(wanted) if yes else None for x, yes in zip(arrays, convert, strict=True)]
+                copies = [function(x) for function, x in zip(functions, arrays, strict=True)]
                 # Training makes new weights, and must not pay for copies of the old ones.
                 self._originals = [weakref.ref(array, self._forget) for array in arrays]
                 self._copies = copies

@@ -1,4 +1,4 @@
-"""Weights that are converted once for all searches: which are, when again, and that no number changes."""
+"""Copies of weights that are made once for all searches: of which, when again, and that no number changes."""
 
 import gc
 
@@ -7,12 +7,22 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_attn_zoo.layers.common import products
+from keras_attn_zoo.models import programs
 from keras_attn_zoo.models.weight_copies import CopiesScope, WeightCopies
 from tests import tiny
 from tests.layers.calls import BACKEND
 
 pytestmark = pytest.mark.skipif(BACKEND != "jax", reason="of JAX alone")
 TEXTS = tiny.sentences("source")[:3]
+TURNED = WeightCopies.turned
+# The maps of a decoder layer that a step multiplies by.
+IN_A_STEP = [
+    *(f"self_attention/{name}" for name in ("query", "key", "value", "attention_output")),
+    *(f"cross_attention/{name}" for name in ("query", "attention_output")),
+    "ffn_hidden",
+    "ffn_output",
+]
 
 
 class TwoTypes(keras.layers.Layer):
@@ -56,7 +66,7 @@ def test_copies_are_made_again_if_a_weight_has_another_value():
     for weight in weights:
         weight.assign(weight.value + 0)
     gc.collect()
-    assert copies._copies == []
+    assert copies._converted._copies == []
     assert WeightCopies(tiny.translator()).of([v.value for v in weights]) == [None] * len(weights)
 
 
@@ -84,3 +94,54 @@ def test_a_search_reads_weights_that_were_changed():
     for variable, value in zip(model.backbone.weights, values, strict=True):
         variable.assign(value)
     assert [best[0].text for best in model.translate(TEXTS)] == before
+
+
+def test_kernels_of_the_decoder_are_turned():
+    model = tiny.translator(body=tiny.transformer)
+    copies, layers = WeightCopies(model), model.backbone.step_maps()
+    first = copies.turned(layers)
+    assert copies.turned(layers) is first
+    decoders = range(len(model.backbone._decoders))
+    assert {layer.path for layer in layers} == {f"decoder_{i}/{name}" for i in decoders for name in IN_A_STEP}
+    for copy, layer in zip(first, layers, strict=True):
+        kernel = ops.convert_to_numpy(layer._kernel)
+        # The maps of Keras' own einsum, or its dense layer's.
+        inputs = {"cde->abe": 2}.get(getattr(layer, "equation", "").split(",")[-1], 1)
+        np.testing.assert_array_equal(copy, kernel.reshape(np.prod(kernel.shape[:inputs]), -1).T)
+    layers[0]._kernel.assign(layers[0]._kernel.value + 1)
+    assert not np.array_equal(copies.turned(layers)[0], first[0])
+
+
+@pytest.mark.parametrize("kind", ["float32", "mixed_bfloat16"])
+def test_a_search_multiplies_by_turned_kernels(kind, monkeypatch):
+    monkeypatch.setattr(products, "is_intel", lambda: True)
+    model = tiny.translator(body=tiny.transformer, dtype=kind)
+    found = [best.log_prob for [best] in model.translate(TEXTS)]
+    made = []
+    monkeypatch.setattr(WeightCopies, "turned", lambda self, layers: made.append(layers) or [])
+    monkeypatch.setattr(programs, "_turning", lambda model: [])
+    wanted = tiny.translator(body=tiny.transformer, dtype=kind).translate(TEXTS)
+    np.testing.assert_allclose(found, [best.log_prob for [best] in wanted], rtol=1e-5 if kind == "float32" else 0.02)
+    monkeypatch.undo()
+    monkeypatch.setattr(products, "is_intel", lambda: True)
+    monkeypatch.setattr(WeightCopies, "turned", lambda self, layers: [0 * x for x in TURNED(self, layers)])
+    without = [best.log_prob for [best] in tiny.translator(body=tiny.transformer, dtype=kind).translate(TEXTS)]
+    assert not np.allclose(found, without, rtol=0.05)
+    # Others do not pay for them.
+    monkeypatch.setattr(WeightCopies, "turned", lambda self, layers: pytest.fail("turned") if layers else [])
+    model.score(TEXTS, tiny.sentences("target")[:3])
+
+
+def test_what_is_not_turned(monkeypatch):
+    """Kernels that are not what a layer multiplies by."""
+    monkeypatch.setattr(products, "is_intel", lambda: True)
+    model = tiny.translator(body=tiny.transformer)
+    assert len(programs._turning(model)) == len(model.backbone.step_maps()) > 0
+    quantized = tiny.translator(body=tiny.transformer)
+    quantized.quantize("int8")
+    assert programs._turning(quantized) == []
+    before = len(programs._turning(model))
+    model.backbone.enable_lora(2)
+    assert len(programs._turning(model)) < before
+    monkeypatch.setattr(products, "is_intel", lambda: False)
+    assert programs._turning(tiny.translator(body=tiny.transformer)) == []

@@ -1,5 +1,6 @@
 """The linear maps into attention heads and out of them, with weights as in Keras' multi-head attention."""
 
+import math
 from typing import Any
 
 import keras
@@ -16,6 +17,8 @@ class _HeadMap(keras.layers.EinsumDense):
 
     kernel_initializer: Initializer
     bias_initializer: Initializer
+    # The axes of the kernel that are those of an input.
+    input_axes = 1
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -42,8 +45,8 @@ class _HeadMap(keras.layers.EinsumDense):
         """Quantize the kernel to int8, as `keras.layers.EinsumDense` does."""
         quantize_to_int8(self, super().quantize, mode, config)
 
-    def matrix(self, rows: int) -> Tensor:
-        """The kernel as a floating-point matrix with that many rows, LoRA included; -1 for as many as there are."""
+    def matrix(self) -> Tensor:
+        """The kernel as a floating-point matrix, a row for each input, LoRA included."""
         if self.quantization_mode is None:
             kernel = uncast(self.kernel if self.lora_enabled else self._kernel, self.compute_dtype)
         else:
@@ -51,7 +54,7 @@ class _HeadMap(keras.layers.EinsumDense):
             if self.lora_enabled:
                 share = self.lora_alpha / self.lora_rank
                 kernel = kernel + share * ops.matmul(self.lora_kernel_a, self.lora_kernel_b)
-        return ops.reshape(kernel, (rows, -1) if rows != -1 else (-1, kernel.shape[-1]))
+        return ops.reshape(kernel, (math.prod(kernel.shape[: self.input_axes]), -1))
 
 
 class HeadProjection(_HeadMap):
@@ -79,7 +82,7 @@ class HeadProjection(_HeadMap):
         """Project."""
         batch, length = ops.shape(x)[0], ops.shape(x)[1]
         bias = None if self.bias is None else ops.reshape(self.bias, (-1,))
-        x = product(ops.reshape(x, (-1, x.shape[-1])), self.matrix(x.shape[-1]), bias)
+        x = product(ops.reshape(x, (-1, x.shape[-1])), self.matrix(), bias, variable=self._kernel)
         return ops.transpose(ops.reshape(x, (batch, length, self.num_heads, self.head_dim)), (0, 2, 1, 3))
 
     def quantized_call(self, x: Tensor, training: bool | None = None) -> Tensor:
@@ -103,6 +106,8 @@ class HeadMerge(_HeadMap):
     O `(heads, head_dim, width)`, b `(width,)`.
     """
 
+    input_axes = 2
+
     def __init__(self, width: int, use_bias: bool = True, **kwargs: Any) -> None:
         super().__init__("abcd,cde->abe", (None, width), bias_axes="e" if use_bias else None, **kwargs)
         self.width = width
@@ -115,9 +120,10 @@ class HeadMerge(_HeadMap):
     def call(self, contexts: Tensor, training: bool | None = None) -> Tensor:
         """Join."""
         batch, length = ops.shape(contexts)[0], ops.shape(contexts)[2]
-        kernel = self.matrix(-1)
+        kernel = self.matrix()
         joined = ops.reshape(ops.transpose(contexts, (0, 2, 1, 3)), (-1, kernel.shape[0]))
-        return ops.reshape(product(joined, kernel, self.bias), (batch, length, self.width))
+        found = product(joined, kernel, self.bias, variable=self._kernel)
+        return ops.reshape(found, (batch, length, self.width))
 
     def quantized_call(self, contexts: Tensor, training: bool | None = None) -> Tensor:
         """Join by Keras' einsum of integers."""

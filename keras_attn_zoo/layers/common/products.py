@@ -2,22 +2,26 @@
 
 import contextlib
 import contextvars
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import keras
 from keras import ops
 from keras.quantizers import QuantizationConfig
 from keras.src.backend.common.variables import AutocastScope
 
+from keras_attn_zoo.numerics.bfloat16 import turned_product
 from keras_attn_zoo.numerics.gradients import bfloat16_product, onednn_product, plain_product
 from keras_attn_zoo.numerics.onednn import faster_by_onednn
 from keras_attn_zoo.processor import is_intel, is_jax_on_cpu
 from keras_attn_zoo.types import Config, Tensor
 
-# On an Intel Xeon, the form below takes half the time of the plain one up to this number of rows, as long above it; on
-# an AMD EPYC, a tenth to a half more.
+# On an Intel Xeon, the form by columns takes half the time of the plain one up to this number of rows, as long above;
+# on an AMD EPYC, a tenth to a half more.
 _FEW_ROWS = 64
+# Up to these, a kernel that is turned already takes less time: on an Intel Xeon, two thirds.
+_FEW_ROWS_OF_TURNED = {"float32": 32, "bfloat16": 128}
 _REPEATED = contextvars.ContextVar("repeated", default=False)
+_TURNED: contextvars.ContextVar[Mapping[int, Tensor] | None] = contextvars.ContextVar("turned", default=None)
 
 
 @contextlib.contextmanager
@@ -34,23 +38,53 @@ def repeated() -> Iterator[None]:
         _REPEATED.reset(token)
 
 
-def product(x: Tensor, kernel: Tensor, bias: Tensor | None = None, transposed: bool = False) -> Tensor:
+@contextlib.contextmanager
+def turned(kernels: Mapping[int, Tensor]) -> Iterator[None]:
+    """Mark the code inside as one without gradients; give products, if `repeated`, Wᵀ of kernels.
+
+    Args:
+        kernels: Wᵀ by the identity of the variable of W, in the type that layers compute in.
+    """
+    token = _TURNED.set(kernels)
+    try:
+        yield
+    finally:
+        _TURNED.reset(token)
+
+
+def uses_turned(compute_dtype: str) -> bool:
+    """Return whether `product` is faster if its kernel is `turned`, for layers that compute in this type."""
+    return is_jax_on_cpu() and (compute_dtype == "bfloat16" or (compute_dtype == "float32" and is_intel()))
+
+
+def product(
+    x: Tensor,
+    kernel: Tensor,
+    bias: Tensor | None = None,
+    transposed: bool = False,
+    variable: keras.Variable | None = None,
+) -> Tensor:
     """Return x W + b in the form that is fastest on this machine.
 
     Under PyTorch on an AMD CPU, `onednn_product` if they are large and in float32. Under JAX on a CPU,
-    `bfloat16_product` if they are in bfloat16; in a `repeated` step on an Intel CPU (Wᵀ xᵀ)ᵀ: XLA repacks the right
-    factor of a product each time, which in every step would be all weights instead of the few hypotheses. Barriers keep
-    it from swapping the factors back; Wᵀ is constant and is moved out of the loop.
+    `bfloat16_product` if they are in bfloat16; in a `repeated` step (Wᵀ xᵀ)ᵀ, in bfloat16 or on an Intel CPU: XLA
+    repacks the right factor of a product each time, which in every step would be all weights instead of the few
+    hypotheses. Barriers keep it from swapping the factors back. Wᵀ is one that is `turned`, or in float32 moved out of
+    the loop by XLA.
 
     Args:
         x: `(rows, inputs)`.
         kernel: W, `(inputs, outputs)`, of the type of x, or what `uncast` returned.
         bias: b, `(outputs,)`; None for none.
         transposed: whether `kernel` is Wᵀ.
+        variable: the variable that `kernel` is the value of, if it may be `turned`.
 
     Example:
         >>> product(keras.ops.ones((2, 3)), keras.ops.ones((3, 4)))  # (2, 4)
     """
+    given = kernel if transposed else (_TURNED.get() or {}).get(id(variable))
+    if given is not None and _reads_turned(x):
+        return turned_product(x, ops.cast(given, x.dtype), bias)
     if _in_bfloat16(x, kernel):
         bias = ops.zeros((kernel.shape[int(not transposed)],), dtype=x.dtype) if bias is None else bias
         return bfloat16_product(x, kernel, bias, transposed)
@@ -68,24 +102,26 @@ def uncast(weight: keras.Variable | Tensor, compute_dtype: str) -> Tensor:
     """Return the weight of a layer for `product`: as one of bfloat16 by JAX on a CPU in its own type, else cast.
 
     `bfloat16_product` sums in float32. This way, the gradient of the weight is that sum; otherwise it would be rounded
-    to bfloat16 and back, which costs two more passes over all weights.
+    to bfloat16 and back, which costs two more passes over all weights. Where there are no gradients, weights that are
+    cast may have been converted before.
 
     Example:
         >>> uncast(keras.Variable([1.0]), "float32")  # [1.0]
     """
-    if compute_dtype != "bfloat16" or not isinstance(weight, keras.Variable) or not is_jax_on_cpu():
+    has_gradient = _TURNED.get() is None and isinstance(weight, keras.Variable)
+    if compute_dtype != "bfloat16" or not has_gradient or not is_jax_on_cpu():
         return ops.cast(weight, compute_dtype)
     with AutocastScope(None):
         return weight.value
 
 
-def projected(x: Tensor, kernel: Tensor, bias: Tensor | None = None) -> Tensor:
+def projected(x: Tensor, kernel: Tensor, bias: Tensor | None = None, variable: keras.Variable | None = None) -> Tensor:
     """Return `product` along the last axis of an array.
 
     Example:
         >>> projected(keras.ops.ones((5, 2, 3)), keras.ops.ones((3, 4)))  # (5, 2, 4)
     """
-    found = product(ops.reshape(x, (-1, kernel.shape[0])), kernel, bias)
+    found = product(ops.reshape(x, (-1, kernel.shape[0])), kernel, bias, variable=variable)
     return ops.reshape(found, (*ops.shape(x)[:-1], kernel.shape[-1]))
 
 
@@ -114,13 +150,15 @@ class Dense(keras.layers.Dense):
         >>> Dense(4, activation="relu")(keras.ops.ones((2, 3)))  # (2, 4)
     """
 
+    input_axes = 1
+
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         """Project."""
         kernel = uncast(self.kernel, self.compute_dtype)
         by_columns = len(inputs.shape) == 2 and _by_columns(inputs)
         if not (by_columns or _in_bfloat16(inputs, kernel) or faster_by_onednn(inputs, kernel, self.bias)):
             return super().call(inputs, training=training)
-        x = projected(inputs, kernel, self.bias)
+        x = projected(inputs, kernel, self.bias, self._kernel)
         return x if self.activation is None else self.activation(x)
 
     def quantize(
@@ -170,3 +208,8 @@ def _in_bfloat16(x, kernel):
 
 def _by_columns(x):
     return _REPEATED.get() and is_jax_on_cpu() and is_intel() and 1 < x.shape[0] <= _FEW_ROWS
+
+
+def _reads_turned(x):
+    kind = keras.backend.standardize_dtype(x.dtype)
+    return _REPEATED.get() and uses_turned(kind) and 1 < x.shape[0] <= _FEW_ROWS_OF_TURNED[kind]

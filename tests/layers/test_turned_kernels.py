@@ -1,0 +1,53 @@
+"""Kernels that a search has turned: which products read them, and that they are the same products."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attn_zoo.layers.common import products
+from keras_attn_zoo.layers.common.heads import HeadMerge, HeadProjection
+from keras_attn_zoo.layers.common.products import Dense, repeated, turned
+from tests.layers.calls import BACKEND, compiled
+
+pytestmark = pytest.mark.skipif(BACKEND != "jax", reason="of JAX alone")
+WIDTH, HEADS, DIM = 6, 2, 3
+
+
+def maps(kind):
+    """A layer of every class that has such a kernel, and a shape of its inputs without the first axis."""
+    options = {"dtype": kind, "bias_initializer": "ones"}
+    for layer, shape in (
+        (Dense(4, **options), (WIDTH,)),
+        (HeadProjection(HEADS, DIM, **options), (1, WIDTH)),
+        (HeadMerge(WIDTH, **options), (HEADS, 1, DIM)),
+    ):
+        layer.build((None, *shape))
+        yield layer, shape
+
+
+@pytest.mark.parametrize("intel", [True, False], ids=["intel", "amd"])
+@pytest.mark.parametrize("kind", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize("rows", [1, 2, 32, 33, 128, 129])
+def test_which_products_read_it(rows, kind, intel, monkeypatch):
+    monkeypatch.setattr(products, "is_intel", lambda: intel)
+    few = 128 if kind == "mixed_bfloat16" else 32 * intel
+    for layer, shape in maps(kind):
+        x = np.random.default_rng(0).integers(-2, 3, (rows, *shape)).astype("float32")
+        inputs, kernel = x.reshape(rows, -1), keras.ops.convert_to_numpy(layer._kernel)
+        # Another one, to tell which was read; its products are exact.
+        given = np.random.default_rng(1).integers(-2, 3, (kernel.size // WIDTH, WIDTH)).astype("float32")
+        kept = {id(layer._kernel): keras.ops.cast(given, layer.compute_dtype)}
+
+        def run(x, layer=layer, kept=kept):
+            with turned(kept), repeated():
+                return keras.ops.cast(layer(x), "float32")
+
+        wanted = inputs @ (given.T if 1 < rows <= few else kernel.reshape(WIDTH, -1)) + 1
+        np.testing.assert_allclose(compiled(run)(x).reshape(wanted.shape), wanted, rtol=0.02, atol=0.06)
+        exact = 1e-6 if kind == "float32" else 0
+        if 1 < rows <= few:
+            np.testing.assert_allclose(compiled(run)(x).reshape(wanted.shape), wanted, rtol=0, atol=exact)
+        with turned(kept):
+            outside = keras.ops.convert_to_numpy(keras.ops.cast(layer(x), "float32"))
+        wanted = inputs @ kernel.reshape(WIDTH, -1) + 1
+        np.testing.assert_allclose(outside.reshape(wanted.shape), wanted, rtol=0.02, atol=0.06)
