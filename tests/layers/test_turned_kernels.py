@@ -27,10 +27,10 @@ def maps(kind):
 
 @pytest.mark.parametrize("intel", [True, False], ids=["intel", "amd"])
 @pytest.mark.parametrize("kind", ["float32", "mixed_bfloat16"])
-@pytest.mark.parametrize("rows", [1, 2, 32, 33, 128, 129])
+@pytest.mark.parametrize("rows", [1, 2, 64, 65, 128, 129])
 def test_which_products_read_it(rows, kind, intel, monkeypatch):
     monkeypatch.setattr(products, "is_intel", lambda: intel)
-    few = 128 if kind == "mixed_bfloat16" else 32 * intel
+    few = 128 if kind == "mixed_bfloat16" else 64 * intel
     for layer, shape in maps(kind):
         x = np.random.default_rng(0).integers(-2, 3, (rows, *shape)).astype("float32")
         inputs, kernel = x.reshape(rows, -1), keras.ops.convert_to_numpy(layer._kernel)

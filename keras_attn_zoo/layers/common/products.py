@@ -19,7 +19,7 @@ from keras_attn_zoo.types import Config, Tensor
 # on an AMD EPYC, a tenth to a half more.
 _FEW_ROWS = 64
 # Up to these, a kernel that is turned already takes less time: on an Intel Xeon, two thirds.
-_FEW_ROWS_OF_TURNED = {"float32": 32, "bfloat16": 128}
+_FEW_ROWS_OF_TURNED = {"float32": 64, "bfloat16": 128}
 _REPEATED = contextvars.ContextVar("repeated", default=False)
 _TURNED: contextvars.ContextVar[Mapping[int, Tensor] | None] = contextvars.ContextVar("turned", default=None)
 
@@ -82,7 +82,10 @@ def product(
     Example:
         >>> product(keras.ops.ones((2, 3)), keras.ops.ones((3, 4)))  # (2, 4)
     """
-    given = kernel if transposed else (_TURNED.get() or {}).get(id(variable))
+    given = (_TURNED.get() or {}).get(id(variable))
+    # In float32, the form by columns is faster if it need not transpose.
+    if transposed and keras.backend.standardize_dtype(x.dtype) == "bfloat16":
+        given = kernel
     if given is not None and _reads_turned(x):
         return turned_product(x, ops.cast(given, x.dtype), bias)
     if _in_bfloat16(x, kernel):
