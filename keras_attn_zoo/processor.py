@@ -25,6 +25,22 @@ def is_jax_on_cpu() -> bool:
     return jax.default_backend() == "cpu"
 
 
+def is_tensorflow_on_cpu() -> bool:
+    """Return whether Keras computes by TensorFlow, and there is no GPU that it would use.
+
+    Example:
+        >>> is_tensorflow_on_cpu()  # doctest: +SKIP
+        False
+    """
+    import keras
+
+    if keras.config.backend() != "tensorflow":
+        return False
+    import tensorflow as tf
+
+    return not tf.config.list_physical_devices("GPU")
+
+
 def is_intel() -> bool:
     """Return whether it is one of Intel's.
 

@@ -180,7 +180,7 @@ class LatentAlignmentHead(keras.layers.Layer):
     def _logits(self, x):
         kernel = self.kernel if self.embedding is None else self.embedding.embeddings
         kernel = uncast(kernel, self.compute_dtype)
-        logits = product(ops.reshape(x, (-1, self.width)), kernel, transposed=True)
+        logits = product(ops.reshape(x, (-1, self.width)), kernel, None, True, compute_dtype=self.compute_dtype)
         return ops.cast(ops.reshape(logits, (*ops.shape(x)[:2], self.vocabulary_size)), "float32")
 
     def call(

@@ -177,7 +177,7 @@ class Exploration(TextMethods):
         def pack(ids, width):
             return (self.preprocessor.pack_search(ids, width),)
 
-        return self._in_batches((sources,), BATCH, key, make, pack, read)
+        return self._in_batches((sources,), BATCH, key, make, pack, read, beams=getattr(sampler, "num_beams", 1))
 
     def _steps(self, trace, source_length, end):
         """The positions of one sentence's search, up to the one at which all that it keeps is finished."""

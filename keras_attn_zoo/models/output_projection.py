@@ -117,7 +117,9 @@ class OutputProjection(keras.layers.Layer):
         """Return the logits."""
         kernel = uncast(self.kernel, self.compute_dtype)
         bias = ops.cast(self.bias, self.compute_dtype) if self.use_bias else None
-        logits = product(ops.reshape(readouts, (-1, readouts.shape[-1])), kernel, bias, transposed=True)
+        logits = product(
+            ops.reshape(readouts, (-1, readouts.shape[-1])), kernel, bias, True, compute_dtype=self.compute_dtype
+        )
         return ops.reshape(logits, (*ops.shape(readouts)[:-1], self.vocabulary_size))
 
     def compute_output_spec(self, readouts: Tensor) -> Any:

@@ -46,7 +46,7 @@ class Programs:
         *inputs: TensorTree,
         changing: Sequence[keras.Variable] = (),
         around: Callable[[Callable], Callable] | None = None,
-        searches: bool = False,
+        beams: int = 0,
     ) -> TensorTree:
         """Run the function of a key on trees of arrays; return arrays.
 
@@ -56,16 +56,16 @@ class Programs:
             *inputs: arguments of the function.
             changing: see `compiled`.
             around: function of the compiled function, on arrays, to the one that is run in its place.
-            searches: see `compiled`.
+            beams: see `compiled`.
         """
-        run = self._prepared(key, make, changing, around, searches=searches)
+        run = self._prepared(key, make, changing, around, beams=beams)
         # Random numbers are drawn for a batch as a whole.
         return (run if changing else in_parts(run, self._at_once))(*inputs)
 
     def _at_once(self):
         return 1 if current() is not None or self._model.run_eagerly else at_once()
 
-    def _prepared(self, key, make, changing=(), around=None, clock=None, searches=False):
+    def _prepared(self, key, make, changing=(), around=None, clock=None, beams=0):
         """The function of a key, from arrays to arrays."""
         devices = None if changing else current()
         # TensorFlow's graphs hold the variables that they were traced with, and LoRA and `quantize` replace variables.
@@ -74,7 +74,7 @@ class Programs:
             # Put last: the first is the one that was used least recently.
             known = self._compiled.pop(key, None)
             program, first_calls = known or (
-                compiled(self._model, make(), changing, devices, self._copies, searches),
+                compiled(self._model, make(), changing, devices, self._copies, beams),
                 FirstCalls(),
             )
             self._compiled[key] = program, first_calls
@@ -110,7 +110,7 @@ class Programs:
         progress: Callable[[int], None] | None = None,
         clock: Any = None,
         around: Callable[[Callable], Callable] | None = None,
-        searches: bool = False,
+        beams: int = 0,
     ) -> list[Any]:
         """Run the function of a key over encoded sentences, or over pairs of them.
 
@@ -125,7 +125,7 @@ class Programs:
             progress: function called with the number of sentences done, after every batch.
             clock: a `CompilationClock`, which records the shapes and the seconds of every search; with one, they run
                 one after the other.
-            around, searches: see `run`.
+            around, beams: see `run`.
 
         Returns:
             What `read` returns for each sentence.
@@ -133,7 +133,7 @@ class Programs:
         results: list[Any] = [None] * len(sides[0])
         batches, done = list(batches), 0
         # Once: going through all layers for their variables takes as long as a step of a small model.
-        run, count = self._prepared(key, make, around=around, clock=clock, searches=searches), 1
+        run, count = self._prepared(key, make, around=around, clock=clock, beams=beams), 1
         # Seconds of batches that run at once would say nothing.
         if clock is None and len(batches) == 1:
             run = in_parts(run, self._at_once)
@@ -168,7 +168,7 @@ def compiled(
     changing: Sequence[keras.Variable],
     devices: Devices | None,
     copies: WeightCopies,
-    searches: bool,
+    beams: int,
 ) -> Callable:
     """Compile a function of tensors that reads the variables of a model, without gradients.
 
@@ -178,7 +178,7 @@ def compiled(
         changing: variables that the function changes, such as the random states of a sampler.
         devices: `Devices` that share the rows of its arguments; without them, each computes all.
         copies: the model's; JAX alone takes them.
-        searches: whether the function runs the steps of a search.
+        beams: hypotheses of a sentence, if the function runs the steps of a search; else 0.
     """
     backend = keras.config.backend()
     if backend == "tensorflow" and not model.run_eagerly:
@@ -189,7 +189,7 @@ def compiled(
         # No AutoGraph: rewriting the function and all that it calls takes longer than tracing it.
         return tf.function(function, jit_compile=getattr(model, "jit_compile", True), autograph=False)
     if backend == "jax" and not model.run_eagerly:
-        program = _compiled_by_jax(model, function, changing, devices, copies, searches)
+        program = _compiled_by_jax(model, function, changing, devices, copies, beams)
         return _on_tensors(program) if devices is None else program
     if backend == "torch":
         import torch
@@ -205,22 +205,19 @@ def _on_tensors(function):
 
 def _turning(model):
     """The layers whose products with a kernel, in the steps of a search, are faster if it is turned."""
-    if not uses_turned(model.compute_dtype):
-        return []
-    layers = model.backbone.step_maps()
-    return [one for one in layers if one.quantization_mode is None and not one.lora_enabled]
+    return [one for one in model.backbone.step_maps() if one.may_turn()]
 
 
-def _compiled_by_jax(model, function, changing, devices, copies, searches):
+def _compiled_by_jax(model, function, changing, devices, copies, beams):
     import jax
 
     weights = [*model.trainable_variables, *model.non_trainable_variables]
     variables = [*changing, *weights]
-    turning = _turning(model) if searches and devices is None else []
+    turning = _turning(model) if beams and devices is None else []
 
     def stateless(state, *inputs):
         values, converted, kernels = state
-        by_variable = {id(layer._kernel): kernel for layer, kernel in zip(turning, kernels, strict=True)}
+        by_variable = {id(layer._kernel): kernel for layer, kernel in zip(turning, kernels, strict=False)}
         with turned(by_variable), CopiesScope(variables, values, [*(None for _ in changing), *converted]) as scope:
             outputs = function(*inputs)
         return outputs, [scope.get_current_value(variable) for variable in changing]
@@ -229,7 +226,10 @@ def _compiled_by_jax(model, function, changing, devices, copies, searches):
 
     def call(*inputs):
         values = [variable.value for variable in weights]
-        state = [*(variable.value for variable in changing), *values], copies.of(values), copies.turned(turning)
+        # With many rows, no product reads them.
+        rows = tree.flatten(inputs)[0].shape[0] * beams
+        turned_kernels = copies.turned(turning if uses_turned(model.compute_dtype, rows) else [])
+        state = [*(variable.value for variable in changing), *values], copies.of(values), turned_kernels
         outputs, changed = program(state, *inputs)
         for variable, value in zip(changing, changed, strict=True):
             variable.assign(value)

@@ -224,7 +224,8 @@ class TextMethods:
             return read_hypotheses(found, row, source, n_best, preprocessor)
 
         around = with_little_room if needs_little_room(sampler) else None
-        results = self._in_batches((text.sources,), batch_size, key, make, pack, read, progress, clock, around, True)
+        options = {"progress": progress, "clock": clock, "around": around, "beams": sampler.num_beams}
+        results = self._in_batches((text.sources,), batch_size, key, make, pack, read, **options)
         return results[0] if alone else results
 
     @overload
@@ -378,11 +379,11 @@ class TextMethods:
         results = self._in_batches((text.sources, text.targets), batch_size, key, make, pack, read_row, progress)
         return results[0] if alone else results
 
-    def _in_batches(self, sides, batch_size, *arguments):
+    def _in_batches(self, sides, batch_size, *arguments, **options):
         """Run a function over encoded sentences, or over pairs of them; see `Programs.run_batches`."""
         limits = (self.preprocessor.encoder_sequence_length, self.preprocessor.decoder_sequence_length)
         batches = grid_batches([list(map(len, side)) for side in sides], limits[: len(sides)], batch_size)
-        return self._programs.run_batches(batches, sides, *arguments)
+        return self._programs.run_batches(batches, sides, *arguments, **options)
 
     def _pieces(self, source, target):
         return pieces(self.preprocessor.source_tokenizer, source), pieces(self.preprocessor.tokenizer, target)

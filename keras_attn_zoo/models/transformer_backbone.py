@@ -10,9 +10,8 @@ from keras_attn_zoo.choices import ACTIVATIONS, NORMALIZATIONS, POSITIONS
 from keras_attn_zoo.errors import UserError, check_counts, check_rates
 from keras_attn_zoo.layers import AttentionLayer
 from keras_attn_zoo.layers.common.dropout import Dropout
-from keras_attn_zoo.layers.common.heads import HeadMerge, HeadProjection
 from keras_attn_zoo.layers.common.layer_normalization import LayerNormalization
-from keras_attn_zoo.layers.common.products import Dense
+from keras_attn_zoo.layers.common.products import StepMap
 from keras_attn_zoo.models.attention_stack import AttentionStack
 from keras_attn_zoo.models.backbone import (
     AttentionChoice,
@@ -308,13 +307,13 @@ class TransformerBackbone(TranslationBackbone):
                 )
         return super().call(inputs, training=training, mask=mask, attention=attention)
 
-    def step_maps(self) -> list[Any]:
+    def step_maps(self) -> list[StepMap]:
         """Return the maps of the decoder, without those of the source, which are used once."""
         inner = [(layer, one) for layer in self._decoders for one in layer._flatten_layers()]
         return [
             one
             for layer, one in inner
-            if isinstance(one, Dense | HeadProjection | HeadMerge)
+            if isinstance(one, StepMap)
             and one not in (getattr(layer.cross_attention, part, None) for part in ("key_dense", "value_dense"))
         ]
 

@@ -107,7 +107,7 @@ class TransformerLayer(keras.layers.Layer):
             "normalization": self.normalization,
             "dropout": self.residual_dropout.rate,
             "activation_dropout": self.activation_dropout.rate,
-            "activation": self.activation_dropout.activation,
+            "activation": self.activation_dropout.get_config()["activation"],
         }
 
 

@@ -318,7 +318,7 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
             inputs,
             changing=sampler.variables,
             around=None if limit is None else lambda run: with_little_room(run, self.preprocessor is not None),
-            searches=True,
+            beams=getattr(sampler, "num_beams", 1),
         )
         return {name: x for name, x in found.items() if name != "certain"}
 

@@ -1,14 +1,13 @@
 """Weights as searches read them: in the type that a model computes in, and turned for their products."""
 
-import math
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import keras
-from keras import ops
 
+from keras_attn_zoo.layers.common.products import StepMap
 from keras_attn_zoo.types import Tensor
 
 
@@ -38,14 +37,11 @@ class WeightCopies:
 
         return self._converted.of(arrays, [converted] * len(arrays))
 
-    def turned(self, layers: Sequence[keras.layers.Layer]) -> list[Tensor]:
-        """Return the kernel of every layer as `product` wants it: Wᵀ, in rows."""
-        wanted = self._model.compute_dtype
-
-        def turn(axes):
-            return lambda x: ops.transpose(ops.reshape(x.astype(wanted), (math.prod(x.shape[:axes]), -1)))
-
-        return self._turned.of([layer._kernel.value for layer in layers], [turn(layer.input_axes) for layer in layers])
+    def turned(self, layers: Sequence[StepMap]) -> list[Tensor]:
+        """Return the kernel of every layer as `product` wants it, Wᵀ; without layers, keep the copies for others."""
+        if not layers:
+            return []
+        return self._turned.of([layer._kernel.value for layer in layers], [layer.turn for layer in layers])
 
 
 class _Copies:

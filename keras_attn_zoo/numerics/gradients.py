@@ -159,7 +159,7 @@ def dropped_relu(x: Tensor, kept: Tensor, keep: float) -> Tensor:
 
 def plain_layer_normalized(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor:
     """The plain form of `layer_normalized`."""
-    return ops.cast(ops.layer_normalization(x, gamma, beta, -1, epsilon), x.dtype)
+    return ops.layer_normalization(ops.cast(x, "float32"), gamma, beta, -1, epsilon)
 
 
 def layer_normalized(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor:
@@ -168,27 +168,25 @@ def layer_normalized(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> 
     With u the upstream gradient and means over that axis, that of x is (γu - mean(γu) - n mean(γu n)) / σ. Means are
     products with γ, and sums over rows products with ones, which read u and u n once for all.
     """
-    kind = x.dtype
 
     @ops.custom_gradient
     def of(x, gamma, beta):
         wide = ops.cast(x, "float32")
-        mean = ops.mean(wide, axis=-1, keepdims=True)
-        centered = wide - mean
+        centered = wide - ops.mean(wide, axis=-1, keepdims=True)
         scale = ops.rsqrt(ops.mean(ops.square(centered), axis=-1, keepdims=True) + epsilon)
         normal = centered * scale
 
         def gradient(*args, upstream=None):
-            upstream = ops.cast(_upstream(args, upstream), "float32")
+            upstream = _upstream(args, upstream)
             width = x.shape[-1]
-            by_row = [ops.reshape(rows, (-1, width)) for rows in (upstream, upstream * normal)]
-            of_gamma = ops.reshape(gamma / width, (width, 1))
-            mean, along = (ops.reshape(ops.matmul(rows, of_gamma), ops.shape(scale)) for rows in by_row)
-            ones = ops.ones((1, ops.shape(by_row[0])[0]))
-            of_beta, of_gamma = (ops.matmul(ones, rows)[0] for rows in by_row)
-            return ops.cast((upstream * gamma - mean - normal * along) * scale, kind), of_gamma, of_beta
+            rows = [ops.reshape(factor, (-1, width)) for factor in (upstream, upstream * normal)]
+            share = ops.reshape(gamma / width, (width, 1))
+            mean, along = (ops.reshape(ops.matmul(factor, share), ops.shape(scale)) for factor in rows)
+            ones = ops.ones((1, ops.shape(rows[0])[0]), "float32")
+            of_beta, of_gamma = (ops.matmul(ones, factor)[0] for factor in rows)
+            return ops.cast((upstream * gamma - mean - normal * along) * scale, x.dtype), of_gamma, of_beta
 
-        return ops.cast(normal * gamma + beta, kind), gradient
+        return normal * gamma + beta, gradient
 
     return of(ops.convert_to_tensor(x), *(ops.cast(weight, "float32") for weight in (gamma, beta)))
 

@@ -5,14 +5,15 @@ from collections.abc import Iterable
 import keras
 from keras import ops
 
+from keras_attn_zoo.processor import is_jax_on_cpu
 from keras_attn_zoo.types import Tensor
 
 
 def global_norm(gradients: Iterable[Tensor | None]) -> Tensor:
     """Return √Σ g² over all gradients, in float32.
 
-    Squares that are written down and read again take as long as the rest of the optimiser's work. JAX's compiler joins
-    the two; TensorFlow and PyTorch have an operation for both.
+    Squares that are written down and read again take as long as the rest of the optimiser's work. TensorFlow and
+    PyTorch have an operation for both; JAX's compiler joins the two, but on a CPU only if they are a product.
 
     Args:
         gradients: tensors; None for a weight that has no gradient.
@@ -33,5 +34,8 @@ def global_norm(gradients: Iterable[Tensor | None]) -> Tensor:
         import tensorflow as tf
 
         return tf.sqrt(2.0 * tf.add_n([tf.nn.l2_loss(tf.cast(x, tf.float32)) for x in found]))
-    flat = [ops.ravel(ops.cast(x, "float32")) for x in found]
-    return ops.sqrt(sum(ops.dot(x, x) for x in flat))
+    exact = [ops.cast(x, "float32") for x in found]
+    # To flatten a gradient that several devices share would gather it.
+    if is_jax_on_cpu() and keras.distribution.distribution() is None:
+        return ops.sqrt(sum(ops.dot(flat, flat) for flat in map(ops.ravel, exact)))
+    return ops.sqrt(sum(ops.sum(ops.square(x)) for x in exact))

@@ -5,10 +5,13 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_attn_zoo.layers import MultiHeadAttention
 from keras_attn_zoo.layers.common.dropout import ActivationDropout, Dropout
+from keras_attn_zoo.models.transformer_layers import TransformerEncoderLayer
 from tests.layers.calls import value_and_gradients
 
 SHAPE = (64, 50, 40)
+SIZES = {"width": 8, "ffn_dim": 16, "normalization": "post", "dropout": 0.0, "activation_dropout": 0.0}
 
 
 def kept(layer, count=1):
@@ -78,7 +81,26 @@ def test_an_activation_before_it(activation):
     np.testing.assert_allclose(gradients["x"], 2 * active * mask * slope * mask, atol=1e-5)
     np.testing.assert_allclose(ops.convert_to_numpy(joined(x)), active, atol=1e-6)
     assert isinstance(copy := keras.layers.deserialize(keras.layers.serialize(joined)), ActivationDropout)
-    assert copy.activation == activation
+    assert copy.get_config()["activation"] == activation
+    with pytest.raises(ValueError, match="snake"):
+        ActivationDropout(0.1, "snake")
+
+
+@pytest.mark.skipif(keras.config.backend() == "tensorflow", reason="Keras recomputes nothing there")
+def test_activations_that_are_computed_again():
+    with keras.RematScope(mode="activations"):
+        layer = TransformerEncoderLayer(MultiHeadAttention(2, 4), **SIZES)
+    layer.build((None, None, 8))
+    assert layer.get_config()["activation"] == "relu"
+    x = np.random.default_rng(0).standard_normal((2, 3, 8)).astype("float32")
+    mask = np.ones((2, 3), bool)
+    value, _, gradients = value_and_gradients(
+        layer, lambda inputs: ops.sum(layer(inputs["x"], mask, training=True)[0] ** 3), {"x": x}
+    )
+    layer.activation_dropout.activation = keras.activations.relu
+    wanted = ops.convert_to_numpy(ops.sum(layer(x, mask, training=True)[0] ** 3))
+    np.testing.assert_allclose(value, wanted, rtol=1e-5)
+    assert np.isfinite(gradients["x"]).all() and np.any(gradients["x"])
 
 
 def test_nothing_is_dropped_outside_training():

@@ -117,31 +117,67 @@ def test_a_search_multiplies_by_turned_kernels(kind, monkeypatch):
     monkeypatch.setattr(products, "is_intel", lambda: True)
     model = tiny.translator(body=tiny.transformer, dtype=kind)
     found = [best.log_prob for [best] in model.translate(TEXTS)]
-    made = []
-    monkeypatch.setattr(WeightCopies, "turned", lambda self, layers: made.append(layers) or [])
-    monkeypatch.setattr(programs, "_turning", lambda model: [])
-    wanted = tiny.translator(body=tiny.transformer, dtype=kind).translate(TEXTS)
-    np.testing.assert_allclose(found, [best.log_prob for [best] in wanted], rtol=1e-5 if kind == "float32" else 0.02)
-    monkeypatch.undo()
-    monkeypatch.setattr(products, "is_intel", lambda: True)
-    monkeypatch.setattr(WeightCopies, "turned", lambda self, layers: [0 * x for x in TURNED(self, layers)])
-    without = [best.log_prob for [best] in tiny.translator(body=tiny.transformer, dtype=kind).translate(TEXTS)]
-    assert not np.allclose(found, without, rtol=0.05)
-    # Others do not pay for them.
-    monkeypatch.setattr(WeightCopies, "turned", lambda self, layers: pytest.fail("turned") if layers else [])
+    kept = model._programs._copies._turned._copies
+    assert len(kept) == len(model.backbone.step_maps())
+    # Others neither make copies nor lose them.
     model.score(TEXTS, tiny.sentences("target")[:3])
+    model.translate(TEXTS)
+    assert model._programs._copies._turned._copies is kept
+
+    def log_probs(turned):
+        monkeypatch.setattr(WeightCopies, "turned", turned)
+        return [best.log_prob for [best] in tiny.translator(body=tiny.transformer, dtype=kind).translate(TEXTS)]
+
+    np.testing.assert_allclose(found, log_probs(lambda self, layers: []), rtol=1e-5 if kind == "float32" else 0.02)
+    assert not np.allclose(found, log_probs(lambda self, layers: [0 * x for x in TURNED(self, layers)]), rtol=0.05)
+
+
+def test_a_search_of_many_rows_makes_no_copies(monkeypatch):
+    monkeypatch.setattr(products, "is_intel", lambda: True)
+    model = tiny.translator(body=tiny.transformer)
+    model.translate(TEXTS * 50)
+    assert model._programs._copies._turned._copies == []
+
+
+def test_kernels_are_turned_in_the_type_of_their_layer(monkeypatch):
+    monkeypatch.setattr(products, "is_intel", lambda: True)
+    policy = keras.dtype_policies.DTypePolicyMap("mixed_bfloat16", {".*/ffn_hidden": keras.DTypePolicy("float32")})
+    layers = programs._turning(tiny.translator(body=tiny.transformer, dtype=policy))
+    types = {layer.path: keras.backend.standardize_dtype(layer.turn(layer._kernel.value).dtype) for layer in layers}
+    assert {kind for path, kind in types.items() if path.endswith("ffn_hidden")} == {"float32"}
+    assert {kind for path, kind in types.items() if not path.endswith("ffn_hidden")} == {"bfloat16"}
 
 
 def test_what_is_not_turned(monkeypatch):
     """Kernels that are not what a layer multiplies by."""
     monkeypatch.setattr(products, "is_intel", lambda: True)
     model = tiny.translator(body=tiny.transformer)
-    assert len(programs._turning(model)) == len(model.backbone.step_maps()) > 0
+    assert programs._turning(model) == model.backbone.step_maps() != []
     quantized = tiny.translator(body=tiny.transformer)
     quantized.quantize("int8")
     assert programs._turning(quantized) == []
-    before = len(programs._turning(model))
     model.backbone.enable_lora(2)
-    assert len(programs._turning(model)) < before
+    wanted = [layer for layer in model.backbone.step_maps() if not layer.lora_enabled]
+    assert programs._turning(model) == wanted and len(wanted) < len(model.backbone.step_maps())
     monkeypatch.setattr(products, "is_intel", lambda: False)
     assert programs._turning(tiny.translator(body=tiny.transformer)) == []
+
+
+@pytest.mark.parametrize("change", ["fit", "lora", "quantize"])
+def test_a_search_after_a_change_is_that_of_a_new_model(change, monkeypatch):
+    monkeypatch.setattr(products, "is_intel", lambda: True)
+    model = tiny.translator(body=tiny.transformer)
+    before = [best.log_prob for [best] in model.translate(TEXTS)]
+    if change == "quantize":
+        model.quantize("int8")
+    else:
+        if change == "lora":
+            model.backbone.enable_lora(2)
+        x, y, weights = tiny.batch()
+        model.compile(optimizer=keras.optimizers.Adam(0.05), sampler=model.sampler)
+        model.fit(x, y, sample_weight=weights, epochs=3, verbose=0)
+    found = [best.log_prob for [best] in model.translate(TEXTS)]
+    monkeypatch.setattr(programs, "_turning", lambda model: [])
+    model._programs = programs.Programs(model)
+    np.testing.assert_allclose(found, [best.log_prob for [best] in model.translate(TEXTS)], rtol=1e-4)
+    assert not np.allclose(found, before, rtol=1e-4)

@@ -1,6 +1,7 @@
 """Dropout whose random numbers are cheap."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -52,12 +53,10 @@ class Dropout(keras.layers.Dropout):
         if not (training and self._is_ours(inputs)):
             return super().call(inputs, training=training)
         keep = 1.0 - self.rate
-        if keras.config.backend() == "jax":
-            scaled = inputs / ops.cast(keep, inputs.dtype)
-            return ops.where(self._kept(inputs), scaled, ops.zeros((), inputs.dtype))
-        # A product with a mask that is kept for the gradient is faster there than two choices.
-        mask = ops.cast(self._kept(inputs), inputs.dtype)
-        return inputs * (mask.mul_(1.0 / keep) if keras.config.backend() == "torch" else mask * (1.0 / keep))
+        if keras.config.backend() == "torch":
+            # A product is faster there than a choice.
+            return inputs * self._kept(inputs).to(inputs.dtype).mul_(1.0 / keep)
+        return ops.where(self._kept(inputs), inputs / ops.cast(keep, inputs.dtype), ops.zeros((), inputs.dtype))
 
     def _is_ours(self, inputs):
         """Whether the numbers are drawn here, not by Keras."""
@@ -81,36 +80,41 @@ class ActivationDropout(Dropout):
     """Apply an activation, then dropout.
 
     Use it between the two maps of a feed-forward network. Under JAX, the gradient of a
-    ReLU with dropout needs their result alone, where it is not 0:
+    ReLU with dropout needs their result alone, and has no forward mode:
 
         y_i = max(0, x_i) / (1 - rate) for inputs that are kept, else 0
         ∂y_i / ∂x_i = 1 / (1 - rate)   where y_i > 0, else 0
 
     Args:
         rate: see `Dropout`.
-        activation: its name.
+        activation: its name, or a function that Keras can save.
         **kwargs: see `keras.layers.Dropout`.
 
     Shapes: out as in.
+
+    Raises:
+        ValueError: an activation that Keras does not know.
 
     Example:
         >>> ActivationDropout(0.5, "relu")(-keras.ops.ones((2, 3)))  # zeros
     """
 
-    def __init__(self, rate: float, activation: str, **kwargs: Any) -> None:
+    def __init__(self, rate: float, activation: str | Callable[[Tensor], Tensor], **kwargs: Any) -> None:
         super().__init__(rate, **kwargs)
-        self.activation = activation
+        # Under a `keras.RematScope`, Keras puts another function in its place.
+        self.activation = keras.activations.get(activation)
+        self._saved_activation = keras.activations.serialize(self.activation)
 
     def call(self, inputs: Tensor, training: bool | None = False) -> Tensor:
         """Activate; drop, in training."""
-        joins = self.activation == "relu" and keras.config.backend() == "jax"
+        joins = self.activation is keras.activations.relu and keras.config.backend() == "jax"
         if joins and self.rate and training and self._is_ours(inputs):
             return dropped_relu(inputs, self._kept(inputs), 1.0 - self.rate)
-        return super().call(keras.activations.get(self.activation)(inputs), training=training)
+        return super().call(self.activation(inputs), training=training)
 
     def get_config(self) -> Config:
         """Return the arguments of the constructor."""
-        return {**super().get_config(), "activation": self.activation}
+        return {**super().get_config(), "activation": self._saved_activation}
 
 
 def _largest(keep, bits):

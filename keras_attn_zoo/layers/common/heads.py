@@ -8,17 +8,15 @@ from keras import ops
 from keras.quantizers import QuantizationConfig
 
 from keras_attn_zoo.layers.common.kernels import fresh_initializer
-from keras_attn_zoo.layers.common.products import product, quantize_to_int8, uncast
+from keras_attn_zoo.layers.common.products import StepMap, product, quantize_to_int8, uncast
 from keras_attn_zoo.types import Initializer, Shape, Tensor
 
 
-class _HeadMap(keras.layers.EinsumDense):
+class _HeadMap(StepMap, keras.layers.EinsumDense):
     """Base class of both maps: weights, LoRA and int8 of Keras' layer, with one flat product instead of its einsum."""
 
     kernel_initializer: Initializer
     bias_initializer: Initializer
-    # The axes of the kernel that are those of an input.
-    input_axes = 1
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -56,6 +54,10 @@ class _HeadMap(keras.layers.EinsumDense):
                 kernel = kernel + share * ops.matmul(self.lora_kernel_a, self.lora_kernel_b)
         return ops.reshape(kernel, (math.prod(kernel.shape[: self.input_axes]), -1))
 
+    def multiplied(self, x: Tensor, kernel: Tensor, bias: Tensor | None) -> Tensor:
+        """Return the `product` with the result of `matrix`."""
+        return product(x, kernel, bias, variable=self._kernel, compute_dtype=self.compute_dtype)
+
 
 class HeadProjection(_HeadMap):
     """Project a sequence for every head: W^n x + b^n.
@@ -82,7 +84,7 @@ class HeadProjection(_HeadMap):
         """Project."""
         batch, length = ops.shape(x)[0], ops.shape(x)[1]
         bias = None if self.bias is None else ops.reshape(self.bias, (-1,))
-        x = product(ops.reshape(x, (-1, x.shape[-1])), self.matrix(), bias, variable=self._kernel)
+        x = self.multiplied(ops.reshape(x, (-1, x.shape[-1])), self.matrix(), bias)
         return ops.transpose(ops.reshape(x, (batch, length, self.num_heads, self.head_dim)), (0, 2, 1, 3))
 
     def quantized_call(self, x: Tensor, training: bool | None = None) -> Tensor:
@@ -122,8 +124,7 @@ class HeadMerge(_HeadMap):
         batch, length = ops.shape(contexts)[0], ops.shape(contexts)[2]
         kernel = self.matrix()
         joined = ops.reshape(ops.transpose(contexts, (0, 2, 1, 3)), (-1, kernel.shape[0]))
-        found = product(joined, kernel, self.bias, variable=self._kernel)
-        return ops.reshape(found, (batch, length, self.width))
+        return ops.reshape(self.multiplied(joined, kernel, self.bias), (batch, length, self.width))
 
     def quantized_call(self, contexts: Tensor, training: bool | None = None) -> Tensor:
         """Join by Keras' einsum of integers."""

@@ -1,19 +1,22 @@
 """Layer normalisation with a short backward pass."""
 
 import keras
+from keras import ops
 
 from keras_attn_zoo.numerics.gradients import layer_normalized
+from keras_attn_zoo.processor import is_jax_on_cpu, is_tensorflow_on_cpu
 from keras_attn_zoo.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class LayerNormalization(keras.layers.LayerNormalization):
-    """`keras.layers.LayerNormalization`, faster in training under TensorFlow, and under JAX in bfloat16.
+    """`keras.layers.LayerNormalization`, faster in training on a CPU: under TensorFlow, and under JAX in bfloat16.
 
         y = γ (x - mean x) / √(var x + ε) + β
 
     Use it as Keras' layer. The gradients of its single operations take twice as many passes over arrays as large as
-    the inputs. PyTorch has it as one operation, and JAX's compiler joins those of float32.
+    the inputs. PyTorch has it as one operation, and JAX's compiler joins those of float32. Under JAX, the gradient that
+    is written here has no forward mode.
 
     Args:
         **kwargs: see `keras.layers.LayerNormalization`.
@@ -28,13 +31,17 @@ class LayerNormalization(keras.layers.LayerNormalization):
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         """Normalize."""
-        last = len(inputs.shape) - 1
-        is_plain = self.scale and self.center and self.axis in (-1, last, [-1], [last])
-        if training and is_plain and self._is_faster():
-            return layer_normalized(inputs, self.gamma, self.beta, self.epsilon)
+        # `training` may be a tensor, whose value nobody can ask for.
+        if training is True and self._is_faster(inputs):
+            found = layer_normalized(inputs, self.gamma, self.beta, self.epsilon)
+            return ops.cast(found, self.compute_dtype)
         return super().call(inputs)
 
-    def _is_faster(self):
-        """Whether the gradient written here is faster than the backend's."""
-        backend = keras.config.backend()
-        return backend == "tensorflow" or (backend == "jax" and self.compute_dtype == "bfloat16")
+    def _is_faster(self, inputs):
+        """Whether there is a form that is faster than the backend's, of this layer and for these inputs."""
+        kind, axes = keras.backend.standardize_dtype(inputs.dtype), list(self.axis)
+        if self.gamma is None or self.beta is None or self.rms_scaling or axes not in ([-1], [len(inputs.shape) - 1]):
+            return False
+        if keras.config.backend() == "tensorflow":
+            return kind in ("float32", "bfloat16") and is_tensorflow_on_cpu()
+        return kind == "bfloat16" and is_jax_on_cpu()

@@ -2,7 +2,9 @@
 
 import contextlib
 import contextvars
+import math
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import keras
 from keras import ops
@@ -52,9 +54,16 @@ def turned(kernels: Mapping[int, Tensor]) -> Iterator[None]:
         _TURNED.reset(token)
 
 
-def uses_turned(compute_dtype: str) -> bool:
-    """Return whether `product` is faster if its kernel is `turned`, for layers that compute in this type."""
-    return is_jax_on_cpu() and (compute_dtype == "bfloat16" or (compute_dtype == "float32" and is_intel()))
+def uses_turned(compute_dtype: str, rows: int | None = None) -> bool:
+    """Return whether `product` is faster if its kernel is `turned`.
+
+    Args:
+        compute_dtype: the type that the layer computes in.
+        rows: the number of rows; None for any that are few.
+    """
+    if not is_jax_on_cpu() or not (compute_dtype == "bfloat16" or (compute_dtype == "float32" and is_intel())):
+        return False
+    return rows is None or 1 < rows <= _FEW_ROWS_OF_TURNED[compute_dtype]
 
 
 def product(
@@ -63,6 +72,7 @@ def product(
     bias: Tensor | None = None,
     transposed: bool = False,
     variable: keras.Variable | None = None,
+    compute_dtype: str | None = None,
 ) -> Tensor:
     """Return x W + b in the form that is fastest on this machine.
 
@@ -74,21 +84,24 @@ def product(
 
     Args:
         x: `(rows, inputs)`.
-        kernel: W, `(inputs, outputs)`, of the type of x, or what `uncast` returned.
+        kernel: W, `(inputs, outputs)`, of the type of x; with `compute_dtype`, what `uncast` returned for it.
         bias: b, `(outputs,)`; None for none.
         transposed: whether `kernel` is Wᵀ.
         variable: the variable that `kernel` is the value of, if it may be `turned`.
+        compute_dtype: the type that the layer computes in.
 
     Example:
         >>> product(keras.ops.ones((2, 3)), keras.ops.ones((3, 4)))  # (2, 4)
     """
-    given = (_TURNED.get() or {}).get(id(variable))
-    # In float32, the form by columns is faster if it need not transpose.
-    if transposed and keras.backend.standardize_dtype(x.dtype) == "bfloat16":
-        given = kernel
-    if given is not None and _reads_turned(x):
-        return turned_product(x, ops.cast(given, x.dtype), bias)
-    if _in_bfloat16(x, kernel):
+    kind = keras.backend.standardize_dtype(x.dtype)
+    if _REPEATED.get() and uses_turned(kind, x.shape[0]):
+        given = (_TURNED.get() or {}).get(id(variable))
+        # In float32, the form by columns is faster if it need not transpose.
+        if transposed and _in_bfloat16(x, kernel, compute_dtype):
+            given = ops.cast(kernel, kind)
+        if given is not None and given.dtype == x.dtype:
+            return turned_product(x, given, bias)
+    if _in_bfloat16(x, kernel, compute_dtype):
         bias = ops.zeros((kernel.shape[int(not transposed)],), dtype=x.dtype) if bias is None else bias
         return bfloat16_product(x, kernel, bias, transposed)
     if faster_by_onednn(x, kernel, bias):
@@ -112,19 +125,20 @@ def uncast(weight: keras.Variable | Tensor, compute_dtype: str) -> Tensor:
         >>> uncast(keras.Variable([1.0]), "float32")  # [1.0]
     """
     has_gradient = _TURNED.get() is None and isinstance(weight, keras.Variable)
-    if compute_dtype != "bfloat16" or not has_gradient or not is_jax_on_cpu():
+    is_exact = has_gradient and weight.dtype == "float32" and compute_dtype == "bfloat16"
+    if not is_exact or not is_jax_on_cpu():
         return ops.cast(weight, compute_dtype)
     with AutocastScope(None):
         return weight.value
 
 
-def projected(x: Tensor, kernel: Tensor, bias: Tensor | None = None, variable: keras.Variable | None = None) -> Tensor:
-    """Return `product` along the last axis of an array.
+def projected(x: Tensor, kernel: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor:
+    """Return `product` along the last axis of an array; see there for the options.
 
     Example:
         >>> projected(keras.ops.ones((5, 2, 3)), keras.ops.ones((3, 4)))  # (5, 2, 4)
     """
-    found = product(ops.reshape(x, (-1, kernel.shape[0])), kernel, bias, variable=variable)
+    found = product(ops.reshape(x, (-1, kernel.shape[0])), kernel, bias, **options)
     return ops.reshape(found, (*ops.shape(x)[:-1], kernel.shape[-1]))
 
 
@@ -146,22 +160,38 @@ def operand_type(compute_dtype: str) -> str:
     return "float32" if compute_dtype == "bfloat16" and is_jax_on_cpu() else compute_dtype
 
 
-class Dense(keras.layers.Dense):
+class StepMap:
+    """Mixin for a layer with a kernel that the steps of a search multiply by, and may want `turned`."""
+
+    # The axes of the kernel that are those of an input.
+    input_axes = 1
+
+    def may_turn(self) -> bool:
+        """Return whether the layer multiplies by its kernel as it is, in a type in which that is faster turned."""
+        plain = self.quantization_mode is None and not self.lora_enabled  # type: ignore[attr-defined]
+        return plain and uses_turned(self.compute_dtype)  # type: ignore[attr-defined]
+
+    def turn(self, kernel: Tensor) -> Tensor:
+        """Return Wᵀ of a value of the kernel, in the type that the layer computes in."""
+        kernel = ops.cast(kernel, self.compute_dtype)  # type: ignore[attr-defined]
+        return ops.transpose(ops.reshape(kernel, (math.prod(kernel.shape[: self.input_axes]), -1)))
+
+
+class Dense(StepMap, keras.layers.Dense):
     """`keras.layers.Dense` with the `product` of this module where that is faster.
 
     Example:
         >>> Dense(4, activation="relu")(keras.ops.ones((2, 3)))  # (2, 4)
     """
 
-    input_axes = 1
-
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         """Project."""
-        kernel = uncast(self.kernel, self.compute_dtype)
+        kernel = uncast(self.kernel, self.compute_dtype) if is_jax_on_cpu() else self.kernel
         by_columns = len(inputs.shape) == 2 and _by_columns(inputs)
-        if not (by_columns or _in_bfloat16(inputs, kernel) or faster_by_onednn(inputs, kernel, self.bias)):
+        in_bfloat16 = _in_bfloat16(inputs, kernel, self.compute_dtype)
+        if not (by_columns or in_bfloat16 or faster_by_onednn(inputs, kernel, self.bias)):
             return super().call(inputs, training=training)
-        x = projected(inputs, kernel, self.bias, self._kernel)
+        x = projected(inputs, kernel, self.bias, variable=self._kernel, compute_dtype=self.compute_dtype)
         return x if self.activation is None else self.activation(x)
 
     def quantize(
@@ -204,15 +234,12 @@ def with_quantized_policies(layer: keras.layers.Layer, config: Config) -> Config
     return {**config, "dtype": keras.dtype_policies.serialize(policy)}
 
 
-def _in_bfloat16(x, kernel):
+def _in_bfloat16(x, kernel, compute_dtype):
     types = [keras.backend.standardize_dtype(factor.dtype) for factor in (x, kernel)]
-    return types[0] == "bfloat16" and types[1] in ("bfloat16", "float32") and is_jax_on_cpu()
+    # A kernel of float32 beside x of bfloat16 is one that `uncast` returned, if the layer computes in bfloat16.
+    known = types == ["bfloat16", "bfloat16"] or (types == ["bfloat16", "float32"] and compute_dtype == "bfloat16")
+    return known and is_jax_on_cpu()
 
 
 def _by_columns(x):
     return _REPEATED.get() and is_jax_on_cpu() and is_intel() and 1 < x.shape[0] <= _FEW_ROWS
-
-
-def _reads_turned(x):
-    kind = keras.backend.standardize_dtype(x.dtype)
-    return _REPEATED.get() and uses_turned(kind) and 1 < x.shape[0] <= _FEW_ROWS_OF_TURNED[kind]
