@@ -75,7 +75,7 @@ ARROWS = {
     "data": BELOW_ALL | {"devices"},
     "evaluation": BELOW_ALL,
     "synthetic": BELOW_ALL,
-    "training": BELOW_ALL | {"devices", "evaluation", "numerics"},
+    "training": BELOW_ALL | {"devices", "evaluation", "numerics", "processor"},
     "analysis": BELOW_ALL | {"data", "evaluation"},
     "explore": BELOW_ALL | {"analysis", "data", "evaluation"},
     "models": BELOW_ALL

@@ -11,7 +11,7 @@ from keras import ops
 from keras_attn_zoo.choices import MARGINALIZATIONS, OUTPUTS, TIED
 from keras_attn_zoo.errors import UserError, check_arguments, check_counts
 from keras_attn_zoo.layers import AttentionLayer, LatentAlignmentHead
-from keras_attn_zoo.layers.common.products import StepMap, repeated
+from keras_attn_zoo.layers.common.products import repeated
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.models.output_projection import OutputProjection
 from keras_attn_zoo.models.presets import PresetLoading, WeightFiles
@@ -220,10 +220,6 @@ class TranslationBackbone(Quantization, PresetLoading, WeightFiles, keras_hub.mo
             suppressed = np.isin(np.arange(self.target_vocabulary_size), self.suppressed_tokens)
             logits = ops.where(suppressed, _SUPPRESSED, logits)
         return logits, scores, state
-
-    def step_maps(self) -> list[StepMap]:
-        """Return layers whose kernels `search_step` multiplies by."""
-        return []
 
     def _search_constants(self, max_length):
         """Return a dict of what a search needs and what depends only on weights and lengths."""

@@ -16,7 +16,7 @@ from keras import ops, tree
 
 from keras_attn_zoo.data.shapes import GridBatch, pad_rows
 from keras_attn_zoo.devices import Devices, current
-from keras_attn_zoo.layers.common.products import turned, uses_turned
+from keras_attn_zoo.layers.common.products import StepMap, turned, uses_turned
 from keras_attn_zoo.models.concurrency import FirstCalls, at_once, in_order, in_parts
 from keras_attn_zoo.models.weight_copies import CopiesScope, WeightCopies
 from keras_attn_zoo.types import TensorTree
@@ -203,9 +203,14 @@ def _on_tensors(function):
     return lambda *inputs: function(*tree.map_structure(ops.convert_to_tensor, inputs))
 
 
+def step_maps(model: keras.Model) -> list[StepMap]:
+    """Return the layers whose kernels the steps of a search multiply by."""
+    return [one for layer in model.backbone.layers if hasattr(layer, "step_maps") for one in layer.step_maps()]
+
+
 def _turning(model):
-    """The layers whose products with a kernel, in the steps of a search, are faster if it is turned."""
-    return [one for one in model.backbone.step_maps() if one.may_turn()]
+    """Those whose products are faster if the kernel is turned."""
+    return [one for one in step_maps(model) if one.may_turn()]
 
 
 def _compiled_by_jax(model, function, changing, devices, copies, beams):

@@ -11,7 +11,6 @@ from keras_attn_zoo.errors import UserError, check_counts, check_rates
 from keras_attn_zoo.layers import AttentionLayer
 from keras_attn_zoo.layers.common.dropout import Dropout
 from keras_attn_zoo.layers.common.layer_normalization import LayerNormalization
-from keras_attn_zoo.layers.common.products import StepMap
 from keras_attn_zoo.models.attention_stack import AttentionStack
 from keras_attn_zoo.models.backbone import (
     AttentionChoice,
@@ -306,16 +305,6 @@ class TransformerBackbone(TranslationBackbone):
                     "positions were built: build the model with a larger one, or leave the sentence out."
                 )
         return super().call(inputs, training=training, mask=mask, attention=attention)
-
-    def step_maps(self) -> list[StepMap]:
-        """Return the maps of the decoder, without those of the source, which are used once."""
-        inner = [(layer, one) for layer in self._decoders for one in layer._flatten_layers()]
-        return [
-            one
-            for layer, one in inner
-            if isinstance(one, StepMap)
-            and one not in (getattr(layer.cross_attention, part, None) for part in ("key_dense", "value_dense"))
-        ]
 
     def _search_constants(self, max_length):
         """Return the positions, and what every self-attention layer needs that depends only on weights and lengths."""

@@ -11,7 +11,7 @@ from keras_attn_zoo.layers import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_choice, check_positive
 from keras_attn_zoo.layers.common.dropout import ActivationDropout, Dropout
 from keras_attn_zoo.layers.common.layer_normalization import LayerNormalization
-from keras_attn_zoo.layers.common.products import Dense
+from keras_attn_zoo.layers.common.products import Dense, StepMap
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.models.read_scores import are_scores_read
 from keras_attn_zoo.types import Config, Shape, Tensor, TensorTree
@@ -216,6 +216,11 @@ class TransformerDecoderLayer(TransformerLayer):
         x, self_scores = self.around("self_attention", x, attend_to_target, training)
         x, cross_scores = self.around("cross_attention", x, attend_to_source, training)
         return self.feed_forward(x, training), self_scores, cross_scores
+
+    def step_maps(self) -> list[StepMap]:
+        """Return the layers whose kernels `step` multiplies by: all but those of the source, which are used once."""
+        once = [getattr(self.cross_attention, name, None) for name in ("key_dense", "value_dense")]
+        return [one for one in self._flatten_layers() if isinstance(one, StepMap) and one not in once]
 
     def step(self, x: Tensor, memory: TensorTree, state: TensorTree) -> tuple[Tensor, Tensor, TensorTree]:
         """Decode one position `(batch, width)`: output, scores of cross-attention, state."""

@@ -2,10 +2,8 @@
 
 from keras import ops, tree
 
-from keras_attn_zoo.numerics.bfloat16 import product_in_float32, transposed_in_memory
 from keras_attn_zoo.numerics.labels import is_largest, of_labels, smoothed, with_values_of_labels
 from keras_attn_zoo.numerics.loops import scan
-from keras_attn_zoo.numerics.onednn import multiplied_by_onednn
 from keras_attn_zoo.numerics.pairs import guarded_log_normalizer, pairs_of, slices_of
 from keras_attn_zoo.numerics.thresholds import (
     at_last,
@@ -20,7 +18,7 @@ from keras_attn_zoo.types import Tensor
 SMALLEST_TOTAL = 1e-25
 
 
-def _upstream(inputs, upstream):
+def upstream_of(inputs, upstream):
     """The upstream gradient: PyTorch passes it by name, after the inputs; the other backends pass only it."""
     return tree.flatten(inputs if upstream is None else upstream)[0]
 
@@ -53,7 +51,7 @@ def sparsemax_of(energies: Tensor) -> Tensor:
     weights = plain_sparsemax(energies) if sorts_better(energies) else searched_sparsemax(energies)
 
     def gradient(*args, upstream=None):
-        upstream = _upstream(args, upstream)
+        upstream = upstream_of(args, upstream)
         return _project(upstream, ops.cast(weights > 0, "float32"))
 
     return weights, gradient
@@ -65,7 +63,7 @@ def entmax15_of(energies: Tensor) -> Tensor:
     weights = plain_entmax15(energies) if sorts_better(energies) else searched_entmax15(energies)
 
     def gradient(*args, upstream=None):
-        upstream = _upstream(args, upstream)
+        upstream = upstream_of(args, upstream)
         return _project(upstream, ops.sqrt(weights))
 
     return weights, gradient
@@ -75,120 +73,6 @@ def _project(upstream, share):
     """The Jacobian diag(s) - s sᵀ / Σ s times the upstream gradient."""
     mean = ops.sum(share * upstream, axis=-1, keepdims=True) / ops.sum(share, axis=-1, keepdims=True)
     return share * (upstream - mean)
-
-
-# Products with a matrix: in bfloat16 by JAX on a CPU, in float32 by PyTorch on one of AMD's.
-
-
-def plain_product(x: Tensor, kernel: Tensor, transposed: bool) -> Tensor:
-    """The plain form of both products."""
-    return ops.matmul(x, ops.transpose(kernel) if transposed else kernel)
-
-
-def bfloat16_product(x: Tensor, kernel: Tensor, bias: Tensor, transposed: bool) -> Tensor:
-    """Return x W + b, or x Wᵀ + b, of bfloat16 numbers summed in float32.
-
-    XLA converts both factors to float32 first, unless the sum is one of float32 and rows stand in the order of memory.
-    W may be of float32 and is then converted; its gradient is of the type that was given.
-    """
-
-    @ops.custom_gradient
-    def of(x, kernel, bias):
-        factor = ops.cast(kernel, x.dtype)
-
-        def gradient(upstream):
-            left, right = (upstream, x) if transposed else (x, upstream)
-            # A product with rows of ones, of which XLA wants two, is faster than a sum.
-            ones = ops.ones((2, upstream.shape[0]), upstream.dtype)
-            if left.shape[1] <= right.shape[1]:
-                of_kernel = product_in_float32(transposed_in_memory(left), right)
-            else:
-                of_kernel = ops.transpose(product_in_float32(transposed_in_memory(right), left))
-            of_x, of_bias = product_in_float32(upstream, factor, not transposed), product_in_float32(ones, upstream)[0]
-            pairs = zip((of_x, of_kernel, of_bias), (x, kernel, bias), strict=True)
-            return tuple(ops.cast(found, given.dtype) for found, given in pairs)
-
-        return ops.cast(product_in_float32(x, factor, transposed) + ops.cast(bias, "float32"), x.dtype), gradient
-
-    return of(x, kernel, bias)
-
-
-def onednn_product(x: Tensor, kernel: Tensor, bias: Tensor | None, transposed: bool) -> Tensor:
-    """Return x W + b, or x Wᵀ + b, of float32 matrices by oneDNN; `bias` is None for none."""
-
-    @ops.custom_gradient
-    def of(x, kernel, *bias):
-        def gradient(x, kernel, *bias, upstream):
-            left, right = (upstream, x) if transposed else (x, upstream)
-            # By this function again: a gradient may have a gradient. The smaller factor is transposed, which copies it.
-            if left.shape[1] <= right.shape[1]:
-                of_kernel = onednn_product(left.t(), right, None, False)
-            else:
-                of_kernel = onednn_product(right.t(), left, None, False).t()
-            of_bias = [upstream.sum(0) for _ in bias]
-            return onednn_product(upstream, kernel, None, not transposed), of_kernel, *of_bias
-
-        return multiplied_by_onednn(x, kernel, *bias, transposed=transposed), gradient
-
-    return of(x, kernel) if bias is None else of(x, kernel, bias)
-
-
-# Between the maps of a feed-forward network, and around it.
-
-
-def plain_dropped_relu(x: Tensor, kept: Tensor, keep: float) -> Tensor:
-    """The plain form of `dropped_relu`."""
-    return ops.where(kept, ops.relu(x) / ops.cast(keep, x.dtype), ops.zeros((), x.dtype))
-
-
-def dropped_relu(x: Tensor, kept: Tensor, keep: float) -> Tensor:
-    """Return the ReLU of x, scaled by 1 / keep where it is kept; the gradient needs the result alone."""
-    scale, zero = ops.cast(keep, x.dtype), ops.zeros((), x.dtype)
-
-    @ops.custom_gradient
-    def of(x):
-        found = plain_dropped_relu(x, kept, keep)
-
-        def gradient(*args, upstream=None):
-            return ops.where(found > 0, _upstream(args, upstream) / scale, zero)
-
-        return found, gradient
-
-    return of(x)
-
-
-def plain_layer_normalized(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor:
-    """The plain form of `layer_normalized`."""
-    return ops.layer_normalization(ops.cast(x, "float32"), gamma, beta, -1, epsilon)
-
-
-def layer_normalized(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor:
-    """Return γ n + β with n = (x - mean x) / σ, in float32, over the last axis of x.
-
-    With u the upstream gradient and means over that axis, that of x is (γu - mean(γu) - n mean(γu n)) / σ. Means are
-    products with γ, and sums over rows products with ones, which read u and u n once for all.
-    """
-
-    @ops.custom_gradient
-    def of(x, gamma, beta):
-        wide = ops.cast(x, "float32")
-        centered = wide - ops.mean(wide, axis=-1, keepdims=True)
-        scale = ops.rsqrt(ops.mean(ops.square(centered), axis=-1, keepdims=True) + epsilon)
-        normal = centered * scale
-
-        def gradient(*args, upstream=None):
-            upstream = _upstream(args, upstream)
-            width = x.shape[-1]
-            rows = [ops.reshape(factor, (-1, width)) for factor in (upstream, upstream * normal)]
-            share = ops.reshape(gamma / width, (width, 1))
-            mean, along = (ops.reshape(ops.matmul(factor, share), ops.shape(scale)) for factor in rows)
-            ones = ops.ones((1, ops.shape(rows[0])[0]), "float32")
-            of_beta, of_gamma = (ops.matmul(ones, factor)[0] for factor in rows)
-            return ops.cast((upstream * gamma - mean - normal * along) * scale, x.dtype), of_gamma, of_beta
-
-        return normal * gamma + beta, gradient
-
-    return of(ops.convert_to_tensor(x), *(ops.cast(weight, "float32") for weight in (gamma, beta)))
 
 
 # The normaliser of a mixture of softmaxes.
@@ -237,7 +121,7 @@ def _log_normalizer(left, right):
     )
 
     def gradient(*args, upstream=None):
-        upstream = _upstream(args, upstream)
+        upstream = upstream_of(args, upstream)
 
         def by_products():
             ratio = upstream / ops.maximum(total, SMALLEST_TOTAL)
@@ -321,7 +205,7 @@ def merged_recurrence(
         _, (pairs, contexts, merged, shares) = scan(position, first, given)
 
         def gradient(*inputs, upstream=None):
-            upstream = _upstream(inputs, upstream)
+            upstream = upstream_of(inputs, upstream)
             width = merged.shape[-1]
             at = {**closed, "query": query, "context": contexts, "pair": pairs, "share": shares[..., None]}
             at["to_merged"] = ops.cast(upstream[..., :width], query.dtype)
@@ -449,7 +333,7 @@ def kept_token_losses(logits: Tensor, labels: Tensor, label_smoothing: float) ->
     @ops.custom_gradient
     def of(logits):
         def gradient(*args, upstream=None):
-            upstream = _upstream(args, upstream)[..., None]
+            upstream = upstream_of(args, upstream)[..., None]
             found = softmax * upstream - share * upstream if label_smoothing else softmax * upstream
             of_gold = ops.exp(-nll)[..., None] * upstream - (1.0 - label_smoothing + share) * upstream
             return with_values_of_labels(found, labels, of_gold)

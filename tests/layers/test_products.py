@@ -6,7 +6,7 @@ import pytest
 
 from keras_attn_zoo.layers.common import products
 from keras_attn_zoo.layers.common.products import Dense, operand_type, product, repeated
-from keras_attn_zoo.numerics import gradients, onednn
+from keras_attn_zoo.numerics import onednn, product_gradients
 from tests.layers.calls import BACKEND, compiled, value_and_gradients
 
 # One row, few rows as in a search, and more than those.
@@ -113,7 +113,7 @@ def test_what_pytorch_does_with_a_product_works_with_onednn(request, monkeypatch
 
     used, multiply = [], onednn.multiplied_by_onednn
     monkeypatch.setattr(
-        gradients, "multiplied_by_onednn", lambda *args, **options: used.append(1) or multiply(*args, **options)
+        product_gradients, "multiplied_by_onednn", lambda *args, **options: used.append(1) or multiply(*args, **options)
     )
     x, kernel = (torch.tensor(numbers(i, *shape), requires_grad=True) for i, shape in enumerate(((3, 5), (5, 4))))
     y = product(x, kernel)

@@ -98,7 +98,7 @@ def test_a_search_reads_weights_that_were_changed():
 
 def test_kernels_of_the_decoder_are_turned():
     model = tiny.translator(body=tiny.transformer)
-    copies, layers = WeightCopies(model), model.backbone.step_maps()
+    copies, layers = WeightCopies(model), programs.step_maps(model)
     first = copies.turned(layers)
     assert copies.turned(layers) is first
     decoders = range(len(model.backbone._decoders))
@@ -118,7 +118,7 @@ def test_a_search_multiplies_by_turned_kernels(kind, monkeypatch):
     model = tiny.translator(body=tiny.transformer, dtype=kind)
     found = [best.log_prob for [best] in model.translate(TEXTS)]
     kept = model._programs._copies._turned._copies
-    assert len(kept) == len(model.backbone.step_maps())
+    assert len(kept) == len(programs.step_maps(model))
     # Others neither make copies nor lose them.
     model.score(TEXTS, tiny.sentences("target")[:3])
     model.translate(TEXTS)
@@ -152,13 +152,13 @@ def test_what_is_not_turned(monkeypatch):
     """Kernels that are not what a layer multiplies by."""
     monkeypatch.setattr(products, "is_intel", lambda: True)
     model = tiny.translator(body=tiny.transformer)
-    assert programs._turning(model) == model.backbone.step_maps() != []
+    assert programs._turning(model) == programs.step_maps(model) != []
     quantized = tiny.translator(body=tiny.transformer)
     quantized.quantize("int8")
     assert programs._turning(quantized) == []
     model.backbone.enable_lora(2)
-    wanted = [layer for layer in model.backbone.step_maps() if not layer.lora_enabled]
-    assert programs._turning(model) == wanted and len(wanted) < len(model.backbone.step_maps())
+    wanted = [layer for layer in programs.step_maps(model) if not layer.lora_enabled]
+    assert programs._turning(model) == wanted and len(wanted) < len(programs.step_maps(model))
     monkeypatch.setattr(products, "is_intel", lambda: False)
     assert programs._turning(tiny.translator(body=tiny.transformer)) == []
 

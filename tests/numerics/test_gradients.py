@@ -7,17 +7,17 @@ from keras import ops
 from keras_attn_zoo.layers.common.layer_normalization import LayerNormalization
 from keras_attn_zoo.numerics import onednn
 from keras_attn_zoo.numerics.gradients import (
-    bfloat16_product,
-    dropped_relu,
-    layer_normalized,
     log_normalizer,
     merged_recurrence,
-    onednn_product,
-    plain_dropped_relu,
-    plain_layer_normalized,
     plain_log_normalizer,
     plain_merged_recurrence,
-    plain_product,
+)
+from keras_attn_zoo.numerics.product_gradients import bfloat16_product, onednn_product, plain_product
+from keras_attn_zoo.numerics.transformer_gradients import (
+    dropped_relu,
+    layer_normalized,
+    plain_dropped_relu,
+    plain_layer_normalized,
 )
 from tests.layers.calls import BACKEND, compiled, eager_gradients, to_numpy
 from tests.layers.cases import numbers

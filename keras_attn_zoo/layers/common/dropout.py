@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn_zoo.numerics.gradients import dropped_relu
+from keras_attn_zoo.numerics.transformer_gradients import dropped_relu
 from keras_attn_zoo.processor import is_jax_on_cpu
 from keras_attn_zoo.types import Config, Tensor
 

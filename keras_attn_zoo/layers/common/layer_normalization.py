@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.numerics.gradients import layer_normalized
+from keras_attn_zoo.numerics.transformer_gradients import layer_normalized
 from keras_attn_zoo.processor import is_jax_on_cpu, is_tensorflow_on_cpu
 from keras_attn_zoo.types import Tensor
 

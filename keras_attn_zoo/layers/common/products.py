@@ -12,7 +12,7 @@ from keras.quantizers import QuantizationConfig
 from keras.src.backend.common.variables import AutocastScope
 
 from keras_attn_zoo.numerics.bfloat16 import turned_product
-from keras_attn_zoo.numerics.gradients import bfloat16_product, onednn_product, plain_product
+from keras_attn_zoo.numerics.product_gradients import bfloat16_product, onednn_product, plain_product
 from keras_attn_zoo.numerics.onednn import faster_by_onednn
 from keras_attn_zoo.processor import is_intel, is_jax_on_cpu
 from keras_attn_zoo.types import Config, Tensor
@@ -163,6 +163,7 @@ def operand_type(compute_dtype: str) -> str:
 class StepMap:
     """Mixin for a layer with a kernel that the steps of a search multiply by, and may want `turned`."""
 
+    _kernel: keras.Variable
     # The axes of the kernel that are those of an input.
     input_axes = 1
 

@@ -1,0 +1,63 @@
+"""Products with a matrix and their gradients: in bfloat16 by JAX on a CPU, in float32 by PyTorch on one of AMD's."""
+
+from keras import ops
+
+from keras_attn_zoo.numerics.bfloat16 import product_in_float32, transposed_in_memory
+from keras_attn_zoo.numerics.onednn import multiplied_by_onednn
+from keras_attn_zoo.types import Tensor
+
+
+def plain_product(x: Tensor, kernel: Tensor, transposed: bool) -> Tensor:
+    """The plain form of both products."""
+    return ops.matmul(x, ops.transpose(kernel) if transposed else kernel)
+
+
+def bfloat16_product(x: Tensor, kernel: Tensor, bias: Tensor, transposed: bool) -> Tensor:
+    """Return x W + b, or x Wᵀ + b, of bfloat16 numbers summed in float32.
+
+    XLA converts both factors to float32 first, unless the sum is one of float32 and rows stand in the order of memory.
+    W may be of float32, and then its gradient is too.
+    """
+
+    @ops.custom_gradient
+    def of(x, kernel, bias):
+        factor = ops.cast(kernel, x.dtype)
+
+        def gradient(upstream):
+            left, right = (upstream, x) if transposed else (x, upstream)
+            # A product with rows of ones, of which XLA wants two, is faster than a sum.
+            ones = ops.ones((2, upstream.shape[0]), upstream.dtype)
+            if left.shape[1] <= right.shape[1]:
+                of_kernel = product_in_float32(transposed_in_memory(left), right)
+            else:
+                of_kernel = ops.transpose(product_in_float32(transposed_in_memory(right), left))
+            found = (
+                product_in_float32(upstream, factor, not transposed),
+                of_kernel,
+                product_in_float32(ones, upstream)[0],
+            )
+            return tuple(ops.cast(one, given.dtype) for one, given in zip(found, (x, kernel, bias), strict=True))
+
+        return ops.cast(product_in_float32(x, factor, transposed) + ops.cast(bias, "float32"), x.dtype), gradient
+
+    return of(x, kernel, bias)
+
+
+def onednn_product(x: Tensor, kernel: Tensor, bias: Tensor | None, transposed: bool) -> Tensor:
+    """Return x W + b, or x Wᵀ + b, of float32 matrices by oneDNN; `bias` is None for none."""
+
+    @ops.custom_gradient
+    def of(x, kernel, *bias):
+        def gradient(x, kernel, *bias, upstream):
+            left, right = (upstream, x) if transposed else (x, upstream)
+            # By this function again: a gradient may have a gradient. The smaller factor is transposed, which copies it.
+            if left.shape[1] <= right.shape[1]:
+                of_kernel = onednn_product(left.t(), right, None, False)
+            else:
+                of_kernel = onednn_product(right.t(), left, None, False).t()
+            of_bias = [upstream.sum(0) for _ in bias]
+            return onednn_product(upstream, kernel, None, not transposed), of_kernel, *of_bias
+
+        return multiplied_by_onednn(x, kernel, *bias, transposed=transposed), gradient
+
+    return of(x, kernel) if bias is None else of(x, kernel, bias)
