@@ -12,8 +12,8 @@ from keras.quantizers import QuantizationConfig
 from keras.src.backend.common.variables import AutocastScope
 
 from keras_attn_zoo.numerics.bfloat16 import turned_product
-from keras_attn_zoo.numerics.product_gradients import bfloat16_product, onednn_product, plain_product
 from keras_attn_zoo.numerics.onednn import faster_by_onednn
+from keras_attn_zoo.numerics.product_gradients import bfloat16_product, onednn_product, plain_product
 from keras_attn_zoo.processor import is_intel, is_jax_on_cpu
 from keras_attn_zoo.types import Config, Tensor
 
