@@ -12,13 +12,13 @@ from keras_attn_zoo.numerics.thresholds import (
     sorted_energies,
     sorts_better,
 )
-from keras_attn_zoo.types import Tensor
+from keras_attn_zoo.types import Tensor, TensorTree
 
 # A sum of products of numbers up to 1 that is below this may have lost terms that float32 cannot represent.
 SMALLEST_TOTAL = 1e-25
 
 
-def upstream_of(inputs, upstream):
+def upstream_of(inputs: TensorTree, upstream: TensorTree) -> Tensor:
     """The upstream gradient: PyTorch passes it by name, after the inputs; the other backends pass only it."""
     return tree.flatten(inputs if upstream is None else upstream)[0]
 
