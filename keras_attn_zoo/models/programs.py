@@ -232,9 +232,9 @@ def _compiled_by_jax(model, function, changing, devices, copies, beams):
     def call(*inputs):
         values = [variable.value for variable in weights]
         # With many rows, no product reads them.
-        rows = tree.flatten(inputs)[0].shape[0] * beams
-        turned_kernels = copies.turned(turning if uses_turned(model.compute_dtype, rows) else [])
-        state = [*(variable.value for variable in changing), *values], copies.of(values), turned_kernels
+        reads = turning and uses_turned(model.compute_dtype, tree.flatten(inputs)[0].shape[0] * beams)
+        kernels = copies.turned(turning) if reads else []
+        state = [*(variable.value for variable in changing), *values], copies.of(values), kernels
         outputs, changed = program(state, *inputs)
         for variable, value in zip(changing, changed, strict=True):
             variable.assign(value)

@@ -38,9 +38,7 @@ class WeightCopies:
         return self._converted.of(arrays, [converted] * len(arrays))
 
     def turned(self, layers: Sequence[StepMap]) -> list[Tensor]:
-        """Return the kernel of every layer as `product` wants it, Wᵀ; without layers, keep the copies for others."""
-        if not layers:
-            return []
+        """Return the kernel of every layer as `product` wants it: Wᵀ."""
         return self._turned.of([layer._kernel.value for layer in layers], [layer.turn for layer in layers])
 
 
