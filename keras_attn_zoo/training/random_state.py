@@ -8,16 +8,15 @@ import keras
 import numpy as np
 
 from keras_attn_zoo.devices import current
+from keras_attn_zoo.processor import is_tensorflow_on_cpu
 from keras_attn_zoo.types import Logs
 
 
 def make_deterministic() -> None:
     """Make the same seed produce the same numbers on a CPU, to the last bit."""
-    if keras.config.backend() != "tensorflow":
-        return
-    import tensorflow as tf
+    if is_tensorflow_on_cpu():
+        import tensorflow as tf
 
-    if not tf.config.list_physical_devices("GPU"):
         tf.config.experimental.enable_op_determinism()
 
 
