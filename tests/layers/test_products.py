@@ -9,8 +9,8 @@ from keras_attn_zoo.layers.common.products import Dense, operand_type, product, 
 from keras_attn_zoo.numerics import onednn, product_gradients
 from tests.layers.calls import BACKEND, compiled, value_and_gradients
 
-# One row, few rows as in a search, and more than those.
-ROWS = (1, 2, 64, 65)
+# One row, few rows as in a search, of which some are filled up, and more than those.
+ROWS = (1, 2, 5, 17, 50, 64, 65)
 
 
 # The forms of a product, by what stands for them: under TensorFlow there is one.

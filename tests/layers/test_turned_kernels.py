@@ -27,7 +27,7 @@ def maps(kind):
 
 @pytest.mark.parametrize("intel", [True, False], ids=["intel", "amd"])
 @pytest.mark.parametrize("kind", ["float32", "mixed_bfloat16"])
-@pytest.mark.parametrize("rows", [1, 2, 64, 65, 128, 129])
+@pytest.mark.parametrize("rows", [1, 2, 5, 50, 64, 65, 128, 129])
 def test_which_products_read_it(rows, kind, intel, monkeypatch):
     monkeypatch.setattr(products, "is_intel", lambda: intel)
     few = 128 if kind == "mixed_bfloat16" else 64 * intel
