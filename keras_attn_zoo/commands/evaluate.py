@@ -4,9 +4,9 @@ import argparse
 import logging
 from pathlib import Path
 
+from keras_attn_zoo.commands.device_options import add_devices_arguments
 from keras_attn_zoo.commands.options import (
     SIGNIFICANCE_TESTS,
-    add_devices_arguments,
     add_length_argument,
     add_name_argument,
     add_precision_argument,

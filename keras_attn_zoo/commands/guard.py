@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from keras_attn_zoo.backends import choose_backend
-from keras_attn_zoo.commands.options import on_devices
+from keras_attn_zoo.commands.device_options import on_devices
 from keras_attn_zoo.extras import require
 from keras_attn_zoo.messages import shown
 from keras_attn_zoo.process import (
@@ -82,8 +82,8 @@ def _run(parser, action, arguments, farewell, stoppable):
         own = options.own_backend(options) if options.own_backend and options.backend is None else None
         collect_less_garbage()
         job = options.job(options) if callable(options.job) else options.job
-        choose_backend(options.backend, job, own, getattr(options, "devices", None))
-        with on_devices(options) as leads, shown(logging.INFO if leads else logging.ERROR):
+        backend = choose_backend(options.backend, job, own, getattr(options, "devices", None))
+        with on_devices(options, backend) as leads, shown(logging.INFO if leads else logging.ERROR):
             return (action or options.action)(options) or 0
     finally:
         # While an error can still be reported.

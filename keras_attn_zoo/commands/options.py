@@ -1,12 +1,10 @@
 """Options shared by commands and recipes, and functions that read them."""
 
 import argparse
-import contextlib
 import dataclasses
 import logging
-import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +26,6 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _SUFFIXES = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
-# Environment variables with the number of processes, of `torchrun` and of Keras.
-_PROCESSES = ("WORLD_SIZE", "KERAS_DISTRIBUTION_NUM_PROCESSES")
 # Of `compare_systems`; the first is the default.
 SIGNIFICANCE_TESTS = ("bootstrap", "randomization")
 # Of a test text.
@@ -46,45 +42,6 @@ def add_backend_argument(parser: Parser, default: str | None = None, resumes: bo
         help=f"one of {', '.join(BACKENDS)} (default: {'that of the run to resume; else ' * resumes}as configured, for "
         "example in KERAS_BACKEND; else the fastest for the command)",
     )
-
-
-def add_devices_arguments(parser: Parser) -> None:
-    """Add `--devices` and `--distribution`."""
-    parser.add_argument(
-        "--devices",
-        type=typed(Whole(least=1, most=4096, words=("all",))),
-        metavar="N",
-        help="number of devices that share the rows of every batch, or all (default: one, or those of all processes "
-        "that torchrun or Keras' environment variables name)",
-    )
-    parser.add_argument(
-        "--distribution",
-        choices=("data", "model"),
-        default="data",
-        help="what is divided among the devices: the rows of batches, or the largest weights too (JAX only); "
-        "default: data",
-    )
-
-
-@contextlib.contextmanager
-def on_devices(options: argparse.Namespace) -> Iterator[bool]:
-    """Use the devices of `add_devices_arguments`, if the command has these options.
-
-    Yields:
-        whether this process writes messages; of several, one does.
-
-    Raises:
-        UserError: see `devices_of`.
-    """
-    several = any(int(os.environ.get(name) or 1) > 1 for name in _PROCESSES)
-    count = getattr(options, "devices", 1)
-    if count == 1 or (count is None and not several and options.distribution == "data"):
-        yield True
-        return
-    from keras_attn_zoo.devices import devices_of, leads, using
-
-    with using(devices_of(count, options.distribution)):
-        yield leads()
 
 
 def add_precision_argument(parser: Parser, default: str | None = "float32") -> None:

@@ -3,11 +3,11 @@
 import argparse
 from pathlib import Path
 
+from keras_attn_zoo.commands.device_options import add_devices_arguments
 from keras_attn_zoo.commands.jobs import training_job
 from keras_attn_zoo.commands.options import (
     add_budget_argument,
     add_corpus_arguments,
-    add_devices_arguments,
     add_override_argument,
     add_precision_argument,
     backend_of_run,

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from keras_attn_zoo.commands.device_options import add_devices_arguments
 from keras_attn_zoo.commands.options import (
     MODEL,
     add_batch_argument,
-    add_devices_arguments,
     add_length_argument,
     add_precision_argument,
     add_search_arguments,

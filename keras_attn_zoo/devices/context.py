@@ -4,7 +4,7 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import keras
 import numpy as np
@@ -16,6 +16,7 @@ from keras_attn_zoo.types import TensorTree
 # Between the seeds of two devices: more than the layers of a model.
 SEEDS_APART = 0x1000003
 _CURRENT: list["Devices"] = []
+_Plain = TypeVar("_Plain")
 
 
 class Devices:
@@ -143,11 +144,19 @@ def wait() -> None:
         _CURRENT[-1].wait()
 
 
-def agreed(decision: bool) -> bool:
-    """Return the leading process's decision, in all processes."""
+def agreed(decision: _Plain) -> _Plain:
+    """Return the leading process's decision, plain data, in all processes.
+
+    Let them agree on whatever depends on the machine, or on files that the leading process may have changed before
+    another one looks.
+
+    Example:
+        >>> agreed(True)
+        True
+    """
     if not _CURRENT or _CURRENT[-1].processes == 1:
         return decision
-    return _CURRENT[-1].broadcast(b"yes" if decision else b"no") == b"yes"
+    return json.loads(_CURRENT[-1].broadcast(json.dumps(decision).encode()))
 
 
 @contextlib.contextmanager

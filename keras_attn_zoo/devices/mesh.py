@@ -152,6 +152,8 @@ def mesh_of(count: int | None, kind: str) -> Mesh | None:
         raise UserError(f"there are {len(names)} devices, not {count}: give --devices {len(names)}, or all.")
     names = names[:count]
     if len(names) == 1:
+        if kind == "model":
+            raise UserError("there is one device, and weights are divided among several: leave out --distribution.")
         return None
     if kind == "data":
         return Mesh(keras.distribution.DataParallel(devices=names, auto_shard_dataset=False))

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from keras_attn_zoo.devices import agreed
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.text_scores import TOKENIZE, how_scored
 from keras_attn_zoo.experiments.bodies import longest_translation
@@ -53,14 +54,15 @@ def score_and_draw(
     """
     run = RunFolder(folder)
     how: dict[str, Any] = {"tokenize": tokenize, "lowercase": lowercase}
-    before = run.read_scores() if keep_scores else {}
+    # Of several processes, the first writes scores and pictures before others look for them.
+    before = agreed(run.read_scores() if keep_scores else {})
     whole = {"test": text, **(tests or {})}
     texts = {**whole, **(more or {})}
     left = {name: one for name, one in texts.items() if name not in before or _is_other(before[name], name, one)}
     for name in dict.fromkeys((*texts, *(name for name in known if name in before))):
         if name not in left and how_scored(before[name]["text"]) != how:
             score_again(folder, name, **how)
-    drawn = not pictures or ("test" not in left and run.picture("curves").exists())
+    drawn = not pictures or ("test" not in left and agreed(run.picture("curves").exists()))
     if left or not drawn:
         translator = load_translator(folder, max_tokens=max_tokens)
         room = max_tokens or longest_translation(run.system().data.max_tokens)

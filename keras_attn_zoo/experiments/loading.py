@@ -27,7 +27,7 @@ def load_translator(
         path: a run folder, or whatever `Translator.from_preset` takes.
         beams, length_penalty, search_top_k: search settings; by default those of the run or of the preset.
         max_tokens: maximum tokens of a sentence and its translation; by default the model's.
-        precision: "float32", "bfloat16", or "auto" for what suits its body on this machine; whatever it was trained in.
+        precision: "float32", "bfloat16", or "auto" for what suits this machine; whatever it was trained in.
 
     Raises:
         UserError: there is no trained system, or its files are damaged.

@@ -10,6 +10,7 @@ from typing import Any
 import keras
 
 from keras_attn_zoo.data.batches import TranslationBatches, fit_arguments
+from keras_attn_zoo.devices import leader_first
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.budget import amount, planned_steps
 from keras_attn_zoo.experiments.comparison import Run
@@ -76,7 +77,8 @@ def plan_table(runs: Sequence[Run], corpus: Corpus, out: PathLike) -> str:
         if (speed := _logged(RunFolder(out / name), log)) is not None:
             speeds[_same(RunFolder(out / name).system())] = speed
     for run in runs:
-        data = prepare_data(corpus, run.system.data, out / "data")
+        with leader_first():
+            data = prepare_data(corpus, run.system.data, out / "data")
         folder, batches = RunFolder(out / run.name), training_batches(run.system, data)
         system, log = run.system, logs[run.name]
         if folder.holds_run:

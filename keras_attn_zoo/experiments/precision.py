@@ -4,6 +4,7 @@ import logging
 
 import keras
 
+from keras_attn_zoo.devices import agreed
 from keras_attn_zoo.experiments.memory import on_cpu
 from keras_attn_zoo.processor import multiplies_bfloat16
 
@@ -31,7 +32,8 @@ def resolve(precision: str) -> str:
     """
     if precision != "auto":
         return precision
-    suitable, why = _suitable()
+    # Processes may run on different processors.
+    suitable, why = agreed(_suitable())
     _LOG.info("computing in %s: %s", suitable, why)
     return suitable
 

@@ -88,10 +88,9 @@ def train_system(
             run.check_free(resume, beside=("data",))
             run.check_links()
             run.remove_partials()
-            if system.precision == "auto":
-                own = run.system().precision if run.holds_run else resolve("auto")
-                system = system.override(precision=own)
             data = prepare_data(corpus, system.data, data_folder or run.path / "data")
+        if system.precision == "auto":
+            system = system.override(precision=run.system().precision if run.holds_run else resolve("auto"))
         return _train(system, corpus, run, data, max_tokens, bleu_after, scoring or {})
 
 

@@ -97,7 +97,18 @@ def find_preset(preset: PathLike, deadline: float | None = None) -> str:
         raise UserError(f"a preset is a name, a folder or an address; received {shown(repr(preset))}.")
     preset = os.fspath(preset)
     if names_preset(preset):
-        return str(local_folder(preset) or fetch_preset(preset, deadline))
+        # With Keras, which a list of presets does not need.
+        from keras_attn_zoo.devices import leader_first, leads
+
+        # Of several processes, one downloads.
+        with leader_first():
+            found = local_folder(preset)
+            if found is None and not leads():
+                raise UserError(
+                    f"{preset} was downloaded on the machine of the first process alone: run attn-zoo presets "
+                    f"--download {preset} on each machine."
+                )
+            return str(found or fetch_preset(preset, deadline))
     if "://" in preset or os.path.isdir(preset):
         return preset
     if kind_of(preset) is not None:

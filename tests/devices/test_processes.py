@@ -78,3 +78,14 @@ def test_a_run_whose_process_was_killed_resumes_on_one_and_on_four_to_the_number
     train_system(WITHOUT_NOISE, corpus, tmp_path / "whole")
     for name in ("run", "four"):
         compare_logs(tmp_path / name, tmp_path / "whole")
+
+
+@pytest.mark.long
+def test_a_comparison_of_two_processes_is_planned_trained_and_scored_again(tmp_path):
+    """Whatever one process writes before the other looks for it must not part their ways."""
+    compare = ["-m", "keras_attn_zoo", "compare", "--backend", "torch", "--devices", "2", "--out", tmp_path / "runs"]
+    compare += ["--systems", "uniform", "--scale", "smoke", "--set", "epochs=1"]
+    for more, wanted in ((["--plan"], "| to do |"), ([], "case:mixed"), (["--lowercase"], "case:lc")):
+        status, output, error = run_program([*compare, *more])
+        assert status == 0, error
+        assert wanted in output

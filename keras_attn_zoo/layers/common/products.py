@@ -22,8 +22,8 @@ from keras_attn_zoo.types import Config, Tensor
 _FEW_ROWS = 64
 # Up to these, a kernel that is turned already takes less time: on an Intel Xeon, two thirds.
 _FEW_ROWS_OF_TURNED = {"float32": 64, "bfloat16": 128}
-# On an Intel Xeon, 50 columns of float32 take 1.8 times as long as 64, and 9 take 1.4 times as long as 16: whole vectors
-# and groups of them are fast, the rest is not. From 17 columns on, it pays to compute up to half as many more.
+# On an Intel Xeon, 50 columns of float32 take 1.8 times as long as 64, and 9 take 1.4 times as long as 16: whole
+# vectors and groups of them are fast, the rest is not. From 17 columns on, it pays to compute up to half as many more.
 _WHOLE_VECTOR = 16
 _MOST_FILLED_UP = 1.5
 _REPEATED = contextvars.ContextVar("repeated", default=False)
