@@ -38,7 +38,7 @@ PLACES = (
         "return weights",
     ),
     Place(
-        "causal mask hides the own position",
+        "causal mask hides the position itself",
         "mask",
         "keras_attn_zoo/numerics/masks.py",
         "parts.append((rows >= ops",
@@ -299,7 +299,7 @@ PLACES = (
         "return refined",
     ),
     Place(
-        "causal steps of self-attention miss the own position",
+        "causal steps of self-attention miss the position itself",
         "mask",
         "keras_attn_zoo/layers/common/self_attention_steps.py",
         '(memory["positions"][None] <= position[:, None])',
