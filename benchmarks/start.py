@@ -9,6 +9,7 @@ Cold is the first process with an empty cache of compiled programs, which only J
 
 import argparse
 import os
+import re
 import resource
 import statistics
 import subprocess
@@ -40,7 +41,7 @@ def save_random(folder, options):
 
 
 def run(model, backend, cache, options):
-    """Translate in a process of its own; return its seconds, and those of the processor."""
+    """Translate in a process of its own; return its seconds, those of the processor, and the precision."""
     command = [sys.executable, "-m", "keras_attn_zoo.cli", "translate", model, options.sentence]
     command += ["--backend", backend, "--precision", options.precision]
     if not options.preset:
@@ -53,7 +54,9 @@ def run(model, backend, cache, options):
     if done.returncode:
         raise SystemExit(done.stderr)
     seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
-    return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    chosen = re.search(r"computing in (\w+)", done.stderr)
+    precision = chosen[1] if chosen else options.precision
+    return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, precision
 
 
 def measured(model, options):
@@ -87,11 +90,11 @@ def main():
             title = f"{save_random(model, options) / 1e6:.1f} million parameters, random"
         found = measured(model, options)
     rows = []
-    for backend, ((cold, cold_cpu), *warm) in found.items():
-        seconds, cpu = (statistics.median(column) for column in zip(*warm, strict=True))
-        rows.append([backend, *(f"{x:.1f}" for x in (cold, seconds, cold_cpu, cpu))])
-    print(f"\n{title}; {options.precision}\n")
-    print(markdown_table(["backend", "cold s", "warm s", "cold, processor s", "warm, processor s"], rows))
+    for backend, ((cold, cold_cpu, precision), *warm) in found.items():
+        seconds, cpu = (statistics.median(one[i] for one in warm) for i in (0, 1))
+        rows.append([backend, *(f"{x:.1f}" for x in (cold, seconds, cold_cpu, cpu)), precision])
+    print(f"\n{title}\n")
+    print(markdown_table(["backend", "cold s", "warm s", "cold, processor s", "warm, processor s", "precision"], rows))
 
 
 if __name__ == "__main__":
