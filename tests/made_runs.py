@@ -54,6 +54,7 @@ def make_run(folder, bleu=30.0, ter=50.0, translations=WRONG, steps=40, names=("
     metrics = {name: {"score": score, "signature": name} for name, score in (("bleu", bleu), ("ter", ter))}
     times = {"translation_seconds": 9.0, "translation_compilation_seconds": 2.0}
     training = {"steps": steps, "seconds": 100.0, "compilation_seconds": 20.0, "tokens_per_second": 1.0}
+    training["steps_per_second"] = steps / 80
     scores = {
         **{"sentences": len(references), "beams": 2, "length_penalty": 1.0, "search_top_k": None, "parameters": 9},
         **{"text": {"metrics": metrics}, "training": {**training, "environment": "torch"}, **times, **more},

@@ -129,10 +129,6 @@ def _multi_bleu(one):
     return score_text(translations, first, "bleu", more_references=more, **how)["bleu"].score
 
 
-def _step_seconds(scores):
-    return _training_seconds(scores) / scores["training"]["steps"]
-
-
 def _training_seconds(scores):
     training = scores["training"]
     if not training["steps"]:
@@ -184,10 +180,10 @@ MEASURES = {
     "training time": Measure(lambda one: _training_seconds(one.scores), digits=0, sign=-1),
     "translation time": Measure(lambda one: _translation_seconds(one.scores), sign=-1),
     "training time of a step, relative": Measure(
-        lambda one: _step_seconds(one.scores) / _step_seconds(one.baseline),
+        lambda one: one.baseline["training"]["steps_per_second"] / one.scores["training"]["steps_per_second"],
         unit="x",
         sign=-1,
-        note="training time: of a step, without compilation, relative to the baseline's",
+        note="training time: of a step, the median for each shape of batch, relative to the baseline's",
     ),
     "lowest training perplexity": _best("perplexity", min, digits=2, sign=-1, note=_ROUND),
     "lowest training loss": _best("loss", min, digits=2, sign=-1, note=_ROUND),

@@ -179,7 +179,10 @@ def _scores_of_references(translator, system, encoded, text, path):
 
 
 def training_summary(run: RunFolder) -> dict[str, Any]:
-    """Return steps, rounds and wall time of a run's training, from its log; compilation is counted separately."""
+    """Return steps, rounds and wall time of a run's training, from its log; compilation is counted separately.
+
+    Speeds are by the median time for each shape of batch.
+    """
     lines = read_log(run.log)
     steps = [line for line in lines if "shape" in line]
     rounds = [line for line in lines if "round" in line]
@@ -191,8 +194,8 @@ def training_summary(run: RunFolder) -> dict[str, Any]:
         "best_valid_loss": min((x for line in rounds if (x := line.get("val_loss")) is not None), default=None),
         "seconds": clock.total,
         "compilation_seconds": clock.compilation,
-        "tokens_per_second": tokens / clock.steady if clock.steady else None,
-        "steps_per_second": len(steps) / clock.steady if clock.steady else None,
+        "tokens_per_second": tokens / clock.usual if clock.usual else None,
+        "steps_per_second": len(steps) / clock.usual if clock.usual else None,
         "environment": run.backend(),
         "precision": run.system().precision,
     }

@@ -15,6 +15,16 @@ def test_compilation_is_the_first_call_less_the_median_of_the_later_ones():
     assert clock.unresolved == []
 
 
+def test_a_pause_does_not_change_the_usual_time():
+    clock = CompilationClock()
+    for seconds in (10.0, 2.0, 2.0, 600.0, 2.5):
+        clock.record((8, 64), seconds)
+    clock.record((8, 32), 1.5)
+    # The median of 2, 2, 2.5 and 600, for each of five calls.
+    assert clock.usual == pytest.approx(5 * 2.25 + 1.5)
+    assert clock.steady > 600
+
+
 def test_a_shape_called_once_counts_as_running():
     clock = CompilationClock()
     clock.record("once", 7.0)
@@ -26,7 +36,7 @@ def test_a_shape_called_once_counts_as_running():
 
 def test_nothing_recorded():
     clock = CompilationClock()
-    assert (clock.total, clock.compilation, clock.steady) == (0, 0, 0)
+    assert (clock.total, clock.compilation, clock.steady, clock.usual) == (0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("seconds", [-1.0, float("nan")])
