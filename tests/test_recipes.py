@@ -9,12 +9,14 @@ import json
 import re
 import shlex
 import statistics
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
 from keras_attn_zoo.commands.parser import Parser
 from keras_attn_zoo.commands.pictures import PICTURES
+from keras_attn_zoo.commands.text_options import scoring_options
 from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.catalogue.listing import find_corpus
 from keras_attn_zoo.experiments.measures import measure
@@ -48,6 +50,18 @@ def load(path):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_what_is_translated_into_chinese_is_split_by_its_tokeniser(path):
+    recipe = load(path).RECIPE
+    for pair in recipe.pairs:
+        given = {
+            name: scoring_options(Namespace(tokenize=name, lowercase=False), recipe.tokenizer_of(pair))["tokenize"]
+            for name in (None, "char")
+        }
+        assert given == {None: "zh" if pair.endswith("-zh") else "13a", "char": "char"}
+    assert recipe.tokenizer_of(None) == ""
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)

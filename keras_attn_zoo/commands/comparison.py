@@ -176,7 +176,7 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
     take_corpus_of_paper(recipe, options, out)
     tell_of_other_languages(options)
     runs = _runs(recipe, options, out)
-    scoring = scoring_options(options)
+    scoring = scoring_options(options, recipe.tokenizer_of(pair_of(options)))
     if options.plan:
         from keras_attn_zoo.experiments.plan import plan_table
 
@@ -195,11 +195,11 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
         text = _corpus(options)
         failed = _train(recipe, runs, options, out, scoring, text)
     tables = _write_tables(recipe, runs, options, out, anyway=not failed)
-    draw_pictures(recipe, runs, out, options.max_tokens, text)
+    draw_pictures(recipe, runs if tables is None else tables[-1], out, options.max_tokens, text)
     if tables is not None:
         from keras_attn_zoo.experiments.paper_page import write_page
 
-        of_paper, written = tables
+        of_paper, written, _ = tables
         write_page(of_paper, written)
         if written:
             _tell_what_is_missing(of_paper, pair_of(options))
@@ -292,23 +292,27 @@ def _train(recipe, runs, options, out, scoring, corpus):
 def _write_tables(recipe, runs, options, out, anyway):
     """Write the results and the paper's tables, and print the former; if no run was scored, raise or do nothing.
 
-    Return the paper's runs and tables, for its page; None if no run was scored.
+    Return the paper's runs and tables, for its page, and all runs of the results; None if no run was scored.
     """
-    from keras_attn_zoo.experiments.earlier_results import comparable, gathered
+    from keras_attn_zoo.experiments.earlier_results import comparable, gathered, names_of
     from keras_attn_zoo.experiments.paper_cells import Runs
     from keras_attn_zoo.experiments.paper_files import write_tables
     from keras_attn_zoo.experiments.result_files import write_results
     from keras_attn_zoo.experiments.run_folder import RunFolder
     from keras_attn_zoo.experiments.table import further_names, read_results
 
-    asked, test = [out / run.name for run in runs], options.significance
-    if not any(RunFolder(folder).read_scores() for folder in asked):
+    asked, test = [out / run.name for run in runs if RunFolder(out / run.name).read_scores()], options.significance
+    others: list[str] = []
+    if options.table_only and not (options.seeds or options.grid):
+        # A system may have been trained with other seeds alone, or on a grid.
+        others = names_of(out, (run.entry for run in runs if out / run.name not in asked))
+    if not asked and not others:
         if not anyway:
             return None
         raise UserError(f"none of the runs asked for has been scored in {shown(out)}: train one, or check --out.")
     # Another process may write those of other systems.
     with locked(out, ".results.lock", wait=True):
-        runs = gathered(runs, out, recipe)
+        runs = gathered(runs, out, recipe, others)
         folders = [out / run.name for run in runs]
         baselines = {out / run.name: out / run.baseline for run in runs if run.baseline}
         results = read_results(comparable(folders, asked, "test"), baselines=baselines, test=test)
@@ -320,4 +324,4 @@ def _write_tables(recipe, runs, options, out, anyway):
                 _LOG.warning("the results have no table of %r: %s", name, error)
         print(write_results(out, recipe, runs, results, further))
     of_paper = Runs(recipe, options.out, test, results)
-    return of_paper, write_tables(of_paper)
+    return of_paper, write_tables(of_paper), runs

@@ -25,6 +25,8 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.comparison import Recipe, Run, folders_by_seed
 from keras_attn_zoo.experiments.corpora import Corpus
 from keras_attn_zoo.experiments.paper_tables import Examples
+from keras_attn_zoo.files import kind_of, read_json, write_json
+from keras_attn_zoo.locks import locked
 
 _LOG = logging.getLogger(__name__)
 
@@ -51,6 +53,8 @@ PAIR = ("{sentence}", "{translation}")
 _FEWEST, _MOST = 6, 14
 # The source of one of the best translations of the recipe's `Examples`, counted from 1, and that translation.
 EXAMPLE = re.compile(r"\{(source|translation)-(\d+)\}")
+# Beside the pictures: names of the runs that each was drawn of.
+_DRAWN_OF = ".pictures.json"
 
 
 def draw_pictures(
@@ -65,11 +69,11 @@ def draw_pictures(
     Of several seeds, a picture shows the first, with `--over-seeds` all; of a grid, the first values, and those only
     of a system that has no other run.
     A picture of systems none of which was scored is left out, and one of a sentence's attention if any was not. So is
-    one that cannot be drawn: a message says why. What was drawn after its runs were scored stays.
+    one that cannot be drawn: a message says why. What was drawn of the same runs after they were scored stays.
 
     Args:
         recipe: a `Recipe`.
-        runs: its runs of this call.
+        runs: its runs, of this call and of earlier ones; what they leave out of a grid is not drawn.
         out: the folder of all runs, to which the pictures are written.
         max_tokens: see `load_translator`.
         corpus: the text that the runs were trained on, if it is at hand; otherwise a picture of it asks before it
@@ -90,7 +94,7 @@ def draw_pictures(
         shown = every if "--over-seeds" in words else {entry: [folder] for entry, folder in folders.items()}
         drawn = [RunFolder(folder) for word in words for folder in shown.get(word, ())]
         # Of several processes, one writes: the others must not see its file and leave it alone with the work.
-        if agreed(_is_newer(out / file, [run.scores for run in drawn])):
+        if agreed(_is_of(out, file, drawn)):
             continue
         words = [
             str(one)
@@ -112,6 +116,9 @@ def draw_pictures(
             commands[command].run(options)
         except UserError as error:
             _LOG.warning("%s was not drawn: %s", file, error)
+            continue
+        with locked(out, ".results.lock", wait=True):
+            write_json(out / _DRAWN_OF, {**_drawn_of(out), file: [run.path.name for run in drawn]})
 
 
 def _scored(entry, runs, out):
@@ -132,8 +139,21 @@ def _scored(entry, runs, out):
     return [*filter(scored, folders_by_seed(out, entry).values())] or next(iter(points.values()), [])
 
 
-def _is_newer(file, others):
-    return file.exists() and all(file.stat().st_mtime_ns >= other.stat().st_mtime_ns for other in others)
+def _drawn_of(out):
+    """The names of the runs that each picture in a folder was drawn of; nothing of those of earlier versions."""
+    found = None
+    if kind_of(file := out / _DRAWN_OF) == "file":
+        with contextlib.suppress(UserError):
+            found = read_json(file)
+    return found if isinstance(found, dict) else {}
+
+
+def _is_of(out, file, runs):
+    """Whether a picture was drawn of these runs, after they were scored: a copy of a run may keep its old times."""
+    names = [run.path.name for run in runs]
+    if not (out / file).exists() or _drawn_of(out).get(file, names) != names:
+        return False
+    return all((out / file).stat().st_mtime_ns >= run.scores.stat().st_mtime_ns for run in runs)
 
 
 def _pair(folder):

@@ -34,7 +34,10 @@ def add_table_arguments(parser: Parser, recipe: Recipe) -> None:
         )
     if any("gold" in recipe.splits(name, pair) for name in recipe.entries for pair in recipe.pairs or (None,)):
         group = parser.add_argument_group("text with gold alignments, for the alignment error rates of the paper")
-        group.add_argument("--bitext", metavar="FILE", help="tokenised pairs, as SOURCE ||| TARGET lines")
+        group.add_argument(
+            "--bitext", metavar="FILE", help="tokenised pairs, as SOURCE ||| TARGET lines, also with --reverse"
+        )
+        group.add_argument("--bitext-reverse", action="store_true", help="its lines are TARGET ||| SOURCE")
         group.add_argument("--gold", metavar="FILE", help="their links: i-j is sure, ipj possible")
         add_gold_arguments(group)
 
@@ -135,11 +138,11 @@ def texts_of_tables(corpus: "Corpus", options: argparse.Namespace) -> "dict[str,
     if "bitext" not in options:
         return texts
     if options.gold is None:
-        refuse(options, "there is no --gold", bitext=None, gold_reverse=False, index_base=0)
+        refuse(options, "there is no --gold", bitext=None, bitext_reverse=False, gold_reverse=False, index_base=0)
         return texts
     if options.bitext is None:
         raise UserError("--gold needs --bitext: its links are those of given words.")
-    words = read_bitext(options.bitext)
+    words = read_bitext(options.bitext, reverse=options.bitext_reverse)
     links = given_gold(options, words)
     gold: Gold = [(source, target, one) for (source, target), one in zip(words, links, strict=True)]
     return {**texts, "gold": ParallelText([(as_sentence(s), as_sentence(t)) for s, t in words], gold)}

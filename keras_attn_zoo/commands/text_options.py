@@ -103,15 +103,19 @@ def add_scoring_arguments(parser: Parser) -> None:
     parser.add_argument("--lowercase", action="store_true", help="ignore case in BLEU, chrF and TER")
 
 
-def scoring_options(options: argparse.Namespace) -> dict[str, Any]:
+def scoring_options(options: argparse.Namespace, otherwise: str = "") -> dict[str, Any]:
     """Return tokeniser and case as `score_text` takes them.
+
+    Args:
+        options: the parsed command line.
+        otherwise: the tokeniser without `--tokenize`; empty for the usual one.
 
     Raises:
         UserError: see `check_tokenizer`.
     """
     from keras_attn_zoo.evaluation.text_scores import TOKENIZE, check_tokenizer
 
-    tokenize = TOKENIZE if options.tokenize is None else options.tokenize
+    tokenize = (otherwise or TOKENIZE) if options.tokenize is None else options.tokenize
     check_tokenizer(tokenize)
     return {"tokenize": tokenize, "lowercase": options.lowercase}
 

@@ -6,7 +6,7 @@ Both are the mean over sentences of a score between 0 and 1, in percent. Both ar
 import functools
 import importlib.metadata
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,37 @@ OVERLAP_METRICS = (*_ROUGE, "meteor")
 def require_overlap() -> None:
     """Raise a `MissingPackageError` if the packages of ROUGE and METEOR are not installed."""
     require_of("tasks", *TASKS, user="scoring with ROUGE or METEOR")
+
+
+def check_references(metrics: Iterable[str], references: Iterable[Sequence[str]], name: str) -> None:
+    """Raise if a reference has letters, but no word that one of the metrics counts.
+
+    Args:
+        metrics: names, see `score_text`.
+        references: lists of references, each with one for every sentence.
+        name: name of the text.
+
+    Raises:
+        UserError: names the sentence.
+
+    Example:
+        >>> check_references(["rouge1"], [["the cat", ""]], "test")
+    """
+    if not set(metrics) & set(_ROUGE):
+        return
+    for lines in references:
+        for number, one in enumerate(lines, start=1):
+            _check_counted(one, f", a reference of {name} sentence {number}")
+
+
+def _check_counted(reference, where=""):
+    """Raise if ROUGE would find no word in a reference that has some."""
+    from rouge_score import tokenize
+
+    if any(map(str.isalpha, reference)) and not tokenize.tokenize(reference, None):
+        raise UserError(
+            f"ROUGE counts words of a to z and digits alone, and there are none in {reference[:60]!r}{where}."
+        )
 
 
 def overlap_metric(name: str) -> Metric:
@@ -128,8 +159,7 @@ def _rouge(kind):
 
     def score(references, hypothesis):
         for one in references:
-            if any(map(str.isalpha, one)) and not tokenize.tokenize(one, None):
-                raise UserError(f"ROUGE counts words of a to z and digits alone, and there are none in {one[:60]!r}.")
+            _check_counted(one)
         return scorer.score_multi([lines(one) for one in references], lines(hypothesis))[kind].fmeasure
 
     return score

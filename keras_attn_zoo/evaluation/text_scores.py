@@ -1,6 +1,7 @@
 """BLEU, chrF and TER with sacrebleu's signatures, ROUGE and METEOR likewise, and paired significance tests."""
 
 import contextlib
+import functools
 import json
 import os
 import re
@@ -31,7 +32,6 @@ TOKENIZE = "13a"
 _EXTRAS = {"ja-mecab": "ja", "ko-mecab": "ko"}
 # Ours, for Multi-BLEU.
 _MOSES = re.compile(r"moses-([a-z]{2,3})", re.ASCII)
-_SENTENCE_BLEU = BLEU(effective_order=True)
 
 # The environment variable from which sacrebleu reads its seed.
 _SEED_VARIABLE = "SACREBLEU_SEED"
@@ -140,14 +140,14 @@ def _build_metric(name, lowercase, tokenize):
     return TER(case_sensitive=not lowercase) if name == "ter" else _build_bleu(lowercase, tokenize)
 
 
-def _build_bleu(lowercase, tokenize):
+def _build_bleu(lowercase, tokenize, **options):
     if moses := _MOSES.fullmatch(tokenize):
         return MultiBLEU(moses[1], lowercase)
     if tokenize not in BLEU.TOKENIZERS:
         names = [*BLEU.TOKENIZERS, "moses-LANGUAGE"]
         raise UserError(f"unknown tokenizer {tokenize!r}: {choice(tokenize, names)}")
     try:
-        return BLEU(lowercase=lowercase, tokenize=tokenize)
+        return BLEU(lowercase=lowercase, tokenize=tokenize, **options)
     except (RuntimeError, ImportError, OSError) as error:
         if tokenize in _EXTRAS:
             raise UserError(
@@ -279,14 +279,20 @@ def how_scored(stored: Mapping[str, Any]) -> dict[str, Any]:
     return {"tokenize": stored.get("tokenize", TOKENIZE), "lowercase": stored.get("lowercase", False)}
 
 
-def sentence_bleu(hypothesis: str, *references: str) -> float:
-    """Return sacrebleu's sentence BLEU of a translation, in percent: of n-grams as long as it has any.
+def sentence_bleu(hypothesis: str, *references: str, tokenize: str = TOKENIZE, lowercase: bool = False) -> float:
+    """Return sacrebleu's sentence BLEU in percent: of n-grams as long as there are any; 0 if all references are empty.
 
     Example:
         >>> round(sentence_bleu("a b c d", "a b c d"), 1)
         100.0
     """
-    return float(_SENTENCE_BLEU.sentence_score(hypothesis, [one for one in references if one.strip()]).score)
+    given = [one for one in references if one.strip()]
+    return float(_of_sentences(tokenize, lowercase).sentence_score(hypothesis, given).score) if given else 0.0
+
+
+@functools.cache
+def _of_sentences(tokenize, lowercase):
+    return _build_bleu(lowercase, tokenize, effective_order=True)
 
 
 @contextlib.contextmanager

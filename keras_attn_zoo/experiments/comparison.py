@@ -132,6 +132,10 @@ class Recipe:
         """Return the names of the scores whose mean stands for the test text of a language pair."""
         return self.pairs[pair].tests if pair is not None else Pair().tests
 
+    def tokenizer_of(self, pair: str | None) -> str:
+        """Return sacrebleu's tokeniser for the target of a language pair; empty for the usual one."""
+        return self.pairs[pair].tokenize if pair is not None else ""
+
     def splits(self, entry: str, pair: str | None) -> list[str]:
         """Return the names of the scores, other than "test", that tables and pictures have of a system and a pair."""
         found = dict.fromkeys(splits_of(self.tables, entry, pair, self.first_pair))

@@ -9,13 +9,17 @@ from typing import Any
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.text_scores import how_scored
-from keras_attn_zoo.experiments.comparison import Recipe, Run, expand
+from keras_attn_zoo.experiments.comparison import Recipe, Run, run_name
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.scales import SCALES
+from keras_attn_zoo.experiments.setting_types import shown_value
+from keras_attn_zoo.experiments.system import check_settings
 from keras_attn_zoo.files import kind_of, read_json, shown
 
 _LOG = logging.getLogger(__name__)
 _NAME = re.compile(r"(?!\.\.?$)[^/\\\0]{1,200}")
+# Where a setting begins in the name of a run.
+_SETTING = re.compile(r"-(?=[a-z][a-z_]*(?:\.\w+)?=)")
 FILE = "results.json"
 # Of the file: the runs of its tables, and those that were left out of them.
 RUNS, LEFT_OUT = "runs", "left_out"
@@ -92,44 +96,89 @@ def in_order(earlier: Iterable[str], asked: Iterable[str]) -> list[str]:
     return list(dict.fromkeys([*asked, *earlier] if set(earlier) <= set(asked) else [*earlier, *asked]))
 
 
-def gathered(asked: Sequence[Run], out: Path, recipe: Recipe) -> list[Run]:
-    """Return the runs of a call, and with them those of the results in their folder.
+def names_of(out: Path, systems: Iterable[str]) -> list[str]:
+    """Return the names of the scored runs of systems in a folder, of any seed and any values of a grid.
+
+    Args:
+        out: the folder.
+        systems: names of the systems.
+
+    Returns:
+        those of each system together, and within it those of all seeds.
+    """
+    names: list[str] = []
+    every = [*out.iterdir()] if kind_of(out) == "folder" else []
+    for system in systems:
+        runs = [RunFolder(one) for one in every if _SETTING.split(one.name)[0] == system]
+        own = [run.path.name for run in runs if run.holds_run and kind_of(run.scores) is not None]
+        names += sorted(own, key=lambda name: (name.partition("-seed=")[0], len(name), name))
+    return names
+
+
+def gathered(asked: Sequence[Run], out: Path, recipe: Recipe, others: Iterable[str] = ()) -> list[Run]:
+    """Return the runs of a call, and with them those of the results in their folder; name those that are left out.
 
     Args:
         asked: the runs of the call.
         out: the folder.
         recipe: the comparison, which says what each run is compared with.
+        others: names of further runs there, which no results need to have.
     """
     # One for each test text.
     earlier = {one["run"]: one for one in records_of(out)}
+    for name in others:
+        system, *settings = _SETTING.split(name)
+        earlier.setdefault(name, {"system": system, "settings": dict(one.split("=", 1) for one in settings)})
     found = {run.name: run for run in asked}
+    known = [*earlier, *found]
     for name, one in earlier.items():
-        if name not in found and (run := _run(one, recipe)) is not None and _is_scored(out / name):
-            found[name] = run
+        if name not in found:
+            try:
+                found[name] = _run(out / name, one, recipe, known)
+            except UserError as error:
+                _LOG.warning("the results leave out %s: %s", shown(name), error)
     names = in_order(filter(found.__contains__, earlier), (run.name for run in asked))
     return [found[name] for name in names]
 
 
-def _run(record, recipe):
-    """The run of a record; None if the comparison does not know it, or its name is not that of its settings."""
-    name, settings = record["system"], record["settings"]
-    try:
-        both = [name, recipe.entries[name].baseline]
-        entries = {one: recipe.entries[one] for one in both if one is not None}
-        grid = {key: [value] for key, value in settings.items() if key != "seed"}
-        run = next(run for run in expand(entries, {}, grid, [settings["seed"]]) if run.entry == name)
-    except (UserError, KeyError, TypeError, ValueError):
-        return None
-    return run if run.name == record["run"] else None
-
-
-def _is_scored(folder):
-    """Whether a run of an earlier call is there, and whole as far as tables need it."""
-    run = RunFolder(folder)
+def _run(folder, record, recipe, known):
+    """The run of a record, as its folder has it; what else the call said that trained it is not known any more."""
+    entry, run, system = record["system"], RunFolder(folder), None
+    if not run.holds_run:
+        raise UserError("there is no run in its folder")
     with contextlib.suppress(UserError):
-        return run.holds_run and "test" in run.read_scores() and run.system() is not None
-    _LOG.warning("the results leave out %s, which is damaged", shown(folder))
-    return False
+        system = run.system() if "test" in run.read_scores() else None
+    if system is None:
+        raise UserError("it is damaged")
+    if entry not in recipe.entries:
+        raise UserError(f"this comparison has no system {shown_value(entry)}")
+    settings, own = check_settings(record["settings"]), system.values
+    for key in settings.keys() & own.keys():
+        # A name may have a checksum of the value.
+        if run_name("", {key: own[key]}) == run_name("", {key: settings[key]}):
+            settings[key] = own[key]
+    without = {key: value for key, value in settings.items() if key != "seed"}
+    point = next((one for one in (without, settings) if run_name(entry, one) == folder.name), None)
+    if point is None:
+        raise UserError("its name is not that of its settings")
+    baseline = record.get("baseline")
+    if record.get("baseline_system") != recipe.entries[entry].baseline or baseline not in known:
+        baseline = _baseline(entry, system, point, recipe)
+    return Run(folder.name, entry, system, point, baseline)
+
+
+def _baseline(entry, system, point, recipe):
+    """The name of the run that another is compared with: the same values, as far as the baseline has the settings."""
+    own, name = recipe.entries[entry].system, recipe.entries[entry].baseline
+    if name is None:
+        return None
+    known, its = own.values, recipe.entries[name].system
+    # Its output and its mechanisms decide which settings it has: those that were changed here were changed there.
+    changed = {key: value for key, value in system.values.items() if value != known.get(key)}
+    if system.seed == own.seed:
+        point = {**point, "seed": system.seed}
+    has = its.understood({**changed, **point})
+    return run_name(name, {key: has[key] for key in point if key in has and (key, has[key]) != ("seed", its.seed)})
 
 
 def comparable(folders: Sequence[Path], asked: Sequence[Path], name: str) -> list[Path]:

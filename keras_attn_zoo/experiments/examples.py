@@ -3,7 +3,7 @@
 import dataclasses
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.evaluation.text_scores import sentence_bleu
+from keras_attn_zoo.evaluation.text_scores import how_scored, sentence_bleu
 from keras_attn_zoo.experiments.corpora import own_test_text
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.files import shown
@@ -37,8 +37,9 @@ def best_translations(run: RunFolder) -> list[Example]:
     sources, firsts = own_test_text(run).sources, references[0]
     if len(sources) != len(firsts):
         raise UserError(f"{shown(run.path)} was scored on another text than its own: evaluate it again.")
+    how = how_scored(run.read_scores()["test"]["text"])
     found = [
-        Example(number, source, first, translation, sentence_bleu(translation, first, *more))
+        Example(number, source, first, translation, sentence_bleu(translation, first, *more, **how))
         for number, (source, translation, first, *more) in enumerate(
             zip(sources, translations, *references, strict=True), start=1
         )

@@ -129,6 +129,10 @@ def _multi_bleu(one):
     return score_text(translations, first, "bleu", more_references=more, **how)["bleu"].score
 
 
+def _steps_per_second(scores):
+    return scores["training"]["steps_per_second"]
+
+
 def _training_seconds(scores):
     training = scores["training"]
     if not training["steps"]:
@@ -180,7 +184,7 @@ MEASURES = {
     "training time": Measure(lambda one: _training_seconds(one.scores), digits=0, sign=-1),
     "translation time": Measure(lambda one: _translation_seconds(one.scores), sign=-1),
     "training time of a step, relative": Measure(
-        lambda one: one.baseline["training"]["steps_per_second"] / one.scores["training"]["steps_per_second"],
+        lambda one: _steps_per_second(one.baseline) / _steps_per_second(one.scores),
         unit="x",
         sign=-1,
         note="training time: of a step, the median for each shape of batch, relative to the baseline's",

@@ -1,18 +1,22 @@
 """The contents of the cells of a paper's tables: numbers of the runs in a folder, and their significance."""
 
 import dataclasses
+import logging
 import statistics
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.text_scores import compare_systems, how_scored
 from keras_attn_zoo.experiments.comparison import Recipe, folders_by_seed
 from keras_attn_zoo.experiments.measures import Scored, measure, number, tested
 from keras_attn_zoo.experiments.paper_tables import Cell, PaperTable
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.table import Result
+from keras_attn_zoo.files import shown
 
+_LOG = logging.getLogger(__name__)
 # Where gold alignments were not given, those of the test text take their place.
 _INSTEAD = {"gold": "test"}
 
@@ -60,7 +64,7 @@ class Runs:
         recipe: a `Recipe`.
         out: the folder; runs of another pair than the first are in a folder of that name.
         test: "bootstrap" or "randomization", see `compare_systems`.
-        results: of runs that were compared before, which is not done again.
+        results: of runs that were compared before, which is not done again; those beside them were left out.
 
     Attributes:
         without: baselines that were not scored, or on another text, by the names of those that miss them.
@@ -74,7 +78,9 @@ class Runs:
         self._texts: dict[tuple[str | None, str], list[str]] = {}
         self._numbers: dict[tuple[Path, str, str, Path | None], float | None] = {}
         self._p_values: dict[tuple[Path, str, Path, str, tuple[str, str | None]], float | None] = {}
+        self._kept: set[Path] = set()
         for one in results:
+            self._kept.add(one.folder)
             if one.baseline is not None:
                 for metric, found in one.against.items():
                     key = one.folder, one.name, one.baseline, one.name, (metric, None)
@@ -189,13 +195,23 @@ class Runs:
         """The folders of a system's runs that were scored, by what their names say of the seed."""
         key = pair, entry
         if key not in self._folders:
-            folders = folders_by_seed(self.recipe.folder_of(self.out, pair), entry)
-            self._folders[key] = {seed: folder for seed, folder in folders.items() if "test" in self._read(folder)}
+            place = self.recipe.folder_of(self.out, pair)
+            compared = {folder for folder in self._kept if folder.parent == place}
+            folders = {
+                seed: folder
+                for seed, folder in folders_by_seed(place, entry).items()
+                if "test" in self._read(folder) and (not compared or folder in compared)
+            }
+            self._folders[key] = _alike(folders) if len(folders) > 1 else folders
         return self._folders[key]
 
     def _read(self, folder):
         if folder not in self._scores:
-            self._scores[folder] = RunFolder(folder).read_scores()
+            try:
+                self._scores[folder] = RunFolder(folder).read_scores()
+            except UserError as error:
+                _LOG.warning("the paper's tables leave out %s: %s", shown(folder), error)
+                self._scores[folder] = {}
         return self._scores[folder]
 
     def _split(self, folder, split):
@@ -231,6 +247,26 @@ class Runs:
             found = compare_systems("", systems, first, metric, test=self.test, more_references=more, **how)
             self._p_values[key] = found["ours"][metric].p_value
         return self._p_values[key]
+
+
+def _alike(folders):
+    """Those of a system's runs that differ from the first one in their seed alone, and were scored like it."""
+    first, kept = None, {}
+    for seed, folder in folders.items():
+        run = RunFolder(folder)
+        try:
+            settings = {**run.system().to_dict(), "seed": None, "name": None}
+            of_text = run.read_translations("test")[1], how_scored(run.read_scores()["test"]["text"])
+        except UserError as error:
+            _LOG.warning("the paper's tables leave out %s: %s", shown(folder), error)
+            continue
+        first = first or (settings, of_text, folder.name)
+        if (settings, of_text) == first[:2]:
+            kept[seed] = folder
+        else:
+            why = "was scored on another text, or otherwise," if settings == first[0] else "has other settings"
+            _LOG.warning("the paper's tables leave out %s: it %s than %s", folder.name, why, first[2])
+    return kept
 
 
 def text_name(description: Mapping[str, Any]) -> str:

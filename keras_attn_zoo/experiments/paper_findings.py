@@ -70,7 +70,8 @@ def _compared(runs, finding, contrast, pair):
         run = all(runs.folders(pair, cell.entry) for cell in (one, other))
         return Comparison(finding, contrast, pair, paper, "", NOT_MEASURED if run else NOT_RUN)
     wanted = measure(one.measure)
-    here = _difference(value.mean, against.mean, value.difference, wanted.digits, wanted.unit)
+    # The other system may have more seeds.
+    here = _difference(value.mean, value.mean - value.difference, value.difference, wanted.digits, wanted.unit)
     return Comparison(finding, contrast, pair, paper, f"{here}{_star(value)}", verdict(finding, one.measure, value))
 
 

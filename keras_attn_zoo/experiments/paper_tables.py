@@ -18,12 +18,14 @@ class Pair:
         published: the same at the scale "paper" alone, on top of what the recipe has for all pairs.
         tests: names of the scores whose mean the paper has for this pair's test text.
         corpus: name of the paper's text in the catalogue; empty if it is not there.
+        tokenize: sacrebleu's tokeniser for the target language; empty for the usual one.
     """
 
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     published: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     tests: tuple[str, ...] = ("test",)
     corpus: str = ""
+    tokenize: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,6 +22,7 @@ from keras_attn_zoo.experiments.preparation import (
     PreparedData,
     build_translator,
     compile_translator,
+    described,
     prepare_data,
     training_batches,
 )
@@ -84,7 +85,7 @@ def plan_table(runs: Sequence[Run], corpus: Corpus, out: PathLike) -> str:
         if folder.holds_run:
             system = system.override(precision=folder.system().precision)
             try:
-                folder.check_settings(system, {**corpus.description, "fingerprint": data.key})
+                folder.check_settings(system, described(corpus, data), corpus.test.rows())
             except UserError as error:
                 raise UserError(f"{run.name}: {error}") from None
         state, steps = _state(folder), planned_steps(system.training, batches)
@@ -157,11 +158,10 @@ def _steps(folder: RunFolder) -> list[dict[str, Any]]:
 
 def _logged(folder: RunFolder, steps: list[dict[str, Any]]) -> Speed | None:
     """The speed of a run under this backend by its log, if that has steps beyond those that compile."""
-    shapes = {tuple(step["shape"]) for step in steps}
-    if len(steps) == len(shapes) or not folder.holds_run or folder.backend() != keras.config.backend():
+    shapes, clock = {tuple(step["shape"]) for step in steps}, clock_of(steps)
+    if len(clock.unresolved) == len(shapes) or not folder.holds_run or folder.backend() != keras.config.backend():
         return None
-    clock = clock_of(steps)
-    return Speed(clock.steady / len(steps), clock.compilation, f"the log of {folder.path.name}")
+    return Speed(clock.steady / len(steps), clock.compilation_of_one, f"the log of {folder.path.name}")
 
 
 class _Times(keras.callbacks.Callback):

@@ -163,6 +163,20 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike) -> Pr
         return PreparedData(key, (source, target), train, cache("valid", corpus.splits.valid, Filter()))
 
 
+def described(corpus: Corpus, data: PreparedData) -> dict[str, Any]:
+    """Return the description of a corpus for a run folder, with fingerprints of the text that is trained on.
+
+    Args:
+        corpus: a `Corpus`.
+        data: what `prepare_data` made of it.
+    """
+    # A corpus that is not in files has no names, which others may have for the same text.
+    valid = (
+        {"valid_fingerprint": fingerprint(corpus.splits.valid, (), [])[:12]} if "valid" in corpus.description else {}
+    )
+    return {**corpus.description, "fingerprint": data.key, **valid}
+
+
 def encoded_training_text(folder: PathLike, key: str, settings: DataSettings) -> EncodedCorpus:
     """Open the training text that `prepare_data` has encoded.
 

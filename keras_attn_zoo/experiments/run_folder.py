@@ -15,6 +15,7 @@ from typing import Any
 from keras_attn_zoo.data.text_files import read_columns, read_lines
 from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.moved_text import with_names_of
 from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.files import (
     PathLike,
@@ -190,11 +191,11 @@ class RunFolder:
         # Last: it makes the folder a run folder.
         write_json(self.config, {"system": system.to_dict(), "corpus": corpus})
 
-    def check_settings(self, system: System, corpus: dict[str, Any]) -> None:
-        """Check that the run in the folder has the same settings and text.
+    def check_settings(self, system: System, corpus: dict[str, Any], test: Iterable[Sequence[str]] = ()) -> None:
+        """Check that the run in the folder has the same settings and text, wherever the files of the text now are.
 
         Args:
-            system, corpus: see `create`.
+            system, corpus, test: see `create`.
 
         Raises:
             UserError: the run was started with different settings or text; the message names them.
@@ -206,6 +207,10 @@ class RunFolder:
         for part, settings in _LATER_IN_PARTS.items():
             if isinstance(config["system"].get(part), dict):
                 config["system"][part] = {**settings, **config["system"][part]}
+        corpus = with_names_of(config["corpus"], corpus, self.test, test)
+        # Says that files of other names hold the same text, and no more.
+        for one in (config["corpus"], corpus):
+            one.pop("valid_fingerprint", None)
         changed = sorted(_differences(config, {"system": system.to_dict(), "corpus": corpus}))
         if changed:
             raise UserError(

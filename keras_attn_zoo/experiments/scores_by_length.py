@@ -44,7 +44,7 @@ def scores_by_length(
     more_references: Sequence[Sequence[str]] = (),
     **options: Any,
 ) -> list[float]:
-    """Return the score of the sentences of each class of length; NaN for a class without sentences.
+    """Return the score of the sentences of each class of length; NaN for a class without any, or without references.
 
     Args:
         hypotheses, references: one for each sentence.
@@ -58,7 +58,7 @@ def scores_by_length(
     scores = []
     for number in range(len(bounds) + 1):
         chosen = [i for i, one in enumerate(classes) if one == number]
-        if not chosen:
+        if not any(references[i].strip() for i in chosen):
             scores.append(math.nan)
             continue
         first, *more = ([lines[i] for i in chosen] for lines in (references, *more_references))

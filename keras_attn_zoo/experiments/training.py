@@ -13,6 +13,7 @@ from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.shapes import EVALUATION_ROWS
 from keras_attn_zoo.devices import leader_first
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.evaluation.overlap_scores import check_references
 from keras_attn_zoo.experiments.bodies import longest_translation
 from keras_attn_zoo.experiments.budget import amount, planned_steps
 from keras_attn_zoo.experiments.corpora import Corpus
@@ -24,11 +25,13 @@ from keras_attn_zoo.experiments.preparation import (
     check_system,
     check_test_text,
     compile_translator,
+    described,
     prepare_data,
     training_batches,
 )
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.system import System
+from keras_attn_zoo.experiments.tasks import TASKS
 from keras_attn_zoo.files import PathLike, kind_of, shown
 from keras_attn_zoo.messages import progress_bar
 from keras_attn_zoo.models.word_vectors import load_word_vectors
@@ -97,14 +100,15 @@ def train_system(
 def _train(system, corpus, run, data, max_tokens, bleu_after, scoring):
     """Train in a folder that this process has locked."""
     training = system.training
-    description = {**corpus.description, "fingerprint": data.key}
+    description = described(corpus, data)
     # Before the state is read: if it is another model's, that error would say less.
-    run.check_settings(system, description)
+    run.check_settings(system, description, corpus.test.rows())
     subwords = data.subwords
     test = corpus.test.encoded(*subwords, truncation=system.data.truncation)
     room = max_tokens or longest_translation(system.data.max_tokens)
     for name, text in {"test": corpus.test, **corpus.more_tests}.items():
         check_test_text(text.encoded(*subwords, truncation=system.data.truncation), room, name)
+        check_references(TASKS[system.data.task].metrics, text.references, name)
     if system.data.vocabulary_size is None:
         sizes = [one.vocabulary_size for one in subwords]
         check_memory(system, outline(system, *sizes).parameters, sizes[1])

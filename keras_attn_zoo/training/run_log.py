@@ -29,7 +29,9 @@ class RunLog(keras.callbacks.Callback):
     that is not finite stops training before anything is saved.
 
     Lines: `{"step": n, "loss": ..., "gradient_norm": ..., "learning_rate": ..., "seconds": ...}` per step, with the
-    figures of its own batch, and `{"round": r, "step": n, "val_loss": ..., ...}` per round.
+    figures of its own batch, and `{"round": r, "step": n, "val_loss": ..., ...}` per round. A step also has the
+    `elapsed_seconds` since the first step of its call of `fit` began. They tell where a process, which compiles again,
+    took over, and are a wall time: a resumed run has the lines of an uninterrupted one in all else.
 
     Args:
         path: file to write.
@@ -63,17 +65,20 @@ class RunLog(keras.callbacks.Callback):
     def on_train_batch_begin(self, batch: int, logs: Logs | None = None) -> None:
         """Start the clock of a step."""
         self._began = time.perf_counter()
+        if self.step == self._first:
+            self._fit_began = self._began
 
     def on_train_batch_end(self, batch: int, logs: Logs) -> None:
         """Write a step."""
         numbers = {name: float(value) for name, value in logs.items()}
-        seconds = time.perf_counter() - self._began
+        now = time.perf_counter()
         self._check_finite(numbers, self.step + 1)
         # Batches are counted from the round in which `fit` began.
         shape = self.batches.bound(self.step - self._first)
         self.step += 1
         learning_rate = float(ops.convert_to_numpy(self.model.optimizer.learning_rate))
-        figures = {"learning_rate": learning_rate, "seconds": seconds, "shape": shape}
+        times = {"seconds": now - self._began, "elapsed_seconds": now - self._fit_began}
+        figures = {"learning_rate": learning_rate, **times, "shape": shape}
         self.last = {"step": self.step, **numbers, **figures}
         self._write(self.last)
 
@@ -146,12 +151,17 @@ def read_steps(path: PathLike) -> list[dict[str, Any]]:
 def clock_of(steps: Iterable[dict[str, Any]]) -> CompilationClock:
     """Return a clock of the steps in a log, by their shapes.
 
+    Logs of earlier versions do not tell where a run was resumed: all their steps count as those of one process.
+
     Example:
         >>> clock_of([{"shape": [8, 8], "seconds": 5.0}, {"shape": [8, 8], "seconds": 1.0}]).steady
         2.0
     """
     clock = CompilationClock()
     for step in steps:
+        # Both begin with the first step, and with no other.
+        if step.get("elapsed_seconds") == step["seconds"]:
+            clock.begin_process()
         clock.record(tuple(step["shape"]), step["seconds"])
     return clock
 

@@ -188,12 +188,106 @@ def test_what_results_cannot_have_is_left_out_of_them(attn_zoo, tmp_path):
     (out / "bahdanau" / "scores.json").write_text("{")
     status, output, error = attn_zoo(*line, "uniform")
     assert status == 0, error
-    assert "bahdanau, which is damaged" in error and "| bahdanau" not in output
+    assert "the results leave out bahdanau: it is damaged" in error and "| bahdanau" not in output
     (out / "bahdanau" / "scores.json").write_bytes(scores)
     assert "| bahdanau" in attn_zoo(*line, "uniform")[1]
     (out / "results.json").write_text("{")
     status, output, error = attn_zoo(*line, "uniform")
     assert status == 0 and error.count("results.json is damaged and is written anew") == 1
+
+
+def runs_and_baselines(folder):
+    return {one["run"]: one["baseline"] for one in content(folder)["runs"]}
+
+
+@pytest.mark.parametrize(
+    ("settings", "grid", "values"),
+    [
+        # Values of the grid that are valid, or settings of the system, only with what stands beside it.
+        (["model_type=unigram", "vocabulary_size=20"], "subword_sampling_nbest", (2, 3)),
+        (["cross_attention=local_p"], "cross_attention.window", (3, 5)),
+        # A seed that is no part of the name.
+        (["seed=4"], None, ()),
+    ],
+)
+def test_results_keep_runs_that_need_other_settings_of_their_call(recipe, tmp_path, settings, grid, values):
+    """Calls without those settings, of either system, keep them, compared with the same runs as before."""
+    out = tmp_path / "out"
+    more = ["--grid", f"{grid}={','.join(map(str, values))}"] if grid else []
+    status, _, error, _ = recipe("--set", *settings, *more)
+    assert status == 0, error
+    ends = [f"-{grid}={value}" for value in values] or [""]
+    expected = {**{f"rnn{end}": None for end in ends}, **{f"plain{end}": f"rnn{end}" for end in ends}}
+    assert runs_and_baselines(out) == expected
+    for entry, baseline in (("rnn", None), ("plain", "rnn-seed=8")):
+        status, _, error, _ = recipe("--systems", entry, "--seeds", 8)
+        assert status == 0 and "leave out" not in error, error
+        expected[f"{entry}-seed=8"] = baseline
+        assert runs_and_baselines(out) == expected
+    for one in content(out)["runs"]:
+        assert one["settings"]["seed"] == RunFolder(out / one["run"]).system().seed
+
+
+def test_runs_that_cannot_join_the_results_are_named(recipe, tmp_path):
+    """Their records stay: they may join later ones."""
+    out = tmp_path / "out"
+    assert recipe("--systems", "rnn", "--grid", "dropout=0.1,0.2,0.3,0.5")[0] == 0
+    own = content(out)
+    shutil.rmtree(out / "rnn-dropout=0.5")
+    first, second, third, _ = own["runs"]
+    first["system"], second["settings"]["dropout"], third["settings"]["dropuot"] = "other", 0.4, 0.3
+    (out / "results.json").write_text(json.dumps(own))
+    status, _, error, _ = recipe("--systems", "plain")
+    assert status == 0
+    for name, why in (
+        ("0.1", "this comparison has no system 'other'"),
+        ("0.2", "its name is not that of its settings"),
+        ("0.3", "there is no setting 'dropuot'"),
+        ("0.5", "there is no run in its folder"),
+    ):
+        assert f"the results leave out rnn-dropout={name}: {why}" in error
+    assert list(runs_and_baselines(out)) == ["plain"]
+    assert [one["run"] for one in content(out)["left_out"]] == [f"rnn-dropout={value}" for value in (0.1, 0.2, 0.3)]
+
+
+@pytest.mark.parametrize("results", [True, False])
+def test_a_table_alone_finds_runs_of_other_seeds_and_of_a_grid(recipe, tmp_path, results):
+    """Whether or not results name them; but not beside a run of the system's own name, nor if others are asked for."""
+    out = tmp_path / "out"
+    assert recipe("--systems", "rnn", "--seeds", 10, 2)[0] == 0
+    status, _, error, _ = recipe("--systems", "plain", "--grid", "num_heads=1,2", "cross_attention.normalizer=softmax")
+    assert status == 0, error
+    shutil.copytree(out / "rnn-seed=2", out / "rnn-more-seed=2")
+    (shutil.copytree(out / "rnn-seed=2", out / "rnn-seed=5") / "scores.json").unlink()
+    if not results:
+        (out / "results.json").unlink()
+    for arguments in (["--seeds", 7], ["--grid", "dropout=0.5"]):
+        status, _, error, _ = recipe("--table-only", *arguments)
+        assert status == 2 and "none of the runs asked for has been scored" in error
+    status, _, error, seen = recipe("--table-only")
+    assert (status, seen) == (0, {}), error
+    names = ["rnn-seed=2", "rnn-seed=10", *(f"plain-cross_attention.normalizer=softmax-num_heads={n}" for n in (1, 2))]
+    assert sorted(runs_and_baselines(out)) == sorted(names)
+    points = {one["run"]: one["settings"] for one in content(out)["runs"]}
+    assert points[names[1]] == {"seed": 10}
+    assert points[names[3]] == {"cross_attention.normalizer": "softmax", "num_heads": 2, "seed": 1}
+    (out / "results.json").unlink()
+    shutil.copytree(out / "rnn-seed=2", out / "rnn")
+    assert recipe("--table-only", "--systems", "rnn")[0] == 0
+    assert list(runs_and_baselines(out)) == ["rnn"]
+
+
+def test_pictures_have_the_runs_of_earlier_calls(recipe, monkeypatch):
+    """Those of a grid too, of which the first values are drawn."""
+    drawn = []
+    draw = "keras_attn_zoo.analysis.pictures.plot_curves"
+    monkeypatch.setattr(draw, lambda curves, path, *_, **more: drawn.append([path.name, *curves]))
+    assert recipe("--systems", "rnn", "--grid", "dropout=0.3,0.1")[0] == 0
+    assert recipe("--systems", "plain")[0] == 0
+    assert recipe("--systems", "plain", "rnn", "--table-only")[0] == 0
+    first = "rnn-dropout=0.3"
+    curves = [names for file, *names in drawn if file == "curves.png"]
+    assert curves == [[first], [first, "plain"], [first, "plain"]]
 
 
 def test_ctrl_c_stops_everything(recipe):

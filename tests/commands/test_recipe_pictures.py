@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 
 import pytest
 
@@ -65,6 +66,37 @@ def test_runs_of_all_calls_and_seeds(drawn, tmp_path):
     assert names("curves a b c") == ["a", "b", "c-dropout=0.1"]
     both = ["a", "a-seed=2", "a-seed=10", "b", "c-dropout=0.1", "c-dropout=0.1-seed=2"]
     assert names("curves --over-seeds a b c") == both
+
+
+def test_what_was_drawn_stays_while_its_runs_stay_the_same(drawn, tmp_path):
+    """A run that is copied there may have been scored before the picture was drawn."""
+    file, line = tmp_path / "picture.png", "curves --over-seeds a b"
+
+    def names():
+        options = drawn(line)
+        if options is None:
+            return None
+        file.touch()
+        return [path.name for path in options.runs]
+
+    made = {name: make_run(tmp_path / name) for name in ("a", "b", "a-seed=2")}
+    for run in made.values():
+        os.utime(run.scores, (1, 1))
+    away = made["a-seed=2"].path.rename(tmp_path / "away")
+    assert [names(), names()] == [["a", "b"], None]
+    away.rename(made["a-seed=2"].path)
+    assert [names(), names()] == [["a", "a-seed=2", "b"], None]
+    made["a-seed=2"].path.rename(away)
+    assert [names(), names()] == [["a", "b"], None]
+    os.utime(made["b"].scores, (2**32, 2**32))
+    assert names() == ["a", "b"]
+    os.utime(made["b"].scores, (1, 1))
+    file.unlink()
+    assert [names(), names()] == [["a", "b"], None]
+    # Of an earlier version, or damaged: the times alone count.
+    for text in (None, "{", "[]"):
+        (tmp_path / ".pictures.json").unlink() if text is None else (tmp_path / ".pictures.json").write_text(text)
+        assert names() is None
 
 
 def test_a_picture_of_the_text_is_given_the_text(drawn, tmp_path, corpus):

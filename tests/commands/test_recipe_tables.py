@@ -99,6 +99,13 @@ def test_dev_text_gold_links_and_language_pairs(recipe, tmp_path):
     after = RunFolder(out / "rnn").read_scores()
     assert scores["gold"]["alignment"]["recall"] != after["gold"]["alignment"]["recall"] in [i / 6 for i in range(7)]
     assert {**after, "gold": None} == {**scores, "gold": None}
+    # Lines that begin with the target give the same words.
+    turned = [line.split(" ||| ") for line in (tmp_path / "text" / "test.bitext").read_text("utf-8").splitlines()]
+    (tmp_path / "text" / "turned").write_text("".join(f"{t} ||| {s}\n" for s, t in turned), encoding="utf-8")
+    files = ["--bitext", "text/turned", "--bitext-reverse", "--gold", "text/other.gold"]
+    before = RunFolder(out / "rnn").read_translations("gold")
+    assert recipe(*files)[0] == 0
+    assert RunFolder(out / "rnn").read_translations("gold") == before and RunFolder(out / "rnn").read_scores() == after
     # Text of which nothing can be aligned.
     (tmp_path / "text" / "long.bitext").write_text(("haus " * 40 + "||| house\n") * 6)
     status, _, error = recipe("--bitext", "text/long.bitext", "--gold", "text/other.gold")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.evaluation.overlap_scores import OVERLAP_METRICS
+from keras_attn_zoo.evaluation.overlap_scores import OVERLAP_METRICS, check_references
 from keras_attn_zoo.evaluation.text_scores import compare_systems, score_text
 
 ROUGE = ("rouge1", "rouge2", "rougel", "rougelsum")
@@ -105,3 +105,11 @@ def test_a_script_that_rouge_does_not_count_is_refused():
     with pytest.raises(UserError, match="words of a to z and digits alone, and there are none in '猫が座った'"):
         score_text(["猫が座った"], ["猫が座った"], "rouge1")
     assert scores(["…"], ["..."], "rouge1") == {"rouge1": 0}
+
+
+def test_a_reference_that_rouge_does_not_count_is_named():
+    texts = [["a cat", "…"], ["the cat", "кошка"]]
+    with pytest.raises(UserError, match="there are none in 'кошка', a reference of news sentence 2"):
+        check_references(["bleu", "rougel"], texts, "news")
+    check_references(["bleu", "meteor"], texts, "news")
+    check_references(["bleu", "rougel"], [["a cat", "…"], ["the cat", ""]], "news")

@@ -43,3 +43,19 @@ def test_nothing_recorded():
 def test_impossible_times(seconds):
     with pytest.raises(UserError, match="took"):
         CompilationClock().record("shape", seconds)
+
+
+def test_each_process_compiles_again():
+    """What is usual is of the process itself, or where it made one call, of the others."""
+    clock = CompilationClock()
+    for calls in ([5.0] + 9 * [1.0], [6.0] + 9 * [2.0], [4.5]):
+        clock.begin_process()
+        for seconds in calls:
+            clock.record("long", seconds)
+        clock.record("short", 7.0)
+    # Of the last process, the median of nine times 1 and nine times 2.
+    assert clock.compilation == pytest.approx((5 - 1) + (6 - 2) + (4.5 - 1.5))
+    assert clock.compilation_of_one == pytest.approx((4 + 4 + 3) / 3)
+    assert clock.steady == pytest.approx(clock.total - 11) == pytest.approx(10 + 20 + 1.5 + 3 * 7)
+    assert clock.usual == pytest.approx(21 * 1.5 + 3 * 7)
+    assert clock.unresolved == ["short"]

@@ -1,5 +1,7 @@
 """Training ends when its budget is spent, also if it was resumed."""
 
+import contextlib
+import json
 import types
 
 import numpy as np
@@ -7,9 +9,12 @@ import pytest
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.budget import Budget
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.scoring import training_summary
 from keras_attn_zoo.experiments.training import train_system
 from keras_attn_zoo.training import run_log
-from keras_attn_zoo.training.run_log import read_log, read_steps
+from keras_attn_zoo.training.budget import SpentBudget
+from keras_attn_zoo.training.run_log import clock_of, read_log, read_steps
 from tests.tiny_run import TINY, interrupted_after
 
 
@@ -41,7 +46,7 @@ def test_what_is_no_budget(typed):
 def steps_of(folder):
     """What the log has of each step, times aside."""
     steps = read_steps(folder / "log.jsonl")
-    return [{key: value for key, value in step.items() if key != "seconds"} for step in steps]
+    return [{key: value for key, value in step.items() if key not in ("seconds", "elapsed_seconds")} for step in steps]
 
 
 def clock():
@@ -73,6 +78,39 @@ def test_tokens_and_minutes_are_counted_as_the_log_has_them(trained, corpus, tmp
     monkeypatch.setattr(run_log, "time", clock())
     run = train_system(TINY.override(budget="0.75min"), corpus, tmp_path / "minutes")
     assert len(steps_of(run.path)) == 5
+
+
+def logged(processes):
+    """The lines of steps of one shape that several processes took, by the seconds of each step."""
+    for seconds, elapsed in ((own, np.cumsum(own)) for own in processes):
+        for one, so_far in zip(seconds, elapsed.tolist(), strict=True):
+            yield {"step": 1, "shape": [8, 8], "seconds": one, "elapsed_seconds": so_far, "tokens": 5}
+
+
+def test_a_budget_in_minutes_counts_no_compilation_however_often_it_was_resumed(tmp_path):
+    log = tmp_path / "log.jsonl"
+    steps = list(logged(4 * [[60.0] + 600 * [1.0]]))
+    log.write_text("".join(json.dumps(line) + "\n" for line in steps))
+    budget = SpentBudget(types.SimpleNamespace(path=log), "seconds", 3600)
+    budget.on_train_begin()
+    assert budget.spent() == pytest.approx(4 * 601)
+    # A log of an earlier version does not say where a process began.
+    of_earlier = [{name: value for name, value in line.items() if name != "elapsed_seconds"} for line in steps]
+    assert clock_of(of_earlier).steady == pytest.approx(4 * 601 + 3 * 59)
+
+
+def test_the_log_tells_where_a_run_was_resumed(corpus, tmp_path, monkeypatch):
+    """Interrupted in the second round, it takes that again; by this clock, the first step of each process compiles."""
+    system = TINY.override(budget="9steps", epochs=0.1)
+    for interrupted in (True, False):
+        monkeypatch.setattr(run_log, "time", clock())
+        with interrupted_after(5) if interrupted else contextlib.nullcontext():
+            train_system(system, corpus, tmp_path, resume=not interrupted)
+    steps = read_steps(tmp_path / "log.jsonl")
+    assert [step["step"] for step in steps if step["elapsed_seconds"] == step["seconds"]] == [1, 4]
+    assert [step["elapsed_seconds"] for step in steps[:5]] == [90, 210, 410, 90, 210]
+    assert (clock_of(steps).compilation, clock_of(steps).steady) == (160, 90)
+    assert training_summary(RunFolder(tmp_path))["compilation_seconds"] == 160
 
 
 @pytest.mark.long

@@ -153,6 +153,15 @@ def test_a_finding_is_held_against_every_language_pair_that_was_run(tmp_path):
     assert "1: `new` – `base`, BLEU, tr-en" in text and "| tr-en |" in text
 
 
+def test_a_difference_is_of_the_numbers_beside_it_whatever_seeds_the_baseline_has_more(tmp_path):
+    for seed, bleu in (("", 30.0), ("-seed=2", 32.0), ("-seed=3", 60.0)):
+        make_run(tmp_path / f"base{seed}", bleu)
+    for seed, bleu in (("", 31.0), ("-seed=2", 33.0)):
+        make_run(tmp_path / f"new{seed}", bleu)
+    [(_, here, _)] = compared(tmp_path, finding(Contrast("new", "base")))
+    assert here == "+1.0 (32.0 – 31.0)"
+
+
 def test_of_language_pairs_those_with_numbers_are_shown(tmp_path):
     """Else one in which both were run; what rounds to nothing has no minus sign."""
     recipe = recipe_of(

@@ -305,21 +305,6 @@ def test_a_table_in_print_names_the_paper_s_without_taking_its_number(tmp_path):
     assert captions == ["Scores (Table 7 of the paper)", "Ablation: Without it"]
 
 
-def test_the_best_translations(tmp_path):
-    translations = ["the red house 0 is here today", *WRONG[1:3], "the red house 3 is", *WRONG[4:]]
-    make_run(tmp_path / "base", translations=translations)
-    recipe = Recipe("A paper", ENTRIES, ("base",), tables=(Examples("Examples", "the best", "base", 1),))
-    assert write_tables(Runs(recipe, tmp_path, "bootstrap"))
-    table = (tmp_path / "tables.md").read_text("utf-8")
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:1] == "|"]
-    assert cells[2:] == [
-        ["quelle 0", "source", ""],
-        ["the red house 0 is here today", "reference", ""],
-        ["the red house 0 is here today", "base", "100.0"],
-    ]
-    assert "of the 30 sentences of the test text" in table
-
-
 def test_nothing_is_written_of_nothing(tmp_path):
     recipe = recipe_of([Line("BLEU", measure="BLEU")], [Line("Base", entry="base")], ["en-de", "tr-en"])
     assert not write_tables(Runs(recipe, tmp_path / "nowhere", "bootstrap"))

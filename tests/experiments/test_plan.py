@@ -85,6 +85,17 @@ def test_times_are_those_of_runs_whose_steps_take_equally_long(out, corpus, monk
     assert {path.name for path in out.iterdir()} == {"tiny", "tiny-seed=2", "data"}
 
 
+def test_a_run_that_was_resumed_says_what_one_process_compiles(out, corpus):
+    """Half of the run is done, a round by each of two processes, which compile for 7 and for 5 seconds."""
+    log = out / "tiny-seed=2" / "log.jsonl"
+    steps = [{**line, "seconds": 2.0, "elapsed_seconds": 100.0} for line in read_log(log) if "shape" in line]
+    for place, seconds in ((0, 9.0), (3, 7.0)):
+        steps[place] |= {"seconds": seconds, "elapsed_seconds": seconds}
+    log.write_text("".join(json.dumps(line) + "\n" for line in steps))
+    found = rows(plan_table(planned(("tiny-seed=2", TINY.override(seed=2))), corpus, out))
+    assert found["tiny-seed=2"]["time left"] == validated(12, corpus, 6)
+
+
 def test_steps_are_timed_where_there_is_no_log(corpus, tmp_path, monkeypatch):
     times = np.cumsum([0.0, 30.0, 0.0, 3.0, 0.0, 3.0, 0.0, 3.0, 0.0])
     clock = iter(times)

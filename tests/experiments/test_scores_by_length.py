@@ -24,6 +24,11 @@ def test_each_class_has_the_score_of_its_sentences():
         assert score == pytest.approx(alone.score)
 
 
+def test_a_class_without_references_has_no_score():
+    found = scores_by_length(["a b", "c d e f g"], ["", "c d e f g"], [2, 5], [2])
+    assert math.isnan(found[0]) and found[1] == pytest.approx(100)
+
+
 def test_classes_of_length():
     assert length_classes([10, 20]) == ["≤10", "11-20", ">20"]
     assert [class_of(length, [10, 20]) for length in (0, 10, 11, 20, 21)] == [0, 0, 1, 1, 2]

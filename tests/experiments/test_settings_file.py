@@ -6,6 +6,7 @@ import pytest
 
 from keras_attn_zoo.commands.options import settings_from_options
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.preparation import check_system
 from keras_attn_zoo.experiments.settings_file import read_settings
 from tests.tiny_run import TINY
 
@@ -76,6 +77,14 @@ def test_what_is_refused_is_named_with_the_file(write, text, message):
     with pytest.raises(UserError, match=message) as error:
         read_settings(write(text))
     assert "\n" not in str(error.value)
+
+
+def test_true_is_no_number_of_a_mechanism(write):
+    text = 'hidden_dim = 16\n[cross_attention]\nattention = "weight_subtraction"\nsubtraction = '
+    one, true = (TINY.override(**read_settings(write(text + value))) for value in ("1", "true"))
+    check_system(one)
+    with pytest.raises(UserError, match=r"`subtraction` must be a number of at least 0\. Received: subtraction=True"):
+        check_system(true)
 
 
 def test_a_file_that_is_not_there(tmp_path):

@@ -13,11 +13,12 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.text_scores import ALL_METRICS, score_text
 from keras_attn_zoo.experiments import finished_run
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
-from keras_attn_zoo.experiments.corpora import corpus_from_description, embedded_corpus, own_test_text
+from keras_attn_zoo.experiments.corpora import Corpus, corpus_from_description, embedded_corpus, own_test_text
 from keras_attn_zoo.experiments.drawing import draw_run
 from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.experiments.measures import measure
 from keras_attn_zoo.experiments.named_systems import SYSTEMS
+from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.experiments.preparation import check_system
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.scales import SCALES, scaled
@@ -115,6 +116,21 @@ def test_what_a_task_is_scored_with_is_missed_before_training(monkeypatch):
     with pytest.raises(UserError, match=r"needs rouge-score: pip install 'keras-attn-zoo\[tasks\]'\.$"):
         check_system(TINY.override(task="dialogue"))
     assert list(PACKAGES) == ["rouge_score", "nltk"]
+
+
+def test_a_reference_that_cannot_be_scored_is_said_before_training(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr("keras_attn_zoo.experiments.training.build_translator", None)
+    other = [*corpus.splits.test[:2], ("rot haus", "кошка")]
+    system = TINY.override(**{**settings_of_task("summarization"), **CUT})
+    text = Corpus(corpus.splits._replace(test=other), corpus.description)
+    further = Corpus(corpus.splits, corpus.description, more_tests={"news": ParallelText(other)})
+    for one, name in ((text, "test"), (further, "news")):
+        with pytest.raises(UserError, match=rf"there are none in 'кошка', a reference of {name} sentence 3\.$"):
+            train_system(system, one, tmp_path / "run")
+    assert not (tmp_path / "run" / "config.json").exists()
+    with pytest.raises(TypeError, match="not callable"):
+        # Of a translation, words are not counted so: now it would be built.
+        train_system(TINY, text, tmp_path / "run")
 
 
 def test_runs_of_two_tasks_are_not_compared(trained, tmp_path):

@@ -210,6 +210,7 @@ def test_offsets_in_an_array():
     [
         (lambda: GaussianAttention(**SIZES, sigma=-1.0), "`sigma` must be a positive number. Received: sigma=-1.0"),
         (lambda: GaussianAttention(**SIZES, sigma=0), "`sigma` must be a positive number. Received: sigma=0"),
+        (lambda: GaussianAttention(**SIZES, sigma=True), "`sigma` must be a positive number. Received: sigma=True"),
         (lambda: GaussianAttention(**SIZES, sigma="1"), "`sigma` must be a positive number. Received: sigma='?1"),
         (lambda: GaussianAttention(**SIZES, offsets=()), "`offsets` must be one or more integers"),
         (lambda: GaussianAttention(**SIZES, offsets=(0.5,)), "`offsets` must be one or more integers"),

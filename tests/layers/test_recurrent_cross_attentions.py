@@ -80,6 +80,8 @@ def test_expanded_key_value_survives_extreme_energies(variant):
         ),
         (EnergyAccumulationAttention, {"window": 2.5}, "`window` must be an integer from 0 to 1000"),
         (EnergyAccumulationAttention, {"window": 10**6}, "`window` must be an integer from 0 to 1000"),
+        (EnergyAccumulationAttention, {"mixing": True}, r"`mixing` must lie in \(0, 1\]. Received: mixing=True"),
+        (WeightSubtractionAttention, {"subtraction": True}, "`subtraction` must be a number .*subtraction=True"),
         (WeightSubtractionAttention, {"subtraction": -0.5}, "`subtraction` must be .* Received: subtraction=-0.5"),
         (WeightSubtractionAttention, {"subtraction": float("nan")}, "`subtraction` must be a number of at least 0"),
     ],

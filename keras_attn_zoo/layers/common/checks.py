@@ -10,8 +10,8 @@ from keras_attn_zoo.types import Shape, Tensor
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a real number, of Python or NumPy."""
-    return isinstance(value, numbers.Real)
+    """Whether a value is a real number, of Python or NumPy, and not a boolean."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def is_integer(value: Any) -> bool:
