@@ -58,8 +58,10 @@ def test_the_first_translation_is_timed_in_a_process_of_its_own(monkeypatch, cap
     runpy.run_path(str(BENCHMARKS / "start.py"), run_name="__main__")
     # The header, a rule and one row: the first run, and the one after it.
     *_, row = capsys.readouterr().out.strip().splitlines()
-    name, *seconds = (cell.strip() for cell in row.strip("|").split("|"))
+    name, *seconds, precision = (cell.strip() for cell in row.strip("|").split("|"))
     assert name == backend and len(seconds) == 4 and min(map(float, seconds)) > 0
+    # What it chose, not "auto".
+    assert precision in ("float32", "bfloat16")
 
 
 @pytest.mark.skipif(keras.config.backend() != "torch", reason="it counts PyTorch's operations")
