@@ -72,20 +72,21 @@ assert (devices.parts, devices.processes) == (2, 2)
 with using(devices):
     # What the leading process reads reaches all.
     assert list(devices.from_leader(["ein", "Haus"] if devices.leads else [])) == ["ein", "Haus"]
-found = numbers(devices, parts=2)
+found = numbers(devices, parts=2, translates="translates" in sys.argv)
 if devices.leads:
     print(json.dumps(found))
 """
 
 
-@pytest.mark.slow
-def test_two_processes_give_the_numbers_of_one():
+@pytest.mark.long
+@pytest.mark.parametrize("translates", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_two_processes_give_the_numbers_of_one(translates):
     found = []
     for environment in two_of_jax():
-        command = [sys.executable, "-c", PROGRAM]
+        command = [sys.executable, "-c", PROGRAM, *(["translates"] if translates else [])]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         found.append(subprocess.Popen(command, env=environment, **pipes))
     outputs = [process.communicate(timeout=900) for process in found]
     assert [process.returncode for process in found] == [0, 0], outputs
     # The line before it is gloo's own.
-    check(json.loads(outputs[0][0].splitlines()[-1]), numbers(None, parts=2))
+    check(json.loads(outputs[0][0].splitlines()[-1]), numbers(None, parts=2, translates=translates))
