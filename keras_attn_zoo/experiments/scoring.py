@@ -9,6 +9,7 @@ from keras_attn_zoo.data.shapes import EVALUATION_ROWS
 from keras_attn_zoo.devices import wait
 from keras_attn_zoo.evaluation.alignments import Alignment, write_alignments
 from keras_attn_zoo.evaluation.likelihood import corpus_likelihood
+from keras_attn_zoo.evaluation.overlap_scores import check_references
 from keras_attn_zoo.evaluation.text_scores import TOKENIZE, score_text
 from keras_attn_zoo.evaluation.timing import CompilationClock
 from keras_attn_zoo.experiments.parallel_text import ParallelText
@@ -56,6 +57,7 @@ def score_run(
     system = run.system()
     # Everything is read before anything is written.
     training, _ = training_summary(run), run.read_scores()
+    check_references(TASKS[system.data.task].metrics, text.references, name)
     encoded = text.encoded_for(translator.preprocessor)
     known = known or _scores_of_references(translator, system, encoded, text, run.alignment(name))
     clock = CompilationClock()

@@ -133,6 +133,17 @@ def test_a_reference_that_cannot_be_scored_is_said_before_training(corpus, tmp_p
         train_system(TINY, text, tmp_path / "run")
 
 
+def test_a_reference_that_cannot_be_scored_is_said_before_anything_is_translated(trained, tmp_path):
+    run = RunFolder(shutil.copytree(trained, tmp_path / "run"))
+    config = json.loads(run.config.read_text())
+    config["system"]["data"]["task"] = "summarization"
+    run.config.write_text(json.dumps(config))
+    before = run.scores.read_text()
+    with pytest.raises(UserError, match="there are none in 'кошка', a reference of news sentence 1"):
+        score_run(run.path, None, ParallelText([("rot haus", "кошка")]), "news")
+    assert run.scores.read_text() == before
+
+
 def test_runs_of_two_tasks_are_not_compared(trained, tmp_path):
     folders = [shutil.copytree(trained, tmp_path / name) for name in "ab"]
     scores = RunFolder(folders[1]).read_scores()["test"]
