@@ -140,14 +140,14 @@ def _build_metric(name, lowercase, tokenize):
     return TER(case_sensitive=not lowercase) if name == "ter" else _build_bleu(lowercase, tokenize)
 
 
-def _build_bleu(lowercase, tokenize, **options):
+def _build_bleu(lowercase, tokenize):
     if moses := _MOSES.fullmatch(tokenize):
         return MultiBLEU(moses[1], lowercase)
     if tokenize not in BLEU.TOKENIZERS:
         names = [*BLEU.TOKENIZERS, "moses-LANGUAGE"]
         raise UserError(f"unknown tokenizer {tokenize!r}: {choice(tokenize, names)}")
     try:
-        return BLEU(lowercase=lowercase, tokenize=tokenize, **options)
+        return BLEU(lowercase=lowercase, tokenize=tokenize)
     except (RuntimeError, ImportError, OSError) as error:
         if tokenize in _EXTRAS:
             raise UserError(
@@ -292,7 +292,10 @@ def sentence_bleu(hypothesis: str, *references: str, tokenize: str = TOKENIZE, l
 
 @functools.cache
 def _of_sentences(tokenize, lowercase):
-    return _build_bleu(lowercase, tokenize, effective_order=True)
+    metric = _build_bleu(lowercase, tokenize)
+    # Of Multi-BLEU too.
+    metric.effective_order = True
+    return metric
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import sacrebleu
 
 from keras_attn_zoo.commands.options import SIGNIFICANCE_TESTS
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.evaluation.text_scores import TESTS, compare_systems, score_text
+from keras_attn_zoo.evaluation.text_scores import TESTS, compare_systems, score_text, sentence_bleu
 
 HYPOTHESES = ["the cat sat on the mat .", "A dog runs quickly home .", "nothing in common", ""]
 REFERENCES = ["the cat sat on a mat .", "a dog runs home quickly .", "a reference of its own", "one more"]
@@ -168,3 +168,11 @@ def test_randomization_finds_a_large_difference_and_none_in_a_copy():
 
 def test_the_tests_are_those_of_the_command_line():
     assert tuple(TESTS) == SIGNIFICANCE_TESTS
+
+
+@pytest.mark.parametrize("tokenize", ["13a", "moses-en"])
+def test_bleu_of_a_sentence_counts_the_ngrams_that_it_has(tokenize):
+    """Two words have no n-grams of three or four. Empty references do not count, and without others nothing is right."""
+    assert sentence_bleu("a b", "", "a b", tokenize=tokenize) == pytest.approx(100)
+    assert sentence_bleu("A b", "a b", tokenize=tokenize, lowercase=True) == pytest.approx(100)
+    assert sentence_bleu("a b", "", " ", tokenize=tokenize) == 0
