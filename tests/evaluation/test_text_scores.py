@@ -172,7 +172,7 @@ def test_the_tests_are_those_of_the_command_line():
 
 @pytest.mark.parametrize("tokenize", ["13a", "moses-en"])
 def test_bleu_of_a_sentence_counts_the_ngrams_that_it_has(tokenize):
-    """Two words have no n-grams of three or four. Empty references do not count, and without others nothing is right."""
+    """Two words have no n-grams of three or four. Empty references do not count; without others, nothing is right."""
     assert sentence_bleu("a b", "", "a b", tokenize=tokenize) == pytest.approx(100)
     assert sentence_bleu("A b", "a b", tokenize=tokenize, lowercase=True) == pytest.approx(100)
     assert sentence_bleu("a b", "", " ", tokenize=tokenize) == 0
