@@ -11,7 +11,7 @@ import keras
 from keras_attn_zoo.data.batches import as_fit_input, evaluation_batches, fit_arguments
 from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.shapes import EVALUATION_ROWS
-from keras_attn_zoo.devices import leader_first
+from keras_attn_zoo.devices import agreed, leader_first
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.overlap_scores import check_references
 from keras_attn_zoo.experiments.bodies import longest_translation
@@ -93,7 +93,9 @@ def train_system(
             run.remove_partials()
             data = prepare_data(corpus, system.data, data_folder or run.path / "data")
         if system.precision == "auto":
-            system = system.override(precision=run.system().precision if run.holds_run else resolve("auto"))
+            # Of several processes, the first one may go on and create the run before another one looks.
+            own = agreed(run.system().precision if run.holds_run else None)
+            system = system.override(precision=own or resolve("auto"))
         return _train(system, corpus, run, data, max_tokens, bleu_after, scoring or {})
 
 
