@@ -49,14 +49,23 @@ class Quantization:
         if mode != "int8":
             raise UserError(f"only quantization to 'int8' is supported; received {mode!r}.")
         model: Any = self
-        chosen = {id(layer) for layer in model._flatten_layers() if _can_be_quantized(layer)}
+        chosen = [
+            layer
+            for layer in model._flatten_layers()
+            if _can_be_quantized(layer) and should_quantize_layer(layer, filters)
+        ]
+        # Keras leaves out every layer that holds another: an output projection with a shared embedding.
+        shared = [layer for layer in chosen if layer._flatten_layers(include_self=False)]
+        by_keras = {id(layer) for layer in chosen if layer not in shared}
         # Keras warns about each other layer, and fails at those that are never built, such as tokenizers.
         super().quantize(  # type: ignore[misc]
-            None if config else mode,
-            config=config,
-            filters=lambda layer: id(layer) in chosen and should_quantize_layer(layer, filters),
-            **kwargs,
+            None if config else mode, config=config, filters=lambda layer: id(layer) in by_keras, **kwargs
         )
+        for layer in shared:
+            layer.quantize(None if config else mode, config=config)
+        if shared:
+            model.train_function = model.test_function = model.predict_function = None
+            model._post_quantize(mode)
 
     def _warn_of_int8(self) -> None:
         model: Any = self

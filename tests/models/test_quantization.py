@@ -125,6 +125,22 @@ def test_filters_choose_and_a_second_call_takes_the_rest():
     assert len(int8_layers(translator)) == TRANSFORMER_INT8
 
 
+@pytest.mark.parametrize("tie", ["target", "all"])
+def test_an_output_that_shares_its_matrix_is_quantized_too(tie, tmp_path):
+    translator = tiny.translator(joint=True, body=tiny.transformer, length=24, tie_embeddings=tie)
+    before = log_probs(translator)
+    translator.quantize("int8", filters="output_projection")
+    assert int8_layers(translator) == {"output_projection/int8"}
+    after = log_probs(translator)
+    assert 0 < np.abs(after / before - 1).max() < 0.05
+    translator.quantize("int8")
+    assert len(int8_layers(translator)) == TRANSFORMER_INT8
+    translator.save_to_preset(tmp_path / "preset")
+    again = Translator.from_preset(tmp_path / "preset")
+    assert int8_layers(again) == int8_layers(translator)
+    np.testing.assert_allclose(log_probs(again), log_probs(translator), rtol=1e-5)
+
+
 @pytest.mark.one_backend
 def test_what_is_refused_changes_nothing():
     translator = tiny.translator(body=tiny.transformer)
