@@ -1,8 +1,10 @@
 """Quantization of models to int8, in memory and from presets."""
 
+import contextlib
+import gc
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
@@ -58,11 +60,12 @@ class Quantization:
         shared = [layer for layer in chosen if layer._flatten_layers(include_self=False)]
         by_keras = {id(layer) for layer in chosen if layer not in shared}
         # Keras warns about each other layer, and fails at those that are never built, such as tokenizers.
-        super().quantize(  # type: ignore[misc]
-            None if config else mode, config=config, filters=lambda layer: id(layer) in by_keras, **kwargs
-        )
-        for layer in shared:
-            layer.quantize(None if config else mode, config=config)
+        with _one_collection():
+            super().quantize(  # type: ignore[misc]
+                None if config else mode, config=config, filters=lambda layer: id(layer) in by_keras, **kwargs
+            )
+            for layer in shared:
+                layer.quantize(None if config else mode, config=config)
         if shared:
             model.train_function = model.test_function = model.predict_function = None
             model._post_quantize(mode)
@@ -112,6 +115,21 @@ def take_own_policies(model: keras.Model) -> None:
         if isinstance(policy, DTypePolicyMap) and layer.quantization_mode is not None:
             # Its setter would write into the map.
             layer._dtype_policy = policy[layer.path]
+
+
+@contextlib.contextmanager
+def _one_collection() -> Iterator[None]:
+    """Collect garbage once, at the end: Keras does so after every layer, which takes most of the time."""
+    # Whoever has frozen objects wants them to stay so.
+    freezes = gc.get_freeze_count() == 0
+    if freezes:
+        gc.freeze()
+    try:
+        yield
+    finally:
+        if freezes:
+            gc.unfreeze()
+        gc.collect()
 
 
 def _can_be_quantized(layer):
