@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
+from keras_attn_zoo.layers.common.reached_places import reached_energies
 from keras_attn_zoo.layers.common.self_attention_steps import ProjectionsSeen
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.numerics.fused_attention import fused_contexts, fuses
@@ -103,5 +104,5 @@ class MultiHeadAttention(ProjectionsSeen, DotProductAttention):
     def products(self, query: Tensor, memory: TensorTree) -> Tensor:
         """Products of projected queries and keys; of a step whose state beams share, the keys are columns already."""
         if "visible" in memory:
-            return ops.matmul(query, memory["key"])
+            return reached_energies(query, memory["key"], memory["index"] * query.shape[2])
         return super().products(query, memory)

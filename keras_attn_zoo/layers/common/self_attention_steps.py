@@ -8,6 +8,7 @@ from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_built
 from keras_attn_zoo.layers.common.headed_attention import HeadedAttention
 from keras_attn_zoo.layers.common.positions import as_rows
+from keras_attn_zoo.layers.common.reached_places import part_sizes, reached_contexts, write_places
 from keras_attn_zoo.numerics.loops import write
 from keras_attn_zoo.types import Tensor, TensorTree
 
@@ -84,11 +85,11 @@ class SelfAttentionSteps(AttentionLayer):
         seen = self.no_beam_seen(batch_size, memory["positions"].shape[0], beams)
         return {**seen, "position": ops.zeros((batch_size,), dtype="int32")}
 
-    def no_beam_seen(self, batch_size: int, max_length: int, beams: int) -> dict[str, Tensor]:
+    def no_beam_seen(self, batch_size: int, max_length: int, beams: int) -> TensorTree:
         """Return what steps with a shared state have seen before the first position."""
         raise NotImplementedError
 
-    def see_beams(self, query: Tensor, seen: TensorTree, index: int | Tensor) -> dict[str, Tensor]:
+    def see_beams(self, query: Tensor, seen: TensorTree, index: int | Tensor) -> TensorTree:
         """Return what steps with a shared state have seen up to a position; the queries are `(batch, beams, width)`."""
         raise NotImplementedError
 
@@ -173,23 +174,36 @@ class ProjectionsSeen(SelfAttentionSteps, HeadedAttention):
         """Project the position."""
         return {part: self.keep(seen[part], self._projected(part, query), index) for part in self._seen}
 
-    def no_beam_seen(self, batch_size: int, max_length: int, beams: int) -> dict[str, Tensor]:
-        """Return empty places: for keys as columns, since the energies of all places are then one plain product."""
-        places = max_length * beams
-        shapes = {"key": (self.key_dim, places), "value": (places, self.value_dim)}
-        shape = (batch_size, self.num_heads)
-        return {part: ops.zeros((*shape, *shapes[part]), dtype=self.operand_type) for part in self._seen}
+    def no_beam_seen(self, batch_size: int, max_length: int, beams: int) -> TensorTree:
+        """Return lists of empty places: for keys as columns, as the energies of a part are then one plain product."""
+        shapes = {"key": (self.key_dim, -1), "value": (-1, self.value_dim)}
+        places = [size * beams for size in part_sizes(max_length)]
 
-    def see_beams(self, query: Tensor, seen: TensorTree, index: int | Tensor) -> dict[str, Tensor]:
+        def empty(part, count):
+            shape = [count if size < 0 else size for size in shapes[part]]
+            return ops.zeros((batch_size, self.num_heads, *shape), dtype=self.operand_type)
+
+        return {part: [empty(part, count) for count in places] for part in self._seen}
+
+    def see_beams(self, query: Tensor, seen: TensorTree, index: int | Tensor) -> TensorTree:
         """Project the position of every beam."""
-        now = {}
+        now, place = {}, index * query.shape[1]
         for part in self._seen:
-            projected, place = self._projected(part, query), index * query.shape[1]
+            projected = self._projected(part, query)
             if part == "key":
-                now[part] = ops.slice_update(seen[part], (0, 0, 0, place), ops.transpose(projected, (0, 1, 3, 2)))
+                now[part] = write_places(seen[part], ops.transpose(projected, (0, 1, 3, 2)), place, axis=3)
             else:
-                now[part] = ops.slice_update(seen[part], (0, 0, place, 0), projected)
+                now[part] = write_places(seen[part], projected, place, axis=2)
         return now
+
+    def weigh(
+        self, weights: Tensor, memory: TensorTree, mask: Tensor | None = None, training: bool | None = None
+    ) -> Tensor:
+        """Contexts of all heads, joined."""
+        if "visible" not in memory:
+            return super().weigh(weights, memory, mask, training)
+        place = memory["index"] * weights.shape[2]
+        return self.merge(reached_contexts(self.drop(weights, training), memory["value"], place), mask)
 
     def _projected(self, part, query):
         return ops.cast(getattr(self, f"{part}_dense")(query), self.operand_type)

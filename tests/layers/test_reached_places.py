@@ -1,0 +1,82 @@
+"""Keys and values in parts against whole ones, at every place."""
+
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attn_zoo.layers.common import reached_places
+from keras_attn_zoo.layers.common.reached_places import part_sizes, reached_contexts, reached_energies, write_places
+from tests import tiny
+
+BEAMS, SIZES = 2, [4, 4, 2]
+PLACES = sum(SIZES)
+
+
+def draw(*shape):
+    return np.random.default_rng(0).normal(size=shape).astype("float32")
+
+
+def in_parts(array, axis):
+    return [ops.convert_to_tensor(part) for part in np.split(array, np.cumsum(SIZES)[:-1], axis=axis)]
+
+
+def places():
+    """Of each step, known and unknown, as inside a compiled loop."""
+    known = range(0, PLACES, BEAMS)
+    return [*known, *(ops.convert_to_tensor(place, "int32") for place in known)]
+
+
+@pytest.mark.parametrize("axis", [2, 3])
+def test_a_step_is_written_where_it_belongs(axis):
+    shape = (2, 3, PLACES, 5) if axis == 2 else (2, 3, 5, PLACES)
+    whole, update = draw(*shape), np.take(draw(*shape) + 10, range(BEAMS), axis)
+    for place in places():
+        written = write_places(in_parts(whole, axis), ops.convert_to_tensor(update), place, axis)
+        assert [part.shape[axis] for part in written] == SIZES
+        expected = np.moveaxis(whole.copy(), axis, 0)
+        expected[int(place) : int(place) + BEAMS] = np.moveaxis(update, axis, 0)
+        found = np.concatenate([ops.convert_to_numpy(part) for part in written], axis)
+        np.testing.assert_array_equal(np.moveaxis(found, axis, 0), expected)
+
+
+def test_what_is_reached_is_computed_and_the_rest_left_out():
+    query, keys, values = draw(2, 3, BEAMS, 5), draw(2, 3, 5, PLACES), draw(2, 3, PLACES, 5)
+    weights = np.abs(draw(2, 3, BEAMS, PLACES))
+    for place in places():
+        end = int(place) + BEAMS
+        reached = np.cumsum([0, *SIZES])[:-1] < end
+        unread = np.repeat(~reached, SIZES)
+        # What is read by mistake shows.
+        k, v = keys.copy(), values.copy()
+        k[..., unread], v[:, :, unread] = np.nan, np.nan
+        energies = ops.convert_to_numpy(reached_energies(ops.convert_to_tensor(query), in_parts(k, 3), place))
+        np.testing.assert_allclose(energies[..., :end], (query @ keys)[..., :end], rtol=1e-4, atol=1e-5)
+        assert not energies[..., unread].any()
+        now = np.where(np.arange(PLACES) < end, weights, 0)
+        contexts = reached_contexts(ops.convert_to_tensor(now), in_parts(v, 2), place)
+        np.testing.assert_allclose(ops.convert_to_numpy(contexts), now @ values, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize("length", [1, 8, 9, 30, 33, 100])
+def test_the_parts_hold_all_positions(length, monkeypatch):
+    monkeypatch.setattr(reached_places, "is_jax_on_cpu", lambda: True)
+    sizes = part_sizes(length)
+    assert sum(sizes) == length and 1 <= len(sizes) <= 4 and min(sizes) > 0
+    assert len(sizes) == 1 or sizes[0] >= 8
+    monkeypatch.setattr(reached_places, "is_jax_on_cpu", lambda: False)
+    assert part_sizes(length) == [length]
+
+
+@pytest.mark.slow_compiled
+@pytest.mark.parametrize("mechanism", ["multi_head", "recurrent", "random_synthesizer"])
+def test_a_search_in_parts_is_that_in_one(mechanism, monkeypatch):
+    found = {}
+    for parts in (True, False):
+        monkeypatch.setattr(reached_places, "is_jax_on_cpu", lambda parts=parts: parts)
+        model = tiny.translator(body=tiny.transformer, length=24, decoder_attention=mechanism, max_length=24)
+        found[parts] = [
+            (one.text, one.log_prob) for best in model.translate(tiny.sentences("source")[:6], n_best=3) for one in best
+        ]
+    assert [text for text, _ in found[True]] == [text for text, _ in found[False]]
+    np.testing.assert_allclose([x for _, x in found[True]], [x for _, x in found[False]], rtol=1e-4)
