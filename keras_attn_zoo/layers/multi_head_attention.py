@@ -103,6 +103,10 @@ class MultiHeadAttention(ProjectionsSeen, DotProductAttention):
 
     def products(self, query: Tensor, memory: TensorTree) -> Tensor:
         """Products of projected queries and keys; of a step whose state beams share, the keys are columns already."""
+        plain = super().products
+        if "index" not in memory:
+            return plain(query, memory)
+        place = memory["index"] * query.shape[2]
         if "visible" in memory:
-            return reached_energies(query, memory["key"], memory["index"] * query.shape[2])
-        return super().products(query, memory)
+            return reached_energies(query, memory["key"], place, axis=3, product=ops.matmul)
+        return reached_energies(query, memory["key"], place, axis=2, product=lambda q, part: plain(q, {"key": part}))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.layers.common import reached_places
 from keras_attn_zoo.layers.common.reached_places import part_sizes, reached_contexts, reached_energies, write_places
 from tests import tiny
@@ -49,11 +50,12 @@ def test_what_is_reached_is_computed_and_the_rest_left_out():
         # What is read by mistake shows.
         k, v = keys.copy(), values.copy()
         k[..., unread], v[:, :, unread] = np.nan, np.nan
-        energies = ops.convert_to_numpy(reached_energies(ops.convert_to_tensor(query), in_parts(k, 3), place))
+        energies = reached_energies(ops.convert_to_tensor(query), in_parts(k, 3), place, axis=3, product=ops.matmul)
+        energies = ops.convert_to_numpy(energies)
         np.testing.assert_allclose(energies[..., :end], (query @ keys)[..., :end], rtol=1e-4, atol=1e-5)
         assert not energies[..., unread].any()
         now = np.where(np.arange(PLACES) < end, weights, 0)
-        contexts = reached_contexts(ops.convert_to_tensor(now), in_parts(v, 2), place)
+        contexts = reached_contexts(ops.convert_to_tensor(now), in_parts(v, 2), place, ops.matmul)
         np.testing.assert_allclose(ops.convert_to_numpy(contexts), now @ values, rtol=1e-4, atol=1e-5)
 
 
@@ -69,14 +71,15 @@ def test_the_parts_hold_all_positions(length, monkeypatch):
 
 
 @pytest.mark.slow_compiled
+@pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("mechanism", ["multi_head", "recurrent", "random_synthesizer"])
-def test_a_search_in_parts_is_that_in_one(mechanism, monkeypatch):
+def test_a_search_in_parts_is_that_in_one(mechanism, beams, monkeypatch):
     found = {}
     for parts in (True, False):
         monkeypatch.setattr(reached_places, "is_jax_on_cpu", lambda parts=parts: parts)
-        model = tiny.translator(body=tiny.transformer, length=24, decoder_attention=mechanism, max_length=24)
-        found[parts] = [
-            (one.text, one.log_prob) for best in model.translate(tiny.sentences("source")[:6], n_best=3) for one in best
-        ]
+        arguments = {"decoder_attention": mechanism, "max_length": 24, "sampler": BeamSearch(beams)}
+        model = tiny.translator(body=tiny.transformer, length=24, **arguments)
+        best = model.translate(tiny.sentences("source")[:6], n_best=beams)
+        found[parts] = [(one.text, one.log_prob) for of_sentence in best for one in of_sentence]
     assert [text for text, _ in found[True]] == [text for text, _ in found[False]]
     np.testing.assert_allclose([x for _, x in found[True]], [x for _, x in found[False]], rtol=1e-4)

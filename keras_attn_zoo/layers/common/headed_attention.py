@@ -171,7 +171,11 @@ class HeadedAttention(AttentionLayer):
         self, weights: Tensor, memory: TensorTree, mask: Tensor | None = None, training: bool | None = None
     ) -> Tensor:
         """Contexts of all heads, joined."""
-        return self.merge(ops.matmul(self.drop(weights, training), memory["value"]), mask)
+        return self.merge(self.weighted(self.drop(weights, training), memory["value"]), mask)
+
+    def weighted(self, weights: Tensor, value: Tensor) -> Tensor:
+        """Contexts `(batch, heads, target, value_dim)` of projected values."""
+        return ops.matmul(weights, value)
 
     def merge(self, contexts: Tensor, mask: Tensor | None) -> Tensor:
         """Merge the heads' contexts `(batch, heads, target, value_dim)`; 0 in a row with nothing to attend to."""

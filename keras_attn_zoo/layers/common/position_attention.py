@@ -18,8 +18,8 @@ class PositionAttention(ProjectionsSeen):
     A subclass defines `position_energies`. There is no projection of query or key,
     and if no mask differs by sentence, one softmax serves the whole batch.
 
-    State: the values so far, `{"value": (batch, heads, max_length, value_dim), "position": (batch,)}`;
-    the memory of the steps holds the weights of all rows, computed once per search.
+    State: the values so far, `{"value": [(batch, heads, positions, value_dim), ...], "position": (batch,)}`, in
+    parts of `max_length` positions; the memory of the steps holds the weights of all rows, computed once per search.
     """
 
     attends_to = "itself"
@@ -98,11 +98,14 @@ class PositionAttention(ProjectionsSeen):
         if self.dropout and training:
             # Unlike the weights, dropout differs from sentence to sentence.
             weights = ops.broadcast_to(weights, (ops.shape(memory["value"])[0], *ops.shape(weights)[1:]))
-        elif keras.config.backend() == "jax" and weights.shape[0] == weights.shape[2] == 1:
-            # All sentences share the weights; for a matrix product, XLA would first copy the values.
-            weights = ops.cast(ops.transpose(weights, (0, 1, 3, 2)), self.compute_dtype)
-            return self.merge(ops.sum(weights * memory["value"], axis=2, keepdims=True), mask)
         return super().weigh(weights, memory, mask, training)
+
+    def weighted(self, weights: Tensor, value: Tensor) -> Tensor:
+        """Contexts `(batch, heads, target, value_dim)` of projected values."""
+        if keras.config.backend() == "jax" and weights.shape[0] == weights.shape[2] == 1:
+            # All sentences share the weights; for a matrix product, XLA would first copy the values.
+            return ops.sum(ops.transpose(weights, (0, 1, 3, 2)) * value, axis=2, keepdims=True)
+        return super().weighted(weights, value)
 
 
 def check_length(layer: Any, length: int | Tensor, max_length: int) -> int | Tensor:

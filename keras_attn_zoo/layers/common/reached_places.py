@@ -53,40 +53,48 @@ def write_places(parts: Sequence[Tensor], update: Tensor, place: int | Tensor, a
     return written
 
 
-def reached_energies(query: Tensor, keys: Sequence[Tensor], place: int | Tensor) -> Tensor:
-    """Return q K, `(batch, heads, queries, places)`; 0 in parts that lie after the place.
+def reached_energies(
+    query: Tensor, keys: Sequence[Tensor], place: int | Tensor, axis: int, product: Callable[[Tensor, Tensor], Tensor]
+) -> Tensor:
+    """Return energies `(batch, heads, queries, places)`; 0 in parts that lie after the place.
 
     Args:
-        query: q, `(batch, heads, queries, key_dim)`.
-        keys: the parts of K, `(batch, heads, key_dim, places)`.
+        query: `(batch, heads, queries, key_dim)`.
+        keys: the parts of the keys.
         place: the first of this step.
+        axis: the axis of places in the keys.
+        product: function of the query and a part to the energies of the part.
     """
-
     if len(keys) == 1:
-        return ops.matmul(query, keys[0])
+        return product(query, keys[0])
     query = ops.cast(query, keys[0].dtype)
 
     def nothing(part):
-        return ops.zeros((*ops.shape(query)[:3], part.shape[3]), dtype=query.dtype)
+        return ops.zeros((*ops.shape(query)[:3], part.shape[axis]), dtype=query.dtype)
 
     found = [
-        _if_reached(start, place, partial(ops.matmul, query, part), partial(nothing, part))
-        for start, part in _with_starts(keys, axis=3)
+        _if_reached(start, place, partial(product, query, part), partial(nothing, part))
+        for start, part in _with_starts(keys, axis)
     ]
     return ops.concatenate(found, axis=-1)
 
 
-def reached_contexts(weights: Tensor, values: Sequence[Tensor], place: int | Tensor) -> Tensor:
-    """Return α V, `(batch, heads, queries, value_dim)`, of weights that are 0 after the place.
+def reached_contexts(
+    weights: Tensor, values: Sequence[Tensor], place: int | Tensor, product: Callable[[Tensor, Tensor], Tensor]
+) -> Tensor:
+    """Return contexts `(batch, heads, queries, value_dim)` of weights that are 0 after the place.
 
     Args:
-        weights: α, `(batch, heads, queries, places)`.
-        values: the parts of V, `(batch, heads, places, value_dim)`.
+        weights: `(batch, heads, queries, places)`.
+        values: the parts of the values, `(batch, heads, places, value_dim)`.
         place: the first of this step.
+        product: function of weights and a part of the values to contexts.
     """
+    if len(values) == 1:
+        return product(weights, values[0])
 
     def of_part(start, part):
-        return ops.matmul(weights[..., start : start + part.shape[2]], part)
+        return product(weights[..., start : start + part.shape[2]], part)
 
     def with_part(contexts, start, part):
         return contexts + of_part(start, part)

@@ -1,6 +1,7 @@
 """Steps of self-attention: what they have seen so far, counted positions, within a length known beforehand."""
 
 import operator
+from collections.abc import Sequence
 
 from keras import ops
 
@@ -18,7 +19,7 @@ class SelfAttentionSteps(AttentionLayer):
 
     A step first takes in its own position, then attends to all positions seen, as a call does. A subclass defines
 
-    - `nothing_seen`: what steps have seen before the first position, a dict of tensors;
+    - `nothing_seen`: what steps have seen before the first position, a dict of tensors or lists of them;
     - `see`: the same with one more position.
 
     These tensors and the number of the next position are the state of the steps; `ahead`, `advance` and `weigh` find
@@ -33,11 +34,11 @@ class SelfAttentionSteps(AttentionLayer):
     # Not inherited: a subclass may see something else.
     beams_share = False
 
-    def nothing_seen(self, batch_size: int, max_length: int) -> dict[str, Tensor]:
+    def nothing_seen(self, batch_size: int, max_length: int) -> TensorTree:
         """Return what steps have seen before the first position."""
         raise NotImplementedError
 
-    def see(self, query: Tensor, seen: TensorTree, index: int | Tensor) -> dict[str, Tensor]:
+    def see(self, query: Tensor, seen: TensorTree, index: int | Tensor) -> TensorTree:
         """Return what steps have seen up to a position whose query is `(batch, 1, query_dim)`."""
         raise NotImplementedError
 
@@ -156,21 +157,25 @@ class SelfAttentionSteps(AttentionLayer):
 class ProjectionsSeen(SelfAttentionSteps, HeadedAttention):
     """Steps of an attention with heads that have seen the keys and values, or the values alone, of all positions."""
 
-    def room(self, max_length: int) -> int:
-        """How many positions are kept."""
-        return max_length
+    def room(self, max_length: int) -> list[int]:
+        """How many positions are kept, in parts."""
+        return part_sizes(max_length)
 
-    def keep(self, past: Tensor, projected: Tensor, index: int | Tensor) -> Tensor:
-        """Return projections `(batch, heads, room, ...)` with those of one position more."""
-        return write(past, projected, index, axis=2)
+    def keep(self, past: Sequence[Tensor], projected: Tensor, index: int | Tensor) -> list[Tensor]:
+        """Return projections, parts `(batch, heads, positions, ...)`, with those of one position more."""
+        if len(past) == 1:
+            return [write(past[0], projected, index, axis=2)]
+        return write_places(past, projected, index, axis=2)
 
-    def nothing_seen(self, batch_size: int, max_length: int) -> dict[str, Tensor]:
-        """Return empty places."""
-        shape = (batch_size, self.num_heads, self.room(max_length))
-        widths = {"key": self.key_dim, "value": self.value_dim}
-        return {part: ops.zeros((*shape, widths[part]), dtype=self.operand_type) for part in self._seen}
+    def nothing_seen(self, batch_size: int, max_length: int) -> TensorTree:
+        """Return lists of empty places."""
+        shape, widths = (batch_size, self.num_heads), {"key": self.key_dim, "value": self.value_dim}
+        return {
+            part: [ops.zeros((*shape, size, widths[part]), dtype=self.operand_type) for size in self.room(max_length)]
+            for part in self._seen
+        }
 
-    def see(self, query: Tensor, seen: TensorTree, index: int | Tensor) -> dict[str, Tensor]:
+    def see(self, query: Tensor, seen: TensorTree, index: int | Tensor) -> TensorTree:
         """Project the position."""
         return {part: self.keep(seen[part], self._projected(part, query), index) for part in self._seen}
 
@@ -200,10 +205,12 @@ class ProjectionsSeen(SelfAttentionSteps, HeadedAttention):
         self, weights: Tensor, memory: TensorTree, mask: Tensor | None = None, training: bool | None = None
     ) -> Tensor:
         """Contexts of all heads, joined."""
-        if "visible" not in memory:
+        if "index" not in memory:
             return super().weigh(weights, memory, mask, training)
+        # A position has a place for each query: for one, or for all beams.
         place = memory["index"] * weights.shape[2]
-        return self.merge(reached_contexts(self.drop(weights, training), memory["value"], place), mask)
+        weights = self.drop(weights, training)
+        return self.merge(reached_contexts(weights, memory["value"], place, self.weighted), mask)
 
     def _projected(self, part, query):
         return ops.cast(getattr(self, f"{part}_dense")(query), self.operand_type)
