@@ -1,7 +1,7 @@
 """Gaussian attention: fixed weights around an offset from the query's own position."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from keras import ops
@@ -47,7 +47,7 @@ class GaussianAttention(PositionAttention):
 
     Masking: the weights of the positions that may be attended to are scaled to sum to 1.
 
-    State: the values of a window, `{"value": [(batch, heads, window, value_dim)], "position": (batch,)}`,
+    State: the values of a window, `{"value": (batch, heads, window, value_dim), "position": (batch,)}`,
     of six standard deviations, beyond which weights are negligible in float32.
 
     Raises:
@@ -123,14 +123,13 @@ class GaussianAttention(PositionAttention):
         distance = memory["positions"] - memory["index"]
         return self.normalize(self._energies(distance), distance <= 0)
 
-    def room(self, max_length: int) -> list[int]:
+    def room(self, max_length: int) -> int:
         """The values of a window."""
-        return [self.window]
+        return self.window
 
-    def keep(self, past: Sequence[Tensor], projected: Tensor, index: int | Tensor) -> list[Tensor]:
+    def keep(self, past: Tensor, projected: Tensor, index: int | Tensor) -> Tensor:
         """Move the window on by one value."""
-        [window] = past
-        return [ops.concatenate([window[:, :, 1:], projected], axis=2)]
+        return ops.concatenate([past[:, :, 1:], projected], axis=2)
 
     def weigh(
         self, weights: Tensor, memory: TensorTree, mask: Tensor | None = None, training: bool | None = None

@@ -53,8 +53,8 @@ class MultiHeadAttention(ProjectionsSeen, DotProductAttention):
     included, and the softmax runs in float32 under every policy.
 
     State: as self-attention, the keys and values so far,
-    `{"key": (batch, heads, max_length, key_dim), "value": ..., "position": (batch,)}`;
-    as cross-attention, none.
+    `{"key": [(batch, heads, positions, key_dim), ...], "value": ..., "position": (batch,)}`,
+    in parts of `max_length` positions; of a subclass, tensors of all. As cross-attention, none.
 
     Raises:
         ValueError: sizes that are not positive integers, a dropout outside [0, 1), shapes that do not fit; with
@@ -104,7 +104,7 @@ class MultiHeadAttention(ProjectionsSeen, DotProductAttention):
     def products(self, query: Tensor, memory: TensorTree) -> Tensor:
         """Products of projected queries and keys; of a step whose state beams share, the keys are columns already."""
         plain = super().products
-        if "index" not in memory:
+        if "index" not in memory or not self._shares():
             return plain(query, memory)
         place = memory["index"] * query.shape[2]
         if "visible" in memory:

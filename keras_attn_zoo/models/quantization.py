@@ -20,6 +20,8 @@ from keras_attn_zoo.types import DType
 _LOG = logging.getLogger(__name__)
 # Keras would take the path of a layer for a pattern if it held other characters.
 _PATH = re.compile(r"[\w/]+")
+# Python 3.12 begins with some.
+_FROZEN = gc.get_freeze_count()
 
 
 class Quantization:
@@ -56,9 +58,11 @@ class Quantization:
             for layer in model._flatten_layers()
             if _can_be_quantized(layer) and should_quantize_layer(layer, filters)
         ]
+        inner = {id(layer): {id(one) for one in layer._flatten_layers(include_self=False)} for layer in chosen}
+        by_keras = {id(layer) for layer in chosen if not inner[id(layer)]}
         # Keras leaves out every layer that holds another: an output projection with a shared embedding.
-        shared = [layer for layer in chosen if layer._flatten_layers(include_self=False)]
-        by_keras = {id(layer) for layer in chosen if layer not in shared}
+        shared = [layer for layer in chosen if inner[id(layer)] and not inner[id(layer)] & by_keras]
+        maps = _plain_policies(chosen)
         # Keras warns about each other layer, and fails at those that are never built, such as tokenizers.
         with _one_collection():
             super().quantize(  # type: ignore[misc]
@@ -66,6 +70,10 @@ class Quantization:
             )
             for layer in shared:
                 layer.quantize(None if config else mode, config=config)
+        for policies in maps:
+            for layer in model._flatten_layers():
+                if layer.quantization_mode is not None and not isinstance(layer.dtype_policy, DTypePolicyMap):
+                    _replace(policies, layer.path, layer.dtype_policy)
         if shared:
             model.train_function = model.test_function = model.predict_function = None
             model._post_quantize(mode)
@@ -117,11 +125,33 @@ def take_own_policies(model: keras.Model) -> None:
             layer._dtype_policy = policy[layer.path]
 
 
+def _plain_policies(layers):
+    """Give layers a policy of their own where they have a map, as all of a loaded preset: Keras cannot quantize a map.
+
+    Returns:
+        the maps, with which the model will be saved.
+    """
+    maps = {}
+    for layer in layers:
+        policies = layer.dtype_policy
+        if isinstance(policies, DTypePolicyMap):
+            maps[id(policies)] = policies
+            layer._dtype_policy = policies[layer.path]
+    return list(maps.values())
+
+
+def _replace(policies, path, policy):
+    # A map answers for paths that it does not hold, and takes none twice.
+    if path in list(policies):
+        del policies[path]
+    policies[path] = policy
+
+
 @contextlib.contextmanager
 def _one_collection() -> Iterator[None]:
     """Collect garbage once, at the end: Keras does so after every layer, which takes most of the time."""
     # Whoever has frozen objects wants them to stay so.
-    freezes = gc.get_freeze_count() == 0
+    freezes = gc.get_freeze_count() == _FROZEN
     if freezes:
         gc.freeze()
     try:

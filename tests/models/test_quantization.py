@@ -11,6 +11,7 @@ import pytest
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.models import Translator
 from keras_attn_zoo.models.output_projection import OutputProjection
+from keras_attn_zoo.models.quantization import Quantization
 from keras_attn_zoo.models.token_embedding import TokenEmbedding
 from tests import tiny
 
@@ -139,6 +140,54 @@ def test_an_output_that_shares_its_matrix_is_quantized_too(tie, tmp_path):
     again = Translator.from_preset(tmp_path / "preset")
     assert int8_layers(again) == int8_layers(translator)
     np.testing.assert_allclose(log_probs(again), log_probs(translator), rtol=1e-5)
+
+
+@pytest.mark.parametrize("body", [tiny.backbone, tiny.transformer], ids=["rnn", "transformer"])
+def test_a_preset_of_some_layers_in_int8_takes_the_rest(body, tmp_path):
+    translator = tiny.translator(joint=True, body=body, length=24, tie_embeddings="all")
+    translator.quantize("int8", filters=lambda layer: layer.name not in ("output_projection", "ffn_hidden"))
+    some = int8_layers(translator)
+    translator.save_to_preset(tmp_path / "some")
+    loaded = Translator.from_preset(tmp_path / "some")
+    assert int8_layers(loaded) == some
+    for one in (translator, loaded):
+        one.quantize("int8")
+        assert int8_layers(one) > some and "output_projection/int8" in {path[-22:] for path in int8_layers(one)}
+    assert int8_layers(loaded) == int8_layers(translator)
+    loaded.save_to_preset(tmp_path / "all")
+    again = Translator.from_preset(tmp_path / "all")
+    assert int8_layers(again) == int8_layers(loaded)
+    np.testing.assert_allclose(log_probs(again), log_probs(loaded), rtol=1e-5)
+    np.testing.assert_allclose(log_probs(loaded), log_probs(translator), rtol=1e-5)
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Delegating(keras.layers.Layer):
+    """A layer that quantizes the layer it holds."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.dense = keras.layers.Dense(4)
+
+    def build(self, shape):
+        self.dense.build(shape)
+
+    def call(self, x):
+        return self.dense(x)
+
+    def quantize(self, mode=None, type_check=True, config=None):
+        self.dense.quantize(mode, config=config)
+
+
+@pytest.mark.one_backend
+def test_layers_are_quantized_once():
+    class Model(Quantization, keras.Model):
+        pass
+
+    x = keras.Input((3,))
+    model = Model(x, Delegating()(x))
+    model.quantize("int8")
+    assert [layer.quantization_mode for layer in model._flatten_layers() if layer.name == "dense"] == ["int8"]
 
 
 @pytest.mark.one_backend

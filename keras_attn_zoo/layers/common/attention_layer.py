@@ -167,7 +167,7 @@ class AttentionLayer(keras.layers.Layer):
         return ops.cast(self.energies(query, memory), "float32")
 
     def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
-        """Return the state before the first target position, a dict of tensors; empty without a past."""
+        """Return the state before the first target position, a dict of tensors or lists; empty without a past."""
         return {}
 
     def advance(

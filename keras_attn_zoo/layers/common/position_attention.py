@@ -18,8 +18,9 @@ class PositionAttention(ProjectionsSeen):
     A subclass defines `position_energies`. There is no projection of query or key,
     and if no mask differs by sentence, one softmax serves the whole batch.
 
-    State: the values so far, `{"value": [(batch, heads, positions, value_dim), ...], "position": (batch,)}`, in
-    parts of `max_length` positions; the memory of the steps holds the weights of all rows, computed once per search.
+    State: the values so far, `{"value": (batch, heads, max_length, value_dim), "position": (batch,)}`, with
+    `beams_share` a list of their parts; the memory of the steps holds the weights of all rows, computed once
+    per search.
     """
 
     attends_to = "itself"

@@ -27,8 +27,10 @@ def part_sizes(length: int) -> list[int]:
         >>> sum(part_sizes(30))
         30
     """
-    size = max(_FEWEST_POSITIONS, -(-length // _MOST_PARTS)) if is_jax_on_cpu() else length
-    return [min(size, length - start) for start in range(0, length, size)]
+    if not is_jax_on_cpu():
+        return [length]
+    size = max(_FEWEST_POSITIONS, -(-length // _MOST_PARTS))
+    return [min(size, length - start) for start in range(0, length, size)] or [0]
 
 
 def write_places(parts: Sequence[Tensor], update: Tensor, place: int | Tensor, axis: int) -> list[Tensor]:

@@ -1,7 +1,6 @@
 """Steps of self-attention: what they have seen so far, counted positions, within a length known beforehand."""
 
 import operator
-from collections.abc import Sequence
 
 from keras import ops
 
@@ -19,7 +18,7 @@ class SelfAttentionSteps(AttentionLayer):
 
     A step first takes in its own position, then attends to all positions seen, as a call does. A subclass defines
 
-    - `nothing_seen`: what steps have seen before the first position, a dict of tensors or lists of them;
+    - `nothing_seen`: what steps have seen before the first position, a dict of tensors;
     - `see`: the same with one more position.
 
     These tensors and the number of the next position are the state of the steps; `ahead`, `advance` and `weigh` find
@@ -28,7 +27,8 @@ class SelfAttentionSteps(AttentionLayer):
         memory = layer.prepare(max_length=100)
         state = layer.initial_state(memory, batch_size=8)
 
-    A class with `beams_share` has a second form of its steps, for a search with several beams: see `shared_state`.
+    A class with `beams_share` has a second form of its steps, for a search with several beams: see `shared_state`. It
+    may have seen lists of tensors, parts of which a step reads those that it has reached.
     """
 
     # Not inherited: a subclass may see something else.
@@ -81,10 +81,13 @@ class SelfAttentionSteps(AttentionLayer):
         The memory of a step then needs "visible", a bool tensor `(batch, 1, beams, max_length * beams)`: what each beam
         descends from, this step included.
         """
-        if not type(self).__dict__.get("beams_share"):
+        if not self._shares():
             return None
         seen = self.no_beam_seen(batch_size, memory["positions"].shape[0], beams)
         return {**seen, "position": ops.zeros((batch_size,), dtype="int32")}
+
+    def _shares(self):
+        return bool(type(self).__dict__.get("beams_share"))
 
     def no_beam_seen(self, batch_size: int, max_length: int, beams: int) -> TensorTree:
         """Return what steps with a shared state have seen before the first position."""
@@ -157,27 +160,37 @@ class SelfAttentionSteps(AttentionLayer):
 class ProjectionsSeen(SelfAttentionSteps, HeadedAttention):
     """Steps of an attention with heads that have seen the keys and values, or the values alone, of all positions."""
 
-    def room(self, max_length: int) -> list[int]:
-        """How many positions are kept, in parts."""
-        return part_sizes(max_length)
+    def room(self, max_length: int) -> int:
+        """How many positions are kept, if not in parts."""
+        return max_length
 
-    def keep(self, past: Sequence[Tensor], projected: Tensor, index: int | Tensor) -> list[Tensor]:
-        """Return projections, parts `(batch, heads, positions, ...)`, with those of one position more."""
-        if len(past) == 1:
-            return [write(past[0], projected, index, axis=2)]
-        return write_places(past, projected, index, axis=2)
+    def keep(self, past: Tensor, projected: Tensor, index: int | Tensor) -> Tensor:
+        """Return projections `(batch, heads, room, ...)` with those of one position more."""
+        return write(past, projected, index, axis=2)
 
     def nothing_seen(self, batch_size: int, max_length: int) -> TensorTree:
-        """Return lists of empty places."""
+        """Return empty places; of a class with `beams_share`, lists of their parts."""
         shape, widths = (batch_size, self.num_heads), {"key": self.key_dim, "value": self.value_dim}
-        return {
-            part: [ops.zeros((*shape, size, widths[part]), dtype=self.operand_type) for size in self.room(max_length)]
-            for part in self._seen
-        }
+
+        def empty(part, size):
+            return ops.zeros((*shape, size, widths[part]), dtype=self.operand_type)
+
+        if not self._shares():
+            return {part: empty(part, self.room(max_length)) for part in self._seen}
+        return {part: [empty(part, size) for size in part_sizes(max_length)] for part in self._seen}
 
     def see(self, query: Tensor, seen: TensorTree, index: int | Tensor) -> TensorTree:
         """Project the position."""
-        return {part: self.keep(seen[part], self._projected(part, query), index) for part in self._seen}
+        now: TensorTree = {}
+        for part in self._seen:
+            past, projected = seen[part], self._projected(part, query)
+            if not self._shares():
+                now[part] = self.keep(past, projected, index)
+            elif len(past) == 1:
+                now[part] = [self.keep(past[0], projected, index)]
+            else:
+                now[part] = write_places(past, projected, index, axis=2)
+        return now
 
     def no_beam_seen(self, batch_size: int, max_length: int, beams: int) -> TensorTree:
         """Return lists of empty places: for keys as columns, as the energies of a part are then one plain product."""
@@ -205,7 +218,7 @@ class ProjectionsSeen(SelfAttentionSteps, HeadedAttention):
         self, weights: Tensor, memory: TensorTree, mask: Tensor | None = None, training: bool | None = None
     ) -> Tensor:
         """Contexts of all heads, joined."""
-        if "index" not in memory:
+        if "index" not in memory or not self._shares():
             return super().weigh(weights, memory, mask, training)
         # A position has a place for each query: for one, or for all beams.
         place = memory["index"] * weights.shape[2]
