@@ -5,6 +5,7 @@ import pytest
 from keras import ops
 
 from keras_attn_zoo.decoding import BeamSearch
+from keras_attn_zoo.layers import MultiHeadAttention
 from keras_attn_zoo.layers.common import reached_places
 from keras_attn_zoo.layers.common.reached_places import part_sizes, reached_contexts, reached_energies, write_places
 from tests import tiny
@@ -68,6 +69,28 @@ def test_the_parts_hold_all_positions(length, monkeypatch):
     assert len(sizes) == 1 or sizes[0] >= 8
     monkeypatch.setattr(reached_places, "is_jax_on_cpu", lambda: False)
     assert part_sizes(length) == [length]
+
+
+class PlainProducts(MultiHeadAttention):
+    """A form of dot products that reads all keys at once, as a call and as steps had them before there were parts."""
+
+    def energies(self, query, memory):
+        return ops.matmul(self.project_query(query), ops.transpose(memory["key"], (0, 1, 3, 2)))
+
+
+def test_a_subclass_reads_whole_keys_and_values(monkeypatch):
+    monkeypatch.setattr(reached_places, "is_jax_on_cpu", lambda: True)
+    length, x = 18, ops.convert_to_tensor(draw(2, 18, 4))
+    for kind in (PlainProducts, MultiHeadAttention):
+        layer = kind(num_heads=2, key_dim=3)
+        expected = tiny.as_numpy(layer(x, use_causal_mask=True))
+        memory = layer.prepare(max_length=length)
+        state, contexts = layer.initial_state(memory, batch_size=2), []
+        assert isinstance(state["key"], list) == (kind is MultiHeadAttention)
+        for position in range(length):
+            context, _, state = layer.step(x[:, position], memory, state)
+            contexts.append(tiny.as_numpy(context))
+        np.testing.assert_allclose(np.stack(contexts, axis=1), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow_compiled
