@@ -92,7 +92,7 @@ def main():
     add_override_argument(parser)
     options = parser.parse_args()
     # What the command line sets up.
-    choose_backend(keras.config.backend())
+    choose_backend(keras.config.backend(), "training")
     rows, baseline = [], None
     for name in options.systems:
         system = system_of(name, options)

@@ -22,8 +22,10 @@ FASTEST = {
     "few steps": ("torch", "tensorflow", "jax"),
 }
 BACKENDS = tuple(sorted(FASTEST["search"]))
-# glibc's names of how many arrays may come from the system one by one, and of how much may lie free (-1: anything).
-_M_MMAP_MAX, _M_TRIM_THRESHOLD = -4, -1
+# glibc's options, by its numbers: how many arrays may come from the system one by one, how much may lie free (-1:
+# anything), how many heaps threads have.
+_KEEP_ALL = {-4: 0, -1: -1}
+_KEEP = {"torch": _KEEP_ALL, "jax": {**_KEEP_ALL, -8: 1}}
 # What Keras and KerasHub import if it is installed, for what no command uses of them: pictures of data sets, models of
 # JAX, scores of summaries; presets of Kaggle, for which `models.hub_presets` imports it; images and a callback.
 _NEEDLESS = ("matplotlib", "jax", "rouge_score", "kagglehub", "PIL", "requests")
@@ -85,8 +87,31 @@ def choose_backend(
     os.environ["KERAS_BACKEND"] = name
     needed = _OF_TENSORFLOW if name == "tensorflow" else ()
     _hidden[:] = [module for module in _NEEDLESS if module != name and module not in needed]
+    if name == "torch" or (name == "jax" and job != "search"):
+        keep_freed_memory(name)
     _quieten(name, devices if isinstance(devices, int) else 1)
     return name
+
+
+def keep_freed_memory(backend: str) -> None:
+    """Keep large arrays that are freed on a CPU for the next ones of their size.
+
+    Call it at the start of a program that trains on Linux, before the backend is imported; commands and recipes do.
+    PyTorch takes every array from the C library, JAX one for all that a step needs. glibc hands those above 32 MB back
+    to the system, which fills each new one with zeros, page by page: a tenth to a third of a training step. JAX's
+    threads have heaps of their own, which cannot hold such arrays; that they share one costs searches more than it
+    saves. Under TensorFlow there is nothing to gain, and without glibc nothing happens.
+
+    Args:
+        backend: "jax", "tensorflow" or "torch".
+
+    Example:
+        >>> keep_freed_memory("jax")
+    """
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        set_option = ctypes.CDLL(None).mallopt
+        for option, value in _KEEP.get(backend, {}).items():
+            set_option(option, value)
 
 
 def take_installed_backend() -> None:
@@ -182,8 +207,6 @@ def _quieten(backend, devices):
         os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache))
         # Not only what takes a second: a command's small programs together take as long.
         os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
-    if backend == "torch":
-        _keep_freed_memory()
     if backend == "tensorflow":
         # It warns of several functions traced one after the other, as if one were traced again and again.
         logging.getLogger("tensorflow").setLevel(logging.ERROR)
@@ -221,18 +244,6 @@ def divide_processor(count: int) -> None:
     (cpu, *_) = tensorflow.config.list_physical_devices("CPU")
     part = tensorflow.config.LogicalDeviceConfiguration()
     tensorflow.config.set_logical_device_configuration(cpu, [part] * parts_of_processor(count))
-
-
-def _keep_freed_memory():
-    """Keep large arrays that were freed for the next ones of their size.
-
-    PyTorch takes every tensor from the C library, and glibc hands those above 32 MB back to the system, which fills
-    each new one with zeros, page by page: a fifth to a third of a training step on a CPU.
-    """
-    with contextlib.suppress(AttributeError, OSError, TypeError):
-        set_option = ctypes.CDLL(None).mallopt
-        set_option(_M_MMAP_MAX, 0)
-        set_option(_M_TRIM_THRESHOLD, -1)
 
 
 @contextlib.contextmanager

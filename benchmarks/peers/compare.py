@@ -93,7 +93,9 @@ def run(name, task, options):
         environment["CUDA_VISIBLE_DEVICES"] = ""
     if backend:
         environment["KERAS_BACKEND"] = backend
-    command = [options.python.get(name.split("-")[0], sys.executable), str(FOLDER / script), precision, options.device]
+    job = "search" if "beams" in TASKS[task] else "training"
+    python = options.python.get(name.split("-")[0], sys.executable)
+    command = [python, str(FOLDER / script), precision, options.device, job]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     ) as process:

@@ -15,7 +15,7 @@ from protocol import optional, random_batch, serve
 ctranslate2 = optional("ctranslate2")
 from ctranslate2.specs import TransformerSpec  # noqa: E402
 
-PRECISION, DEVICE = sys.argv[1:]
+PRECISION, DEVICE, _ = sys.argv[1:]
 
 
 def _fill(spec, shapes, rng):

@@ -7,7 +7,7 @@ from protocol import optional, random_batch, refuse_cpu, serve
 keras_hub = optional("keras_hub")
 import keras  # noqa: E402
 
-PRECISION, DEVICE = sys.argv[1:]
+PRECISION, DEVICE, _ = sys.argv[1:]
 refuse_cpu(DEVICE, str(keras.ops.zeros(1).device))
 keras.config.set_dtype_policy("mixed_bfloat16" if PRECISION == "bfloat16" else "float32")
 

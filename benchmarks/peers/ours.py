@@ -9,7 +9,8 @@ from protocol import random_batch, refuse_cpu, serve
 
 from keras_attn_zoo.backends import choose_backend
 
-choose_backend(os.environ["KERAS_BACKEND"])
+PRECISION, DEVICE, JOB = sys.argv[1:]
+choose_backend(os.environ["KERAS_BACKEND"], JOB)
 
 import keras  # noqa: E402
 
@@ -19,7 +20,6 @@ from keras_attn_zoo.experiments.named_systems import SYSTEMS  # noqa: E402
 from keras_attn_zoo.models import Translator  # noqa: E402
 from keras_attn_zoo.training.adam import Adam  # noqa: E402
 
-PRECISION, DEVICE = sys.argv[1:]
 refuse_cpu(DEVICE, str(keras.ops.zeros(1).device))
 keras.config.set_dtype_policy("mixed_bfloat16" if PRECISION == "bfloat16" else "float32")
 

@@ -1,7 +1,7 @@
 """What the comparison and a contender say to each other: a task a line in, one answer a line out, both JSON.
 
 A contender is a script that runs in a process of its own, and may have a Python of its own. Its arguments are a
-precision and a device, cpu or cuda.
+precision, a device, cpu or cuda, and a job, training or search.
 """
 
 import json

@@ -6,7 +6,7 @@ from protocol import optional, random_batch
 
 torch = optional("torch")
 
-PRECISION, DEVICE = sys.argv[1:]
+PRECISION, DEVICE, _ = sys.argv[1:]
 # As a compiler does by itself.
 torch.set_flush_denormal(True)
 

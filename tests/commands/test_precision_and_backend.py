@@ -1,6 +1,7 @@
 """`--precision`, and the backend that a command takes by itself."""
 
 import json
+import os
 import platform
 import shutil
 import subprocess
@@ -190,6 +191,32 @@ def test_large_arrays_that_are_freed_are_kept_under_torch():
     first, second = map(int, done.stdout.split())
     # NumPy asks for huge pages, if the system has them: 64 MB are 16,384 pages, or 32.
     assert first >= 32 and second < first / 4
+
+
+@pytest.mark.skipif(keras.config.backend() != "jax", reason="the memory of JAX")
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc")
+def test_what_a_step_needs_is_kept_in_training_under_jax():
+    """Not in a search, whose parts run in threads that would wait for each other's memory."""
+    script = (
+        "import resource, sys; from keras_attn_zoo.backends import choose_backend\n"
+        "choose_backend('jax', sys.argv[1])\n"
+        "import jax\n"
+        "product, factor = jax.jit(lambda x: (x @ x).sum()), jax.numpy.ones((3000, 3000))\n"
+        "def filled():\n"
+        "    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "    product(factor).block_until_ready()\n"
+        "    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before\n"
+        "print(*[filled() for _ in range(4)][2:])"
+    )
+
+    def counted(job):
+        environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+        command = [sys.executable, "-c", script, job]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        return sum(map(int, done.stdout.split()))
+
+    # The product has 36 MB: 9,000 pages, or 18 if they are huge.
+    assert counted("training") < counted("search") / 4
 
 
 @pytest.mark.long
