@@ -68,14 +68,18 @@ def installed(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("names", "training", "training_rnns", "search"),
+    ("names", "on_intel", "training", "training_rnns", "search"),
     [
-        (("jax", "tensorflow", "torch"), "tensorflow", "jax", "jax"),
-        (("tensorflow", "torch"), "tensorflow", "tensorflow", "tensorflow"),
-        (("jax", "torch"), "jax", "jax", "jax"),
+        (("jax", "tensorflow", "torch"), False, "tensorflow", "jax", "jax"),
+        (("jax", "tensorflow", "torch"), True, "jax", "jax", "jax"),
+        (("tensorflow", "torch"), True, "tensorflow", "tensorflow", "tensorflow"),
+        (("jax", "torch"), False, "jax", "jax", "jax"),
     ],
 )
-def test_each_job_has_the_backend_that_is_fastest_at_it(installed, names, training, training_rnns, search):
+def test_each_job_has_the_backend_that_is_fastest_at_it(
+    installed, monkeypatch, names, on_intel, training, training_rnns, search
+):
+    monkeypatch.setattr(backends, "is_intel", lambda: on_intel)
     jobs = {"training": training, "training RNNs": training_rnns, "search": search, "few steps": "torch"}
     for job, fastest in jobs.items():
         installed(*names)
@@ -106,6 +110,7 @@ def test_each_command_takes_the_backend_that_is_fastest_at_its_job(installed, mo
         raise Chosen(backends.choose_backend(*arguments))
 
     installed("jax", "tensorflow", "torch")
+    monkeypatch.setattr(backends, "is_intel", lambda: False)
     monkeypatch.setattr(guard, "choose_backend", choose)
     with pytest.raises(Chosen, match=f"^{backend}$"):
         cli.main(line.split())
