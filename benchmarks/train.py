@@ -12,17 +12,26 @@ import argparse
 import statistics
 import time
 
-import keras
 import numpy as np
 
 from keras_attn_zoo.backends import choose_backend
-from keras_attn_zoo.commands.options import add_override_argument, add_precision_argument, settings_from_options
-from keras_attn_zoo.experiments.bodies import BODIES
-from keras_attn_zoo.experiments.named_systems import SYSTEMS
-from keras_attn_zoo.experiments.precision import policy, resolve
-from keras_attn_zoo.experiments.tabular import markdown_table
-from keras_attn_zoo.models import Translator
-from keras_attn_zoo.training.adam import Adam
+
+# What the command line sets up.
+choose_backend(job="training")
+
+import keras  # noqa: E402
+
+from keras_attn_zoo.commands.options import (  # noqa: E402
+    add_override_argument,
+    add_precision_argument,
+    settings_from_options,
+)
+from keras_attn_zoo.experiments.bodies import BODIES  # noqa: E402
+from keras_attn_zoo.experiments.named_systems import SYSTEMS  # noqa: E402
+from keras_attn_zoo.experiments.precision import policy, resolve  # noqa: E402
+from keras_attn_zoo.experiments.tabular import markdown_table  # noqa: E402
+from keras_attn_zoo.models import Translator  # noqa: E402
+from keras_attn_zoo.training.adam import Adam  # noqa: E402
 
 
 class Clock(keras.callbacks.Callback):
@@ -91,8 +100,6 @@ def main():
     add_precision_argument(parser, "auto")
     add_override_argument(parser)
     options = parser.parse_args()
-    # What the command line sets up.
-    choose_backend(keras.config.backend(), "training")
     rows, baseline = [], None
     for name in options.systems:
         system = system_of(name, options)

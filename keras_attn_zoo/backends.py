@@ -12,7 +12,7 @@ import warnings
 from pathlib import Path
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.processor import is_intel
+from keras_attn_zoo.processor import has_amx
 
 # What a command spends its time on, and the backends in the order of their speed at it on a CPU, see docs/speed.md.
 FASTEST = {
@@ -22,13 +22,13 @@ FASTEST = {
     # Two backends compile, which takes longer than the steps.
     "few steps": ("torch", "tensorflow", "jax"),
 }
-# Of Intel's processors, where the order is another one.
-_FASTEST_ON_INTEL = {"training": ("jax", "tensorflow", "torch")}
+# On processors with AMX the order differs.
+_FASTEST_WITH_AMX = {"training": ("jax", "tensorflow", "torch")}
 BACKENDS = tuple(sorted(FASTEST["search"]))
 # glibc's options, by its numbers: how many arrays may come from the system one by one, how much may lie free (-1:
 # anything), how many heaps threads have.
 _KEEP_ALL = {-4: 0, -1: -1}
-_KEEP = {"torch": _KEEP_ALL, "jax": {**_KEEP_ALL, -8: 1}}
+_KEEP = {"tensorflow": {}, "torch": _KEEP_ALL, "jax": {**_KEEP_ALL, -8: 1}}
 # What Keras and KerasHub import if it is installed, for what no command uses of them: pictures of data sets, models of
 # JAX, scores of summaries; presets of Kaggle, for which `models.hub_presets` imports it; images and a callback.
 _NEEDLESS = ("matplotlib", "jax", "rouge_score", "kagglehub", "PIL", "requests")
@@ -99,21 +99,31 @@ def choose_backend(
 def keep_freed_memory(backend: str) -> None:
     """Keep large arrays that are freed on a CPU for the next ones of their size.
 
-    Call it at the start of a program that trains on Linux, before the backend is imported; commands and recipes do.
+    Call it at the start of a program that trains on Linux, before it imports Keras; commands and recipes do. The
+    process then keeps the most memory that it has needed.
+
     PyTorch takes every array from the C library, JAX one for all that a step needs. glibc hands those above 32 MB back
-    to the system, which fills each new one with zeros, page by page: a tenth to a third of a training step. JAX's
-    threads have heaps of their own, which cannot hold such arrays; that they share one costs searches more than it
-    saves. Under TensorFlow there is nothing to gain, and without glibc nothing happens.
+    to the system, which fills each new one with zeros, page by page: a fifth to a third of a training step under
+    PyTorch, 5 to 20 % under JAX. JAX's threads have heaps of their own, which cannot hold such arrays; that they share
+    one costs searches more than it saves. Under TensorFlow there is nothing to gain; nothing happens without glibc, or
+    if JAX is imported already, since threads keep the heaps that they have.
 
     Args:
         backend: "jax", "tensorflow" or "torch".
 
+    Raises:
+        ValueError: an unknown backend.
+
     Example:
-        >>> keep_freed_memory("jax")
+        >>> keep_freed_memory("jax")  # doctest: +SKIP
     """
+    if backend not in _KEEP:
+        raise ValueError(f"`backend` must be one of {', '.join(sorted(_KEEP))}. Received: {backend!r}.")
+    if backend == "jax" and "jax" in sys.modules:
+        return
     with contextlib.suppress(AttributeError, OSError, TypeError):
         set_option = ctypes.CDLL(None).mallopt
-        for option, value in _KEEP.get(backend, {}).items():
+        for option, value in _KEEP[backend].items():
             set_option(option, value)
 
 
@@ -131,7 +141,7 @@ def take_installed_backend() -> None:
 
 def _installed(job):
     """The installed backends, the fastest at a job first."""
-    order = {**FASTEST, **_FASTEST_ON_INTEL}[job] if is_intel() else FASTEST[job]
+    order = {**FASTEST, **_FASTEST_WITH_AMX}[job] if has_amx() else FASTEST[job]
     return [backend for backend in order if importlib.util.find_spec(backend) is not None]
 
 

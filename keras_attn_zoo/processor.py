@@ -61,6 +61,16 @@ def is_amd() -> bool:
     return _known("vendor_id") == "AuthenticAMD"
 
 
+def has_amx() -> bool:
+    """Return whether it multiplies bfloat16 by Intel's AMX.
+
+    Example:
+        >>> has_amx()  # doctest: +SKIP
+        False
+    """
+    return "amx_bf16" in bfloat16_instructions()
+
+
 def multiplies_bfloat16() -> bool:
     """Return whether it has instructions that multiply bfloat16.
 

@@ -1,4 +1,4 @@
-"""What all contenders under PyTorch share: precision and device, the two arguments, and a step of training."""
+"""What all contenders under PyTorch share: precision and device, two of the three arguments, and a step of training."""
 
 import sys
 
