@@ -90,7 +90,7 @@ def choose_backend(
     os.environ["KERAS_BACKEND"] = name
     needed = _OF_TENSORFLOW if name == "tensorflow" else ()
     _hidden[:] = [module for module in _NEEDLESS if module != name and module not in needed]
-    if name == "torch" or (name == "jax" and job != "search"):
+    if name != "jax" or job != "search":
         keep_freed_memory(name)
     _quieten(name, devices if isinstance(devices, int) else 1)
     return name

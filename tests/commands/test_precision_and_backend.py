@@ -181,20 +181,28 @@ def test_the_option_of_a_resumed_run_names_its_backend(trained, tmp_path):
     assert own() == "None False"
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc")
-def test_large_arrays_that_are_freed_are_kept_under_torch():
-    """Counted in pages that the system had to fill, once the first array of the size has been freed."""
+def filled_pages(backend, job, prepare, run):
+    """How many pages the system fills in each of four runs of a line, in a process of its own."""
     script = (
-        "import resource, numpy as np; from keras_attn_zoo.backends import choose_backend\n"
-        "choose_backend('torch')\n"
+        "import resource, sys; from keras_attn_zoo.backends import choose_backend\n"
+        "choose_backend(*sys.argv[1:3])\n"
+        "exec(sys.argv[3])\n"
         "def filled():\n"
         "    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
-        "    np.full(1 << 24, 1.0, 'float32')\n"
+        "    exec(sys.argv[4])\n"
         "    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before\n"
-        "print(filled(), filled())"
+        "print(*[filled() for _ in range(4)])"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    first, second = map(int, done.stdout.split())
+    command = [sys.executable, "-c", script, backend, job, prepare, run]
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    return list(map(int, done.stdout.split()))
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc")
+def test_large_arrays_that_are_freed_are_kept_under_torch():
+    """From the second on of a size."""
+    first, second, *_ = filled_pages("torch", "search", "import numpy as np", "np.full(1 << 24, 1.0, 'float32')")
     # NumPy asks for huge pages, if the system has them: 64 MB are 16,384 pages, or 32.
     assert first >= 32 and second < first / 4
 
@@ -203,26 +211,12 @@ def test_large_arrays_that_are_freed_are_kept_under_torch():
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc")
 def test_what_a_step_needs_is_kept_in_training_under_jax():
     """Not in a search, whose parts run in threads that would wait for each other's memory."""
-    script = (
-        "import resource, sys; from keras_attn_zoo.backends import choose_backend\n"
-        "choose_backend('jax', sys.argv[1])\n"
-        "import jax\n"
-        "product, factor = jax.jit(lambda x: (x @ x).sum()), jax.numpy.ones((3000, 3000))\n"
-        "def filled():\n"
-        "    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
-        "    product(factor).block_until_ready()\n"
-        "    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before\n"
-        "print(*[filled() for _ in range(4)][2:])"
+    prepare = "import jax; product, factor = jax.jit(lambda x: (x @ x).sum()), jax.numpy.ones((3000, 3000))"
+    training, search = (
+        filled_pages("jax", job, prepare, "product(factor).block_until_ready()")[2:] for job in ("training", "search")
     )
-
-    def counted(job):
-        environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
-        command = [sys.executable, "-c", script, job]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-        return sum(map(int, done.stdout.split()))
-
     # In a search, 414,000 pages, or 800 if they are huge: XLA asks for more than the product alone.
-    assert counted("training") < counted("search") / 4
+    assert sum(training) < sum(search) / 4
 
 
 def test_memory_is_kept_for_known_backends():
