@@ -13,7 +13,6 @@ from keras_attn_zoo.layers.common.additive_energies import (
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_positive
 from keras_attn_zoo.layers.common.kernels import add_kernel
-from keras_attn_zoo.layers.common.products import projected
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
 
@@ -105,21 +104,17 @@ class BahdanauAttention(AttentionLayer):
 
     def project_key(self, key: Tensor) -> Tensor:
         """U h_j + b, once per sentence."""
-        return projected(key, self.weight(self.key_kernel), self.weight(self.bias))
+        return self.linear(key, self.key_kernel, self.bias)
 
     def energies(self, query: Tensor, memory: TensorTree) -> Tensor:
         """Energies without feedback."""
-        return additive_energies(
-            projected(query, self.weight(self.query_kernel)),
-            memory["key"],
-            energy_vector(self),
-        )
+        return additive_energies(self.linear(query, self.query_kernel), memory["key"], energy_vector(self))
 
     def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
         """The energies; with feedback, on which they depend, only W s_{i-1}."""
         if not self.attention_feedback:
             return super().ahead(query, memory)
-        return projected(query, self.weight(self.query_kernel))[:, None]
+        return self.linear(query, self.query_kernel)[:, None]
 
     def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
         """With feedback, no weight has been assigned yet."""

@@ -90,19 +90,20 @@ class CoverageAttention(AttentionLayer):
     def project_key(self, key: Tensor) -> Tensor:
         """U h_j + b, and U_c h_j."""
         return {
-            "energy": ops.matmul(key, self.weight(self.key_kernel)) + self.weight(self.bias),
-            "update": ops.matmul(key, self.weight(self.update_key_kernel)),
+            "energy": self.linear(key, self.key_kernel, self.bias),
+            "update": self.linear(key, self.update_key_kernel),
         }
 
     def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
         """W s_{i-1}, and V_c s_{i-1}."""
         kernels = {"energy": self.query_kernel, "update": self.update_query_kernel}
-        return {part: ops.matmul(query, self.weight(kernel))[:, None] for part, kernel in kernels.items()}
+        return {part: self.linear(query, kernel)[:, None] for part, kernel in kernels.items()}
 
     def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
         """Nothing is covered yet."""
         batch, source = ops.shape(memory["mask"])
-        return {"coverage": ops.zeros((batch, source, self.coverage_dim), dtype=self.compute_dtype)}
+        dtype = memory["key"]["update"].dtype
+        return {"coverage": ops.zeros((batch, source, self.coverage_dim), dtype=dtype)}
 
     def advance(
         self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
@@ -118,7 +119,7 @@ class CoverageAttention(AttentionLayer):
         )
         weights = self.normalize(energies[:, None, None], mask)
         covered = ops.matmul(coverage, self.weight(self.update_kernel))
-        got = ops.cast(weights[:, 0, 0, :, None], self.compute_dtype) * self.weight(self.update_weight_kernel)
+        got = ops.cast(weights[:, 0, 0, :, None], coverage.dtype) * self.weight(self.update_weight_kernel)
         coverage = ops.tanh(covered + got + memory["key"]["update"] + at["update"][:, 0])
         return weights, {"coverage": coverage}
 

@@ -121,13 +121,12 @@ class LuongAttention(AttentionLayer):
         """W h_j, once per sentence."""
         if self.score == "general":
             return projected(key, ops.transpose(self.weight(self.kernel)))
-        return projected(key, self.weight(self.key_kernel)) if self.score == "concat" else key
+        return self.linear(key, self.key_kernel) if self.score == "concat" else key
 
     def energies(self, query: Tensor, memory: TensorTree) -> Tensor:
         """One matrix product, or for "concat" the additive energy."""
         if self.score == "concat":
-            query = projected(query, self.weight(self.query_kernel))
-            return additive_energies(query, memory["key"], energy_vector(self))
+            return additive_energies(self.linear(query, self.query_kernel), memory["key"], energy_vector(self))
         return ops.matmul(query, ops.transpose(memory["key"], (0, 2, 1)))[:, None]
 
     def get_config(self) -> Config:

@@ -16,9 +16,10 @@ from keras import ops, tree
 
 from keras_attn_zoo.data.shapes import GridBatch, pad_rows
 from keras_attn_zoo.devices import Devices, current
-from keras_attn_zoo.layers.common.products import StepMap, turned, uses_turned
+from keras_attn_zoo.layers.common.products import StepMap, turned
 from keras_attn_zoo.models.concurrency import FirstCalls, at_once, in_order, in_parts
 from keras_attn_zoo.models.weight_copies import CopiesScope, WeightCopies
+from keras_attn_zoo.numerics.few_rows import uses_turned
 from keras_attn_zoo.types import TensorTree
 
 # More than a translator has at a time: searches with and without attention, scores, a layer's attention.

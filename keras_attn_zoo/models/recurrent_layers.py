@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
-from keras import ops
+from keras import ops, tree
 
-from keras_attn_zoo.layers.common.products import product, projected
+from keras_attn_zoo.layers.common.products import operand_type, product, projected, uncast
 from keras_attn_zoo.numerics.loops import before_loop, scan
 from keras_attn_zoo.types import Tensor, TensorTree
 
@@ -47,8 +47,11 @@ def lstm_step(inputs: Tensor, products: Tensor, states: Sequence[Tensor]) -> lis
 class Recurrence:
     """The positions of a GRU or LSTM cell, whose weights are converted to the compute type once for all.
 
+    States are of `operand_type`: under JAX on a CPU, XLA converts each result of bfloat16 number by number.
+
     Args:
         cell: a built `keras.layers.GRUCell` or `LSTMCell` with Keras' default options.
+        training: whether gradients of the weights are wanted; `loops.scan` then takes `weights`.
 
     Example:
         >>> cell = keras.layers.GRUCell(4)
@@ -56,15 +59,22 @@ class Recurrence:
         >>> Recurrence(cell)(ops.ones((2, 3)), [ops.zeros((2, 4))])  # a list of one state, (2, 4)
     """
 
-    def __init__(self, cell: keras.layers.Layer) -> None:
+    def __init__(self, cell: keras.layers.Layer, training: bool | None = False) -> None:
         is_gru = isinstance(cell, keras.layers.GRUCell)
         self._step = gru_step if is_gru else lstm_step
-        kernel, recurrent_kernel, bias = (
-            ops.cast(weight, cell.compute_dtype) for weight in (cell.kernel, cell.recurrent_kernel, cell.bias)
+        self._compute_dtype, self.state_type = cell.compute_dtype, operand_type(cell.compute_dtype)
+        converted = uncast if training else ops.cast
+        self._kernel, self._recurrent_kernel = (
+            converted(weight, self._compute_dtype) for weight in (cell.kernel, cell.recurrent_kernel)
         )
-        self._kernel, self._recurrent_kernel = kernel, recurrent_kernel
+        bias = ops.cast(cell.bias, self.state_type)
         self._bias: Tensor = bias[0] if is_gru else bias
         self._recurrent_bias: Tensor = bias[1] if is_gru else None
+
+    @property
+    def weights(self) -> list[Tensor]:
+        """The matrices that a position multiplies by."""
+        return [self._kernel, self._recurrent_kernel]
 
     def ahead(self, known: Tensor) -> Tensor:
         """Return what inputs that are known for all positions add to a = x W + b; from then on, positions get the rest.
@@ -73,7 +83,8 @@ class Recurrence:
             known: the first columns of x, `(length, batch, width)`.
         """
         width = known.shape[-1]
-        found = before_loop(projected(known, self._kernel[:width], self._bias))
+        found = projected(known, self._kernel[:width], self._bias, compute_dtype=self._compute_dtype)
+        found = before_loop(ops.cast(found, self.state_type))
         self._kernel, self._bias = self._kernel[width:], None
         return found
 
@@ -85,15 +96,17 @@ class Recurrence:
             states: `(batch, units)` each.
             ahead: the position's part of what `ahead` returned.
         """
-        found = ahead if inputs is None else product(inputs, self._kernel, self._bias)
-        if inputs is not None and ahead is not None:
-            found = found + ahead
-        return self._step(found, product(states[0], self._recurrent_kernel, self._recurrent_bias), states)
+        found = ahead
+        if inputs is not None:
+            found = product(inputs, self._kernel, self._bias, compute_dtype=self._compute_dtype)
+            found = found if ahead is None else found + ahead
+        products = product(states[0], self._recurrent_kernel, self._recurrent_bias, compute_dtype=self._compute_dtype)
+        return self._step(found, products, states)
 
 
-def _run(layer, sequences, initial_state, mask):
+def _run(layer, sequences, initial_state, mask, training):
     """The loop of a Keras layer: last output, all, and last states; a masked position keeps the states before it."""
-    recurrence = Recurrence(layer.cell)
+    recurrence = Recurrence(layer.cell, training)
     steps = {"ahead": recurrence.ahead(ops.transpose(sequences, (1, 0, 2)))}
     if mask is not None:
         steps["mask"] = ops.expand_dims(ops.transpose(mask), -1)
@@ -107,7 +120,10 @@ def _run(layer, sequences, initial_state, mask):
         return kept, ops.where(at["mask"], new[0], 0) if layer.zero_output_for_mask else kept[0]
 
     states = list(initial_state) if isinstance(initial_state, list | tuple) else [initial_state]
-    states, outputs = scan(step, states, steps, reverse=layer.go_backwards)
+    states = [ops.cast(state, recurrence.state_type) for state in states]
+    weights = recurrence.weights if training else ()
+    found = scan(step, states, steps, reverse=layer.go_backwards, weights=weights)
+    states, outputs = tree.map_structure(lambda x: ops.cast(x, layer.compute_dtype), found)
     outputs = ops.transpose(outputs, (1, 0, 2))
     # Keras returns the outputs in the order in which they were computed.
     return states[0], ops.flip(outputs, axis=1) if layer.go_backwards else outputs, states
@@ -129,7 +145,7 @@ class GRU(keras.layers.GRU):
         self, sequences: Tensor, initial_state: Any, mask: Tensor | None, training: bool | None = False
     ) -> TensorTree:
         """Return what Keras' loop does."""
-        return _run(self, sequences, initial_state, mask)
+        return _run(self, sequences, initial_state, mask, training)
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -148,4 +164,4 @@ class LSTM(keras.layers.LSTM):
         self, sequences: Tensor, initial_state: Any, mask: Tensor | None, training: bool | None = False
     ) -> TensorTree:
         """Return what Keras' loop does."""
-        return _run(self, sequences, initial_state, mask)
+        return _run(self, sequences, initial_state, mask, training)

@@ -3,12 +3,13 @@
 from typing import Any
 
 import keras
-from keras import ops
+from keras import ops, tree
 
 from keras_attn_zoo.choices import ATTENTION_QUERIES, CELLS
 from keras_attn_zoo.layers import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_choice, check_positive
 from keras_attn_zoo.layers.common.dropout import Dropout
+from keras_attn_zoo.layers.common.products import operand_type, uncast
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.models.recurrent_layers import Recurrence
 from keras_attn_zoo.numerics.loops import scan
@@ -123,24 +124,31 @@ class RNNDecoder(keras.layers.Layer):
         for cell in self.cells:
             cell.build((None, width))
             width = self.hidden_dim
+        self._loop_type = operand_type(self.compute_dtype)
         self.built = True
 
     # The step, which search uses.
 
     def prepare(self, encoder_outputs: Tensor, encoder_mask: Tensor | None = None) -> TensorTree:
         """Compute what depends only on the source: the memory of `step`."""
-        return self.attention.prepare(encoder_outputs, value_mask=encoder_mask)
+        return self._for_loop(self.attention.prepare(encoder_outputs, value_mask=encoder_mask))
+
+    def _for_loop(self, arrays):
+        """Arrays of the compute type in `operand_type`, as a loop needs them."""
+        return tree.map_structure(
+            lambda x: ops.cast(x, self._loop_type) if _has_type(x, self.compute_dtype) else x, arrays
+        )
 
     def initial_state(self, memory: TensorTree, initial_states: list[Tensor]) -> TensorTree:
         """Return the state before the first target position, from a flat list of cell states."""
         n = self.states_of_cell
         state = {
-            "cells": [list(initial_states[i * n : (i + 1) * n]) for i in range(len(self.cells))],
+            "cells": [self._for_loop(initial_states[i * n : (i + 1) * n]) for i in range(len(self.cells))],
             "attention": self.attention.initial_state(memory),
         }
         if self.input_feeding:
             batch = ops.shape(initial_states[0])[0]
-            state["fed"] = ops.zeros((batch, self.readout_dim), dtype=self.compute_dtype)
+            state["fed"] = ops.zeros((batch, self.readout_dim), dtype=self._loop_type)
         return state
 
     def step(self, token_ids: Tensor, memory: TensorTree, state: TensorTree) -> tuple[Tensor, Tensor, TensorTree]:
@@ -148,17 +156,17 @@ class RNNDecoder(keras.layers.Layer):
         embedded = self.target_embedding(token_ids)
         output, context, scores, state = self._advance({"embedded": embedded}, memory, state, self._recurrences())
         readout = state["fed"] if self.input_feeding else self._read(output, context, embedded)
-        return readout, scores, state
+        return ops.cast(readout, self.compute_dtype), scores, state
 
     def _read(self, output, context, embedded):
         return self.readout([output, context, embedded] if self.readout_embedding else [output, context])
 
-    def _recurrences(self):
-        return [Recurrence(cell) for cell in self.cells]
+    def _recurrences(self, training=False):
+        return [Recurrence(cell, training) for cell in self.cells]
 
-    def _known(self, steps):
+    def _known(self, steps, training):
         """Return the cells of a loop over known tokens, and the steps with what the first cell makes of them."""
-        cells = self._recurrences()
+        cells = self._recurrences(training)
         return cells, {**steps, "ahead": cells[0].ahead(steps["embedded"])}
 
     def _run_cells(self, inputs, at, states, cells):
@@ -191,9 +199,11 @@ class RNNDecoder(keras.layers.Layer):
         output, cells = self._run_cells(inputs, at, state["cells"], cells)
         if not self.attends_first:
             context, scores, attention_state = self.attention.step(output, memory, attention_state, *noise)
-        state = {"cells": cells, "attention": attention_state}
+        # A mechanism may compute in another type than that of the arrays of a loop.
+        kept = tree.map_structure(lambda new, old: ops.cast(new, old.dtype), attention_state, state["attention"])
+        state = {"cells": cells, "attention": kept}
         if self.input_feeding:
-            state["fed"] = self._read(output, context, embedded)
+            state["fed"] = ops.cast(self._read(output, context, embedded), self._loop_type)
         return output, context, scores, state
 
     # All positions, for training and for forced decoding.
@@ -218,9 +228,9 @@ class RNNDecoder(keras.layers.Layer):
             noise = self.attention.draw_noise(memory, ops.shape(token_ids)[1])
             steps |= {} if noise is None else {"attention_noise": noise}
         if teacher_forcing_mask is not None:
-            readouts, scores = self._run_with_guesses(steps, teacher_forcing_mask, memory, state)
+            readouts, scores = self._run_with_guesses(steps, teacher_forcing_mask, memory, state, training)
         elif in_turn:
-            readouts, scores = self._run_in_turn(steps, embedded, memory, state)
+            readouts, scores = self._run_in_turn(steps, embedded, memory, state, training)
         else:
             readouts, scores = self._run_attention_last(steps, embedded, memory, state, training)
         if padding_mask is not None:
@@ -230,49 +240,61 @@ class RNNDecoder(keras.layers.Layer):
     def _run_attention_last(self, steps, embedded, memory, state, training):
         """Cells first, then attention and readout for all positions at once: nothing is fed back."""
 
-        cells, steps = self._known(steps)
+        cells, steps = self._known(steps, training)
 
         def step(states, at):
             output, states = self._run_cells([], at, states, cells)
             return states, output
 
-        _, outputs = scan(step, state["cells"], steps)
+        weights = [weight for cell in cells for weight in cell.weights] if training else []
+        _, outputs = scan(step, state["cells"], steps, weights=weights)
         outputs = _batch_major(outputs)
         context, scores = self.attention.attend(outputs, memory, memory["mask"][:, None, None, :], training=training)
         return self._read(outputs, context, embedded), scores
 
-    def _run_in_turn(self, steps, embedded, memory, state):
+    def _run_in_turn(self, steps, embedded, memory, state, training):
         """One position after the other; the readout waits until after the loop unless it is fed back."""
 
-        cells, steps = self._known(steps)
+        cells, steps = self._known(steps, training)
 
         def step(state, at):
             output, context, scores, state = self._advance(at, memory, state, cells)
             return state, (state["fed"], scores) if self.input_feeding else (output, context, scores)
 
-        _, (*outputs, scores) = scan(step, state, steps)
-        outputs = [_batch_major(x) for x in outputs]
+        _, (*outputs, scores) = scan(step, state, steps, weights=self._weights(cells, memory, training))
+        outputs = [ops.cast(_batch_major(x), self.compute_dtype) for x in outputs]
         readouts = outputs[0] if self.input_feeding else self._read(*outputs, embedded)
         return readouts, _batch_major_scores(scores)
 
-    def _run_with_guesses(self, steps, teacher_forcing_mask, memory, state):
+    def _run_with_guesses(self, steps, teacher_forcing_mask, memory, state, training):
         """One position after the other, with the decoder's own predictions where `teacher_forcing_mask` is false."""
         first = ops.zeros(ops.shape(steps["embedded"])[1:2], dtype="int32")
-        cells = self._recurrences()
+        cells = self._recurrences(training)
 
         def step(carry, at):
             state, guess = carry
             embedded = ops.where(at["forced"][:, None], at["embedded"], self.target_embedding(guess))
             output, context, scores, state = self._advance({**at, "embedded": embedded}, memory, state, cells)
             readout = state["fed"] if self.input_feeding else self._read(output, context, embedded)
-            guess = ops.cast(ops.argmax(self.output_projection(ops.stop_gradient(readout)), axis=-1), "int32")
+            logits = self.output_projection(ops.stop_gradient(ops.cast(readout, self.compute_dtype)))
+            guess = ops.cast(ops.argmax(logits, axis=-1), "int32")
             return (state, guess), (readout, scores)
 
         # The first position is the start token, for which there is no prediction.
         forced = ops.cast(teacher_forcing_mask, "bool")
         forced = ops.concatenate([ops.ones_like(forced[:, :1]), forced[:, 1:]], axis=1)
-        _, (readouts, scores) = scan(step, (state, first), {**steps, "forced": _time_major(forced)})
-        return _batch_major(readouts), _batch_major_scores(scores)
+        steps = {**steps, "forced": _time_major(forced)}
+        _, (readouts, scores) = scan(step, (state, first), steps, weights=self._weights(cells, memory, training))
+        return ops.cast(_batch_major(readouts), self.compute_dtype), _batch_major_scores(scores)
+
+    def _weights(self, cells, memory, training):
+        """In training, the matrices that a position multiplies by, as `loops.scan` takes them."""
+        if not training:
+            return []
+        layers = [*self.attention.trainable_variables, *self.readout.trainable_variables]
+        matrices = [uncast(weight, self.compute_dtype) for weight in layers if len(weight.shape) == 2]
+        values = [memory["value"]] if len(memory["value"].shape) == 3 else []
+        return [weight for cell in cells for weight in cell.weights] + matrices + values
 
     def _draw_noise(self, embedded, training):
         """Draw the dropout between the layers, before the loop: (target, batch, hidden_dim) per layer."""
@@ -280,7 +302,7 @@ class RNNDecoder(keras.layers.Layer):
             return []
         batch, target = ops.shape(embedded)[0], ops.shape(embedded)[1]
         ones = ops.ones((target, batch, self.hidden_dim), dtype=self.compute_dtype)
-        return [self.layer_dropout(ones, training=True) for _ in self.cells[1:]]
+        return self._for_loop([self.layer_dropout(ones, training=True) for _ in self.cells[1:]])
 
     def compute_output_spec(
         self,
@@ -320,6 +342,10 @@ class RNNDecoder(keras.layers.Layer):
             "readout_embedding": self.readout_embedding,
             "dropout": self.embedding_dropout.rate,
         }
+
+
+def _has_type(x, name):
+    return keras.backend.standardize_dtype(x.dtype) == name
 
 
 def _time_major(x):

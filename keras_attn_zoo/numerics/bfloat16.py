@@ -23,14 +23,3 @@ def transposed_in_memory(x: Tensor) -> Tensor:
 
     # Those around the transposition make it an operation of its own, which takes half the time.
     return ops.reshape(barrier(ops.ravel(barrier(ops.transpose(barrier(x))))), x.shape[::-1])
-
-
-def turned_product(x: Tensor, turned: Tensor, bias: Tensor | None) -> Tensor:
-    """Return x W + b as (Wᵀ xᵀ)ᵀ + b, given Wᵀ; `bias` is None for none.
-
-    XLA repacks the right factor of a product, which is here the smaller one.
-    """
-    found = product_in_float32(turned, transposed_in_memory(x))
-    if bias is not None:
-        found = found + ops.cast(bias, "float32")[:, None]
-    return transposed_in_memory(ops.cast(found, x.dtype))

@@ -1,10 +1,12 @@
 """Loops over positions, cumulative sums and caches that train on every backend, whether lengths are known or not."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import keras
 from keras import ops, tree
 
+from keras_attn_zoo.numerics.loop_products import scan_with_weights
+from keras_attn_zoo.processor import is_jax_on_cpu
 from keras_attn_zoo.types import Tensor, TensorTree
 
 _BLOCK = 32
@@ -15,6 +17,7 @@ def scan(
     initial_state: TensorTree,
     inputs: TensorTree,
     reverse: bool = False,
+    weights: Sequence[Tensor] = (),
 ) -> tuple[TensorTree, TensorTree]:
     """Run `state, output = step(state, input)` over the first axis of `inputs`.
 
@@ -25,6 +28,8 @@ def scan(
         initial_state: tree of tensors; every step must keep shapes and types.
         inputs: tree of tensors `(length, ...)`, `length` at least 1.
         reverse: whether to begin with the last slice; the outputs are in the order of the inputs either way.
+        weights: in training, matrices that `step` multiplies by, of which gradients are wanted. By JAX on a CPU, they
+            are then computed for all positions at once.
 
     Returns:
         The last state, and the outputs stacked to `(length, ...)`.
@@ -36,6 +41,8 @@ def scan(
         return _tensorflow_scan(step, initial_state, inputs, reverse)
     if keras.config.backend() == "torch":
         return _torch_scan(step, initial_state, inputs, reverse)
+    if weights and is_jax_on_cpu():
+        return scan_with_weights(step, initial_state, inputs, reverse, weights)
     return ops.scan(step, initial_state, inputs, reverse=reverse)
 
 

@@ -24,16 +24,11 @@ def bfloat16_product(x: Tensor, kernel: Tensor, bias: Tensor, transposed: bool) 
         factor = ops.cast(kernel, x.dtype)
 
         def gradient(upstream):
-            left, right = (upstream, x) if transposed else (x, upstream)
             # A product with rows of ones, of which XLA wants two, is faster than a sum.
             ones = ops.ones((2, upstream.shape[0]), upstream.dtype)
-            if left.shape[1] <= right.shape[1]:
-                of_kernel = product_in_float32(transposed_in_memory(left), right)
-            else:
-                of_kernel = ops.transpose(product_in_float32(transposed_in_memory(right), left))
             found = (
                 product_in_float32(upstream, factor, not transposed),
-                of_kernel,
+                bfloat16_kernel_gradient(*((upstream, x) if transposed else (x, upstream))),
                 product_in_float32(ones, upstream)[0],
             )
             return tuple(ops.cast(one, given.dtype) for one, given in zip(found, (x, kernel, bias), strict=True))
@@ -41,6 +36,13 @@ def bfloat16_product(x: Tensor, kernel: Tensor, bias: Tensor, transposed: bool) 
         return ops.cast(product_in_float32(x, factor, transposed) + ops.cast(bias, "float32"), x.dtype), gradient
 
     return of(x, kernel, bias)
+
+
+def bfloat16_kernel_gradient(left: Tensor, right: Tensor) -> Tensor:
+    """Return leftᵀ right of bfloat16 matrices, the gradient of a kernel, summed in float32."""
+    if left.shape[1] <= right.shape[1]:
+        return product_in_float32(transposed_in_memory(left), right)
+    return ops.transpose(product_in_float32(transposed_in_memory(right), left))
 
 
 def onednn_product(x: Tensor, kernel: Tensor, bias: Tensor | None, transposed: bool) -> Tensor:

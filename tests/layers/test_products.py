@@ -4,9 +4,8 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn_zoo.layers.common import products
 from keras_attn_zoo.layers.common.products import Dense, operand_type, product, repeated
-from keras_attn_zoo.numerics import onednn, product_gradients
+from keras_attn_zoo.numerics import few_rows, onednn, product_gradients
 from tests.layers.calls import BACKEND, compiled, value_and_gradients
 
 # One row, few rows as in a search, of which some are filled up, and more than those.
@@ -29,7 +28,7 @@ def used(request, monkeypatch):
         monkeypatch.setattr(onednn, "is_amd", lambda: bool(request.param))
         monkeypatch.setattr(onednn, "FEWEST", 1)
     elif request.param is not None:
-        monkeypatch.setattr(products, "is_intel", lambda: request.param)
+        monkeypatch.setattr(few_rows, "is_intel", lambda: request.param)
         with repeated():
             yield
             return

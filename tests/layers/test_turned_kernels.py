@@ -4,9 +4,9 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn_zoo.layers.common import products
 from keras_attn_zoo.layers.common.heads import HeadMerge, HeadProjection
 from keras_attn_zoo.layers.common.products import Dense, repeated, turned
+from keras_attn_zoo.numerics import few_rows
 from tests.layers.calls import BACKEND, compiled
 
 pytestmark = pytest.mark.skipif(BACKEND != "jax", reason="of JAX alone")
@@ -29,7 +29,7 @@ def maps(kind):
 @pytest.mark.parametrize("kind", ["float32", "mixed_bfloat16"])
 @pytest.mark.parametrize("rows", [1, 2, 5, 50, 64, 65, 128, 129])
 def test_which_products_read_it(rows, kind, intel, monkeypatch):
-    monkeypatch.setattr(products, "is_intel", lambda: intel)
+    monkeypatch.setattr(few_rows, "is_intel", lambda: intel)
     few = 128 if kind == "mixed_bfloat16" else 64 * intel
     for layer, shape in maps(kind):
         x = np.random.default_rng(0).integers(-2, 3, (rows, *shape)).astype("float32")

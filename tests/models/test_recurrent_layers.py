@@ -27,15 +27,20 @@ def stopped(outputs):
     return [ops.stop_gradient(x) for x in outputs]
 
 
+@pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
 @pytest.mark.parametrize("masked", [False, True], ids=["without_mask", "with_mask"])
 @pytest.mark.parametrize("bidirectional", [False, True], ids=["forward", "bidirectional"])
 @pytest.mark.parametrize("cell", OURS)
-def test_outputs_states_and_gradients_are_those_of_keras(cell, bidirectional, masked):
+def test_outputs_states_and_gradients_are_those_of_keras(cell, bidirectional, masked, training):
     # The second sentence has a hole, the third ends early.
     mask = np.array([[1, 1, 1, 1, 1], [1, 0, 1, 1, 1], [1, 1, 0, 0, 0]], "bool") if masked else None
     inputs = {"x": numbers("x", BATCH, LENGTH, WIDTH)}
     layers = [built(layer_class, bidirectional) for layer_class in OURS[cell]]
-    ours, theirs = (compiled(lambda x, layer=layer: stopped(layer(x, mask=mask)))(inputs["x"]) for layer in layers)
+
+    def call(layer, x):
+        return layer(x, mask=mask, training=training)
+
+    ours, theirs = (compiled(lambda x, layer=layer: stopped(call(layer, x)))(inputs["x"]) for layer in layers)
     assert len(ours) == len(theirs) == 1 + (1 + bidirectional) * {"gru": 1, "lstm": 2}[cell]
     for found, wanted in zip(ours, theirs, strict=True):
         assert np.any(wanted)
@@ -45,7 +50,7 @@ def test_outputs_states_and_gradients_are_those_of_keras(cell, bidirectional, ma
         of_outputs = numbers("outputs", BATCH, LENGTH, UNITS * (1 + bidirectional))
 
         def loss(inputs):
-            outputs, *states = layer(inputs["x"], mask=mask)
+            outputs, *states = call(layer, inputs["x"])
             return ops.sum(ops.multiply(outputs, of_outputs)) + sum(ops.sum(ops.square(state)) for state in states)
 
         return loss

@@ -11,21 +11,13 @@ from keras import ops
 from keras.quantizers import QuantizationConfig
 from keras.src.backend.common.variables import AutocastScope
 
-from keras_attn_zoo.numerics.bfloat16 import turned_product
+from keras_attn_zoo.numerics.few_rows import columns_product, turned_product, uses_columns, uses_turned
+from keras_attn_zoo.numerics.loop_products import in_loop, product_in_loop
 from keras_attn_zoo.numerics.onednn import faster_by_onednn
 from keras_attn_zoo.numerics.product_gradients import bfloat16_product, onednn_product, plain_product
-from keras_attn_zoo.processor import is_intel, is_jax_on_cpu
+from keras_attn_zoo.processor import is_jax_on_cpu
 from keras_attn_zoo.types import Config, Tensor
 
-# On an Intel Xeon, the form by columns takes half the time of the plain one up to this number of rows, as long above;
-# on an AMD EPYC, a tenth to a half more.
-_FEW_ROWS = 64
-# Up to these, a kernel that is turned already takes less time: on an Intel Xeon, two thirds.
-_FEW_ROWS_OF_TURNED = {"float32": 64, "bfloat16": 128}
-# On an Intel Xeon, 50 columns of float32 take 1.8 times as long as 64, and 9 take 1.4 times as long as 16: whole
-# vectors and groups of them are fast, the rest is not. From 17 columns on, it pays to compute up to half as many more.
-_WHOLE_VECTOR = 16
-_MOST_FILLED_UP = 1.5
 _REPEATED = contextvars.ContextVar("repeated", default=False)
 _TURNED: contextvars.ContextVar[Mapping[int, Tensor] | None] = contextvars.ContextVar("turned", default=None)
 
@@ -58,18 +50,6 @@ def turned(kernels: Mapping[int, Tensor]) -> Iterator[None]:
         _TURNED.reset(token)
 
 
-def uses_turned(compute_dtype: str, rows: int | None = None) -> bool:
-    """Return whether `product` is faster if its kernel is `turned`.
-
-    Args:
-        compute_dtype: the type that the layer computes in.
-        rows: the number of rows; None for any that are few.
-    """
-    if not is_jax_on_cpu() or not (compute_dtype == "bfloat16" or (compute_dtype == "float32" and is_intel())):
-        return False
-    return rows is None or 1 < rows <= _FEW_ROWS_OF_TURNED[compute_dtype]
-
-
 def product(
     x: Tensor,
     kernel: Tensor,
@@ -84,10 +64,10 @@ def product(
     `bfloat16_product` if they are in bfloat16; in a `repeated` step (Wᵀ xᵀ)ᵀ, in bfloat16 or on an Intel CPU: XLA
     repacks the right factor of a product each time, which in every step would be all weights instead of the few
     hypotheses. Barriers keep it from swapping the factors back. Wᵀ is one that is `turned`, or in float32 moved out of
-    the loop by XLA.
+    the loop by XLA. In a loop over positions in training, `product_in_loop`.
 
     Args:
-        x: `(rows, inputs)`.
+        x: `(rows, inputs)`; the result has its type, `operand_type` in loops.
         kernel: W, `(inputs, outputs)`, of the type of x; with `compute_dtype`, what `uncast` returned for it.
         bias: b, `(outputs,)`; None for none.
         transposed: whether `kernel` is Wᵀ.
@@ -98,13 +78,19 @@ def product(
         >>> product(keras.ops.ones((2, 3)), keras.ops.ones((3, 4)))  # (2, 4)
     """
     kind = keras.backend.standardize_dtype(x.dtype)
+    found = None if transposed else product_in_loop(x, kernel, compute_dtype or kind)
+    if found is not None:
+        return ops.cast(found if bias is None else found + ops.cast(bias, "float32"), kind)
+    if kind != (compute_dtype or kind) and is_jax_on_cpu():
+        x = ops.cast(x, compute_dtype)
+        return ops.cast(product(x, kernel, bias, transposed, variable, compute_dtype), kind)
     if _REPEATED.get() and uses_turned(kind, x.shape[0]):
         given = (_TURNED.get() or {}).get(id(variable))
         # In float32, the form by columns is faster if it need not transpose.
         if transposed and _in_bfloat16(x, kernel, compute_dtype):
             given = ops.cast(kernel, kind)
         if given is not None and given.dtype == x.dtype:
-            return turned_product(_filled_up(x), given, bias)[: x.shape[0]]
+            return turned_product(x, given, bias)
     if _in_bfloat16(x, kernel, compute_dtype):
         bias = ops.zeros((kernel.shape[int(not transposed)],), dtype=x.dtype) if bias is None else bias
         return bfloat16_product(x, kernel, bias, transposed)
@@ -112,7 +98,7 @@ def product(
         bias = None if bias is None else ops.convert_to_tensor(bias)
         return onednn_product(x, ops.convert_to_tensor(kernel), bias, transposed)
     if _by_columns(x):
-        found = _columns(_filled_up(x), kernel if transposed else ops.transpose(kernel))[: x.shape[0]]
+        found = columns_product(x, kernel if transposed else ops.transpose(kernel))
     else:
         found = plain_product(x, kernel, transposed)
     return found if bias is None else found + bias
@@ -129,11 +115,12 @@ def uncast(weight: keras.Variable | Tensor, compute_dtype: str) -> Tensor:
         >>> uncast(keras.Variable([1.0]), "float32")  # [1.0]
     """
     has_gradient = _TURNED.get() is None and isinstance(weight, keras.Variable)
-    is_exact = has_gradient and weight.dtype == "float32" and compute_dtype == "bfloat16"
-    if not is_exact or not is_jax_on_cpu():
-        return ops.cast(weight, compute_dtype)
-    with AutocastScope(None):
-        return weight.value
+    if has_gradient and compute_dtype == "bfloat16" and is_jax_on_cpu():
+        # In a call of its layer, even `weight.dtype` is that of the cast.
+        with AutocastScope(None):
+            if weight.dtype == "float32":
+                return weight.value
+    return ops.cast(weight, compute_dtype)
 
 
 def projected(x: Tensor, kernel: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor:
@@ -144,22 +131,6 @@ def projected(x: Tensor, kernel: Tensor, bias: Tensor | None = None, **options: 
     """
     found = product(ops.reshape(x, (-1, kernel.shape[0])), kernel, bias, **options)
     return ops.reshape(found, (*ops.shape(x)[:-1], kernel.shape[-1]))
-
-
-def _columns(x, transposed_kernel):
-    from jax.lax import optimization_barrier as barrier
-
-    return ops.transpose(barrier(ops.matmul(barrier(transposed_kernel), barrier(ops.transpose(x)))))
-
-
-def _filled_up(x):
-    """Rows for a product by columns in float32, and zeros up to a power of two if that is faster."""
-    rows = x.shape[0]
-    whole = 1 << (rows - 1).bit_length()
-    is_faster = whole <= _WHOLE_VECTOR or whole <= min(_FEW_ROWS, _MOST_FILLED_UP * rows)
-    if not is_faster or keras.backend.standardize_dtype(x.dtype) != "float32":
-        return x
-    return ops.pad(x, [[0, whole - rows], [0, 0]])
 
 
 def operand_type(compute_dtype: str) -> str:
@@ -204,7 +175,7 @@ class Dense(StepMap, keras.layers.Dense):
         kernel = uncast(self.kernel, self.compute_dtype) if is_jax_on_cpu() else self.kernel
         by_columns = len(inputs.shape) == 2 and _by_columns(inputs)
         in_bfloat16 = _in_bfloat16(inputs, kernel, self.compute_dtype)
-        if not (by_columns or in_bfloat16 or faster_by_onednn(inputs, kernel, self.bias)):
+        if not (by_columns or in_bfloat16 or in_loop() or faster_by_onednn(inputs, kernel, self.bias)):
             return super().call(inputs, training=training)
         x = projected(inputs, kernel, self.bias, variable=self._kernel, compute_dtype=self.compute_dtype)
         return x if self.activation is None else self.activation(x)
@@ -257,4 +228,4 @@ def _in_bfloat16(x, kernel, compute_dtype):
 
 
 def _by_columns(x):
-    return _REPEATED.get() and is_jax_on_cpu() and is_intel() and 1 < x.shape[0] <= _FEW_ROWS
+    return _REPEATED.get() and uses_columns(x.shape[0])

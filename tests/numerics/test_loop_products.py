@@ -1,0 +1,143 @@
+"""Gradients of weights as one product after a loop, against the sum over positions that each backend makes by itself."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attn_zoo.layers.common.products import Dense, product
+from keras_attn_zoo.numerics import few_rows
+from keras_attn_zoo.numerics.loop_products import in_loop, product_in_loop
+from keras_attn_zoo.numerics.loops import scan
+from tests.layers.calls import BACKEND, value_and_gradients
+
+pytestmark = pytest.mark.skipif(BACKEND != "jax", reason="of JAX alone")
+
+LENGTH, WIDTH, SOURCE = 5, 4, 3
+TOLERANCE = {"rtol": 0, "atol": 2e-5}
+
+
+@pytest.fixture(params=[True, False], ids=["intel", "amd"])
+def processor(request, monkeypatch):
+    monkeypatch.setattr(few_rows, "is_intel", lambda: request.param)
+
+
+def numbers(seed, *shape):
+    return np.random.default_rng(seed).normal(size=shape).astype("float32")
+
+
+def inputs_of(rows):
+    return {
+        "x": numbers(0, LENGTH, rows, WIDTH),
+        "first": numbers(1, rows, WIDTH),
+        "own": 0.5 * numbers(2, WIDTH, WIDTH),
+        "read": 0.5 * numbers(3, WIDTH, WIDTH),
+        "bias": numbers(4, WIDTH),
+        "value": numbers(5, rows, SOURCE, WIDTH),
+        "unused": numbers(6, WIDTH, WIDTH),
+    }
+
+
+def loss(given, weights, reverse=False, checkpoint=False):
+    """A loop that multiplies twice by one weight and once by another, and weighs a value for each row."""
+
+    def of_state(h):
+        return product(h, given["own"], given["bias"])
+
+    def step(state, at):
+        h, count = state
+        shares = ops.softmax(h[:, None, :SOURCE])
+        found = product_in_loop(shares, given["value"], "float32")
+        context = ops.matmul(shares, given["value"]) if found is None else found
+        h = ops.where(at["keep"], h, ops.tanh(at["x"] + (keras.remat(of_state) if checkpoint else of_state)(h)))
+        output = product(h, given["read"]) * product(context[:, 0], given["own"])
+        return (h, count + 1), output
+
+    steps = {"x": given["x"], "keep": ops.convert_to_tensor(np.arange(LENGTH) == 1)}
+    state = given["first"], ops.zeros((), "int32")
+    weights = [given[name] for name in weights]
+    (last, _), outputs = scan(step, state, steps, reverse=reverse, weights=weights)
+    return ops.sum(ops.square(outputs)) + ops.sum(last)
+
+
+ALL = ("own", "read", "value", "unused")
+
+
+def gradients(function, inputs):
+    return value_and_gradients(keras.layers.Identity(), function, inputs)[::2]
+
+
+@pytest.mark.parametrize("rows", [1, 3, 64, 65])
+@pytest.mark.parametrize("options", [{}, {"reverse": True}, {"checkpoint": True}], ids=["plain", "reverse", "remat"])
+def test_gradients_are_those_of_the_plain_loop(rows, options, processor):
+    inputs = inputs_of(rows)
+    wanted_loss, wanted = gradients(lambda given: loss(given, (), **options), inputs)
+    found_loss, found = gradients(lambda given: loss(given, ALL, **options), inputs)
+    np.testing.assert_allclose(found_loss, wanted_loss, rtol=1e-5)
+    assert not wanted.pop("unused").any() and not found.pop("unused").any()
+    for name, gradient in wanted.items():
+        assert np.abs(gradient).max() > 0.1, name
+        np.testing.assert_allclose(found[name] / rows, gradient / rows, **TOLERANCE, err_msg=name)
+
+
+def test_weights_alone_are_summed_after_the_loop():
+    """The loop that goes back carries no array of the size of a weight, unless the weight is left out."""
+    import jax
+
+    inputs = {name: ops.convert_to_tensor(x) for name, x in inputs_of(3).items()}
+
+    def carried(weights):
+        jaxpr = jax.make_jaxpr(jax.grad(lambda given: loss(given, weights)))(inputs)
+        return [aval for loop in loops_of(jaxpr.jaxpr) for aval in loop if aval == (WIDTH, WIDTH)]
+
+    def loops_of(jaxpr):
+        for equation in jaxpr.eqns:
+            if equation.primitive.name == "scan":
+                first = equation.params["num_consts"]
+                yield [v.aval.shape for v in equation.invars[first : first + equation.params["num_carry"]]]
+            for parameter in equation.params.values():
+                inner = getattr(parameter, "jaxpr", parameter)
+                if hasattr(inner, "eqns"):
+                    yield from loops_of(inner)
+
+    assert len(carried(())) == 2
+    assert len(carried(("own",))) == 1
+    assert not carried(ALL)
+
+
+def test_bfloat16_factors_have_exact_sums():
+    """Sums of -1, 0 and 1 over all positions, to 385, which bfloat16 would round to 384."""
+    length, rows = 77, 5
+    rng = np.random.default_rng(0)
+    inputs = {"x": np.ones((length, rows, 2)), "kernel": rng.integers(-1, 2, (2, 3))}
+    inputs = {name: x.astype("float32") for name, x in inputs.items()}
+
+    def of(given, weights):
+        x = ops.cast(given["x"], "bfloat16")
+        step = lambda state, at: (state, product(at, given["kernel"], compute_dtype="bfloat16"))  # noqa: E731
+        _, outputs = scan(step, ops.zeros(()), x, weights=weights)
+        return ops.sum(ops.cast(outputs, "float32"))
+
+    value, found = gradients(lambda given: of(given, [given["kernel"]]), inputs)
+    np.testing.assert_array_equal(value, length * rows * inputs["kernel"].sum())
+    np.testing.assert_array_equal(found["kernel"], np.full((2, 3), length * rows))
+    np.testing.assert_array_equal(found["x"], np.broadcast_to(inputs["kernel"].sum(1), inputs["x"].shape))
+
+
+def test_a_layer_in_a_loop_uses_the_form():
+    layer = Dense(3)
+    layer.build((None, WIDTH))
+    seen = []
+
+    def step(state, at):
+        seen.append(in_loop())
+        return state, layer(at)
+
+    def of(given):
+        _, outputs = scan(step, ops.zeros(()), given["x"], weights=[layer.kernel.value])
+        return ops.sum(outputs)
+
+    x = numbers(0, LENGTH, 2, WIDTH)
+    _, by_weight, _ = value_and_gradients(layer, of, {"x": x})
+    np.testing.assert_allclose(by_weight["kernel"], np.repeat(x.sum((0, 1))[:, None], 3, 1), **TOLERANCE)
+    assert all(seen) and not in_loop()
