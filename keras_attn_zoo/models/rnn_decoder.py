@@ -13,6 +13,7 @@ from keras_attn_zoo.layers.common.products import operand_type, uncast
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.models.recurrent_layers import Recurrence
 from keras_attn_zoo.numerics.loops import scan
+from keras_attn_zoo.processor import is_jax_on_cpu
 from keras_attn_zoo.types import Config, Shape, Tensor, TensorTree
 
 _LAYER_OF_CELL = dict(zip(CELLS, (keras.layers.GRUCell, keras.layers.LSTMCell), strict=True))
@@ -124,8 +125,11 @@ class RNNDecoder(keras.layers.Layer):
         for cell in self.cells:
             cell.build((None, width))
             width = self.hidden_dim
-        self._loop_type = operand_type(self.compute_dtype)
         self.built = True
+
+    @property
+    def _loop_type(self):
+        return operand_type(self.compute_dtype)
 
     # The step, which search uses.
 
@@ -200,7 +204,11 @@ class RNNDecoder(keras.layers.Layer):
         if not self.attends_first:
             context, scores, attention_state = self.attention.step(output, memory, attention_state, *noise)
         # A mechanism may compute in another type than that of the arrays of a loop.
-        kept = tree.map_structure(lambda new, old: ops.cast(new, old.dtype), attention_state, state["attention"])
+        kept = tree.map_structure(
+            lambda new, old: ops.cast(new, old.dtype) if hasattr(old, "dtype") else new,
+            attention_state,
+            state["attention"],
+        )
         state = {"cells": cells, "attention": kept}
         if self.input_feeding:
             state["fed"] = ops.cast(self._read(output, context, embedded), self._loop_type)
@@ -289,11 +297,12 @@ class RNNDecoder(keras.layers.Layer):
 
     def _weights(self, cells, memory, training):
         """In training, the matrices that a position multiplies by, as `loops.scan` takes them."""
-        if not training:
+        if not training or not is_jax_on_cpu():
             return []
         layers = [*self.attention.trainable_variables, *self.readout.trainable_variables]
         matrices = [uncast(weight, self.compute_dtype) for weight in layers if len(weight.shape) == 2]
-        values = [memory["value"]] if len(memory["value"].shape) == 3 else []
+        value = memory.get("value") if isinstance(memory, dict) else None
+        values = [value] if len(getattr(value, "shape", ())) == 3 else []
         return [weight for cell in cells for weight in cell.weights] + matrices + values
 
     def _draw_noise(self, embedded, training):
@@ -345,7 +354,7 @@ class RNNDecoder(keras.layers.Layer):
 
 
 def _has_type(x, name):
-    return keras.backend.standardize_dtype(x.dtype) == name
+    return hasattr(x, "dtype") and keras.backend.standardize_dtype(x.dtype) == name
 
 
 def _time_major(x):

@@ -27,7 +27,7 @@ def product_in_loop(x: Tensor, kernel: Tensor, compute_dtype: str) -> Tensor | N
     """Return x W in float32 if W is a weight of the `scan_with_weights` whose step calls this; otherwise None.
 
     Args:
-        x: `(rows, inputs)`, or one row for each sentence, `(batch, 1, inputs)`.
+        x: `(rows, inputs)`, or rows of each sentence, `(batch, rows, inputs)`.
         kernel: W, `(inputs, outputs)`, or one matrix for each sentence, `(batch, inputs, outputs)`.
         compute_dtype: the type of the factors.
     """
@@ -49,10 +49,12 @@ def scan_with_weights(
     uses = _count(step, initial_state, inputs, weights)
     if not uses:
         return jax.lax.scan(step, initial_state, inputs, reverse=reverse)
-    length = tree.flatten(inputs)[0].shape[0]
-    # Zeros beside the products: δ_i is their gradient.
-    beside = [ops.zeros((length, *use.shape), "float32") for use in uses]
-    factors = [use.factors(weights[use.weight]) for use in uses]
+    factors = [use.factors(weights[use.place]) for use in uses]
+
+    def zeros_beside():
+        """Zeros beside the products: δ_i is their gradient."""
+        length = tree.flatten(inputs)[0].shape[0]
+        return [ops.zeros((length, *use.shape), "float32") for use in uses]
 
     def run(beside, state, inputs):
         def position(state, at):
@@ -64,32 +66,73 @@ def scan_with_weights(
         state, (outputs, found) = jax.lax.scan(position, state, (beside, inputs), reverse=reverse)
         return (state, outputs), found
 
-    run, constants = jax.closure_convert(run, beside, initial_state, inputs)
+    run, constants = _closed(run, zeros_beside(), initial_state, inputs)
 
     @jax.custom_vjp
     def loop(weights, state, inputs, constants):
-        return run(beside, state, inputs, *constants)[0]
+        return run(constants, zeros_beside(), state, inputs)[0]
 
     def forward(weights, state, inputs, constants):
-        results, pull, found = jax.vjp(run, beside, state, inputs, *constants, has_aux=True)
+        results, pull, found = jax.vjp(run, constants, zeros_beside(), state, inputs, has_aux=True)
         return results, (pull, found, weights)
 
     def backward(kept, upstream):
         pull, found, weights = kept
-        deltas, of_state, of_inputs, *of_constants = pull(upstream)
+        of_constants, deltas, of_state, of_inputs = pull(upstream)
         of_weights = [ops.zeros_like(weight) for weight in weights]
         for use, x, delta in zip(uses, found, deltas, strict=True):
-            of_weights[use.weight] += ops.cast(use.gradient(x, delta), of_weights[use.weight].dtype)
-        return of_weights, of_state, of_inputs, of_constants
+            of_weights[use.place] += ops.cast(use.gradient(x, delta), of_weights[use.place].dtype)
+        return _differentiated_once((of_weights, of_state, of_inputs, of_constants), weights)
 
     loop.defvjp(forward, backward)
     return loop(weights, initial_state, inputs, constants)
 
 
+def _closed(function, *arguments):
+    """A function without a closure, and the constants that it takes first: all values that come from outside.
+
+    `jax.closure_convert` leaves those without a gradient, such as masks, in the closure, where they would outlive their
+    trace if the model is compiled inside of what is differentiated.
+    """
+    import jax
+    from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+
+    traced, shapes = jax.make_jaxpr(function, return_shape=True)(*arguments)
+    structure = jax.tree.structure(shapes)
+
+    def of(constants, *arguments):
+        found = jaxpr_as_fun(ClosedJaxpr(traced.jaxpr, constants))(*jax.tree.leaves(arguments))
+        return jax.tree.unflatten(structure, found)
+
+    return of, list(traced.consts)
+
+
+def _differentiated_once(gradients, weights):
+    """Gradients that raise if they are differentiated: theirs would lack what depends on the weights."""
+    import jax
+
+    @jax.custom_jvp
+    def of(gradients, weights):
+        return gradients
+
+    @of.defjvp
+    def raise_error(primals, tangents):
+        raise NotImplementedError(
+            "under JAX on a CPU, an RNN in training has first derivatives alone: for the gradient of a gradient, call "
+            "it with `training=False`."
+        )
+
+    leaves, structure = jax.tree.flatten(gradients)
+    real = [place for place, leaf in enumerate(leaves) if leaf.dtype != jax.dtypes.float0]
+    for place, leaf in zip(real, of([leaves[place] for place in real], weights), strict=True):
+        leaves[place] = leaf
+    return jax.tree.unflatten(structure, leaves)
+
+
 class _Use(NamedTuple):
     """A product in a step: the place of its weight among all, the shape of its result, and the type of its factors."""
 
-    weight: int
+    place: int
     shape: tuple[int, ...]
     compute_dtype: str
 
@@ -102,8 +145,8 @@ class _Use(NamedTuple):
     def gradient(self, x, delta):
         """Xᵀ Δ of all positions, in float32."""
         if len(self.shape) == 3:
-            # Positions become the rows of each sentence.
-            return ops.matmul(ops.transpose(x[:, :, 0], (1, 2, 0)), ops.transpose(delta[:, :, 0], (1, 0, 2)))
+            x, delta = (_rows_of_each_sentence(one) for one in (x, delta))
+            return ops.matmul(ops.transpose(x, (0, 2, 1)), delta)
         x, delta = (ops.cast(ops.reshape(one, (-1, one.shape[-1])), self.compute_dtype) for one in (x, delta))
         if self.compute_dtype == "bfloat16":
             return bfloat16_kernel_gradient(x, delta)
@@ -121,23 +164,20 @@ class _Products:
         self.inputs = []
 
     def __enter__(self):
-        from jax.extend.core import get_opaque_trace_state
-
         self._token = _PRODUCTS.set(self)
-        self._trace = get_opaque_trace_state()
+        self._trace = _trace()
         return self
 
     def __exit__(self, *error):
         _PRODUCTS.reset(self._token)
 
     def multiply(self, x, kernel, compute_dtype):
-        from jax.extend.core import get_opaque_trace_state
-
-        place = self._place.get(id(kernel))
-        if place is None or compute_dtype not in ("float32", "bfloat16"):
+        place, ranks = self._place.get(id(kernel)), (len(x.shape), len(kernel.shape))
+        known = ranks == (2, 2) and compute_dtype in ("float32", "bfloat16")
+        if place is None or not (known or (ranks == (3, 3) and compute_dtype == "float32")):
             return None
         # What JAX traces by itself, such as the body of `keras.remat`, it may use again elsewhere.
-        if get_opaque_trace_state() != self._trace:
+        if _trace() != self._trace:
             return None
         # Arrays of float32 are written faster.
         self.inputs.append(ops.cast(x, "float32"))
@@ -146,6 +186,17 @@ class _Products:
             self.uses.append(_Use(place, shape, compute_dtype))
             return ops.zeros(shape, "float32")
         return _multiply(x, *next(self._given), compute_dtype)
+
+
+def _trace():
+    from jax.extend.core import get_opaque_trace_state
+
+    return get_opaque_trace_state(convention="keras_attn_zoo")
+
+
+def _rows_of_each_sentence(x):
+    """From `(length, batch, rows, width)` to `(batch, length · rows, width)`."""
+    return ops.reshape(ops.transpose(x, (1, 0, 2, 3)), (x.shape[1], -1, x.shape[3]))
 
 
 def _count(step, state, inputs, weights):
@@ -176,11 +227,13 @@ def _multiply(x, factors, beside, compute_dtype):
     def forward(x, kernel, turned, beside):
         return of(x, kernel, turned, beside), (kernel, turned)
 
+    kind = x.dtype
+
     def backward(kept, delta):
         kernel, turned = kept
         cast = ops.cast(delta, compute_dtype)
         of_x = _product(cast, kernel, True) if turned is None else turned_sum(cast, kernel)
-        return ops.cast(of_x, x.dtype), *jax.tree.map(ops.zeros_like, kept), delta
+        return ops.cast(of_x, kind), *jax.tree.map(ops.zeros_like, kept), delta
 
     of.defvjp(forward, backward)
     return of(x, *jax.lax.stop_gradient(factors), beside)

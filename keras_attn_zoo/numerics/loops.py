@@ -29,7 +29,8 @@ def scan(
         inputs: tree of tensors `(length, ...)`, `length` at least 1.
         reverse: whether to begin with the last slice; the outputs are in the order of the inputs either way.
         weights: in training, matrices that `step` multiplies by, of which gradients are wanted. By JAX on a CPU, they
-            are then computed for all positions at once.
+            are then computed for all positions at once; `step` is traced twice, and has first derivatives by reverse
+            mode alone.
 
     Returns:
         The last state, and the outputs stacked to `(length, ...)`.

@@ -1,4 +1,4 @@
-"""Gradients of weights as one product after a loop, against the sum over positions that each backend makes by itself."""
+"""Gradients of weights as one product after a loop, against the sum over positions that JAX makes by itself."""
 
 import keras
 import numpy as np
@@ -38,7 +38,7 @@ def inputs_of(rows):
     }
 
 
-def loss(given, weights, reverse=False, checkpoint=False):
+def loss(given, weights, reverse=False, checkpoint=False, keep=None):
     """A loop that multiplies twice by one weight and once by another, and weighs a value for each row."""
 
     def of_state(h):
@@ -46,14 +46,16 @@ def loss(given, weights, reverse=False, checkpoint=False):
 
     def step(state, at):
         h, count = state
-        shares = ops.softmax(h[:, None, :SOURCE])
+        # Two rows for each value.
+        shares = ops.stack([ops.softmax(h[:, :SOURCE]), ops.tanh(h[:, :SOURCE])], axis=1)
         found = product_in_loop(shares, given["value"], "float32")
         context = ops.matmul(shares, given["value"]) if found is None else found
         h = ops.where(at["keep"], h, ops.tanh(at["x"] + (keras.remat(of_state) if checkpoint else of_state)(h)))
-        output = product(h, given["read"]) * product(context[:, 0], given["own"])
+        output = product(h, given["read"]) * product(context[:, 0], given["own"]) + context[:, 1]
         return (h, count + 1), output
 
-    steps = {"x": given["x"], "keep": ops.convert_to_tensor(np.arange(LENGTH) == 1)}
+    keep = ops.convert_to_tensor(np.arange(LENGTH) == 1) if keep is None else keep
+    steps = {"x": given["x"], "keep": keep}
     state = given["first"], ops.zeros((), "int32")
     weights = [given[name] for name in weights]
     (last, _), outputs = scan(step, state, steps, reverse=reverse, weights=weights)
@@ -78,6 +80,46 @@ def test_gradients_are_those_of_the_plain_loop(rows, options, processor):
     for name, gradient in wanted.items():
         assert np.abs(gradient).max() > 0.1, name
         np.testing.assert_allclose(found[name] / rows, gradient / rows, **TOLERANCE, err_msg=name)
+
+
+@pytest.mark.parametrize("stage", ["grad of jit", "jit of grad of checkpoint", "grad"])
+def test_gradients_are_the_same_however_jax_stages_them(stage):
+    import jax
+
+    inputs = {name: ops.convert_to_tensor(x) for name, x in inputs_of(3).items()}
+    # From outside of what is differentiated, as a mask may be.
+    inputs["keep"] = ops.convert_to_tensor(np.arange(LENGTH) == 1)
+
+    def of(weights):
+        def run(given):
+            own = {**inputs, **given}
+            return loss(own, weights, keep=own["keep"])
+
+        staged = {
+            "grad of jit": lambda: jax.grad(jax.jit(run)),
+            "jit of grad of checkpoint": lambda: jax.jit(jax.grad(jax.checkpoint(run))),
+            "grad": lambda: jax.grad(run),
+        }[stage]()
+        return staged({name: x for name, x in inputs.items() if name != "keep"})
+
+    wanted = of(())
+    for name, gradient in of(ALL).items():
+        np.testing.assert_allclose(gradient, wanted[name], **TOLERANCE, err_msg=name)
+
+
+@pytest.mark.parametrize("outer", ["own", "x"])
+@pytest.mark.parametrize("inner", ["own", "x"])
+def test_a_second_derivative_is_refused(inner, outer):
+    import jax
+
+    inputs = {name: ops.convert_to_tensor(x) for name, x in inputs_of(3).items()}
+
+    def norm(x):
+        first = jax.grad(lambda y: loss({**inputs, outer: x, inner: y}, ALL))(x if inner == outer else inputs[inner])
+        return ops.sum(ops.square(first))
+
+    with pytest.raises(NotImplementedError, match="call it with `training=False`"):
+        jax.grad(norm)(inputs[outer])
 
 
 def test_weights_alone_are_summed_after_the_loop():

@@ -9,9 +9,9 @@ from keras import ops, tree
 from keras_attn_zoo.layers.common.checks import as_mask, check_built, check_choice, check_inputs
 from keras_attn_zoo.layers.common.normalizers import NORMALIZERS
 from keras_attn_zoo.layers.common.positions import as_rows, nothing, positions_first, positions_third, spread
-from keras_attn_zoo.layers.common.products import operand_type, projected, uncast, with_quantized_policies
+from keras_attn_zoo.layers.common.products import projected, uncast, with_quantized_policies
 from keras_attn_zoo.layers.common.shared_by_side import SharedBySide
-from keras_attn_zoo.numerics.loop_products import product_in_loop
+from keras_attn_zoo.numerics.loop_products import in_loop, product_in_loop
 from keras_attn_zoo.numerics.loops import scan
 from keras_attn_zoo.numerics.masks import combine_masks, padding_masks, without_padding
 from keras_attn_zoo.types import Config, Shape, Tensor, TensorTree
@@ -244,7 +244,7 @@ class AttentionLayer(keras.layers.Layer):
         Returns:
             context `(batch, value_dim)`, scores `(batch, heads, source)`, the next state.
         """
-        if keras.backend.standardize_dtype(query.dtype) != operand_type(self.compute_dtype):
+        if not in_loop():
             query = ops.cast(query, self.compute_dtype)
         if state:
             query = query[:, None]
