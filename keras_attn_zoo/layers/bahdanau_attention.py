@@ -8,6 +8,7 @@ from keras import ops
 from keras_attn_zoo.layers.common.additive_energies import (
     additive_energies,
     energy_vector,
+    linear,
     position_energies_with_record,
 )
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
@@ -104,17 +105,17 @@ class BahdanauAttention(AttentionLayer):
 
     def project_key(self, key: Tensor) -> Tensor:
         """U h_j + b, once per sentence."""
-        return self.linear(key, self.key_kernel, self.bias)
+        return linear(self, key, self.key_kernel, self.bias)
 
     def energies(self, query: Tensor, memory: TensorTree) -> Tensor:
         """Energies without feedback."""
-        return additive_energies(self.linear(query, self.query_kernel), memory["key"], energy_vector(self))
+        return additive_energies(linear(self, query, self.query_kernel), memory["key"], energy_vector(self))
 
     def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
         """The energies; with feedback, on which they depend, only W s_{i-1}."""
         if not self.attention_feedback:
             return super().ahead(query, memory)
-        return self.linear(query, self.query_kernel)[:, None]
+        return linear(self, query, self.query_kernel)[:, None]
 
     def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
         """With feedback, no weight has been assigned yet."""

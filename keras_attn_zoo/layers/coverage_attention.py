@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.common.additive_energies import energy_vector, position_energies_with_record
+from keras_attn_zoo.layers.common.additive_energies import energy_vector, linear, position_energies_with_record
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_positive
 from keras_attn_zoo.layers.common.kernels import add_kernel
@@ -90,14 +90,14 @@ class CoverageAttention(AttentionLayer):
     def project_key(self, key: Tensor) -> Tensor:
         """U h_j + b, and U_c h_j."""
         return {
-            "energy": self.linear(key, self.key_kernel, self.bias),
-            "update": self.linear(key, self.update_key_kernel),
+            "energy": linear(self, key, self.key_kernel, self.bias),
+            "update": linear(self, key, self.update_key_kernel),
         }
 
     def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
         """W s_{i-1}, and V_c s_{i-1}."""
         kernels = {"energy": self.query_kernel, "update": self.update_query_kernel}
-        return {part: self.linear(query, kernel)[:, None] for part, kernel in kernels.items()}
+        return {part: linear(self, query, kernel)[:, None] for part, kernel in kernels.items()}
 
     def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
         """Nothing is covered yet."""

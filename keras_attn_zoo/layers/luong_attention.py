@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.common.additive_energies import additive_energies, energy_vector
+from keras_attn_zoo.layers.common.additive_energies import additive_energies, energy_vector, linear
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_choice, check_positive
 from keras_attn_zoo.layers.common.kernels import add_kernel
@@ -121,12 +121,12 @@ class LuongAttention(AttentionLayer):
         """W h_j, once per sentence."""
         if self.score == "general":
             return projected(key, ops.transpose(self.weight(self.kernel)))
-        return self.linear(key, self.key_kernel) if self.score == "concat" else key
+        return linear(self, key, self.key_kernel) if self.score == "concat" else key
 
     def energies(self, query: Tensor, memory: TensorTree) -> Tensor:
         """One matrix product, or for "concat" the additive energy."""
         if self.score == "concat":
-            return additive_energies(self.linear(query, self.query_kernel), memory["key"], energy_vector(self))
+            return additive_energies(linear(self, query, self.query_kernel), memory["key"], energy_vector(self))
         return ops.matmul(query, ops.transpose(memory["key"], (0, 2, 1)))[:, None]
 
     def get_config(self) -> Config:

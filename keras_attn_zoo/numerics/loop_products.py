@@ -8,7 +8,7 @@ import contextvars
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from keras import ops, tree
+from keras import backend, ops, tree
 
 from keras_attn_zoo.numerics.bfloat16 import product_in_float32, transposed_in_memory
 from keras_attn_zoo.numerics.few_rows import turned_sum, uses_turned
@@ -33,6 +33,18 @@ def product_in_loop(x: Tensor, kernel: Tensor, compute_dtype: str) -> Tensor | N
     """
     products = _PRODUCTS.get()
     return None if products is None else products.multiply(x, kernel, compute_dtype)
+
+
+def weighted_sum(weights: Tensor, value: Tensor) -> Tensor:
+    """Return Σ_j α_ij v_j of weights `(batch, target, source)` and values `(batch, source, width)`, in their type.
+
+    Example:
+        >>> weighted_sum(ops.ones((2, 1, 3)), ops.ones((2, 3, 4)))  # (2, 1, 4), all 3
+    """
+    kind = backend.standardize_dtype(value.dtype)
+    weights = ops.cast(weights, kind)
+    found = product_in_loop(weights, value, kind)
+    return ops.matmul(weights, value) if found is None else found
 
 
 def scan_with_weights(

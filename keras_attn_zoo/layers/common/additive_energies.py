@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attn_zoo.layers.common.products import projected, uncast
 from keras_attn_zoo.numerics.loops import scan
 from keras_attn_zoo.types import Tensor
 
@@ -10,6 +11,12 @@ from keras_attn_zoo.types import Tensor
 def energy_vector(layer: keras.layers.Layer) -> Tensor:
     """Return v, `(units,)`, from the `energy_kernel` of a layer."""
     return ops.squeeze(layer.weight(layer.energy_kernel), -1)
+
+
+def linear(layer: keras.layers.Layer, x: Tensor, kernel: keras.Variable, bias: keras.Variable | None = None) -> Tensor:
+    """Return x W + b along the last axis, in the type of x, given weights of a layer."""
+    bias = None if bias is None else layer.weight(bias)
+    return projected(x, uncast(kernel, layer.compute_dtype), bias, compute_dtype=layer.compute_dtype)
 
 
 @keras.remat

@@ -9,9 +9,9 @@ from keras import ops, tree
 from keras_attn_zoo.layers.common.checks import as_mask, check_built, check_choice, check_inputs
 from keras_attn_zoo.layers.common.normalizers import NORMALIZERS
 from keras_attn_zoo.layers.common.positions import as_rows, nothing, positions_first, positions_third, spread
-from keras_attn_zoo.layers.common.products import projected, uncast, with_quantized_policies
+from keras_attn_zoo.layers.common.products import with_quantized_policies
 from keras_attn_zoo.layers.common.shared_by_side import SharedBySide
-from keras_attn_zoo.numerics.loop_products import in_loop, product_in_loop
+from keras_attn_zoo.numerics.loop_products import in_loop, weighted_sum
 from keras_attn_zoo.numerics.loops import scan
 from keras_attn_zoo.numerics.masks import combine_masks, padding_masks, without_padding
 from keras_attn_zoo.types import Config, Shape, Tensor, TensorTree
@@ -189,11 +189,7 @@ class AttentionLayer(keras.layers.Layer):
         self, weights: Tensor, memory: TensorTree, mask: Tensor | None = None, training: bool | None = None
     ) -> Tensor:
         """Context from single-head weights `(batch, 1, target, source)`: c_i = Σ_j α_ij h_j."""
-        value = memory["value"]
-        kind = keras.backend.standardize_dtype(value.dtype)
-        weights = ops.cast(weights[:, 0], kind)
-        found = product_in_loop(weights, value, kind)
-        return ops.matmul(weights, value) if found is None else found
+        return weighted_sum(weights[:, 0], memory["value"])
 
     def observe(
         self, query: Tensor, memory: TensorTree, state: TensorTree
@@ -220,11 +216,6 @@ class AttentionLayer(keras.layers.Layer):
     def weight(self, variable: Tensor) -> Tensor:
         """Return a variable in the compute type: `step` runs outside the call, where Keras does not cast."""
         return ops.cast(variable, self.compute_dtype)
-
-    def linear(self, x: Tensor, kernel: keras.Variable, bias: keras.Variable | None = None) -> Tensor:
-        """Return x W + b along the last axis in the type of x, given weights of the layer; fast in `step` too."""
-        bias = None if bias is None else self.weight(bias)
-        return projected(x, uncast(kernel, self.compute_dtype), bias, compute_dtype=self.compute_dtype)
 
     # The two contracts.
 
