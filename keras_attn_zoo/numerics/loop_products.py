@@ -12,7 +12,7 @@ from keras import backend, ops, tree
 
 from keras_attn_zoo.numerics.bfloat16 import product_in_float32, transposed_in_memory
 from keras_attn_zoo.numerics.few_rows import turned_sum, uses_turned
-from keras_attn_zoo.numerics.product_gradients import bfloat16_kernel_gradient
+from keras_attn_zoo.numerics.product_gradients import bfloat16_kernel_gradient, plain_product
 from keras_attn_zoo.types import Tensor, TensorTree
 
 _PRODUCTS: contextvars.ContextVar[Any] = contextvars.ContextVar("products", default=None)
@@ -71,7 +71,7 @@ def scan_with_weights(
     def run(beside, state, inputs):
         def position(state, at):
             beside, at = at
-            with _Products(weights, uses, factors, beside) as products:
+            with _Products(weights, zip(factors, beside, strict=True)) as products:
                 state, output = step(state, at)
             return state, (output, products.inputs)
 
@@ -166,13 +166,15 @@ class _Use(NamedTuple):
 
 
 class _Products:
-    """The products of one step with weights, and their inputs x_i in the order of `uses`."""
+    """The products of one step with weights, and their inputs x_i in the same order.
 
-    def __init__(self, weights, uses=None, factors=(), beside=()):
+    `given` has factors and zeros for each; without it, the uses are only noted.
+    """
+
+    def __init__(self, weights, given=None):
         self._place = {id(weight): place for place, weight in enumerate(weights)}
-        self._counts = uses is None
-        self._given = iter(zip(factors, beside, strict=True))
-        self.uses = [] if uses is None else uses
+        self._given = given
+        self.uses = []
         self.inputs = []
 
     def __enter__(self):
@@ -193,7 +195,7 @@ class _Products:
             return None
         # Arrays of float32 are written faster.
         self.inputs.append(ops.cast(x, "float32"))
-        if self._counts:
+        if self._given is None:
             shape = (*x.shape[:-1], kernel.shape[-1])
             self.uses.append(_Use(place, shape, compute_dtype))
             return ops.zeros(shape, "float32")
@@ -254,4 +256,4 @@ def _multiply(x, factors, beside, compute_dtype):
 def _product(x, kernel, transposed):
     if x.dtype == "bfloat16":
         return product_in_float32(x, kernel, transposed)
-    return ops.matmul(x, ops.swapaxes(kernel, -1, -2) if transposed else kernel)
+    return plain_product(x, kernel, transposed)

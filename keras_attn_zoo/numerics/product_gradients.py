@@ -9,7 +9,7 @@ from keras_attn_zoo.types import Tensor
 
 def plain_product(x: Tensor, kernel: Tensor, transposed: bool) -> Tensor:
     """The plain form of both products."""
-    return ops.matmul(x, ops.transpose(kernel) if transposed else kernel)
+    return ops.matmul(x, ops.swapaxes(kernel, -1, -2) if transposed else kernel)
 
 
 def bfloat16_product(x: Tensor, kernel: Tensor, bias: Tensor, transposed: bool) -> Tensor:

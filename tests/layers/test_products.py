@@ -146,3 +146,13 @@ def test_what_pytorch_records_of_a_product_is_its_own():
     for recorded in (torch.jit.trace(Product(), x), torch.export.export(Product(), (x,)).module()):
         assert "mkldnn" not in str(recorded.graph)
         np.testing.assert_allclose(recorded(x).numpy(), x.numpy() @ kernel.numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.skipif(BACKEND != "jax", reason="others round the gradient to bfloat16")
+def test_the_gradient_of_a_kernel_in_bfloat16_is_not_rounded():
+    layer = Dense(2, dtype="mixed_bfloat16")
+    layer.build((None, 3))
+    x = np.ones((257, 3), "float32")
+    _, by_weight, _ = value_and_gradients(layer, lambda given: keras.ops.sum(layer(given["x"])), {"x": x})
+    # bfloat16 has 256 and 258.
+    np.testing.assert_array_equal(by_weight["kernel"], np.full((3, 2), 257))

@@ -122,6 +122,19 @@ def test_a_second_derivative_is_refused(inner, outer):
         jax.grad(norm)(inputs[outer])
 
 
+def carries(jaxpr):
+    """The shapes of all arrays that loops carry from position to position."""
+    found = []
+    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+        if equation.primitive.name == "scan":
+            first = equation.params["num_consts"]
+            found += [v.aval.shape for v in equation.invars[first : first + equation.params["num_carry"]]]
+        for inner in equation.params.values():
+            if hasattr(getattr(inner, "jaxpr", inner), "eqns"):
+                found += carries(inner)
+    return found
+
+
 def test_weights_alone_are_summed_after_the_loop():
     """The loop that goes back carries no array of the size of a weight, unless the weight is left out."""
     import jax
@@ -129,22 +142,9 @@ def test_weights_alone_are_summed_after_the_loop():
     inputs = {name: ops.convert_to_tensor(x) for name, x in inputs_of(3).items()}
 
     def carried(weights):
-        jaxpr = jax.make_jaxpr(jax.grad(lambda given: loss(given, weights)))(inputs)
-        return [aval for loop in loops_of(jaxpr.jaxpr) for aval in loop if aval == (WIDTH, WIDTH)]
+        return carries(jax.make_jaxpr(jax.grad(lambda given: loss(given, weights)))(inputs)).count((WIDTH, WIDTH))
 
-    def loops_of(jaxpr):
-        for equation in jaxpr.eqns:
-            if equation.primitive.name == "scan":
-                first = equation.params["num_consts"]
-                yield [v.aval.shape for v in equation.invars[first : first + equation.params["num_carry"]]]
-            for parameter in equation.params.values():
-                inner = getattr(parameter, "jaxpr", parameter)
-                if hasattr(inner, "eqns"):
-                    yield from loops_of(inner)
-
-    assert len(carried(())) == 2
-    assert len(carried(("own",))) == 1
-    assert not carried(ALL)
+    assert [carried(()), carried(("own",)), carried(ALL)] == [2, 1, 0]
 
 
 def test_bfloat16_factors_have_exact_sums():
@@ -166,20 +166,24 @@ def test_bfloat16_factors_have_exact_sums():
     np.testing.assert_array_equal(found["x"], np.broadcast_to(inputs["kernel"].sum(1), inputs["x"].shape))
 
 
-def test_a_layer_in_a_loop_uses_the_form():
-    layer = Dense(3)
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+def test_the_kernel_of_a_layer_is_summed_after_the_loop(policy):
+    import jax
+
+    layer = Dense(3, dtype=policy)
     layer.build((None, WIDTH))
-    seen = []
 
-    def step(state, at):
-        seen.append(in_loop())
-        return state, layer(at)
+    def of(kernel, x, summed_after):
+        with keras.StatelessScope(state_mapping=[(layer.kernel, kernel)]):
+            weights = [kernel] if summed_after else []
+            _, outputs = scan(lambda state, at: (state, layer(at)), ops.zeros(()), x, weights=weights)
+        return ops.sum(ops.cast(outputs, "float32"))
 
-    def of(given):
-        _, outputs = scan(step, ops.zeros(()), given["x"], weights=[layer.kernel.value])
-        return ops.sum(outputs)
-
-    x = numbers(0, LENGTH, 2, WIDTH)
-    _, by_weight, _ = value_and_gradients(layer, of, {"x": x})
-    np.testing.assert_allclose(by_weight["kernel"], np.repeat(x.sum((0, 1))[:, None], 3, 1), **TOLERANCE)
-    assert all(seen) and not in_loop()
+    x = np.random.default_rng(0).integers(-1, 2, (LENGTH, 2, WIDTH)).astype("float32")
+    given = layer.kernel.value, ops.convert_to_tensor(x)
+    wanted = np.repeat(x.sum((0, 1))[:, None], 3, 1)
+    for summed_after, carried in ((False, 1), (True, 0)):
+        gradient = jax.grad(lambda *given, after=summed_after: of(*given, after))
+        np.testing.assert_array_equal(gradient(*given), wanted)
+        assert carries(jax.make_jaxpr(gradient)(*given)).count((WIDTH, 3)) == carried
+    assert not in_loop()
