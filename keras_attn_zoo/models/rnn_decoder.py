@@ -254,8 +254,7 @@ class RNNDecoder(keras.layers.Layer):
             output, states = self._run_cells([], at, states, cells)
             return states, output
 
-        weights = [weight for cell in cells for weight in cell.weights] if training else []
-        _, outputs = scan(step, state["cells"], steps, weights=weights)
+        _, outputs = scan(step, state["cells"], steps, weights=self._weights(cells, memory, training))
         outputs = _batch_major(outputs)
         context, scores = self.attention.attend(outputs, memory, memory["mask"][:, None, None, :], training=training)
         return self._read(outputs, context, embedded), scores

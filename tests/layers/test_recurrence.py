@@ -1,10 +1,11 @@
 """One recurrence, two ways: the form of `attend` that a mechanism gives itself, and the loop over `advance`."""
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.layers import ATTENTIONS, AttentionLayer
+from keras_attn_zoo.layers import ATTENTIONS, AttentionLayer, get_attention
 from tests.layers.calls import compiled
 from tests.layers.cases import CASES
 
@@ -38,3 +39,14 @@ def test_own_form_equals_the_loop(case, masked):
     assert np.any(weights) and not np.any(weights[~np.broadcast_to(mask, weights.shape)])
     np.testing.assert_allclose(own[0], np.broadcast_to(looped[0], own[0].shape), atol=3e-6)
     np.testing.assert_allclose(own[1], weights, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", ["bahdanau", "bahdanau_feedback", "coverage", "luong_concat"])
+def test_steps_keep_the_types_of_context_and_state_whatever_that_of_the_query(name):
+    layer = get_attention(name, 4, dtype="mixed_bfloat16")
+    layer.build((None, None, 4), (None, None, 4))
+    memory = layer.prepare(ops.ones((2, 3, 4)))
+    first = layer.initial_state(memory)
+    context, _, state = layer.step(ops.ones((2, 4), "float32"), memory, first)
+    assert keras.backend.standardize_dtype(context.dtype) == "bfloat16"
+    assert keras.tree.map_structure(lambda x: x.dtype, state) == keras.tree.map_structure(lambda x: x.dtype, first)
