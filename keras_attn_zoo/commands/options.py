@@ -102,8 +102,8 @@ def add_significance_argument(parser: Parser) -> None:
         "--significance",
         choices=SIGNIFICANCE_TESTS,
         default=SIGNIFICANCE_TESTS[0],
-        help="how scores are compared with those of the baseline: paired bootstrap (1,000 samples) or approximate "
-        "randomization (10,000 trials); default: %(default)s",
+        help="how scores are compared with those of the baseline: one-sided paired bootstrap (1,000 samples) or "
+        "approximate randomization (10,000 trials); default: %(default)s",
     )
 
 

@@ -1,9 +1,7 @@
 """BLEU, chrF and TER with sacrebleu's signatures, ROUGE and METEOR likewise, and paired significance tests."""
 
-import contextlib
 import functools
 import json
-import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -15,16 +13,13 @@ from keras_attn_zoo.extras import require
 require("sacrebleu", user=__name__)
 
 from sacrebleu.metrics import BLEU, CHRF, TER
-from sacrebleu.significance import PairedTest
 
 from keras_attn_zoo.evaluation.multi_bleu import MultiBLEU
 from keras_attn_zoo.evaluation.overlap_scores import OVERLAP_METRICS, overlap_metric
+from keras_attn_zoo.evaluation.significance import TESTS, SystemScore, paired_tests
 
 METRICS = ("bleu", "chrf", "ter")
 ALL_METRICS = (*METRICS, *OVERLAP_METRICS)
-
-# Of each test, sacrebleu's name and how many samples it takes by default.
-TESTS = {"bootstrap": ("bs", 1_000), "randomization": ("ar", 10_000)}
 
 # sacrebleu's tokeniser for BLEU, unless another one is named.
 TOKENIZE = "13a"
@@ -32,9 +27,6 @@ TOKENIZE = "13a"
 _EXTRAS = {"ja-mecab": "ja", "ko-mecab": "ko"}
 # Ours, for Multi-BLEU.
 _MOSES = re.compile(r"moses-([a-z]{2,3})", re.ASCII)
-
-# The environment variable from which sacrebleu reads its seed.
-_SEED_VARIABLE = "SACREBLEU_SEED"
 
 
 @dataclass(frozen=True)
@@ -88,24 +80,6 @@ class TextScores:
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain dicts, ready for JSON."""
         return asdict(self)
-
-
-@dataclass(frozen=True)
-class SystemScore:
-    """One system's score in a paired test.
-
-    Attributes:
-        score: the score on the whole corpus.
-        mean: mean score over the resampled corpora; None without a bootstrap.
-        ci: half the width of the 95 % confidence interval around `mean`; None without a bootstrap.
-        p_value: probability of a difference from the baseline at least this large
-            by chance; 1 if there is no difference, None for the baseline.
-    """
-
-    score: float
-    mean: float | None
-    ci: float | None
-    p_value: float | None
 
 
 @dataclass(frozen=True)
@@ -298,20 +272,6 @@ def _of_sentences(tokenize, lowercase):
     return metric
 
 
-@contextlib.contextmanager
-def _sacrebleu_seed(seed):
-    """Set the seed where sacrebleu reads it, and restore the old one."""
-    before = os.environ.get(_SEED_VARIABLE)
-    os.environ[_SEED_VARIABLE] = str(seed)
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_SEED_VARIABLE]
-        else:
-            os.environ[_SEED_VARIABLE] = before
-
-
 def compare_systems(
     baseline: str,
     systems: Mapping[str, Iterable[str]],
@@ -326,11 +286,14 @@ def compare_systems(
 ) -> SystemComparison:
     """Test whether systems differ from a baseline, by paired bootstrap or by approximate randomization.
 
-    Bootstrap: sentences are drawn with replacement into `samples` corpora as large
-    as the original, the same for all systems, and every system is scored on each
-    of them. Randomization: in each of `samples` trials, system and baseline
-    exchange every translation with a probability of 1/2. The difference between a
-    system and the baseline is significant at level α if its `p_value` is below α.
+    Bootstrap, by sacrebleu: sentences are drawn with replacement into `samples`
+    corpora as large as the original, the same for all systems, and every system is
+    scored on each of them. This test is as good as one-sided, in the direction of the
+    difference that was seen: of two equally good systems, one is better with p < 0.05
+    in about one of ten test texts. Randomization: in each of `samples` trials, system and
+    baseline exchange every translation with a probability of 1/2. This test is
+    two-sided. The difference between a system and the baseline is significant at
+    level α if its `p_value` is below α.
 
     Args:
         baseline: name of one of `systems`.
@@ -363,8 +326,7 @@ def compare_systems(
         raise UserError(f"{baseline!r} is the only system: give at least one other to compare it with.")
     if test not in TESTS:
         raise UserError(f"there is no test {test!r}: choose from {', '.join(TESTS)}.")
-    test_type, usual = TESTS[test]
-    samples = usual if samples is None else samples
+    samples = TESTS[test] if samples is None else samples
     if samples < 1:
         raise UserError(f"samples is {samples}: give a positive number.")
     if seed < 1:  # to sacrebleu, 0 means "no seed"
@@ -375,26 +337,10 @@ def compare_systems(
         hypotheses = _checked_lines(systems[name], f"the hypotheses of {name!r}")
         every = _reference_lists(references, further, hypotheses, f"hypotheses of {name!r}")
         named_systems.append((name, hypotheses))
-    with _sacrebleu_seed(seed):
-        signatures, results = PairedTest(named_systems, computed, every, test_type=test_type, n_samples=samples)()
-    # sacrebleu keeps the order of the metrics but has its own names for them.
-    names = dict(zip(computed, signatures, strict=True))
+    texts = dict(named_systems)
+    tested = {name: paired_tests(texts, metric, every, test, samples, seed) for name, metric in computed.items()}
     return SystemComparison(
         baseline=baseline,
-        systems={
-            system: {metric: _system_score(results[name][k], results[name][0]) for metric, name in names.items()}
-            for k, (system, _) in enumerate(named_systems)
-        },
-        signatures={metric: str(signatures[name]) for metric, name in names.items()},
+        systems={system: {metric: found[0][system] for metric, found in tested.items()} for system in texts},
+        signatures={metric: signature for metric, (_, signature) in tested.items()},
     )
-
-
-def _system_score(result, baseline):
-    if result is baseline:
-        p_value = None
-    elif result.score == baseline.score:
-        p_value = 1.0  # for equal outputs, sacrebleu returns the smallest possible value
-    else:
-        p_value = float(result.p_value)
-    mean, ci = (None if number is None else float(number) for number in (result.mean, result.ci))
-    return SystemScore(float(result.score), mean, ci, p_value)

@@ -220,9 +220,11 @@ def _about_baselines(results):
 
 def about_test(test: str) -> str:
     """Return the name of a significance test, with its number of samples."""
-    names = {"bootstrap": "paired bootstrap, {} samples", "randomization": "approximate randomization, {} trials"}
-    _, samples = TESTS[test]
-    return names[test].format(samples)
+    names = {
+        "bootstrap": "one-sided paired bootstrap, {} samples",
+        "randomization": "approximate randomization, {} trials",
+    }
+    return names[test].format(TESTS[test])
 
 
 def _significance(folders, name, baselines, test):

@@ -305,7 +305,7 @@ def scored(trained, folder, lines, references):
 @pytest.mark.parametrize(
     "test, name",
     [
-        ("bootstrap", "paired bootstrap, 1000 samples"),
+        ("bootstrap", "one-sided paired bootstrap, 1000 samples"),
         ("randomization", "approximate randomization, 10000 trials"),
     ],
 )

@@ -28,7 +28,7 @@ TABLE = PaperTable(
 
 @pytest.fixture(autouse=True)
 def few_samples(monkeypatch):
-    monkeypatch.setitem(TESTS, "bootstrap", ("bs", 100))
+    monkeypatch.setitem(TESTS, "bootstrap", 100)
 
 
 def recipe_of(*findings, **options):

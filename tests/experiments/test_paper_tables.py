@@ -119,8 +119,8 @@ def test_measures_of_scores_log_and_baseline(tmp_path):
 @pytest.mark.parametrize("test", ["bootstrap", "randomization"])
 def test_marks_are_of_the_tables_baseline_and_direction(tmp_path, test, monkeypatch):
     """In every seed: the second seed of `new` is as bad as the baseline's."""
-    monkeypatch.setitem(TESTS, "bootstrap", ("bs", 200))
-    monkeypatch.setitem(TESTS, "randomization", ("ar", 200))
+    monkeypatch.setitem(TESTS, "bootstrap", 200)
+    monkeypatch.setitem(TESTS, "randomization", 200)
     make_run(tmp_path / "base", 30.0)
     make_run(tmp_path / "new", 90.5, 10.0, REFERENCES)
     columns = [Line(name, measure=name) for name in ("BLEU", "Multi-BLEU", "TER")]
@@ -130,7 +130,10 @@ def test_marks_are_of_the_tables_baseline_and_direction(tmp_path, test, monkeypa
     base = float(found["Base"][1].split()[0])
     assert 0 < base < 70
     assert found["New"] == ["90.5 (+60.5)† [28.5 (+0.5)†]", f"100.00 ({100 - base:+.2f})†", "10.0 (-40.0)†"]
-    names = {"bootstrap": "paired bootstrap, 200 samples", "randomization": "approximate randomization, 200 trials"}
+    names = {
+        "bootstrap": "one-sided paired bootstrap, 200 samples",
+        "randomization": "approximate randomization, 200 trials",
+    }
     assert f"†: better than base, p < 0.01, with every seed; {names[test]}" in notes
     assert any("multi-bleu.perl" in note and "tok:moses-en-sacremoses-" in note for note in notes)
     found, notes = written(tmp_path, recipe_of(columns, rows), test)
