@@ -233,7 +233,7 @@ def _runs(recipe, options, out):
     if "task" in grid:
         raise UserError("the systems of a grid are compared on one task: leave out task; --task names it.")
     settings = settings_from_options(options, [*grid, *(["seed"] if options.seeds else [])])
-    runs = expand(entries, settings, grid, itertools.chain(*options.seeds))
+    runs = expand(entries, settings, grid, itertools.chain(*options.seeds), recipe.entries)
     given = {**settings, **grid}
     return [dataclasses.replace(run, system=resumed(run.system, out / run.name, given)) for run in runs]
 

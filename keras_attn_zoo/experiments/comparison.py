@@ -199,6 +199,7 @@ def expand(
     settings: Mapping[str, Any],
     grid: Mapping[str, Sequence[Any]] | None = None,
     seeds: Iterable[int] = (),
+    baselines: Mapping[str, Entry] | None = None,
 ) -> list[Run]:
     """Return the runs of a comparison: each system at each point of the grid, with each seed.
 
@@ -209,10 +210,11 @@ def expand(
         grid: values to try of each setting, by name. A system has one run for all points that differ only in
             settings that it does not have.
         seeds: the seeds; by default each system's own.
+        baselines: further systems, by name, whose runs others may be compared with.
 
     Raises:
         UserError: a setting that none of the systems has, or that was given twice; a budget beside epochs; a value
-            that a system rejects.
+            that a system rejects; two values that folders could not be told apart by.
 
     Example:
         >>> entries = {"a": Entry(System("a", {}))}
@@ -234,12 +236,14 @@ def expand(
     points = [dict(zip(names, values, strict=True)) for values in itertools.product(*(grid[name] for name in names))]
     points = [{**point, "seed": seed} for point in points for seed in seeds] if seeds else points
 
+    known = {**(baselines or {}), **entries}
+
     def understood(name, point):
-        return entries[name].system.understood({**settings, **point})
+        return known[name].system.understood({**settings, **point})
 
     def differing(name, point):
         """The settings of a point that a system has, without its own seed."""
-        own, seed = understood(name, point), entries[name].system.seed
+        own, seed = understood(name, point), known[name].system.seed
         return {key: own[key] for key in point if key in own and (key, own[key]) != ("seed", seed)}
 
     used = {key for name, point in itertools.product(entries, points) for key in understood(name, point)}
@@ -251,13 +255,14 @@ def expand(
         own, baseline = differing(name, point), entries[name].baseline
         if baseline is not None:
             # One that is not trained here has the name that it would have.
-            baseline = run_name(baseline, differing(baseline if baseline in entries else name, point))
+            baseline = run_name(baseline, differing(baseline if baseline in known else name, point))
         try:
             system = entries[name].system.override(**understood(name, point))
         except UserError as error:
             raise UserError(f"{name}: {error}") from None
         run = Run(run_name(name, own), name, system, own, baseline)
-        runs.setdefault(run.name, run)
+        if runs.setdefault(run.name, run).point != own:
+            raise UserError(f"two points of the grid have the same name, {run.name}: leave out one of the values.")
     return list(runs.values())
 
 
@@ -324,7 +329,9 @@ def parse_grid(items: Iterable[str]) -> dict[str, list[Any]]:
         if name in found:
             raise UserError(f"--grid has {shown_value(name)} twice: give all its values at once.")
         values = [parse_settings([f"{name}={value}"])[name] for value in _split(text)]
-        found[name] = [value for i, value in enumerate(values) if value not in values[:i]]
+        # To Python, 1 is True.
+        typed = [(isinstance(value, bool), value) for value in values]
+        found[name] = [value for i, value in enumerate(values) if typed[i] not in typed[:i]]
     return found
 
 

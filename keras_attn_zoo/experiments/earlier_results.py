@@ -182,19 +182,19 @@ def _baseline(entry, system, point, recipe):
 
 
 def comparable(folders: Sequence[Path], asked: Sequence[Path], name: str) -> list[Path]:
-    """Return the run folders that were scored on the same text in the same way; those that were asked for in any case.
+    """Return the run folders that were scored on the same text in the same way; the others are named.
 
     Args:
         folders: run folders.
-        asked: those of them that were asked for, which say what text and what way.
+        asked: those of them that were asked for, the first of which says what text and what way. One whose
+            translations are missing is kept.
         name: name of the scores.
     """
     scored = [folder for folder in folders if name in RunFolder(folder).read_scores()]
-    if set(scored) <= set(asked):
-        return scored
     how = {folder: _how(folder, name) for folder in scored}
-    wanted = [how[folder] for folder in scored if folder in asked] or [next(filter(None, how.values()), None)]
-    kept = [one for one in scored if one in asked or (how[one] is not None and all(how[one] == its for its in wanted))]
+    first = sorted(scored, key=lambda folder: folder not in asked)
+    wanted = next((how[folder] for folder in first if how[folder] is not None), None)
+    kept = [one for one in scored if (one in asked if how[one] is None else how[one] == wanted)]
     for folder in scored:
         if folder not in kept:
             which = "the results" if name == "test" else f"the results of {name!r}"

@@ -40,8 +40,8 @@ def score_and_draw(
         tokenize, lowercase: see `score_text`.
         tests: further test texts to score by name.
         more: other texts to score by name, without pairs that are too long; for `NAME-kK`, a latent alignment sums
-            over K source positions in search. Where another text than one of these or of `tests` was scored by its
-            name, it is replaced.
+            over K source positions in search. Where another text than one of these, of `tests` or than `text` was
+            scored by its name, it is replaced.
         known: names of texts that need not be given again: their translations are scored again with another tokeniser
             or case too.
         pictures: whether the run is drawn too.
@@ -58,7 +58,7 @@ def score_and_draw(
     before = agreed(run.read_scores() if keep_scores else {})
     whole = {"test": text, **(tests or {})}
     texts = {**whole, **(more or {})}
-    left = {name: one for name, one in texts.items() if name not in before or _is_other(before[name], name, one)}
+    left = {name: one for name, one in texts.items() if name not in before or _is_other(before[name], one)}
     for name in dict.fromkeys((*texts, *(name for name in known if name in before))):
         if name not in left and how_scored(before[name]["text"]) != how:
             score_again(folder, name, **how)
@@ -72,9 +72,9 @@ def score_and_draw(
     return sorted(run.picture("curves").parent.glob("*.png"))
 
 
-def _is_other(scores: Mapping[str, Any], name: str, text: ParallelText) -> bool:
-    """Whether scores are of another text; that of a test text is seen when training is resumed."""
-    return name != "test" and scores.get("text_checksum", text.checksum) != text.checksum
+def _is_other(scores: Mapping[str, Any], text: ParallelText) -> bool:
+    """Whether scores are of another text, as those that were asked of `attn-zoo evaluate` by the same name may be."""
+    return scores.get("text_checksum", text.checksum) != text.checksum
 
 
 def _score(run, translator, whole, texts, room, how):

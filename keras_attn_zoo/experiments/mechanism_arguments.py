@@ -19,12 +19,13 @@ def split_name(name: str) -> tuple[str, str] | None:
 
 
 def parse_argument(text: str, name: str) -> Any:
-    """Parse the value of an argument: a number, True, False, None, or a word.
+    """Parse the value of an argument: a number, True, False, None in any case, or a word.
 
     Raises:
         UserError: it is something else.
     """
-    return check_argument(literal(text.strip()), name)
+    text = text.strip()
+    return check_argument(None if text.lower() == "none" else literal(text), name)
 
 
 def check_argument(value: Any, name: str) -> Any:

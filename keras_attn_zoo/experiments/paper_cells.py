@@ -31,12 +31,14 @@ class Value:
             none.
         better: for each of these, whether it is better than the baseline's.
         difference: from the baseline, on average over seeds; None without a baseline.
+        of_other_text: whether there is none because the baseline was scored on another text.
     """
 
     numbers: list[float]
     p_values: list[float] = dataclasses.field(default_factory=list)
     better: list[bool] = dataclasses.field(default_factory=list)
     difference: float | None = None
+    of_other_text: bool = False
 
     @property
     def mean(self) -> float:
@@ -129,7 +131,7 @@ class Runs:
             against = None
         folders = self._scored(pair, cell.entry)
         others = self._scored(pair, cell.entry if against is None else against.entry)
-        numbers, p_values, better, differences = [], [], [], []
+        numbers, p_values, better, differences, of_other_text = [], [], [], [], False
         wanted, parts = measure(cell.measure), self._of_texts(cell, pair)
         of_against = [] if against is None else self._of_texts(against, pair)
         for seed, folder in folders.items():
@@ -143,6 +145,9 @@ class Runs:
                 continue
             references = [self._number(other, part, other, pair) for part in of_against]
             if None in references:
+                continue
+            if not all(self._has_same_text(folder, *both, other) for both in zip(parts, of_against, strict=True)):
+                of_other_text = True
                 continue
             differences.append(numbers[-1] - statistics.fmean(references))
             for own, its, one, reference in zip(parts, of_against, found, references, strict=True):
@@ -162,6 +167,7 @@ class Runs:
             p_values if whole else [],
             better if whole else [],
             statistics.fmean(differences) if len(differences) == len(numbers) else None,
+            of_other_text,
         )
 
     def _of_texts(self, cell, pair):
@@ -228,6 +234,14 @@ class Runs:
             scored = Scored(RunFolder(folder), own, self._read(folder)[own], baseline, pair)
             self._numbers[key] = number(cell.measure, scored)
         return self._numbers[key]
+
+    def _has_same_text(self, folder, cell, against, other):
+        """Whether two runs were scored on the same text, as far as their scores say, or on two on purpose."""
+        if cell.split != against.split:
+            return True
+        names = self._split(folder, cell.split), self._split(other, against.split)
+        sums = [self._read(one)[name].get("text_checksum") for one, name in zip((folder, other), names, strict=True)]
+        return len(set(names)) == 1 and (None in sums or len(set(sums)) == 1)
 
     def _p_value(self, folder, cell, other, against, test):
         """The p-value of a run against another's; None if they were scored on different texts."""

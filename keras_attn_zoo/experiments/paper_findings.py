@@ -14,6 +14,8 @@ from keras_attn_zoo.experiments.tabular import Table
 AGREES, DIFFERS, NO_DIFFERENCE, NOT_RUN = "agrees", "differs", "no significant difference", "not run"
 # Both systems were run, and one of them has no such number, or not with the same seeds.
 NOT_MEASURED, INCOMPARABLE = "not measured", "scored on different texts"
+# Of texts in which nothing is right.
+BOTH_ZERO = "both are 0"
 _LEVEL_OF_SIGNIFICANCE = 0.05
 
 
@@ -68,7 +70,8 @@ def _compared(runs, finding, contrast, pair):
     paper = _of_paper(runs, contrast, pair)
     if value is None or against is None or value.difference is None:
         run = all(runs.folders(pair, cell.entry) for cell in (one, other))
-        return Comparison(finding, contrast, pair, paper, "", NOT_MEASURED if run else NOT_RUN)
+        without = INCOMPARABLE if value is not None and value.of_other_text else NOT_MEASURED
+        return Comparison(finding, contrast, pair, paper, "", without if run else NOT_RUN)
     wanted = measure(one.measure)
     # The other system may have more seeds.
     here = _difference(value.mean, value.mean - value.difference, value.difference, wanted.digits, wanted.unit)
@@ -84,6 +87,8 @@ def verdict(finding: Finding, name: str, value: Value) -> str:
         value: the number of the system, compared with the other's.
     """
     wanted = measure(name)
+    if wanted.test is not None and value.mean == value.difference == 0:
+        return BOTH_ZERO
     if wanted.test is None:
         found = value.difference or 0.0
         least = max(finding.margin, finding.share * abs(value.mean - found))
@@ -105,7 +110,9 @@ def _star(value):
 
 def _of_paper(runs, contrast, pair):
     """The paper's difference, of the figures that are printed."""
-    figures = contrast.figures.split() or [_figure(runs, cell) for cell in contrast.cells(pair)]
+    # Those that no table has are of the first pair.
+    figures = contrast.figures.split() if pair in (None, runs.recipe.first_pair) else []
+    figures = figures or [_figure(runs, cell) for cell in contrast.cells(pair)]
     found = [DECIMALS.match(figure) for figure in figures]
     if not all(found):
         return ""

@@ -119,6 +119,24 @@ def test_names_of_folders_are_stable_and_tell_values_apart():
     assert names[2] == "a-cross_attention=x_y-bd3c90"
 
 
+def test_a_baseline_of_an_earlier_call_has_the_settings_that_it_knows():
+    """Of the grid, it has none: the run that is compared with it has its plain name."""
+    entries = {"plain": Entry(PLAIN, baseline="rnn")}
+    for baselines, wanted in ((None, "rnn-num_heads=1"), (ENTRIES, "rnn")):
+        (run,) = expand(entries, {}, {"num_heads": [1]}, baselines=baselines)
+        assert run.baseline == wanted
+
+
+def test_values_of_a_grid_that_python_takes_for_equal():
+    grid = parse_grid(["cross_attention.subtraction=1,True,none,None,null,1"])
+    assert [str(value) for value in grid["cross_attention.subtraction"]] == ["1", "True", "None"]
+    entries = {"plain": Entry(PLAIN.override(cross_attention="weight_subtraction"))}
+    names = [run.name for run in expand(entries, {}, grid)]
+    assert names == [f"plain-cross_attention.subtraction={one}" for one in ("1", "true", "none")]
+    with pytest.raises(UserError, match=r"the same name, plain-cross_attention\.subtraction=true: leave out one"):
+        expand(entries, {}, {"cross_attention.subtraction": [True, "true"]})
+
+
 def test_a_grid_as_people_type_it():
     mechanisms = 'cross_attention={"attention": "multi_head", "normalizer": "sparsemax"},multi_head'
     assert parse_grid(["learning_rate=1e-3,5e-4,0.001", "clip_norm=none,1", mechanisms]) == {

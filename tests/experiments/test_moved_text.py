@@ -56,6 +56,20 @@ def test_another_text_is_named(moved, place):
             train_system(SYSTEM, read(other, parts), place / "run", resume=True)
 
 
+def test_other_sentences_in_the_same_files_are_named(moved, place):
+    _, parts = moved
+    run = train_system(SYSTEM, read(place / "text", parts), place / "run", resume=True)
+    for part in parts:
+        path = place / "text" / f"{part}.de"
+        before = path.read_text(encoding="utf-8")
+        path.write_text(before.replace("rot", "blau", 1), encoding="utf-8")
+        names = {"train": "fingerprint"}.get(part, part)
+        with pytest.raises(UserError, match=rf"different settings \(corpus\.{names}"):
+            train_system(SYSTEM, read(place / "text", parts), place / "run", resume=True)
+        path.write_text(before, encoding="utf-8")
+    train_system(SYSTEM, read(place / "text", parts), run.path, resume=True)
+
+
 def test_files_may_be_renamed_too_unless_the_run_has_no_more_than_their_names(tmp_path):
     place = tmp_path / "here"
     make_text(place)

@@ -139,6 +139,34 @@ def test_other_texts_are_not_compared(tmp_path):
     assert found == "scored on different texts"
 
 
+def test_losses_and_links_of_other_texts_are_not_compared(tmp_path):
+    """They have no test of significance that would notice it."""
+    make_run(tmp_path / "base", names=("test", "gold"), text_checksum="1", loss=2.0)
+    make_run(tmp_path / "new", text_checksum="1", loss=1.0)
+    for split, wanted in (("test", "agrees"), ("gold", "scored on different texts")):
+        ((_, _, found),) = compared(tmp_path, finding(Contrast("new", "base", "loss", split)))
+        assert found == wanted
+    make_run(tmp_path / "new", text_checksum="2", loss=1.0)
+    ((_, here, found),) = compared(tmp_path, finding(Contrast("new", "base", "loss")))
+    assert (here, found) == ("", "scored on different texts")
+
+
+def test_two_zeros_confirm_nothing(tmp_path):
+    for name in ("base", "new"):
+        make_run(tmp_path / name, bleu=0.0)
+    ((_, _, found),) = compared(tmp_path, finding(Contrast("new", "base"), expected=(LEVEL,)))
+    assert found == "both are 0"
+
+
+def test_figures_outside_the_tables_are_of_the_first_language_pair(tmp_path):
+    recipe = recipe_of(finding(Contrast("new", "base", figures="2 1")), pairs={"ro-en": Pair(), "tr-en": Pair()})
+    for place in (tmp_path, tmp_path / "tr-en"):
+        for name in ("base", "new"):
+            make_run(place / name)
+    found = compare(Runs(recipe, tmp_path, "bootstrap"))
+    assert [(one.pair, one.paper) for one in found] == [("ro-en", "+1 (2 – 1)"), ("tr-en", "")]
+
+
 def test_a_finding_is_held_against_every_language_pair_that_was_run(tmp_path):
     pairs = {"ro-en": Pair(), "tr-en": Pair(), "en-it": Pair()}
     claim = finding(Contrast("new", "base"))
