@@ -66,5 +66,6 @@ def make_run(folder, bleu=30.0, ter=50.0, translations=WRONG, steps=40, names=("
         run.add_scores(name, scores)
     run.log.write_text("".join(json.dumps(line) + "\n" for line in LINES))
     run.test.write_text("".join(f"quelle {i}\t{line}\n" for i, line in enumerate(references)), encoding="utf-8")
-    run.config.write_text(json.dumps({"system": System(folder.name, {}).to_dict(), "corpus": {}}))
+    seed = int(folder.name.partition("-seed=")[2] or 1)
+    run.config.write_text(json.dumps({"system": System(folder.name, {}, seed=seed).to_dict(), "corpus": {}}))
     return run

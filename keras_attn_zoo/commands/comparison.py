@@ -194,7 +194,7 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
         _check(runs, options, out)
         text = _corpus(options)
         failed = _train(recipe, runs, options, out, scoring, text)
-    tables = _write_tables(recipe, runs, options, out, anyway=not failed)
+    tables = _write_tables(recipe, [run for run in runs if run.name not in failed], options, out, anyway=not failed)
     draw_pictures(recipe, runs if tables is None else tables[-1], out, options.max_tokens, text)
     if tables is not None:
         from keras_attn_zoo.experiments.paper_page import write_page
@@ -289,6 +289,21 @@ def _train(recipe, runs, options, out, scoring, corpus):
     return failed
 
 
+def _is_scored(folder):
+    """Whether the results may have a run; if it is damaged, or another one by its name, say so."""
+    from keras_attn_zoo.experiments.comparison import check_seed
+    from keras_attn_zoo.experiments.run_folder import RunFolder
+
+    try:
+        scored = bool(RunFolder(folder).read_scores())
+        if scored:
+            check_seed(folder, RunFolder(folder).system().seed)
+    except UserError as error:
+        _LOG.warning("the results leave out %s: %s", shown(folder.name), error)
+        return False
+    return scored
+
+
 def _write_tables(recipe, runs, options, out, anyway):
     """Write the results and the paper's tables, and print the former; if no run was scored, raise or do nothing.
 
@@ -298,10 +313,10 @@ def _write_tables(recipe, runs, options, out, anyway):
     from keras_attn_zoo.experiments.paper_cells import Runs
     from keras_attn_zoo.experiments.paper_files import write_tables
     from keras_attn_zoo.experiments.result_files import write_results
-    from keras_attn_zoo.experiments.run_folder import RunFolder
     from keras_attn_zoo.experiments.table import further_names, read_results
 
-    asked, test = [out / run.name for run in runs if RunFolder(out / run.name).read_scores()], options.significance
+    names, test = [run.name for run in runs if _is_scored(out / run.name)], options.significance
+    asked = [out / name for name in names]
     others: list[str] = []
     if options.table_only and not (options.seeds or options.grid):
         # A system may have been trained with other seeds alone, or on a grid.
@@ -312,7 +327,7 @@ def _write_tables(recipe, runs, options, out, anyway):
         raise UserError(f"none of the runs asked for has been scored in {shown(out)}: train one, or check --out.")
     # Another process may write those of other systems.
     with locked(out, ".results.lock", wait=True):
-        runs = gathered(runs, out, recipe, others)
+        runs = gathered([run for run in runs if run.name in names], out, recipe, others)
         folders = [out / run.name for run in runs]
         baselines = {out / run.name: out / run.baseline for run in runs if run.baseline}
         results = read_results(comparable(folders, asked, "test"), baselines=baselines, test=test)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from keras_attn_zoo.experiments.setting_types import Setting
@@ -9,7 +10,8 @@ from keras_attn_zoo.experiments.setting_types import Setting
 if TYPE_CHECKING:
     from keras_attn_zoo.data.batches import TranslationBatches
 
-_WRITTEN = re.compile(r"(\d{1,15}(?:\.\d{1,3})?) ?([kM]?) ?(steps?|tokens?|min|h)", re.ASCII)
+_WRITTEN = re.compile(r"(\d{1,15}(?:\.\d{1,3})?) ?([kM]?) ?(steps?|tokens?|min|minutes?|h|hours?)", re.ASCII)
+_UNITS = {"s": "steps", "t": "tokens", "m": "min", "h": "min"}
 _FACTORS = {"": 1, "k": 1_000, "M": 1_000_000}
 # Bounds that catch mistyped numbers; the last is two years.
 _MOST = {"steps": 1_000_000_000, "tokens": 10**15, "min": 1_000_000}
@@ -33,17 +35,16 @@ class Budget(Setting):
         found = _WRITTEN.fullmatch(value) if isinstance(value, str) else None
         if not found:
             return None
-        number, unit = float(found[1]) * _FACTORS[found[2]], found[3]
-        if unit in ("h", "min"):
+        number, unit = Decimal(found[1]) * _FACTORS[found[2]], _UNITS[found[3][0]]
+        if unit == "min":
             if found[2]:
                 return None
-            number, unit = round(number * (60 if unit == "h" else 1), 3), "min"
-        else:
-            unit = unit.rstrip("s") + "s"
-        whole = number.is_integer()
+            number = round(number * (60 if found[3][0] == "h" else 1), 3)
+        whole = number == int(number)
         if not 0 < number <= _MOST[unit] or not (whole or unit == "min"):
             return None
-        return f"{int(number) if whole else number}{unit}"
+        written = str(int(number)) if whole else f"{number.normalize():f}"
+        return f"{written}{unit}"
 
 
 def amount(budget: str) -> tuple[float, str]:

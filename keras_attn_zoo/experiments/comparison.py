@@ -298,6 +298,17 @@ def folders_by_seed(place: Path, entry: str) -> dict[str, Path]:
     return dict(sorted(found.items(), key=lambda one: (len(one[0]), one[0])))
 
 
+def check_seed(run: Path, seed: int) -> None:
+    """Raise if the name of a run's folder says another seed than its settings: it was copied or renamed.
+
+    Raises:
+        UserError: names both.
+    """
+    named = re.search(r"-seed=(\d+)$", run.name)
+    if named and int(named[1]) != seed:
+        raise UserError(f"its settings have seed={seed}: rename the folder, or train the run again")
+
+
 def _in_name(value):
     """A value as part of a folder's name; if it is long or has unusual characters, a checksum tells it from others."""
     if value is None or isinstance(value, bool):

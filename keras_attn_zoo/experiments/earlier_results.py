@@ -9,7 +9,7 @@ from typing import Any
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.text_scores import how_scored
-from keras_attn_zoo.experiments.comparison import Recipe, Run, run_name
+from keras_attn_zoo.experiments.comparison import Recipe, Run, check_seed, run_name
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.scales import SCALES
 from keras_attn_zoo.experiments.setting_types import shown_value
@@ -150,6 +150,7 @@ def _run(folder, record, recipe, known):
         system = run.system() if "test" in run.read_scores() else None
     if system is None:
         raise UserError("it is damaged")
+    check_seed(folder, system.seed)
     if entry not in recipe.entries:
         raise UserError(f"this comparison has no system {shown_value(entry)}")
     settings, own = check_settings(record["settings"]), system.values

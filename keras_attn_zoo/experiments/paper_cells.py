@@ -9,7 +9,7 @@ from typing import Any
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.text_scores import compare_systems, how_scored
-from keras_attn_zoo.experiments.comparison import Recipe, folders_by_seed
+from keras_attn_zoo.experiments.comparison import Recipe, check_seed, folders_by_seed
 from keras_attn_zoo.experiments.measures import Scored, measure, number, tested
 from keras_attn_zoo.experiments.paper_tables import Cell, PaperTable
 from keras_attn_zoo.experiments.run_folder import RunFolder
@@ -269,6 +269,7 @@ def _alike(folders):
     for seed, folder in folders.items():
         run = RunFolder(folder)
         try:
+            check_seed(folder, run.system().seed)
             settings = {**run.system().to_dict(), "seed": None, "name": None}
             of_text = run.read_translations("test")[1], how_scored(run.read_scores()["test"]["text"])
         except UserError as error:

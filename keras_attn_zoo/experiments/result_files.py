@@ -125,7 +125,7 @@ def _record(run: Run, baseline: str | None, paper: Mapping[str, str], one: Resul
         "run": run.name,
         "text": one.name,
         "system": run.entry,
-        "settings": {**run.point, "seed": run.system.seed},
+        "settings": {**run.point, "seed": RunFolder(one.folder).system().seed},
         "baseline": run.baseline,
         "baseline_system": baseline,
         "config": read_json(RunFolder(one.folder).config),

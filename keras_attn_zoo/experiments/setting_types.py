@@ -241,8 +241,8 @@ class Mechanism(Setting):
         return literal(text)
 
     def _fit(self, value):
-        if isinstance(value, tuple):
-            value = list(value)
+        # As JSON keeps them.
+        value = _lists(value)
         several = isinstance(value, list)
         if several and not (self.layers and 1 <= len(value) <= self.layers):
             return None

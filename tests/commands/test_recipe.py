@@ -128,6 +128,22 @@ def test_a_later_call_keeps_the_results_of_earlier_ones(recipe, tmp_path):
     assert rows() == ["plain", "plain-seed=2", "rnn-seed=1", "rnn-seed=2"]
 
 
+def test_a_damaged_run_or_a_copy_keeps_no_other_from_the_results(recipe, tmp_path):
+    assert recipe("--seeds", 1, 2)[0] == 0
+    out = tmp_path / "out"
+    (out / "rnn-seed=1" / "scores.json").write_text("{")
+    shutil.copytree(out / "plain", out / "plain-seed=3")
+    status, _, error, _ = recipe("--seeds", 1, 2, 3, "--table-only")
+    assert status == 0, error
+    assert "the results leave out rnn-seed=1: " in error and "scores.json is damaged" in error
+    assert "the results leave out plain-seed=3: its settings have seed=1: rename the folder, or train" in error
+    assert [(one["run"], one["settings"]["seed"]) for one in content(out)["runs"]] == [
+        ("rnn-seed=2", 2),
+        ("plain", 1),
+        ("plain-seed=2", 2),
+    ]
+
+
 def test_a_table_of_some_systems_has_those_of_earlier_calls(attn_zoo, tmp_path):
     """With their baseline, at their scale."""
     for name, translations in (("bahdanau", WRONG), ("uniform", REFERENCES), ("rnn-attention", WRONG)):

@@ -28,6 +28,13 @@ from tests.tiny_run import TINY, interrupted_after
         ("30min", "30min"),
         ("0.5min", "0.5min"),
         ("1.5h", "90min"),
+        ("5minutes", "5min"),
+        ("2 hours", "120min"),
+        # Binary fractions are not exact.
+        ("16.1ksteps", "16100steps"),
+        ("1.001ksteps", "1001steps"),
+        ("4.35Mtokens", "4350000tokens"),
+        ("0.07h", "4.2min"),
     ],
 )
 def test_budgets_as_people_type_them(typed, value):

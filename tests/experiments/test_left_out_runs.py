@@ -1,6 +1,7 @@
 """What a paper's tables leave out of the runs in a folder."""
 
 import json
+import shutil
 
 import pytest
 
@@ -30,6 +31,13 @@ def test_seeds_that_cannot_be_averaged_are_left_out_by_name(tmp_path, caplog, di
     assert rows["Base"] == ["31.0 ± 1.4"]
     why = "has other settings" if differs == "settings" else "was scored on another text, or otherwise,"
     assert f"leave out base-seed=3: it {why} than base" in caplog.text
+
+
+def test_a_copy_under_another_seed_is_no_other_seed(tmp_path, caplog):
+    make_run(tmp_path / "base", 30.0)
+    shutil.copytree(tmp_path / "base", tmp_path / "base-seed=2")
+    rows, _ = written(tmp_path, recipe_of(*BLEU_OF_TWO))
+    assert rows["Base"] == ["30.0"] and "base-seed=2: its settings have seed=1: rename the folder" in caplog.text
 
 
 def test_a_run_that_the_results_left_out_is_in_no_table(tmp_path):
