@@ -16,7 +16,7 @@ from pathlib import Path
 
 from keras_attn_zoo.checksums import sha256
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import write_failed
+from keras_attn_zoo.files import kind_of, write_failed
 from keras_attn_zoo.types import FileRecord
 
 _LOG = logging.getLogger(__name__)
@@ -116,29 +116,32 @@ def fetch_file(
 def fetch_unlisted(address: str, path: Path, progress: Callable[[int], None] | None = None) -> None:
     """Download one file without a published checksum: it is complete when it has the size that its server says.
 
+    What an earlier attempt left there is completed if the server still has that version, as far as it tells versions
+    apart; `FILE.version` has its name for the one that is begun.
+
     Args:
         address: its address.
-        path: where to; what an earlier attempt left there is completed.
+        path: where to.
         progress: function called with the number of bytes so far.
 
     Raises:
         DownloadError: see `fetch_files`; the server does not say a size.
         UserError: a full disk.
     """
-    size = published_size(address)
+    size, version = _published(address)
+    named = path.with_name(f"{path.name}.version")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if kind_of(named) == "file" and named.read_text("utf-8") != version:
+            path.unlink(missing_ok=True)
+        named.write_text(version, "utf-8")
         _complete(address, path, size, progress)
     except OSError as error:
         raise write_failed(path, error) from None
 
 
-def published_size(address: str) -> int:
-    """Return the size of a file in bytes, as its server says it.
-
-    Raises:
-        DownloadError: see `fetch_unlisted`.
-    """
+def _published(address):
+    """The size of a file in bytes, and the name of its version, as its server says them; empty if it has none."""
     request = urllib.request.Request(address, headers={"Accept-Encoding": "identity"}, method="HEAD")
     for attempt in range(ATTEMPTS):
         if attempt:
@@ -146,9 +149,10 @@ def published_size(address: str) -> int:
         try:
             with _open(request, PATIENCE) as answer:
                 size = answer.headers.get("Content-Length") or ""
+                version = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
             if not size.isdecimal():
                 raise DownloadError(f"cannot download {address}: the server does not say its size. {_OTHER}")
-            return int(size)
+            return int(size), version
         except UserError:
             raise
         except (http.client.HTTPException, OSError, ValueError) as error:

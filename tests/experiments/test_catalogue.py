@@ -218,6 +218,24 @@ def test_what_has_no_parts_is_split_alike_everywhere(corpora, capsys):
     assert {("ja", "yes 1")} <= set(train)
 
 
+def test_a_split_that_is_broken_off_leaves_none(corpora, monkeypatch):
+    """Its parts beside the whole would be taken for somebody's own split, which is never replaced."""
+    (corpora / WHOLE.name).mkdir(parents=True)
+    make_text(corpora / "text")
+    pairs = (corpora / "text" / "test.tsv").rename(corpora / WHOLE.name / "all.tsv")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+
+        def broken_off(corpus, place, *_):
+            # The process may as well be killed here.
+            assert len([*place.iterdir()]) == 6 and {*pairs.parent.glob("[!.]*")} == {pairs}
+            raise KeyboardInterrupt
+
+        patch.setattr(folder, "_write_manifest", broken_off)
+        corpus_from_name(WHOLE.name)
+    assert [*pairs.parent.iterdir()] == [pairs]
+    assert len(list(corpus_from_name(WHOLE.name).splits.train)) == 4
+
+
 def test_held_out_text_shares_no_sentence():
     random.seed(1)
     pairs = [(f"a{random.randrange(300)}", f"b{random.randrange(300)}") for _ in range(200)]

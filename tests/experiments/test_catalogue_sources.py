@@ -10,6 +10,7 @@ import os
 import socket
 import subprocess
 import sys
+import tarfile
 import threading
 import types
 import zipfile
@@ -185,6 +186,40 @@ def test_a_download_goes_on_in_the_next_process(of_mtdata, server):
     count = len(server.requests)
     assert texts() == TEXT
     assert next(start for method, _, start in server.requests[count:] if method == "GET") > 0
+
+
+def test_a_download_of_an_earlier_version_is_not_completed_with_a_later_one(of_mtdata, server):
+    """Its size is the same, so that nothing else would tell."""
+    before = server.files["/test.tsv"]
+    server.files["/test.tsv"] = before.swapcase()
+    server.faults = ["", "", "", "cut"] + [500] * 4
+    with pytest.raises(UserError, match="check the network and run the command again to resume"):
+        texts()
+    server.files["/test.tsv"] = before
+    assert texts() == TEXT
+
+
+def test_an_archive_writes_nothing_outside_its_folder(server, index, tmp_path):
+    """Through a link that it brings along."""
+    from mtdata.entry import Entry
+
+    (tmp_path / "elsewhere").mkdir()
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        link = tarfile.TarInfo("a")
+        link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path / "elsewhere")
+        archive.addfile(link)
+        for name in ("a/escaped.sh", "x.de", "x.en"):
+            file = tarfile.TarInfo(name)
+            file.size = 4
+            archive.addfile(file, io.BytesIO(b"haus"))
+    server.files["/all.tgz"] = packed.getvalue()
+    files = {"in_paths": ["x.de", "x.en"], "in_ext": "txt"}
+    entry = Entry(did="Tiny-train-1-deu-eng", url=f"{server.address}/all.tgz", ext="tgz", **files)
+    with pytest.raises(UserError, match=r"cannot read .*Tiny-train-1-deu-eng"):
+        list(mtdata_source._read(entry, False, tmp_path / "here"))
+    assert not [*(tmp_path / "elsewhere").iterdir()]
+    assert vars(tarfile.TarFile).get("extraction_filter") is None
 
 
 def test_a_text_other_than_the_published_one(of_mtdata, server, monkeypatch):

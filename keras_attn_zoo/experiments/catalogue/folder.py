@@ -17,7 +17,17 @@ from keras_attn_zoo.experiments.catalogue.held_out import METHOD, hold_out
 from keras_attn_zoo.experiments.catalogue.listing import PARTS, NamedCorpus
 from keras_attn_zoo.extras import MissingPackageError
 from keras_attn_zoo.fetching import DownloadError
-from keras_attn_zoo.files import PathLike, atomic_path, kind_of, open_output, read_json, reason_of, shown, write_json
+from keras_attn_zoo.files import (
+    PathLike,
+    atomic_files,
+    atomic_path,
+    kind_of,
+    open_output,
+    read_json,
+    reason_of,
+    shown,
+    write_json,
+)
 from keras_attn_zoo.locks import locked
 
 _LOG = logging.getLogger(__name__)
@@ -184,7 +194,8 @@ def _adopt(corpus, folder, files):
         if all(_files_of(folder, part, corpus.sides) for part in PARTS):
             # They may be somebody's own split, which the files that are written here would replace.
             raise UserError(f"{shown(folder)} has all of the text, and its three parts too: remove one or the other.")
-        _write(corpus, folder, texts, {"origin": "by hand"})
+        with atomic_files(folder, last=MANIFEST) as split:
+            _write(corpus, split, texts, {"origin": "by hand"})
         return
     pairs = {part: sum(1 for _ in text) for part, text in texts.items()}
     for part, expected in corpus.sha256.items():

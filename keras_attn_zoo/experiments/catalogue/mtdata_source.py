@@ -5,6 +5,7 @@ import functools
 import hashlib
 import logging
 import os
+import tarfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ def read_entries(
 def _read(entry, turned, folder):
     from mtdata.parser import Parser
 
-    with _silenced():
+    with _silenced(), _inside():
         try:
             # The cache needs the index.
             several = isinstance(entry.url, tuple)
@@ -114,6 +115,19 @@ def _index():
     with contextlib.chdir(mtdata.cache_dir):
         from mtdata.index import INDEX
     return INDEX
+
+
+@contextlib.contextmanager
+def _inside():
+    """Have archives that mtdata unpacks write nothing outside their folder: a link in one may lead anywhere."""
+    # Python 3.12 warns without a filter, 3.14 has this one by default; before 3.11.4, there is none.
+    before = vars(tarfile.TarFile).get("extraction_filter")
+    if hasattr(tarfile, "data_filter"):
+        tarfile.TarFile.extraction_filter = staticmethod(tarfile.data_filter)
+    try:
+        yield
+    finally:
+        tarfile.TarFile.extraction_filter = before
 
 
 @contextlib.contextmanager
