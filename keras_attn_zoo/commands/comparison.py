@@ -242,6 +242,7 @@ def _check(runs, options, out):
     """Raise if any system cannot be trained, before the first is."""
     from keras_attn_zoo.experiments.preparation import check_system
     from keras_attn_zoo.experiments.run_folder import RunFolder
+    from keras_attn_zoo.training.resumable_state import check_backend
 
     for run in runs:
         try:
@@ -252,6 +253,8 @@ def _check(runs, options, out):
                 auto = run.system.precision == "auto"
                 system = run.system.override(precision=folder.system().precision) if auto else run.system
                 folder.check_settings(system, folder.corpus())
+                if kind_of(folder.state) and kind_of(folder.environment):
+                    check_backend(folder.backend())
         except UserError as error:
             raise UserError(f"{run.name}: {error}") from None
 

@@ -153,11 +153,15 @@ def _run(folder, record, recipe, known):
     check_seed(folder, system.seed)
     if entry not in recipe.entries:
         raise UserError(f"this comparison has no system {shown_value(entry)}")
-    settings, own = check_settings(record["settings"]), system.values
-    for key in settings.keys() & own.keys():
-        # A name may have a checksum of the value.
-        if run_name("", {key: own[key]}) == run_name("", {key: settings[key]}):
-            settings[key] = own[key]
+    # A name may have a checksum of the value, which is none itself.
+    settings, own = dict(record["settings"]), system.values
+    same = {
+        key
+        for key in settings.keys() & own.keys()
+        if run_name("", {key: own[key]}) == run_name("", {key: settings[key]})
+    }
+    settings = check_settings({key: value for key, value in settings.items() if key not in same})
+    settings |= {key: own[key] for key in same}
     without = {key: value for key, value in settings.items() if key != "seed"}
     point = next((one for one in (without, settings) if run_name(entry, one) == folder.name), None)
     if point is None:

@@ -20,6 +20,18 @@ from keras_attn_zoo.types import Logs
 _COUNTERS = ("wait", "best", "cooldown_counter", "stopped_epoch")
 
 
+def check_backend(own: str) -> None:
+    """Raise if a run was started under another backend than Keras has.
+
+    Raises:
+        UserError: names both.
+    """
+    if keras.config.backend() != own:
+        raise UserError(
+            f"this run was started under {own}, not {keras.config.backend()}: resume it with --backend {own}."
+        )
+
+
 class ResumableState(keras.callbacks.Callback):
     """Save after every round everything that the next one depends on.
 
@@ -70,12 +82,10 @@ class ResumableState(keras.callbacks.Callback):
                 random = {name: _numbers(arrays[f"random_{name}"]) for name in saved["random"]}
         except Exception:
             # With an untrusted archive, NumPy, zipfile and json may raise anything.
-            raise UserError(f"{shown(self.path)} is damaged: restore it, or remove it to start over.") from None
-        if keras.config.backend() != saved["backend"]:
             raise UserError(
-                f"this run was started under {saved['backend']}, not {keras.config.backend()}: resume it with "
-                f"--backend {saved['backend']}."
-            )
+                f"{shown(self.path)} is damaged: restore it from a backup, or remove the run folder to start over."
+            ) from None
+        check_backend(saved["backend"])
         # A state saved before the first round is empty.
         self._values = values or None
         self._random, self._counters = random, saved["counters"]

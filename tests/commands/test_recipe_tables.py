@@ -219,6 +219,14 @@ def test_systems_of_the_tables_that_were_not_trained_are_named(recipe, monkeypat
     assert [folder.name for folder, *_ in recipe.seen] == list(entries)
 
 
+def test_a_run_of_another_backend_is_named_before_any_is_trained(recipe, trained, tmp_path):
+    run = copy_run(trained, tmp_path / "out" / "rnn", RECIPE.of("ro-en").entries["rnn"].system)
+    run.environment.write_text('{"backend": "theano"}')
+    status, _, error = recipe()
+    assert status == 2 and not recipe.seen
+    assert "error: rnn: this run was started under theano, not " in error and "with --backend theano" in error
+
+
 @pytest.mark.long
 def test_a_run_of_an_earlier_version_gets_what_it_lacks(recipe, trained, tmp_path):
     run = copy_run(trained, tmp_path / "out" / "rnn", RECIPE.of("ro-en").entries["rnn"].system)

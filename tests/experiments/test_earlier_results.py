@@ -43,6 +43,7 @@ def made(out, runs):
         ({"patience": None}, {"budget": ["40steps", None]}, []),
         # Values that the name has a checksum of, or that a run resolves.
         ({}, {"word_vectors_source": ["a/b.txt", "a b.txt"]}, []),
+        ({}, {"cross_attention": [{"attention": "gaussian", "sigma": 2.0}, "multi_head"]}, []),
         ({"dropout": 0.3}, {"precision": ["auto", "bfloat16"]}, []),
     ],
 )
