@@ -5,6 +5,7 @@ import json
 import shutil
 from pathlib import Path
 
+import keras
 import pytest
 
 from keras_attn_zoo.commands.recipe import run_recipe
@@ -220,11 +221,13 @@ def test_systems_of_the_tables_that_were_not_trained_are_named(recipe, monkeypat
 
 
 def test_a_run_of_another_backend_is_named_before_any_is_trained(recipe, trained, tmp_path):
+    own = keras.config.backend()
+    other = "torch" if own == "jax" else "jax"
     run = copy_run(trained, tmp_path / "out" / "rnn", RECIPE.of("ro-en").entries["rnn"].system)
-    run.environment.write_text('{"backend": "theano"}')
-    status, _, error = recipe()
+    run.environment.write_text(json.dumps({"backend": other}))
+    status, _, error = recipe("--backend", own)
     assert status == 2 and not recipe.seen
-    assert "error: rnn: this run was started under theano, not " in error and "with --backend theano" in error
+    assert f"rnn: this run was started under {other}, not {own}: resume it with --backend {other}." in error
 
 
 @pytest.mark.long
