@@ -60,13 +60,14 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.locks import locked
 
     with locked(options.out):
-        translate(options.out / "presets.html")
+        translate(options.out / "presets.html", options.precision)
         train(options.out, options.precision)
 
 
-def translate(path: Path) -> None:
+def translate(path: Path, precision: str) -> None:
     """Translate with the published presets that can be loaded, and write the page that shows how."""
     from keras_attn_zoo.experiments.loading import load_translator
+    from keras_attn_zoo.experiments.precision import resolve
     from keras_attn_zoo.fetching import DownloadError
     from keras_attn_zoo.models.exploration import explore
     from keras_attn_zoo.models.preset_registry import find_preset, local_folder
@@ -77,7 +78,10 @@ def translate(path: Path) -> None:
         try:
             if failed is not None and local_folder(name) is None:
                 raise failed
-            translators[name] = load_translator(find_preset(name, deadline))
+            preset = find_preset(name, deadline)
+            # Reported once, and only if there is a preset.
+            precision = resolve(precision)
+            translators[name] = load_translator(preset, precision=precision)
         except DownloadError as error:
             # The others would wait for the same server.
             failed, refused[name] = error, str(error)

@@ -29,7 +29,14 @@ from keras_attn_zoo.files import shown
 _LOG = logging.getLogger(__name__)
 # Options with their defaults: of the test, of the search.
 _COMPARED = {"significance": SIGNIFICANCE_TESTS[0]}
-_SEARCH = {"beams": None, "length_penalty": None, "max_tokens": None, "precision": "float32"}
+_SEARCH = {
+    "beams": None,
+    "length_penalty": None,
+    "max_tokens": None,
+    "precision": "float32",
+    "devices": None,
+    "distribution": "data",
+}
 
 
 def add_arguments(parser: Parser) -> None:

@@ -10,8 +10,10 @@ import pytest
 
 from keras_attn_zoo import fetching
 from keras_attn_zoo.commands import demo
+from keras_attn_zoo.experiments.loading import load_translator
+from keras_attn_zoo.experiments.precision import resolve
 from keras_attn_zoo.locks import locked
-from keras_attn_zoo.models import Translator, preset_registry
+from keras_attn_zoo.models import preset_registry
 from tests import tiny
 from tests.commands.test_explore import data_of
 
@@ -44,11 +46,15 @@ def test_presets_translate_and_their_page_is_named(attn_zoo, small, presets, mon
     monkeypatch.setenv(preset_registry.VARIABLE, str(presets))
     monkeypatch.setattr(demo, "train", lambda out, precision: print("trained", out))
     status, output, error = attn_zoo("demo", "--out", "new")
-    assert status == 0 and error == "translating with published presets\n"
+    first, second = error.splitlines()
+    assert status == 0 and first == "translating with published presets"
+    suitable = second.removeprefix("computing in ").partition(":")[0]
+    assert suitable == resolve("auto")
     assert output.endswith("browser:\n  new/presets.html\n\ntrained new\n")
     lines = output.splitlines()
     for name in demo.PRESETS:
-        translator = Translator.from_preset(str(presets / name))
+        translator = load_translator(presets / name, precision=suitable)
+        assert translator.compute_dtype == suitable
         for sentence in SENTENCES:
             # As the page has it: found by a search of its own, which must be the usual one.
             [[best, *_]] = translator.translate([sentence])
@@ -105,7 +111,7 @@ def test_a_preset_that_cannot_be_loaded_is_one_line_and_the_others_translate(
     monkeypatch.setattr(demo, "train", lambda out, precision: print("trained", out))
     status, output, error = attn_zoo("demo", "--out", "new")
     assert status == 0 and output.endswith("trained new\n")
-    assert error.count("\n") == 2 and error.splitlines()[1].startswith(f"continuing without {demo.PRESETS[2]}: ")
+    assert error.count("\n") == 3 and error.splitlines()[2].startswith(f"continuing without {demo.PRESETS[2]}: ")
     assert [system["name"] for system in data_of(demo.Path("new/presets.html"))["systems"]] == list(demo.PRESETS[:2])
 
 
@@ -134,7 +140,7 @@ def test_without_a_network_the_training_begins_at_once(attn_zoo, small, presets,
 
 
 def test_what_is_in_the_way_is_found_before_anything_is_loaded(attn_zoo, small, monkeypatch):
-    monkeypatch.setattr(demo, "translate", lambda path: pytest.fail("translated"))
+    monkeypatch.setattr(demo, "translate", lambda path, precision: pytest.fail("translated"))
     with open("file", "w") as file:
         file.write("precious")
     status, output, error = attn_zoo("demo", "--out", "file")
@@ -145,7 +151,7 @@ def test_what_is_in_the_way_is_found_before_anything_is_loaded(attn_zoo, small, 
     os.makedirs("other/bahdanau")
     with open("other/bahdanau/letters.txt", "w") as file:
         file.write("dear")
-    monkeypatch.setattr(demo, "translate", lambda path: None)
+    monkeypatch.setattr(demo, "translate", lambda path, precision: None)
     status, output, error = attn_zoo("demo", "--out", "other")
     assert (status, output) == (2, "") and "other/bahdanau is not empty and is not a run folder" in error
 
@@ -153,6 +159,6 @@ def test_what_is_in_the_way_is_found_before_anything_is_loaded(attn_zoo, small, 
 @pytest.mark.skipif(not os.path.isdir("/sys/kernel"), reason="needs folders in which nobody may write")
 @pytest.mark.parametrize("folder", ["/sys/new", "/proc/new"])
 def test_a_folder_that_cannot_be_made(attn_zoo, small, monkeypatch, folder):
-    monkeypatch.setattr(demo, "translate", lambda path: pytest.fail("translated"))
+    monkeypatch.setattr(demo, "translate", lambda path, precision: pytest.fail("translated"))
     status, output, error = attn_zoo("demo", "--out", folder)
     assert (status, output, error.count("\n")) == (2, "", 1) and f"cannot write {folder}" in error
