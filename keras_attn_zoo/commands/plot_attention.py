@@ -51,6 +51,7 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.experiments.curves import titles
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.experiments.word_alignment import sentence_picture
+    from keras_attn_zoo.models.preprocessor import SentenceTooLong
 
     panels, target, text = [], options.target, None
     words: list[list[str]] = []
@@ -65,7 +66,15 @@ def run(options: argparse.Namespace) -> None:
         beams, penalty, top_k = search if target is None else (None, None, None)
         translator = load_translator(model, beams, penalty, top_k, options.max_tokens, options.precision)
         if text is None or text.models != translator.preprocessor.models:
-            text = translator.encode([options.sentence], None if target is None else [target])
+            try:
+                text = translator.encode([options.sentence], None if target is None else [target])
+            except SentenceTooLong as error:
+                if target == options.target:
+                    raise
+                raise UserError(
+                    f"the translation by {options.model} has {error.tokens} tokens in {model}, which accepts "
+                    f"{error.limit}: give a translation with --target, or draw each alone."
+                ) from None
         if target is None and (options.beside or options.place != "cross"):
             # All models are forced to the translation of the first, and self-attention is that along a translation.
             [[found]] = translator.translate(text)

@@ -5,6 +5,7 @@ import logging
 
 from keras_attn_zoo.commands.layer_pictures import add_layer_picture_arguments, statistics_of_models
 from keras_attn_zoo.commands.parser import Command
+from keras_attn_zoo.errors import UserError
 
 _LOG = logging.getLogger(__name__)
 
@@ -15,6 +16,8 @@ def run(options: argparse.Namespace) -> None:
 
     rows: dict[str, list] = {}
     for (title, place), statistics in statistics_of_models(options).items():
+        if len(statistics.divergence) < 2:
+            raise UserError(f"{title} has one layer of {place} attention: divergence is between two or more.")
         rows.setdefault(title, []).append((f"{title}, {place}", statistics.divergence))
     plot_grids(
         list(rows.values()), options.output, "layer", "layer", "Jensen-Shannon divergence in nats", low_is_dark=True

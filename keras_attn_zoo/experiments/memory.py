@@ -8,6 +8,7 @@ import keras
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.system import System
+from keras_attn_zoo.training.progress import parameter_count
 
 _FLOAT = 4
 # Weights, gradients, and the two moments of Adam.
@@ -61,8 +62,7 @@ def check_memory(system: System, parameters: int, vocabulary_size: int, tell: bo
         UserError: weights, gradients and optimiser need more memory than the machine has.
     """
     needed = weight_bytes(parameters)
-    count = f"{parameters / 1e6:,.1f} M" if parameters >= 1e5 else f"{parameters:,}"
-    model = f"{system.name}: {count} parameters"
+    model = f"{system.name}: {parameter_count(parameters)} parameters"
     if on_cpu() and needed > machine_bytes():
         raise UserError(
             f"{model} need {shown_bytes(needed)} to train (weights, gradients, Adam), but this machine has "

@@ -13,6 +13,7 @@ from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.tabular import Table
 from keras_attn_zoo.experiments.tasks import METRICS, first_heading
 from keras_attn_zoo.files import check_file, kind_of, write_text
+from keras_attn_zoo.training.progress import parameter_count
 from keras_attn_zoo.training.run_log import read_log
 
 _LOG = logging.getLogger(__name__)
@@ -98,7 +99,7 @@ def _runs(runs):
             texts.update(dict.fromkeys(runs.texts_of(pair, entry)))
             first = scores[0]
             row = [f"`{entry}`", *([str(pair)] if recipe.pairs else []), str(len(folders))]
-            row += [_several(map(_steps, folders)), f"{first['parameters'] / 1e6:.1f} M"]
+            row += [_several(map(_steps, folders)), parameter_count(first["parameters"])]
             score = statistics.fmean(one["text"]["metrics"][METRICS[heading]]["score"] for one in scores)
             row += [_several(one["sentences"] for one in scores), f"{score:.1f}"]
             row += [f"{first['beams']}, {first['length_penalty']:g}"]

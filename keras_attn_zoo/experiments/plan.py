@@ -31,7 +31,7 @@ from keras_attn_zoo.experiments.settings import TrainingSettings
 from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.experiments.tabular import markdown_table
 from keras_attn_zoo.files import PathLike, kind_of
-from keras_attn_zoo.training.progress import clock_time
+from keras_attn_zoo.training.progress import clock_time, parameter_count
 from keras_attn_zoo.training.run_log import clock_of, read_steps
 from keras_attn_zoo.types import Logs
 
@@ -107,7 +107,7 @@ def plan_table(runs: Sequence[Run], corpus: Corpus, out: PathLike) -> str:
         memory = weight_bytes(parameters) + activation_bytes(system, sizes[1])
         most = max(most, memory if state != "done" else 0)
         of = system.training.budget if steps is None else f"{steps:,}"
-        cells = [f"{len(log):,} of {of}", clock_time(left), measured or "–", f"{parameters / 1e6:,.1f} M"]
+        cells = [f"{len(log):,} of {of}", clock_time(left), measured or "–", parameter_count(parameters)]
         rows.append([run.name, state, *cells, shown_bytes(memory)])
         whole += left
     table = markdown_table(["run", "state", "steps", "time left", "measured on", "parameters", "memory"], rows)

@@ -13,7 +13,7 @@ from keras_attn_zoo.experiments.run_folder import RunFolder, is_further
 from keras_attn_zoo.experiments.tabular import Table
 from keras_attn_zoo.experiments.tasks import METRICS
 from keras_attn_zoo.files import PathLike
-from keras_attn_zoo.training.progress import clock_time
+from keras_attn_zoo.training.progress import clock_time, parameter_count
 
 EMPTY = "–"
 
@@ -61,7 +61,7 @@ COLUMNS = {
     "compilation": Column(
         lambda s: s["training"]["compilation_seconds"] + s["translation_compilation_seconds"], clock_time
     ),
-    "parameters": Column(lambda s: s["parameters"] / 1e6, _digits(1, " M")),
+    "parameters": Column(lambda s: s["parameters"] / 1e6, lambda x: parameter_count(1e6 * x)),
 }
 
 
@@ -159,17 +159,22 @@ def results_table(
     """
     paper, rows = paper or {}, []
     notes: set[str] = set()
+    searches: dict[str, list[str]] = {}
     if rank_by is not None:
         results = sorted(results, key=lambda one: _rank(rank_by, one.scores))
     for one in results:
         scores, figures = one.scores, paper.get(one.folder.name, {})
         rows.append([one.folder.name, *(_cell(column, one, figures.get(column)) for column in COLUMNS)])
         notes.update(f"{key}: {metric['signature']}" for key, metric in scores["text"]["metrics"].items())
-        notes.add(
-            f"search: beams {scores['beams']}, length penalty {scores['length_penalty']}{_precision(scores)}; "
+        searches.setdefault(
+            f"beams {scores['beams']}, length penalty {scores['length_penalty']}{_precision(scores)}; "
             f"{scores['sentences']} sentences; trained under {scores['training']['environment']}"
-            f"{_precision(scores['training'])}"
-        )
+            f"{_precision(scores['training'])}",
+            [],
+        ).append(one.folder.name)
+    for search, names in searches.items():
+        # With several, each says whose it is.
+        notes.add(f"search: {search}" if len(searches) == 1 else f"search of {', '.join(names)}: {search}")
     notes.update(_about_baselines(results))
     if any(one.scores["search_top_k"] is not None for one in results):
         notes.add("K applies to the search; perplexity, accuracy and AER are those of the mixture in training")

@@ -61,6 +61,16 @@ class Progress(keras.callbacks.Callback):
         _LOG.info("%s  %s  %s", label, "  ".join(numbers), clock_time(seconds))
 
 
+def parameter_count(parameters: float) -> str:
+    """Write a number of parameters in millions, or exactly if there are few.
+
+    Example:
+        >>> parameter_count(2_240_000), parameter_count(34_176)
+        ('2.2 M', '34,176')
+    """
+    return f"{parameters / 1e6:,.1f} M" if parameters >= 1e5 else f"{round(parameters):,}"
+
+
 def clock_time(seconds: float) -> str:
     """Write seconds as minutes and seconds, or hours and minutes.
 

@@ -138,7 +138,9 @@ def test_pictures_of_layers(attn_zoo, transformers, text_files, trained, tmp_pat
     assert attn_zoo("plot", name, *transformers, "--test", *text_files, "--output", output)[0] == 0
     assert output.read_bytes().startswith(b"\x89PNG")
     # A run has a text of its own.
-    assert attn_zoo("plot", name, trained, "--places", "cross", "--output", output)[0] == 0
+    status, _, error = attn_zoo("plot", name, trained, "--places", "cross", "--output", output)
+    assert status == (2 if name == "divergence" else 0)
+    assert ("has one layer of encoder-decoder attention: divergence is between two or more" in error) == (name == "divergence")
     for arguments, message in (
         ((trained,), "has no encoder or decoder attention: add --places cross"),
         ((transformers[0],), "is not a run folder, and so has no test text: give --test"),

@@ -253,8 +253,8 @@ def test_the_page(tmp_path):
     assert "| `warmup_steps`" in changed
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in own.splitlines() if line[:1] == "|"]
     assert rows[2:] == [
-        ["`base`", "1", "9", "0.0 M", "30", "30.0", "4, 0.6", "torch"],
-        ["`new`", "2", "9", "0.0 M", "30", "91.5", "4, 0.6", "torch"],
+        ["`base`", "1", "9", "9", "30", "30.0", "4, 0.6", "torch"],
+        ["`new`", "2", "9", "9", "30", "91.5", "4, 0.6", "torch"],
     ]
     assert "- text: unknown\n- Scale small: at most three layers" in parts[4]
 
