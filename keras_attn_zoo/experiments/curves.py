@@ -130,7 +130,9 @@ def curves_over_top_k(
         scores = [s for key, s in RunFolder(folder).read_scores().items() if key.startswith(f"{name}-k")]
         found[title] = {s["search_top_k"]: value(s) for s in scores if s["search_top_k"] is not None}
         if not found[title]:
-            raise UserError(f"{folder} was not scored with several --top-k: evaluate it with --top-k 1 2 3 6 0.")
+            raise UserError(
+                f"{folder} was not scored with several --top-k: if it has a latent alignment, evaluate it with --top-k 1 2 3 6 0."
+            )
     return _over_counts(found)
 
 

@@ -1,5 +1,6 @@
 """Translate and score a test set with the translator of a run."""
 
+import logging
 import time
 from typing import Any
 
@@ -21,6 +22,7 @@ from keras_attn_zoo.messages import progress_bar
 from keras_attn_zoo.models import Translator
 from keras_attn_zoo.training.run_log import clock_of, read_log
 
+_LOG = logging.getLogger(__name__)
 _OF_REFERENCES = ("loss", "perplexity", "accuracy", "tokens")
 
 
@@ -58,6 +60,9 @@ def score_run(
     # Everything is read before anything is written.
     training, _ = training_summary(run), run.read_scores()
     check_references(TASKS[system.data.task].metrics, text.references, name)
+    empty = sum(not (source.strip() and target.strip()) for source, target in text.pairs)
+    if empty and not known:
+        _LOG.warning("%d of %d %s sentences have an empty side; they are scored too", empty, len(text.pairs), name)
     encoded = text.encoded_for(translator.preprocessor)
     known = known or _scores_of_references(translator, system, encoded, text, run.alignment(name))
     clock = CompilationClock()

@@ -140,7 +140,9 @@ def test_pictures_of_layers(attn_zoo, transformers, text_files, trained, tmp_pat
     # A run has a text of its own.
     status, _, error = attn_zoo("plot", name, trained, "--places", "cross", "--output", output)
     assert status == (2 if name == "divergence" else 0)
-    assert ("has one layer of encoder-decoder attention: divergence is between two or more" in error) == (name == "divergence")
+    assert ("has one layer of encoder-decoder attention: divergence is between two or more" in error) == (
+        name == "divergence"
+    )
     for arguments, message in (
         ((trained,), "has no encoder or decoder attention: add --places cross"),
         ((transformers[0],), "is not a run folder, and so has no test text: give --test"),

@@ -34,6 +34,14 @@ def test_scores_are_those_of_the_written_files(trained, corpus):
     assert scores["tokens"] == sum(len(reference.split()) + 1 for reference in references)
 
 
+def test_sentences_with_an_empty_side_are_scored_and_counted(trained, corpus, tmp_path, caplog):
+    folder = shutil.copytree(trained, tmp_path / "run")
+    (source, target), *others = corpus.splits.test
+    text = ParallelText([(source, ""), ("", target), *others])
+    assert score_run(folder, load_translator(folder), text, name="gaps")["sentences"] == len(text.pairs)
+    assert f"2 of {len(text.pairs)} gaps sentences have an empty side" in caplog.text
+
+
 def test_a_table_ranked_by_a_score(trained, tmp_path):
     folders = [shutil.copytree(trained, tmp_path / name) for name in "abc"]
     for folder, value in zip(folders, (9.0, None, 3.0), strict=True):
