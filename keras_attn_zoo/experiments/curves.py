@@ -131,7 +131,8 @@ def curves_over_top_k(
         found[title] = {s["search_top_k"]: value(s) for s in scores if s["search_top_k"] is not None}
         if not found[title]:
             raise UserError(
-                f"{folder} was not scored with several --top-k: if it has a latent alignment, evaluate it with --top-k 1 2 3 6 0."
+                f"{folder} was not scored with several --top-k: if it has a latent alignment, evaluate it with --top-k "
+                "1 2 3 6 0."
             )
     return _over_counts(found)
 
