@@ -103,6 +103,11 @@ class Runs:
             )
         return self._texts[key]
 
+    def tested_on(self, pair: str | None, entry: str) -> list[str]:
+        """Return the names of the files of the test texts of a system's runs on a language pair, if they are files."""
+        every = (RunFolder(one).corpus().get("test", []) for one in self.folders(pair, entry))
+        return list(dict.fromkeys(", ".join(Path(name).name for name in names) for names in every if names))
+
     def value(self, cell: Cell, against: Cell | None = None) -> Value | None:
         """Return what stands in a cell; None if it was not run.
 

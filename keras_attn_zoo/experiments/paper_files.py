@@ -76,6 +76,7 @@ def _table(table: PaperTable, runs: Runs) -> tuple[Table, list[dict[str, Any]]]:
     # In order.
     notes: dict[str, None] = {}
     texts: dict[str, None] = {}
+    tests: dict[str, None] = {}
     marked: set[str] = set()
     digits = _digits(table)
     runs.without.clear()
@@ -92,11 +93,15 @@ def _table(table: PaperTable, runs: Runs) -> tuple[Table, list[dict[str, Any]]]:
                     notes[note_of(cell.measure, pair)] = None
                     notes[about_texts(cell, runs, pair)] = None
                     texts.update(dict.fromkeys(runs.texts_of(pair, cell.entry)))
+                    tests.update(dict.fromkeys(runs.tested_on(pair, cell.entry)))
                 notes[_SPREAD if value.spread is not None else ""] = None
                 if value.p_values and against is not None:
                     marked.add(against.entry)
         rows.append(shown)
     ours = [f"our systems were trained on {'; '.join(texts)}"] if texts else []
+    if tests:
+        # A column has the name of the paper's.
+        ours.append(f"the test text of ours is {'; '.join(tests)}")
     brackets = [_BRACKETS] if any(cell.figure for row in table.cells() for cell in row) else []
     about = [*brackets, *ours, *filter(None, notes), *_about_marks(table, marked, runs), *table.notes]
     return Table([table.corner, *(column.title for column in table.columns)], rows, about), records

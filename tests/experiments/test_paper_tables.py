@@ -59,7 +59,7 @@ def test_scores_beside_the_papers_and_what_was_not_run_is_empty(tmp_path):
     ]
     for name in ("base", "base-seed=2"):
         config = RunFolder(tmp_path / name).config
-        corpus = {"train": ["/data/train.de", "/data/train.en"]}
+        corpus = {"train": ["/data/train.de", "/data/train.en"], "test": ["/data/flickr.de", "/data/flickr.en"]}
         config.write_text(json.dumps({**json.loads(config.read_text()), "corpus": corpus}))
     found, notes = written(tmp_path, recipe_of(columns, rows))
     assert found == {
@@ -70,6 +70,7 @@ def test_scores_beside_the_papers_and_what_was_not_run_is_empty(tmp_path):
     assert notes == [
         "the paper's figures are in brackets; a cell with only those was not run",
         "our systems were trained on train.de, train.en",
+        "the test text of ours is flickr.de, flickr.en",
         "mean ± standard deviation over seeds",
     ]
     text = (tmp_path / "tables.md").read_text("utf-8")
