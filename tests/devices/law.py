@@ -45,7 +45,7 @@ class Steps(keras.callbacks.Callback):
         self.logs.append({name: float(value) for name, value in logs.items()})
 
 
-def numbers(devices, parts=1, body=tiny.transformer, dropout=0.0, translates=True):
+def numbers(devices, parts=1, body=tiny.transformer, dropout=0.0):
     """Logs of steps and rounds with validation, the weights then, scores, attention and translations, as lists."""
     corpus = Corpus(PAIRS)
     # While files are written.
@@ -61,7 +61,7 @@ def numbers(devices, parts=1, body=tiny.transformer, dropout=0.0, translates=Tru
         task.fit(**fit_arguments(batches), epochs=1, validation_data=as_fit_input(valid), callbacks=[steps], verbose=0)
         found = {f"log {i}": log for i, log in enumerate(steps.logs)}
         found["weights"] = {v.path: keras.ops.convert_to_numpy(v) for v in task.backbone.trainable_variables}
-        tokens = _translations(task, found) if translates else []
+        tokens = _translations(task, found)
     found = {
         part: {str(name): np.asarray(value).tolist() for name, value in one.items()} for part, one in found.items()
     }

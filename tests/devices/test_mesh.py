@@ -63,7 +63,7 @@ def test_a_run_stopped_on_two_devices_resumes_on_one_and_on_four_to_the_numbers_
 
 # Of each of two processes: the numbers of the first go to standard output.
 PROGRAM = """
-import json, sys
+import json
 from keras_attn_zoo.devices import devices_of, using
 from tests.devices.law import numbers
 
@@ -72,21 +72,20 @@ assert (devices.parts, devices.processes) == (2, 2)
 with using(devices):
     # What the leading process reads reaches all.
     assert list(devices.from_leader(["ein", "Haus"] if devices.leads else [])) == ["ein", "Haus"]
-found = numbers(devices, parts=2, translates="translates" in sys.argv)
+found = numbers(devices, parts=2)
 if devices.leads:
     print(json.dumps(found))
 """
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("translates", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_two_processes_give_the_numbers_of_one(translates):
+def test_two_processes_give_the_numbers_of_one():
     found = []
     for environment in two_of_jax():
-        command = [sys.executable, "-c", PROGRAM, *(["translates"] if translates else [])]
+        command = [sys.executable, "-c", PROGRAM]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         found.append(subprocess.Popen(command, env=environment, **pipes))
     outputs = [process.communicate(timeout=900) for process in found]
     assert [process.returncode for process in found] == [0, 0], outputs
     # The line before it is gloo's own.
-    check(json.loads(outputs[0][0].splitlines()[-1]), numbers(None, parts=2, translates=translates))
+    check(json.loads(outputs[0][0].splitlines()[-1]), numbers(None, parts=2))

@@ -21,11 +21,10 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.layers.common.dropout import Dropout
 
 
-@pytest.mark.parametrize("translates", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_two_replicas_give_the_numbers_of_one(translates):
+def test_two_replicas_give_the_numbers_of_one():
     devices = devices_of(2)
     assert devices.parts == 2
-    check(numbers(devices, parts=2, translates=translates), numbers(None, parts=2, translates=translates))
+    check(numbers(devices, parts=2), numbers(None, parts=2))
 
 
 def test_a_processor_is_not_divided_into_thousands(monkeypatch):
