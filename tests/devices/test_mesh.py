@@ -31,6 +31,16 @@ def test_two_devices_give_the_numbers_of_one(parts, body):
     check(numbers(devices, parts, body=body, dropout=0.1), numbers(None, parts, body=body, dropout=0.1))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options, rtol",
+    [({"output": "latent"}, 2e-5), ({"dtype": "mixed_bfloat16"}, 2**-8)],
+    ids=["latent", "rounding of bfloat16"],
+)
+def test_so_they_do_with_a_marginal_likelihood_and_in_bfloat16(options, rtol):
+    check(numbers(devices_of(2), 2, **options), numbers(None, 2, **options), rtol)
+
+
 def test_a_processor_is_not_divided_into_thousands(monkeypatch):
     asked, most = {}, max(8, os.cpu_count())
     # JAX starts with its two devices: without them it would have one from here on.
