@@ -7,11 +7,13 @@ import pytest
 from keras_attn_zoo.devices import Devices, agreed, using
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments import finished_run, precision
+from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.models import preset_registry
 from tests.made_runs import make_run
 
 pytestmark = pytest.mark.one_backend
 NAME = "uniform_tatoeba_de_en"
+TEXT = ParallelText([("rot haus", "red house")])
 
 
 class Second(Devices):
@@ -62,7 +64,7 @@ def test_a_process_scores_again_although_the_first_one_has_written_its_scores(re
     again = []
     monkeypatch.setattr(finished_run, "score_again", lambda folder, name, **how: again.append((name, how)))
     with using(Second(before)):
-        finished_run.score_and_draw(run.path, None, keep_scores=True, tokenize="char", pictures=False)
+        finished_run.score_and_draw(run.path, TEXT, keep_scores=True, tokenize="char", pictures=False)
     assert again == [("test", {"tokenize": "char", "lowercase": False})]
 
 
@@ -75,7 +77,7 @@ def test_a_process_draws_what_the_first_one_draws(rescored, monkeypatch):
     run.picture("curves").touch()
     for exists in (True, False):
         with using(Second(run.read_scores(), exists)):
-            finished_run.score_and_draw(run.path, None, keep_scores=True, tokenize="char")
+            finished_run.score_and_draw(run.path, TEXT, keep_scores=True, tokenize="char")
     assert drawn == ["translator"]
 
 

@@ -242,7 +242,7 @@ def call(case):
     with (
         replaced(training, "build_translator", _reached),
         replaced(hub_presets, "upload", _reached),
-        replaced(demo, "translate", lambda path: None),
+        replaced(demo, "translate", lambda path, precision: None),
     ):
         if case.program == "attn-zoo":
             return cli.main(list(case.arguments))
