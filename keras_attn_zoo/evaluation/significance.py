@@ -4,7 +4,6 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from keras_attn_zoo.extras import require
 
@@ -31,9 +30,8 @@ class SystemScore:
         score: the score on the whole corpus.
         mean: mean score over the resampled corpora; None without a bootstrap.
         ci: half the width of the 95 % confidence interval around `mean`; None without a bootstrap.
-        p_value: probability of a difference from the baseline at least this large
-            by chance, with a bootstrap in the direction that it has; 1 if there is no difference, None for the
-            baseline.
+        p_value: probability of a difference from the baseline at least this large by chance, with a bootstrap in the
+            direction that it has; 1 if there is no difference, None for the baseline.
     """
 
     score: float
@@ -126,7 +124,7 @@ def _randomization(systems, metric, references, samples, seed):
 
 
 @contextlib.contextmanager
-def _sacrebleu_seed(seed: int) -> Iterator[Any]:
+def _sacrebleu_seed(seed: int) -> Iterator[None]:
     """Set the seed where sacrebleu reads it, and restore the old one."""
     before = os.environ.get(_SEED_VARIABLE)
     os.environ[_SEED_VARIABLE] = str(seed)
