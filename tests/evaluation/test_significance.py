@@ -84,3 +84,12 @@ def test_bootstrap_is_that_of_sacrebleu_and_one_sided(monkeypatch):
     further = np.sign(seen) * (np.array(differences) - np.mean(differences)) >= abs(seen)
     assert 0.01 < further.mean() < 0.15
     assert found["second"].p_value == pytest.approx(further.mean(), abs=0.03)
+
+
+def test_randomization_counts_equal_differences():
+    """Six sentences differ by one word each, five for the better: of 64 exchanges, 14 differ by four words or six."""
+    references = [" ".join(WORDS[i : i + 12]) for i in range(20)]
+    wrong = [line.replace(line.split()[3], "x") for line in references]
+    first, second = [*wrong[:5], *references[5:]], [*references[:5], wrong[5], *references[6:]]
+    found, _ = paired_tests({"first": first, "second": second}, TER(), [references], "randomization", 4000, 2)
+    assert found["second"].p_value == pytest.approx(14 / 64, abs=0.03)
