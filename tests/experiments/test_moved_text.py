@@ -58,14 +58,14 @@ def test_another_text_is_named(moved, place):
 
 def test_other_sentences_in_the_same_files_are_named(moved, place):
     _, parts = moved
-    run = train_system(SYSTEM, read(place / "text", parts), place / "run", resume=True)
+    run = train_system(SYSTEM, read(place / "text", parts), place / "own")
     for part in parts:
         path = place / "text" / f"{part}.de"
         before = path.read_text(encoding="utf-8")
         path.write_text(before.replace("rot", "blau", 1), encoding="utf-8")
         names = {"train": "fingerprint"}.get(part, part)
         with pytest.raises(UserError, match=rf"different settings \(corpus\.{names}"):
-            train_system(SYSTEM, read(place / "text", parts), place / "run", resume=True)
+            train_system(SYSTEM, read(place / "text", parts), place / "own", resume=True)
         path.write_text(before, encoding="utf-8")
     train_system(SYSTEM, read(place / "text", parts), run.path, resume=True)
 
