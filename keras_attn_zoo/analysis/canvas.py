@@ -75,9 +75,9 @@ def add_grid_and_legend(axes: Axes, drawn: Sequence[Any], names: Iterable[object
     axes.set_axisbelow(True)
     axes.grid(which="both", color="0.9", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    legend = axes.legend(
-        drawn, list(map(str, names)), loc="upper left", bbox_to_anchor=(1.02, 1.0), borderaxespad=0, frameon=False
-    )
+    # Long enough for the longest dashes, and a mark on them.
+    beside = {"bbox_to_anchor": (1.02, 1.0), "borderaxespad": 0, "frameon": False, "handlelength": 4}
+    legend = axes.legend(drawn, list(map(str, names)), loc="upper left", **beside)
     for text in legend.get_texts():
         text.set_parse_math(False)
 

@@ -43,6 +43,8 @@ _MAX_SIDE = 40.0  # of one matrix; beyond it the cells shrink
 _MAX_ROW = 24.0  # of the matrices side by side; beyond it a new row begins
 _GAP = 0.3
 _COLOUR_BAR = 0.15
+# So many marks fit on a curve beside those of others.
+_FEW_STEPS = 10
 
 _GOLD_COLOUR = "#d95f02"
 
@@ -275,8 +277,8 @@ def _curves_figure(curves, ylabel, title=None, xlabel="step", log_scale=False, t
             linestyle=LINE_STYLES[k % len(LINE_STYLES)],
             linewidth=1.5,
             marker=MARKERS[k % len(MARKERS)] if len(steps) == 1 or ticks or crowded else None,
-            # Beside each other, not on top of each other.
-            markevery=(0.2 * k / len(checked), 0.2) if crowded and not ticks else None,
+            # Of many, beside each other, not on top of each other.
+            markevery=(0.2 * k / len(checked), 0.2) if crowded and not ticks and len(steps) > _FEW_STEPS else None,
         )[0]
         for k, (steps, values) in enumerate(checked.values())
     ]

@@ -24,9 +24,11 @@ from keras_attn_zoo.commands.options import (
 from keras_attn_zoo.commands.parser import Parser, checked
 from keras_attn_zoo.commands.pictures import draw_pictures
 from keras_attn_zoo.commands.table_options import (
+    EVERY,
     check_gold_is_scored,
     folder_of_runs,
     pair_of,
+    places_of_runs,
     recipe_of,
     take_corpus_of_paper,
     tell_of_other_languages,
@@ -40,7 +42,7 @@ from keras_attn_zoo.commands.text_options import (
     scoring_options,
 )
 from keras_attn_zoo.errors import UserError, choice
-from keras_attn_zoo.experiments.comparison import Recipe, expand, parse_grid
+from keras_attn_zoo.experiments.comparison import Recipe, Run, expand, parse_grid
 from keras_attn_zoo.experiments.paper_tables import bleu_percents, measures_of, systems_of
 from keras_attn_zoo.experiments.scales import SCALES
 from keras_attn_zoo.experiments.setting_types import shown_value
@@ -50,8 +52,6 @@ from keras_attn_zoo.locks import locked
 from keras_attn_zoo.process import reason
 
 _LOG = logging.getLogger(__name__)
-# Stands for all systems.
-EVERY = "all"
 
 
 def add_comparison_arguments(
@@ -147,20 +147,16 @@ def system_names(options: argparse.Namespace) -> list[str]:
 
 def own_backend(options: argparse.Namespace) -> str | None:
     """Return the backend of the first run there is of any of the systems, that of a language pair if there are any."""
-    names, pair = system_names(options), pair_of(options)
-    folders = [*([options.out / pair] if pair else []), options.out]
-    every = [path for one in folders if kind_of(one) == "folder" for path in sorted(one.iterdir())]
+    names = system_names(options)
+    every = [path for one in places_of_runs(options) if kind_of(one) == "folder" for path in sorted(one.iterdir())]
     return backend_of_run(one for one in every if any(f"{one.name}-".startswith(f"{n}-") for n in names))
 
 
-def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
-    """Train what is not yet trained, score what is not yet scored, and write the tables.
-
-    A run that fails stops no other.
+def checked_comparison(recipe: Recipe, options: argparse.Namespace) -> tuple[Recipe, list[Run]]:
+    """Return the comparison that the options ask for, and its runs, checked as far as is possible without the text.
 
     Raises:
-        UserError: what is wrong with any run, before the first one is trained; names and reasons of the runs that
-            failed, after all others.
+        UserError: what is wrong with the options, the folder, or any run.
     """
     from keras_attn_zoo.experiments.earlier_results import scale_of
     from keras_attn_zoo.experiments.measures import check_measures
@@ -176,12 +172,28 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
     take_corpus_of_paper(recipe, options, out)
     tell_of_other_languages(options)
     runs = _runs(recipe, options, out)
+    if not options.table_only:
+        _check(runs, options, out)
+    return recipe, runs
+
+
+def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
+    """Train what is not yet trained, score what is not yet scored, and write the tables.
+
+    A run that fails stops no other.
+
+    Raises:
+        UserError: what is wrong with any run, before the first one is trained; names and reasons of the runs that
+            failed, after all others.
+    """
+    if options.plan:
+        refuse(options, "--plan trains nothing", table_only=False)
+    recipe, runs = checked_comparison(recipe, options)
+    out = folder_of_runs(recipe, options)
     scoring = scoring_options(options, recipe.tokenizer_of(pair_of(options)))
     if options.plan:
         from keras_attn_zoo.experiments.plan import plan_table
 
-        refuse(options, "--plan trains nothing", table_only=False)
-        _check(runs, options, out)
         corpus = _corpus(options)
         texts_of_tables(corpus, options)
         print(plan_table(runs, corpus, out))
@@ -191,7 +203,6 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
     if options.table_only:
         refuse(options, "--table-only scores nothing", tokenize=None, lowercase=False, more_test=[])
     else:
-        _check(runs, options, out)
         text = _corpus(options)
         failed = _train(recipe, runs, options, out, scoring, text)
     tables = _write_tables(recipe, [run for run in runs if run.name not in failed], options, out, anyway=not failed)

@@ -3,6 +3,7 @@
 import argparse
 import collections
 import dataclasses
+import difflib
 import itertools
 import sys
 import textwrap
@@ -81,6 +82,12 @@ class Parser(argparse.ArgumentParser):
         for option, action in self._option_string_actions.items():
             if given[option] > 1 and action.nargs != 0 and not isinstance(action, argparse._AppendAction):
                 self.error(f"{option} was given {given[option]} times: give it once")
+        # argparse would first ask for a required option whose name was mistyped.
+        known = [option for option in self._option_string_actions if option.startswith("--")]
+        for option in given if self._subparsers is None else ():
+            near = difflib.get_close_matches(option, known, n=1)
+            if option.startswith("--") and near and option not in known:
+                self.error(f"unknown option {option}: did you mean {near[0]}?")
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:

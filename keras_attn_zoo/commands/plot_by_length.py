@@ -15,8 +15,6 @@ from keras_attn_zoo.experiments.setting_types import Whole
 from keras_attn_zoo.experiments.tasks import METRICS, first_heading
 
 _LOG = logging.getLogger(__name__)
-# Seven classes, as in Zeng, §4.6.
-_BOUNDS = [10, 20, 30, 40, 50, 60]
 
 
 def add_arguments(parser: Parser) -> None:
@@ -29,9 +27,9 @@ def add_arguments(parser: Parser) -> None:
         "--bounds",
         nargs="+",
         type=typed(Whole(least=1, most=10_000)),
-        default=_BOUNDS,
         metavar="N",
-        help=f"longest length of each class but the last, in words (default: {' '.join(map(str, _BOUNDS))})",
+        help="longest length of each class but the last, in words (default: 10 20 30 40 50 60, or closer ones if most "
+        "sentences are shorter)",
     )
     parser.add_argument(
         "--key", choices=METRICS, help="score (default: the first of the runs' task, BLEU for translation)"
@@ -49,15 +47,14 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.evaluation.text_scores import how_scored
     from keras_attn_zoo.experiments.curves import over_seeds, titles
     from keras_attn_zoo.experiments.run_folder import RunFolder
-    from keras_attn_zoo.experiments.scores_by_length import class_of, length_classes, scores_by_length
+    from keras_attn_zoo.experiments.scores_by_length import class_of, length_classes, scores_by_length, usual_bounds
 
     if options.side == "target":
         refuse(options, "the lengths are those of the run's references", test=None, reverse=False)
-    curves, counts, given = {}, [], given_text(options)
+    scored, given = [], given_text(options)
     if options.key is None:
         options.key = first_heading(RunFolder(options.runs[0]).system().data.task)
-    classes = length_classes(options.bounds)
-    for folder, title in zip(options.runs, titles(options.runs), strict=True):
+    for folder in options.runs:
         hypotheses, (references, *more) = RunFolder(folder).read_translations(options.name)
         lines = references
         if options.side == "source":
@@ -65,12 +62,14 @@ def run(options: argparse.Namespace) -> None:
             if [normalise(line) for line in text.targets] != [normalise(line) for line in references]:
                 raise UserError(f"{folder} was scored on another text: give the one that was translated with --test.")
             lines = text.sources
-        lengths = [len(line.split()) for line in lines]
-        counts.append(Counter(class_of(length, options.bounds) for length in lengths))
         stored = RunFolder(folder).read_scores().get(options.name, {}).get("text", {})
-        scores = scores_by_length(
-            hypotheses, references, lengths, options.bounds, METRICS[options.key], more, **how_scored(stored)
-        )
+        scored.append((hypotheses, references, [len(line.split()) for line in lines], more, how_scored(stored)))
+    bounds = options.bounds or usual_bounds([length for _, _, lengths, *_ in scored for length in lengths])
+    classes = length_classes(bounds)
+    curves, counts = {}, []
+    for (hypotheses, references, lengths, more, how), title in zip(scored, titles(options.runs), strict=True):
+        counts.append(Counter(class_of(length, bounds) for length in lengths))
+        scores = scores_by_length(hypotheses, references, lengths, bounds, METRICS[options.key], more, **how)
         curves[title] = (list(range(len(scores))), scores)
     # Leave out the last classes if no sentence is that long.
     longest = max(step for _, scores in curves.values() for step, one in enumerate(scores) if not math.isnan(one))

@@ -20,6 +20,9 @@ def add_arguments(parser: Parser) -> None:
         default=["val_loss"],
         help="figures to draw, keys of the log (default: val_loss)",
     )
+    parser.add_argument(
+        "--difference", action="store_true", help="draw how far each curve is above the first run's, if they lie close"
+    )
     add_over_seeds_argument(parser)
     add_picture_argument(parser)
 
@@ -27,21 +30,24 @@ def add_arguments(parser: Parser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Draw the curves."""
     from keras_attn_zoo.analysis.pictures import plot_curves
-    from keras_attn_zoo.experiments.curves import curves, over_seeds
+    from keras_attn_zoo.experiments.curves import above_first, curves, over_seeds
 
     labels = {key: key.replace("val_", "validation ").replace("_", " ") for key in options.key}
-    drawn, deviations = {}, {}
+    drawn, deviations, above = {}, {}, ""
     for key, label in labels.items():
         found = curves(options.runs, key)
         of_seeds: dict[str, list[float]] = {}
         if options.over_seeds:
             found, of_seeds = over_seeds(found, options.runs)
+        if options.difference:
+            found, of_seeds = above_first(found, of_seeds)
+            above = f" above that of {next(iter(found))}"
         for name, curve in found.items():
             title = f"{name}, {label}" if len(labels) > 1 else name
             drawn[title] = curve
             if name in of_seeds:
                 deviations[title] = of_seeds[name]
-    ylabel = " and ".join(labels.values()) + (OVER_SEEDS if deviations else "")
+    ylabel = " and ".join(labels.values()) + above + (OVER_SEEDS if deviations else "")
     plot_curves(drawn, options.output, ylabel=ylabel, deviations=deviations)
     _LOG.info("wrote %s", options.output)
 
@@ -52,6 +58,7 @@ COMMAND = Command(
     [
         "attn-zoo plot curves runs/bahdanau runs/uniform --output curves.png",
         "... --key val_bleu",
+        "attn-zoo plot curves runs/transformer runs/ran-e runs/ran-d --difference --output curves.png",
         "attn-zoo plot curves runs/bahdanau runs/bahdanau-seed=2 runs/bahdanau-seed=3 --over-seeds --output curves.png",
     ],
     add_arguments,

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from keras_attn_zoo.commands.comparison import add_comparison_arguments, run_comparison
+from keras_attn_zoo.commands.comparison import add_comparison_arguments
 from keras_attn_zoo.commands.guard import guarded
 from keras_attn_zoo.commands.options import add_backend_argument
+from keras_attn_zoo.commands.pairs import run_pairs
 from keras_attn_zoo.commands.parser import Parser
 from keras_attn_zoo.commands.table_options import add_table_arguments
 from keras_attn_zoo.experiments.comparison import Recipe
@@ -29,7 +30,7 @@ def run_recipe(recipe: Recipe, description: str, arguments: Sequence[str] | None
     add_backend_argument(parser, resumes=True)
     return guarded(
         parser,
-        lambda options: run_comparison(recipe, options),
+        lambda options: run_pairs(recipe, options),
         arguments,
         farewell="Run the recipe again to resume it.",
     )

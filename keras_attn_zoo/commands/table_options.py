@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from keras_attn_zoo.experiments.parallel_text import ParallelText
 
 _LOG = logging.getLogger(__name__)
+# Stands for all systems of a comparison, or for all language pairs of a paper.
+EVERY = "all"
 
 
 def add_table_arguments(parser: Parser, recipe: Recipe) -> None:
@@ -26,12 +28,15 @@ def add_table_arguments(parser: Parser, recipe: Recipe) -> None:
     if recipe.pairs:
         parser.add_argument(
             "--pair",
-            choices=recipe.pairs,
+            choices=[*recipe.pairs, EVERY],
             default=recipe.first_pair,
             metavar="PAIR",
             help=f"language pair of the paper that the text stands for, among {', '.join(recipe.pairs)}: its settings "
-            "are used, and its runs are in a folder of that name in --out (default: %(default)s, in --out itself)",
+            f"are used, and its runs are in a folder of that name in --out; {EVERY}: one after the other, each with "
+            "the paper's own text and, by default, the systems that its tables have (default: %(default)s, in --out "
+            "itself)",
         )
+        parser.set_defaults(pairs=tuple(recipe.pairs))
     if any("gold" in recipe.splits(name, pair) for name in recipe.entries for pair in recipe.pairs or (None,)):
         group = parser.add_argument_group("text with gold alignments, for the alignment error rates of the paper")
         group.add_argument(
@@ -45,6 +50,13 @@ def add_table_arguments(parser: Parser, recipe: Recipe) -> None:
 def pair_of(options: argparse.Namespace) -> str | None:
     """Return the language pair of `--pair`, or None where there is no such option, or another task than translation."""
     return getattr(options, "pair", None) if task_of(options) == TRANSLATION else None
+
+
+def places_of_runs(options: argparse.Namespace) -> list[Path]:
+    """Return the folders in which there may be runs of the language pair, or the pairs, of `--pair`."""
+    pair = pair_of(options)
+    pairs = [] if pair is None else options.pairs if pair == EVERY else [pair]
+    return [*(options.out / one for one in pairs), options.out]
 
 
 def recipe_of(recipe: Recipe, options: argparse.Namespace) -> Recipe:

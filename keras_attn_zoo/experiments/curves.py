@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -107,6 +107,36 @@ def over_seeds(found: Curves, folders: Collection[PathLike]) -> tuple[Curves, di
         means[f"{names[0]}, {len(names)} seeds"] = steps, values
         deviations[f"{names[0]}, {len(names)} seeds"] = deviation
     return means, deviations
+
+
+def above_first(
+    found: Curves, deviations: Mapping[str, Sequence[float]] | None = None
+) -> tuple[Curves, dict[str, list[float]]]:
+    """Return how far each curve is above the first, at the steps that both have, and the deviations at these.
+
+    Args:
+        found: the curves; the first becomes a line at 0.
+        deviations: `{name: deviations}` of some of the curves. They stay those of each curve by itself.
+
+    Raises:
+        UserError: a curve has no step in common with the first.
+
+    Example:
+        >>> above_first({"a": ([1, 2], [3.0, 2.0]), "b": ([2, 3], [2.5, 1.0])})[0]
+        {'a': ([1, 2], [0.0, 0.0]), 'b': ([2], [0.5])}
+    """
+    first = next(iter(found))
+    level = dict(zip(*found[first], strict=True))
+    above: Curves = {}
+    kept: dict[str, list[float]] = {}
+    for name, (steps, values) in found.items():
+        shared = [place for place, step in enumerate(steps) if step in level]
+        if not shared:
+            raise UserError(f"{name} has no step in common with {first}: draw them without --difference.")
+        above[name] = [steps[i] for i in shared], [values[i] - level[steps[i]] for i in shared]
+        if deviations and name in deviations:
+            kept[name] = [deviations[name][i] for i in shared]
+    return above, kept
 
 
 def curves_over_top_k(

@@ -295,7 +295,7 @@ def compile_translator(translator: Translator, system: System, steps: int | None
     schedules = {
         "constant": lambda: training.learning_rate,
         "plateau": lambda: training.learning_rate,
-        "inverse_sqrt": lambda: InverseSquareRoot(training.learning_rate, training.warmup_steps),
+        "inverse_sqrt": lambda: _inverse_sqrt(training, steps),
         "cosine": lambda: _cosine(training, steps),
         "halving": lambda: HalvingSchedule(training.learning_rate, training.decay_start, training.decay_every),
     }
@@ -306,6 +306,17 @@ def compile_translator(translator: Translator, system: System, steps: int | None
         sampler=BeamSearch(search.beams, search.length_penalty),
         search_top_k=search.search_top_k,
     )
+
+
+def _inverse_sqrt(training, steps):
+    if steps is not None and steps < training.warmup_steps:
+        _LOG.warning(
+            "the learning rate rises for %d steps, but training has only %d: set fewer warmup_steps, or train for "
+            "longer",
+            training.warmup_steps,
+            steps,
+        )
+    return InverseSquareRoot(training.learning_rate, training.warmup_steps)
 
 
 def _cosine(training, steps):

@@ -16,6 +16,7 @@ from keras_attn_zoo.data.text_files import read_columns, read_lines
 from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.moved_text import with_names_of
+from keras_attn_zoo.experiments.setting_types import shown_value
 from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.files import (
     PathLike,
@@ -211,7 +212,7 @@ class RunFolder:
         changed = sorted(_differences(config, {"system": system.to_dict(), "corpus": corpus}))
         if changed:
             raise UserError(
-                f"{shown(self.path)} was started with different settings ({', '.join(changed)}): "
+                f"{shown(self.path)} was started with different settings ({'; '.join(changed)}): "
                 "resume with the same ones, or choose another folder."
             )
 
@@ -386,9 +387,9 @@ def environment() -> dict[str, Any]:
 
 
 def _differences(left, right, path=""):
-    """Yield the names of the entries in which two nested dicts differ."""
+    """Yield the names of the entries in which two nested dicts differ; of settings, with both values."""
     if isinstance(left, dict) and isinstance(right, dict):
         for key in left.keys() | right.keys():
             yield from _differences(left.get(key), right.get(key), f"{path}.{key}" if path else key)
     elif left != right:
-        yield path
+        yield f"{path}: {shown_value(left)}, now {shown_value(right)}" if path.startswith("system.") else path

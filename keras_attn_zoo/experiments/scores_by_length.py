@@ -2,11 +2,15 @@
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.text_scores import score_text
+
+# How wide classes of length may be, in words, and how many of them a picture should have at least.
+_WIDTHS, _FILLED_CLASSES = (10, 5, 2, 1), 4
 
 
 def length_classes(bounds: Sequence[int]) -> list[str]:
@@ -33,6 +37,24 @@ def class_of(length: int, bounds: Sequence[int]) -> int:
         [0, 0, 1, 1, 2]
     """
     return sum(length > bound for bound in bounds)
+
+
+def usual_bounds(lengths: Sequence[int]) -> list[int]:
+    """Return bounds of seven classes, each ten words wide as in Zeng, §4.6, or narrower for short sentences.
+
+    Of the widths 10, 5, 2 and 1, the first is taken with which at least four classes have one sentence in a hundred;
+    if there is none, the first with which most classes have.
+
+    Example:
+        >>> usual_bounds([5, 15, 25, 35]), usual_bounds([3, 4, 5, 6, 7, 8, 9])
+        ([10, 20, 30, 40, 50, 60], [2, 4, 6, 8, 10, 12])
+    """
+
+    def filled(bounds):
+        sizes = Counter(class_of(length, bounds) for length in lengths)
+        return min(_FILLED_CLASSES, sum(100 * size >= len(lengths) for size in sizes.values()))
+
+    return max(([width * i for i in range(1, 7)] for width in _WIDTHS), key=filled)
 
 
 def scores_by_length(

@@ -146,9 +146,11 @@ def _train(system, corpus, run, data, max_tokens, bleu_after, scoring):
         first, *more = corpus.test.references
         search = {"batch_size": system.search.batch_size, "max_tokens": max_tokens}
         callbacks.append(BLEUAtSteps(keys, batches, test, first, more_references=more, **search, **scoring))
-    with progress_bar(system.name, steps, "step", batches.round * len(batches)) as show:
+    # A run of a comparison has its seed and its point of the grid in its name.
+    label = run.path.name if run.path.name.startswith(f"{system.name}-") else system.name
+    with progress_bar(label, steps, "step", batches.round * len(batches)) as show:
         log = RunLog(run.log, batches)
-        callbacks += [Progress(batches, rounds, system.name, show), log, *_budget(training, log), *watched]
+        callbacks += [Progress(batches, rounds, label, show), log, *_budget(training, log), *watched]
         while True:
             later = range(batches.round + 1, last)
             until = next((number for number in _grows_at(system) if number in later), last)

@@ -35,7 +35,9 @@ def test_bad_input_is_one_line_with_status_2_and_writes_nothing(attn_zoo, tmp_pa
 
 def test_options_are_written_out_and_given_once(attn_zoo, capsys):
     for arguments, text in (
-        (("translate", "m", "--beam", 2), "unrecognized arguments: --beam 2"),
+        (("translate", "m", "--beam", 2), "unknown option --beam: did you mean --beams?"),
+        # Not that --systems is missing.
+        (("compare", "--system", "uniform", "--out", "o"), "unknown option --system: did you mean --systems?"),
         (("translate", "m", "--beams", 2, "--beams=3"), "--beams was given 2 times"),
         (("train", "--train", "a", "--embedded", "--train", "b"), "--train was given 2 times"),
         (("translate", "m", "-v", "Ja."), "(see attn-zoo translate --help)"),

@@ -31,6 +31,16 @@ def test_one_curve_for_all_seeds_of_a_system(attn_zoo, tmp_path, monkeypatch):
     assert list(curves) == ["a, 2 seeds", "b", "b-elsewhere"] and curves["a, 2 seeds"] == ([1, 2], [4.0, 3.0])
     assert options["deviations"] == {"a, 2 seeds": pytest.approx([root, root])}
     assert options["ylabel"] == "loss, mean ± standard deviation"
+    # Losses of 5 and 4 are 1 above means of 4 and 3, at the two steps that these have.
+    for name in ("b", "b-elsewhere"):
+        rounds = [{"round": number, "step": number, "loss": 6.0 - number} for number in (1, 2, 3)]
+        (tmp_path / name / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rounds))
+    assert attn_zoo("plot", "curves", *folders, "--key", "loss", "--over-seeds", "--difference", *output)[0] == 0
+    ((curves, *_), options) = seen.pop()
+    above = ([1, 2], [1.0, 1.0])
+    assert curves == {"a, 2 seeds": ([1, 2], [0.0, 0.0]), "b": above, "b-elsewhere": above}
+    assert options["deviations"] == {"a, 2 seeds": pytest.approx([root, root])}
+    assert options["ylabel"] == "loss above that of a, 2 seeds, mean ± standard deviation"
     line = ("plot", "by-length", *folders[:2], "--side", "target", "--bounds", 6)
     assert attn_zoo(*line, *output)[0] == 0 and attn_zoo(*line, "--over-seeds", *output)[0] == 0
     (alone, more), (together, _) = seen
@@ -41,6 +51,8 @@ def test_one_curve_for_all_seeds_of_a_system(attn_zoo, tmp_path, monkeypatch):
     (tmp_path / "a2" / "log.jsonl").write_text(json.dumps({"round": 1, "step": 9, "loss": 1.0}) + "\n")
     status, _, error = attn_zoo("plot", "curves", *folders, "--key", "loss", "--over-seeds", *output)
     assert status == 2 and "have no step in common" in error
+    status, _, error = attn_zoo("plot", "curves", *folders[:2], "--key", "loss", "--difference", *output)
+    assert status == 2 and "a2 has no step in common with a: draw them without --difference" in error
 
 
 def test_how_many_times_faster_the_run_without_a_latent_alignment_is_trained(attn_zoo, tmp_path, monkeypatch):

@@ -117,6 +117,6 @@ def test_the_memory_of_the_machine_is_named(out, corpus, monkeypatch, there, sai
 
 def test_a_run_with_other_settings_is_named(out, corpus):
     with pytest.raises(
-        UserError, match=r"^tiny: .* was started with different settings \(system.backbone.hidden_dim\)"
+        UserError, match=r"^tiny: .* was started with different settings \(system.backbone.hidden_dim: "
     ):
         plan_table(planned(("tiny", TINY.override(hidden_dim=13))), corpus, out)

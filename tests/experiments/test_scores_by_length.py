@@ -8,7 +8,7 @@ import sacrebleu
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments import translation_speed as module
-from keras_attn_zoo.experiments.scores_by_length import class_of, length_classes, scores_by_length
+from keras_attn_zoo.experiments.scores_by_length import class_of, length_classes, scores_by_length, usual_bounds
 from keras_attn_zoo.experiments.translation_speed import translation_speed
 from tests import tiny
 
@@ -35,6 +35,17 @@ def test_classes_of_length():
     for bounds in ([], [0], [5, 5], [7, 3]):
         with pytest.raises(UserError, match="bounds must be positive and strictly increasing"):
             length_classes(bounds)
+
+
+def test_classes_are_narrow_enough_for_short_sentences():
+    long = [5, 15, 25, 35] * 25
+    assert usual_bounds(long) == [10, 20, 30, 40, 50, 60]
+    # One sentence in 97 is enough for a class, one in 101 is not.
+    assert usual_bounds([*[2, 4, 6, 14] * 24, 19]) == [5, 10, 15, 20, 25, 30]
+    assert usual_bounds([*[2, 4, 6, 14] * 25, 19]) == [2, 4, 6, 8, 10, 12]
+    assert usual_bounds([2, 4, 6, 8]) == [2, 4, 6, 8, 10, 12]
+    # No width has four classes: the widest that has three, or one.
+    assert usual_bounds([5, 15, 25]) == usual_bounds([3]) == [10, 20, 30, 40, 50, 60]
 
 
 def test_speed_counts_the_tokens_of_all_runs(monkeypatch):

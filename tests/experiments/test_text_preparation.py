@@ -111,7 +111,7 @@ def test_a_run_of_an_earlier_version_resumes_with_the_defaults(trained, tmp_path
     del config["system"]["training"]["bleu_tokenize"]
     write_json(run.config, config)
     run.check_settings(TINY, config["corpus"])
-    with pytest.raises(UserError, match=r"different settings \(system\.data\.truecase\)"):
+    with pytest.raises(UserError, match=r"different settings \(system\.data\.truecase: "):
         run.check_settings(TINY.override(truecase="both"), config["corpus"])
 
 

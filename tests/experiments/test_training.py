@@ -97,9 +97,9 @@ def test_a_folder_that_is_taken_is_refused_before_anything_is_written(trained, c
     before = written()
     with pytest.raises(UserError, match="already holds a run: resume it with --resume"):
         train_system(TINY, corpus, trained)
-    with pytest.raises(UserError, match=r"different settings \(system.seed\)"):
+    with pytest.raises(UserError, match=r"different settings \(system.seed: \d+, now 4\): resume"):
         train_system(TINY.override(seed=4), corpus, trained, resume=True)
-    with pytest.raises(UserError, match=r"different settings \(system.backbone.hidden_dim\)"):
+    with pytest.raises(UserError, match=r"different settings \(system.backbone.hidden_dim: \d+, now 13\)"):
         train_system(TINY.override(hidden_dim=13), corpus, trained, resume=True)
     assert before == written()
     other = dataclasses.replace(corpus, splits=corpus.splits._replace(train=corpus.splits.train[1:]))
@@ -327,3 +327,10 @@ def test_the_cosine_schedule_ends_at_zero_where_training_ends(corpus, tmp_path):
     np.testing.assert_allclose(rates, wanted, rtol=1e-5)
     with pytest.raises(UserError, match=f"warmup_steps={total}: training has only {total} steps"):
         train_system(system.override(warmup_steps=total), corpus, tmp_path / "short")
+
+
+@pytest.mark.parametrize(("warmup", "told"), [(4, False), (5, True)])
+def test_a_warm_up_longer_than_training_is_told(corpus, tmp_path, caplog, warmup, told):
+    train_system(TINY.override(schedule="inverse_sqrt", warmup_steps=warmup, budget="4steps"), corpus, tmp_path / "run")
+    said = "the learning rate rises for 5 steps, but training has only 4: set fewer warmup_steps"
+    assert any(said in message for message in caplog.messages) is told

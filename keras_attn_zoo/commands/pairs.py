@@ -1,0 +1,97 @@
+"""`--pair all`: a paper's comparison for each of its language pairs, one after the other."""
+
+import argparse
+import copy
+import logging
+from typing import Any
+
+from keras_attn_zoo.commands.comparison import checked_comparison, run_comparison
+from keras_attn_zoo.commands.options import refuse
+from keras_attn_zoo.commands.table_options import EVERY, pair_of
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.comparison import Recipe
+from keras_attn_zoo.experiments.paper_tables import systems_of
+from keras_attn_zoo.experiments.scales import SCALES
+from keras_attn_zoo.files import shown
+
+_LOG = logging.getLogger(__name__)
+
+
+def run_pairs(recipe: Recipe, options: argparse.Namespace) -> None:
+    """Run a comparison for the language pair of `--pair`, or for all, see `run_comparison`.
+
+    What fails with one pair stops no other.
+
+    Raises:
+        UserError: what is wrong with any pair, before the first one is trained; the pairs that failed, after all
+            others.
+    """
+    if pair_of(options) != EVERY:
+        run_comparison(recipe, options)
+        return
+    of_pairs = _of_pairs(recipe, options)
+    for pair, own in of_pairs.items():
+        try:
+            # A copy: the check names the corpus in it, and the comparison says so when its turn comes.
+            checked_comparison(recipe, copy.copy(own))
+        except UserError as error:
+            raise UserError(f"{pair}: {error}") from None
+    failed = {}
+    for number, (pair, own) in enumerate(of_pairs.items(), start=1):
+        _LOG.info("language pair %d of %d: %s", number, len(of_pairs), pair)
+        try:
+            run_comparison(recipe, own)
+        except UserError as error:
+            failed[pair] = str(error).rstrip(".")
+            _LOG.error("%s failed: %s", pair, error)
+    if failed:
+        reasons = "; ".join(f"{pair} ({why})" for pair, why in failed.items())
+        raise UserError(f"{len(failed)} of {len(of_pairs)} language pairs failed: {reasons}.")
+
+
+def _of_pairs(recipe: Recipe, options: argparse.Namespace) -> dict[str, argparse.Namespace]:
+    """The options of each language pair, with the systems that the paper's tables have of it.
+
+    Raises:
+        UserError: there is no text for each, or one text for all.
+    """
+    one_text: dict[str, Any] = {"train": None, "valid": None, "test": None, "corpus": None, "more_test": []}
+    refuse(options, f"--pair {EVERY} takes the paper's text of each pair", **one_text)
+    built_in = options.embedded or (options.scale and SCALES[options.scale].corpus)
+    pairs = list(recipe.pairs)
+    if options.table_only:
+        pairs = [pair for pair in pairs if _has_runs(recipe.folder_of(options.out, pair))]
+        if not pairs:
+            raise UserError(f"{shown(options.out)} has no runs of any language pair: train one, or check --out.")
+    elif not built_in:
+        if options.scale != "paper":
+            raise UserError(
+                f"--pair {EVERY} needs --scale paper, which has a text for each pair, or --embedded; with text of your "
+                "own, run the recipe once for each --pair."
+            )
+        pairs = [pair for pair in pairs if recipe.pairs[pair].corpus]
+        if without := [pair for pair in recipe.pairs if pair not in pairs]:
+            _LOG.warning(
+                "left out, because the catalogue has no text for it: %s; give your own text with --pair %s",
+                ", ".join(without),
+                without[0],
+            )
+    found = {}
+    for pair in pairs:
+        found[pair] = own = copy.copy(options)
+        own.pair = pair
+        if options.systems is None:
+            wanted = systems_of(recipe.tables, pair, recipe.first_pair)
+            own.systems = [name for name in recipe.entries if name in wanted]
+        if "gold" in own and not any("gold" in recipe.splits(name, pair) for name in recipe.entries):
+            # The paper has alignments of some pairs alone.
+            own.bitext = own.gold = None
+            own.bitext_reverse = own.gold_reverse = False
+            own.index_base = 0
+    return found
+
+
+def _has_runs(folder):
+    from keras_attn_zoo.experiments.run_folder import RunFolder
+
+    return any(RunFolder(path).holds_run for path in folder.glob("*"))

@@ -1,0 +1,147 @@
+"""`--pair all`: every language pair of a paper in one call; nothing is trained here."""
+
+import dataclasses
+
+import pytest
+
+from keras_attn_zoo.commands import comparison, pairs
+from keras_attn_zoo.commands.recipe import run_recipe
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments import training
+from keras_attn_zoo.experiments.comparison import Entry, Recipe
+from keras_attn_zoo.experiments.paper_tables import Line, Pair, PaperTable
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from tests.made_runs import copy_run
+from tests.tiny_run import TINY, make_text
+
+TABLE = PaperTable(
+    "Table 1",
+    "Scores",
+    [Line("BLEU", one, pair=one, measure="BLEU") for one in ("ro-en", "tr-en")]
+    + [Line("AER", "gold", split="gold", measure="AER")],
+    [Line("RNN", entry="rnn", figures="35.7 19.6 71.4"), Line("second", entry="second", figures="34 18 –")],
+)
+FURTHER = PaperTable("Table 2", "More", [Line("BLEU", measure="BLEU")], [Line("third", entry="third", pair="tr-en")])
+RECIPE = Recipe(
+    "Three bodies",
+    {name: Entry(dataclasses.replace(TINY, name=name)) for name in ("rnn", "second", "third")},
+    ("rnn",),
+    tables=(TABLE, FURTHER),
+    pairs={"ro-en": Pair(corpus="wmt16-ro-en"), "tr-en": Pair({"dropout": 0.3}, corpus="wmt18-tr-en")},
+)
+# The model of the copied run takes longer sentences than it was trained on.
+LINE = ["--out", "out", "--pair", "all", "--max-tokens", "40"]
+
+
+@pytest.fixture
+def recipe(trained, tmp_path, monkeypatch, capsys):
+    """Run the recipe on the built-in text; a system is trained by a copy of a run, unless it is made to fail."""
+    seen = []
+    failing = []
+
+    def train(system, corpus, folder, *args, **kwargs):
+        path = folder.relative_to("out").as_posix()
+        seen.append((path, system.sizes["dropout"]))
+        if path in failing:
+            raise UserError(f"{path} cannot be trained.")
+        if not folder.exists():
+            copy_run(trained, folder, system).scores.unlink()
+        return RunFolder(folder)
+
+    def run(*arguments, line=LINE):
+        status = run_recipe(RECIPE, "Three bodies.", [*line, *map(str, arguments)])
+        return status, *capsys.readouterr()
+
+    monkeypatch.setattr(training, "train_system", train)
+    monkeypatch.chdir(tmp_path)
+    run.seen, run.failing = seen, failing
+    return run
+
+
+def rows(tmp_path, name):
+    text = (tmp_path / "out" / "tables.md").read_text("utf-8").splitlines()
+    (line,) = [line for line in text if line.startswith(f"| {name} ")]
+    return [cell.strip() for cell in line.strip("|").split("|")][1:]
+
+
+def test_each_pair_has_the_systems_of_its_tables_and_its_settings(recipe, tmp_path):
+    status, _, error = recipe("--embedded")
+    assert status == 0, error
+    assert recipe.seen == [("rnn", 0.2), ("second", 0.2)] + [(f"tr-en/{n}", 0.3) for n in ("rnn", "second", "third")]
+    assert "language pair 1 of 2: ro-en" in error and "language pair 2 of 2: tr-en" in error
+    # The last call has filled the table of both.
+    for name, paper in (("RNN", ("35.7", "19.6")), ("second", ("34", "18"))):
+        for cell, figure in zip(rows(tmp_path, name)[:2], paper, strict=True):
+            assert cell.endswith(f" [{figure}]"), cell
+    assert rows(tmp_path, "third") != [""]
+
+
+def test_only_systems_that_were_named(recipe):
+    assert recipe("--embedded", "--systems", "second")[0] == 0
+    assert [path for path, _ in recipe.seen] == ["second", "tr-en/second"]
+
+
+def test_a_pair_that_fails_stops_no_other(recipe, tmp_path):
+    recipe.failing += ["rnn", "second"]
+    status, _, error = recipe("--embedded")
+    last = error.splitlines()[-1]
+    assert status == 2 and "1 of 2 language pairs failed: ro-en (2 of 2 runs failed: rnn (rnn cannot be" in last
+    assert [path for path, _ in recipe.seen][2:] == ["tr-en/rnn", "tr-en/second", "tr-en/third"]
+    assert rows(tmp_path, "RNN")[0] == "[35.7]" and rows(tmp_path, "RNN")[1].endswith(" [19.6]")
+
+
+def test_what_is_wrong_with_the_last_pair_is_said_before_the_first_is_trained(recipe, trained, tmp_path):
+    made = copy_run(trained, tmp_path / "out" / "tr-en" / "rnn", RECIPE.of("tr-en").entries["second"].system)
+    assert made.holds_run
+    status, _, error = recipe("--embedded")
+    assert status == 2 and recipe.seen == []
+    assert "tr-en: rnn: " in error and "different settings (system.name: 'second', now 'rnn')" in error
+
+
+def test_a_text_of_ones_own_is_not_that_of_every_pair(recipe, tmp_path):
+    make_text(tmp_path / "text")
+    status, _, error = recipe("--train", "text/train.de", "text/train.en")
+    assert status == 2 and "--pair all takes the paper's text of each pair: leave out --train" in error
+    status, _, error = recipe()
+    assert status == 2 and "--pair all needs --scale paper" in error
+    assert recipe.seen == []
+
+
+def test_the_papers_texts_and_a_pair_without_one(recipe, monkeypatch):
+    taken = []
+    monkeypatch.setattr(pairs, "run_comparison", lambda recipe, options: taken.append(options))
+    assert recipe("--scale", "paper")[0] == 0
+    assert [(one.pair, one.corpus, one.systems) for one in taken] == [
+        ("ro-en", None, ["rnn", "second"]),
+        ("tr-en", None, ["rnn", "second", "third"]),
+    ]
+    taken.clear()
+    without = {**RECIPE.pairs, "tr-en": Pair()}
+    monkeypatch.setitem(globals(), "RECIPE", dataclasses.replace(RECIPE, pairs=without))
+    status, _, error = recipe("--scale", "paper")
+    assert status == 0 and [one.pair for one in taken] == ["ro-en"]
+    assert "the catalogue has no text for it: tr-en" in error
+
+
+def test_gold_links_go_to_the_pairs_that_the_tables_have_them_of(recipe, monkeypatch):
+    taken = []
+    monkeypatch.setattr(pairs, "run_comparison", lambda recipe, options: taken.append(options))
+    assert recipe("--scale", "paper", "--bitext", "b", "--gold", "g", "--index-base", 1)[0] == 0
+    assert [(one.bitext, one.gold, one.index_base) for one in taken] == [("b", "g", 1), (None, None, 0)]
+
+
+def test_tables_of_the_pairs_that_there_are(recipe, tmp_path):
+    """And the backend is that of the runs of any pair."""
+    status, _, error = recipe("--table-only")
+    assert status == 2 and "out has no runs of any language pair" in error
+    assert recipe("--embedded", line=["--out", "out", "--pair", "tr-en", "--max-tokens", "40"])[0] == 0
+    (tmp_path / "out" / "tables.md").unlink()
+    status, _, error = recipe("--table-only")
+    assert status == 0, error
+    assert rows(tmp_path, "RNN")[1].endswith(" [19.6]")
+    asked = []
+    options = ["--out", "out", "--pair", "all", "--embedded"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(comparison, "backend_of_run", lambda found: asked.extend(found))
+        run_recipe(RECIPE, "Three bodies.", options)
+    assert {path.as_posix() for path in asked} >= {"out/tr-en/rnn"}
