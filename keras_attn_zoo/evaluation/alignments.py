@@ -283,20 +283,10 @@ def alignment_scores(
         >>> alignment_scores([{(0, 0), (1, 1), (2, 1)}], gold).aer
         0.25
     """
-    if len(predicted) != len(gold):
-        raise UserError(
-            f"there are {len(predicted)} predicted but {len(gold)} gold alignments: give one of each per sentence pair."
-        )
-    if not gold:
+    counts = _counts(predicted, gold)
+    if not counts:
         raise UserError("there are no alignments to score: give at least one sentence pair.")
-    links = sure = possible = links_sure = links_possible = 0
-    for prediction, reference in zip(predicted, gold, strict=True):
-        found, reference = _as_alignment(prediction).possible, _as_alignment(reference)
-        links += len(found)
-        sure += len(reference.sure)
-        possible += len(reference.possible)
-        links_sure += len(found & reference.sure)
-        links_possible += len(found & reference.possible)
+    links, sure, possible, links_sure, links_possible = (sum(column) for column in zip(*counts, strict=True))
     return AlignmentScores(
         aer=1.0 - (links_sure + links_possible) / (links + sure) if links + sure else 0.0,
         precision=links_possible / links if links else 1.0,
@@ -306,3 +296,40 @@ def alignment_scores(
         possible=possible,
         sentences=len(gold),
     )
+
+
+def aer_sums(
+    predicted: Sequence[Alignment | Collection[Link]], gold: Sequence[Alignment | Collection[Link]]
+) -> list[list[float]]:
+    """Return what the alignment error rate is a ratio of, sentence by sentence, for `ratio_test`.
+
+    Args:
+        predicted, gold: see `alignment_scores`.
+
+    Returns:
+        the numerators |A| + |S| - |A ∩ S| - |A ∩ P| of all sentences, and their denominators |A| + |S|.
+
+    Raises:
+        UserError: unequal numbers of sentence pairs.
+
+    Example:
+        >>> aer_sums([{(0, 0), (2, 1)}], [Alignment(sure={(0, 0)}, possible={(1, 1)})])
+        [[1.0], [3.0]]
+    """
+    counts = _counts(predicted, gold)
+    wrong = [float(links + sure - both_sure - both) for links, sure, _, both_sure, both in counts]
+    return [wrong, [float(links + sure) for links, sure, *_ in counts]]
+
+
+def _counts(predicted, gold):
+    """|A|, |S|, |P|, |A ∩ S| and |A ∩ P| of every sentence pair."""
+    if len(predicted) != len(gold):
+        raise UserError(
+            f"there are {len(predicted)} predicted but {len(gold)} gold alignments: give one of each per sentence pair."
+        )
+    found = []
+    for prediction, reference in zip(predicted, gold, strict=True):
+        links, wanted = _as_alignment(prediction).possible, _as_alignment(reference)
+        both = len(links & wanted.sure), len(links & wanted.possible)
+        found.append((len(links), len(wanted.sure), len(wanted.possible), *both))
+    return found

@@ -66,6 +66,25 @@ def corpus_likelihood(translations: Iterable) -> dict[str, float]:
     return {"loss": nll / tokens, "perplexity": found, "accuracy": correct / tokens, "tokens": float(tokens)}
 
 
+def likelihood_sums(translations: Iterable) -> dict[str, list[list[float]]]:
+    """Return what the figures of `corpus_likelihood` are ratios of, sentence by sentence, for `ratio_test`.
+
+    Args:
+        translations: see `corpus_likelihood`.
+
+    Returns:
+        "loss" and "accuracy": for each, the numerators of all sentences and their denominators, the tokens.
+
+    Example:
+        >>> likelihood_sums(translator.score(sources, references))["loss"]  # doctest: +SKIP
+    """
+    translations = list(translations)
+    tokens = [float(len(one.log_probs)) for one in translations]
+    nll = [-math.fsum(one.log_probs.tolist()) for one in translations]
+    correct = [float(one.correct.sum()) for one in translations]
+    return {"loss": [nll, tokens], "accuracy": [correct, tokens]}
+
+
 def token_accuracy(predicted: Tensor, target: Tensor, mask: Tensor | None = None) -> float:
     """Share of positions at which the most likely token is the right one.
 

@@ -16,7 +16,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 
 from keras_attn_zoo.evaluation.multi_bleu import MultiBLEU
 from keras_attn_zoo.evaluation.overlap_scores import OVERLAP_METRICS, overlap_metric
-from keras_attn_zoo.evaluation.significance import TESTS, SystemScore, paired_tests
+from keras_attn_zoo.evaluation.significance import SEED, TESTS, SystemScore, paired_tests
 
 METRICS = ("bleu", "chrf", "ter")
 ALL_METRICS = (*METRICS, *OVERLAP_METRICS)
@@ -280,7 +280,7 @@ def compare_systems(
     lowercase: bool = False,
     tokenize: str = TOKENIZE,
     samples: int | None = None,
-    seed: int = 12345,
+    seed: int = SEED,
     test: str = "bootstrap",
     more_references: Iterable[Iterable[str]] = (),
 ) -> SystemComparison:

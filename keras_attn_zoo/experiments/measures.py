@@ -54,8 +54,9 @@ class Measure:
         value: function from a `Scored`. A missing score (KeyError, TypeError, ValueError) is an empty cell.
         digits: behind the point, where the paper has no figure to go by.
         unit: what stands behind the number.
-        test: metric and tokeniser of `compare_systems`, or None for what is not tested, see `tested`; without a
+        test: metric and tokeniser of `compare_systems`, or None for what it does not test, see `tested`; without a
             tokeniser, that of the run's scores.
+        sums: where it is a ratio of sums over sentences, the name of these in the run's folder; tested by them.
         sign: 1 if a higher number is better, -1 if a lower one.
         note: what has to be known of it; see `note_of`.
         large: whether it is a count that may be large, and is shown as "5.9M".
@@ -65,6 +66,7 @@ class Measure:
     digits: int = 1
     unit: str = ""
     test: tuple[str, str | None] | None = None
+    sums: str = ""
     sign: int = 1
     note: str = ""
     large: bool = False
@@ -149,7 +151,7 @@ def _translation_seconds(scores):
 
 def _aer(key):
     note = "AER: the end of the sentence and the full stop are left out"
-    return Measure(lambda one: 100 * one.scores["alignment"][key], sign=-1, note=note)
+    return Measure(lambda one: 100 * one.scores["alignment"][key], sums=key, sign=-1, note=note)
 
 
 _FREE = "free-running: the decoder is fed its own predictions"
@@ -170,10 +172,12 @@ MEASURES = {
         test=(METRICS["METEOR"], None),
         note="METEOR: of equal words and stems, without synonyms and paraphrases",
     ),
-    "perplexity": _of_scores("perplexity", digits=2, sign=-1),
-    "accuracy": _of_scores("accuracy"),
-    "loss": Measure(lambda one: one.scores["loss"], digits=2, sign=-1),
-    "loss, free-running": Measure(lambda one: one.scores["free_running"]["loss"], digits=2, sign=-1, note=_FREE),
+    "perplexity": _of_scores("perplexity", digits=2, sums="loss", sign=-1),
+    "accuracy": _of_scores("accuracy", sums="accuracy"),
+    "loss": Measure(lambda one: one.scores["loss"], digits=2, sums="loss", sign=-1),
+    "loss, free-running": Measure(
+        lambda one: one.scores["free_running"]["loss"], digits=2, sums="free_running_loss", sign=-1, note=_FREE
+    ),
     **{
         f"{count}, {side}": _of_text(count, side)
         for count in ("sentences", "running words", "vocabulary")

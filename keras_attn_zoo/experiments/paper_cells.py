@@ -7,14 +7,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.evaluation.significance import SEED, TESTS, ratio_test
 from keras_attn_zoo.evaluation.text_scores import compare_systems, how_scored
 from keras_attn_zoo.experiments.comparison import Recipe, check_seed, folders_by_seed
 from keras_attn_zoo.experiments.measures import Scored, measure, number, tested
 from keras_attn_zoo.experiments.paper_tables import Cell, PaperTable
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.table import Result
-from keras_attn_zoo.files import shown
+from keras_attn_zoo.files import kind_of, read_json, shown
 
 _LOG = logging.getLogger(__name__)
 # Where gold alignments were not given, those of the test text take their place.
@@ -156,7 +159,12 @@ class Runs:
                 continue
             differences.append(numbers[-1] - statistics.fmean(references))
             for own, its, one, reference in zip(parts, of_against, found, references, strict=True):
-                p_value = wanted.test and self._p_value(folder, own, other, its, tested(wanted, pair))
+                of_test = tested(wanted, pair)
+                p_value = (
+                    self._p_value_of_sums(folder, own, other, its)
+                    if of_test is None
+                    else self._p_value(folder, own, other, its, of_test)
+                )
                 if p_value is not None:
                     p_values.append(p_value)
                     better.append(wanted.sign * (one - reference) > 0)
@@ -266,6 +274,29 @@ class Runs:
             found = compare_systems("", systems, first, metric, test=self.test, more_references=more, **how)
             self._p_values[key] = found["ours"][metric].p_value
         return self._p_values[key]
+
+    def _p_value_of_sums(self, folder, cell, other, against):
+        """The same for ratios of sums over sentences; None too if a run has no such sums, of the text of its scores."""
+        both = ((folder, cell), (other, against))
+        if not all(measure(one.measure).sums for _, one in both):
+            return None
+        key = folder, cell.split, other, against.split, (cell.measure, against.measure)
+        if key not in self._p_values:
+            own, its = (self._sums(one, self._split(one, of.split), measure(of.measure).sums) for one, of in both)
+            alike = own is not None and its is not None and own.shape == its.shape
+            self._p_values[key] = ratio_test(own, its, self.test, TESTS[self.test], SEED) if alike else None
+        return self._p_values[key]
+
+    def _sums(self, folder, name, sums):
+        """What a run's scores of a text are ratios of, or None."""
+        path = RunFolder(folder).sentence_sums(name)
+        try:
+            found = read_json(path) if kind_of(path) is not None else {}
+            fits = found.get("text_checksum") == self._read(folder)[name].get("text_checksum")
+            return np.array(found[sums], "float64") if fits and sums in found else None
+        except (UserError, AttributeError, TypeError, ValueError):
+            _LOG.warning("%s is damaged; its scores are compared without a test: evaluate the run again", shown(path))
+            return None
 
 
 def _alike(folders):

@@ -29,6 +29,7 @@ class Comparison:
         paper: the paper's difference and the figures that it is of; empty if it has none.
         here: the same of the runs; empty without them.
         verdict: whether both agree: one of the constants of this module.
+        tested: whether that says a test of significance.
     """
 
     finding: Finding
@@ -37,6 +38,7 @@ class Comparison:
     paper: str
     here: str
     verdict: str
+    tested: bool = False
 
 
 def compare(runs: Runs) -> list[Comparison]:
@@ -75,7 +77,8 @@ def _compared(runs, finding, contrast, pair):
     wanted = measure(one.measure)
     # The other system may have more seeds.
     here = _difference(value.mean, value.mean - value.difference, value.difference, wanted.digits, wanted.unit)
-    return Comparison(finding, contrast, pair, paper, f"{here}{_star(value)}", verdict(finding, one.measure, value))
+    found = verdict(finding, one.measure, value)
+    return Comparison(finding, contrast, pair, paper, f"{here}{_star(value)}", found, bool(value.p_values))
 
 
 def verdict(finding: Finding, name: str, value: Value) -> str:
@@ -83,13 +86,13 @@ def verdict(finding: Finding, name: str, value: Value) -> str:
 
     Args:
         finding: the finding.
-        name: the measure. If it has a test of significance, that decides, for every seed; if not, the margin.
+        name: the measure. If there is a test of significance, that decides, for every seed; if not, the margin.
         value: the number of the system, compared with the other's.
     """
     wanted = measure(name)
     if wanted.test is not None and value.mean == value.difference == 0:
         return BOTH_ZERO
-    if wanted.test is None:
+    if wanted.test is None and not value.p_values:
         found = value.difference or 0.0
         least = max(finding.margin, finding.share * abs(value.mean - found))
         outcome = LEVEL if abs(found) <= least else BETTER if wanted.sign * found > 0 else WORSE
@@ -101,7 +104,7 @@ def verdict(finding: Finding, name: str, value: Value) -> str:
         outcome = LEVEL
     if outcome in finding.expected:
         return AGREES
-    return NO_DIFFERENCE if outcome == LEVEL and wanted.test is not None else DIFFERS
+    return NO_DIFFERENCE if outcome == LEVEL and value.p_values else DIFFERS
 
 
 def _star(value):
@@ -175,11 +178,11 @@ def _notes(runs, comparisons):
     run = [one for one in comparisons if one.here]
     if run:
         yield "here: differences are rounded after subtracting"
-    if any(measure(one.contrast.measure).test for one in run):
+    if any(one.tested for one in run):
         yield f"*, **: p < 0.05, p < 0.01, with every seed; {about_test(runs.test)}"
     cells = ((cell, one.pair) for one in run for cell in one.contrast.cells(one.pair))
     yield from dict.fromkeys(filter(None, (about_texts(cell, runs, pair) for cell, pair in cells)))
-    untested = dict.fromkeys(one.contrast.measure for one in run if measure(one.contrast.measure).test is None)
+    untested = dict.fromkeys(one.contrast.measure for one in run if not one.tested)
     if untested:
         yield f"without a test of significance, so the verdict is on the bare difference: {', '.join(untested)}"
     for share in dict.fromkeys(one.finding.share for one in run if one.finding.share):

@@ -32,7 +32,7 @@ from keras_attn_zoo.files import (
 from keras_attn_zoo.locks import locked
 
 # Folders whose files are named after a test set or a picture.
-_PARTS = ("hypotheses", "references", "alignments", "pictures")
+_PARTS = ("hypotheses", "references", "alignments", "sentence_sums", "pictures")
 _PACKAGES = [
     *("keras-attn-zoo", "keras", "keras-hub", "jax", "jaxlib", "tensorflow"),
     *("torch", "numpy", "sentencepiece", "sacrebleu", "matplotlib"),
@@ -149,6 +149,10 @@ class RunFolder:
     def alignment(self, name: str) -> Path:
         """File of the word alignments of a test set."""
         return self._file("alignments", name, ".align")
+
+    def sentence_sums(self, name: str) -> Path:
+        """File of what scores of a test set are ratios of, sentence by sentence."""
+        return self._file("sentence_sums", name, ".json")
 
     def picture(self, name: str) -> Path:
         """File of a picture."""

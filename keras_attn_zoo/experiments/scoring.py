@@ -9,15 +9,15 @@ import keras
 from keras_attn_zoo.data.shapes import EVALUATION_ROWS
 from keras_attn_zoo.devices import wait
 from keras_attn_zoo.evaluation.alignments import Alignment, write_alignments
-from keras_attn_zoo.evaluation.likelihood import corpus_likelihood
+from keras_attn_zoo.evaluation.likelihood import corpus_likelihood, likelihood_sums
 from keras_attn_zoo.evaluation.overlap_scores import check_references
 from keras_attn_zoo.evaluation.text_scores import TOKENIZE, score_text
 from keras_attn_zoo.evaluation.timing import CompilationClock
 from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.tasks import TASKS
-from keras_attn_zoo.experiments.word_alignment import LEAVE_OUT, links_of, score_links
-from keras_attn_zoo.files import PathLike, write_text
+from keras_attn_zoo.experiments.word_alignment import LEAVE_OUT, links_of, score_links, sums_of_links
+from keras_attn_zoo.files import PathLike, write_json, write_text
 from keras_attn_zoo.messages import progress_bar
 from keras_attn_zoo.models import Translator
 from keras_attn_zoo.training.run_log import clock_of, read_log
@@ -64,7 +64,9 @@ def score_run(
     if empty and not known:
         _LOG.warning("%d of %d %s sentences have an empty side; they are scored too", empty, len(text.pairs), name)
     encoded = text.encoded_for(translator.preprocessor)
-    known = known or _scores_of_references(translator, system, encoded, text, run.alignment(name))
+    sums = None
+    if not known:
+        known, sums = _scores_of_references(translator, system, encoded, text, run.alignment(name))
     clock = CompilationClock()
     with progress_bar("translating", len(encoded)) as progress:
         began = time.perf_counter()
@@ -93,6 +95,8 @@ def score_run(
         write_text(run.hypotheses(name), "".join(line + "\n" for line in hypotheses))
         # Tab-separated, as sacrebleu's command line reads them with --num-refs.
         write_text(run.references(name), "".join("\t".join(lines) + "\n" for _, *lines in text.rows()))
+        if sums is not None:
+            write_json(run.sentence_sums(name), {"text_checksum": text.checksum, **sums})
         run.add_scores(name, scores)
     wait()
     return scores
@@ -123,7 +127,11 @@ def _text_scores(system, hypotheses, references, tokenize, lowercase):
 
 
 def score_alignment(
-    translator: Translator, text: ParallelText, path: PathLike, batch_size: int = 32
+    translator: Translator,
+    text: ParallelText,
+    path: PathLike,
+    batch_size: int = 32,
+    sums: dict[str, list[list[float]]] | None = None,
 ) -> dict[str, float]:
     """Align gold-aligned sentence pairs by forced decoding; write the links; return AER, precision, recall.
 
@@ -132,6 +140,7 @@ def score_alignment(
         text: sentence pairs with gold alignments.
         path: file for the links, in Pharaoh format counted from 0, source first.
         batch_size: sentences decoded at once.
+        sums: a dict that gets what the error rates without full stops are ratios of, see `aer_sums`.
 
     Returns:
         "aer", "precision", "recall", "sentences", and "aer_without_full_stop", in which nothing is aligned to a full
@@ -149,8 +158,10 @@ def score_alignment(
         with progress_bar("aligning", len(encoded)) as progress:
             return translator.force(encoded, layers=layers, batch_size=batch_size, progress=progress)
 
-    def scored(decoded, leave_out=("end",)):
+    def scored(decoded, leave_out=("end",), key=None):
         links, _ = links_of(decoded, words, leave_out)
+        if key is not None and sums is not None:
+            sums[key] = sums_of_links(links, words, wanted, leave_out)
         return links, score_links(links, words, wanted, leave_out)
 
     decoded = force()
@@ -161,28 +172,31 @@ def score_alignment(
         "precision": scores.precision,
         "recall": scores.recall,
         "sentences": scores.sentences,
-        "aer_without_full_stop": scored(decoded, LEAVE_OUT)[1].aer,
+        "aer_without_full_stop": scored(decoded, LEAVE_OUT, "aer_without_full_stop")[1].aer,
     }
     if backbone.latent_head is not None:
         found["posterior_aer"] = scored(force("posterior"))[1].aer
     if len(every) > 1:
-        found["all_layers_aer_without_full_stop"] = scored(force(every), LEAVE_OUT)[1].aer
+        key = "all_layers_aer_without_full_stop"
+        found[key] = scored(force(every), LEAVE_OUT, key)[1].aer
     return found
 
 
 def _scores_of_references(translator, system, encoded, text, path):
-    """Scores of a test set's references under the model, independent of the search."""
+    """Scores of a test set's references under the model, independent of the search, and what these are ratios of."""
 
     def likelihood(free_running=False):
         with progress_bar("scoring the references", len(encoded)) as progress:
-            return corpus_likelihood(translator.score(encoded, None, free_running, EVALUATION_ROWS, progress))
+            found = translator.score(encoded, None, free_running, EVALUATION_ROWS, progress)
+        return corpus_likelihood(found), likelihood_sums(found)
 
-    scores = likelihood()
+    scores, sums = likelihood()
     if system.training.samples_tokens:
-        scores["free_running"] = likelihood(free_running=True)
+        scores["free_running"], of_sentences = likelihood(free_running=True)
+        sums["free_running_loss"] = of_sentences["loss"]
     if text.gold is not None:
-        scores["alignment"] = score_alignment(translator, text, path, system.search.batch_size)
-    return scores
+        scores["alignment"] = score_alignment(translator, text, path, system.search.batch_size, sums)
+    return scores, sums
 
 
 def training_summary(run: RunFolder) -> dict[str, Any]:

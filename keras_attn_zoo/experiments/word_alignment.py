@@ -13,6 +13,7 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import (
     Alignment,
     AlignmentScores,
+    aer_sums,
     alignment_scores,
 )
 from keras_attn_zoo.models import ForcedDecoding, Hypothesis, Translator
@@ -79,11 +80,23 @@ def score_links(
     Returns:
         `AlignmentScores`.
     """
+    return alignment_scores(*_compared(links, pairs, gold, leave_out))
+
+
+def sums_of_links(
+    links: Iterable[Links], pairs: Sequence[WordPair], gold: Sequence[Alignment], leave_out: Sequence[str] = ("end",)
+) -> list[list[float]]:
+    """Return what the error rate of `score_links` is a ratio of, sentence by sentence; see `aer_sums`."""
+    return aer_sums(*_compared(links, pairs, gold, leave_out))
+
+
+def _compared(links, pairs, gold, leave_out):
+    """Links as alignments, and the gold ones that they are held against."""
     kept = [
         one.without(_ignored(source, leave_out), _ignored(target, leave_out))
         for one, (source, target) in zip(gold, pairs, strict=True)
     ]
-    return alignment_scores([Alignment(sure=frozenset(one)) for one in links], kept)
+    return [Alignment(sure=frozenset(one)) for one in links], kept
 
 
 def align_by_layer(

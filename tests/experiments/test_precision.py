@@ -63,7 +63,9 @@ def test_a_run_keeps_its_precision(in_bfloat16, corpus, tmp_path, machine):
     assert json.loads((in_bfloat16 / "config.json").read_text())["system"]["precision"] == "bfloat16"
     folder = shutil.copytree(in_bfloat16, tmp_path / "run")
     system = TINY.override(epochs=1)
-    with pytest.raises(UserError, match=r"different settings \(system.precision: '\w+', now '\w+'\): resume with the same ones"):
+    with pytest.raises(
+        UserError, match=r"different settings \(system.precision: '\w+', now '\w+'\): resume with the same ones"
+    ):
         train_system(system, corpus, folder, resume=True)
     # Whatever this machine is, the run's own.
     machine(cpu=True)

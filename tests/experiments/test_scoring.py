@@ -1,5 +1,6 @@
 """Scores of a test set, tables and pictures."""
 
+import json
 import re
 import shutil
 
@@ -32,6 +33,15 @@ def test_scores_are_those_of_the_written_files(trained, corpus):
     assert np.isclose(scores["alignment"]["aer"], alignment_scores(links, [gold for *_, gold in corpus.gold]).aer)
     assert np.isclose(scores["perplexity"], np.exp(scores["loss"]), rtol=1e-5)
     assert scores["tokens"] == sum(len(reference.split()) + 1 for reference in references)
+    # Of which every score is a ratio.
+    sums = json.loads(run.sentence_sums("test").read_text("utf-8"))
+    assert sums.pop("text_checksum") == scores["text_checksum"]
+    assert list(sums) == ["loss", "accuracy", "free_running_loss", "aer_without_full_stop"]
+    assert sums["loss"][1] == sums["accuracy"][1] == [len(reference.split()) + 1 for reference in references]
+    ratios = {key: sum(above) / sum(below) for key, (above, below) in sums.items()}
+    known = {**scores, **scores["alignment"], "free_running_loss": scores["free_running"]["loss"]}
+    wanted = {key: known[key] for key in ratios}
+    assert ratios == pytest.approx(wanted, rel=1e-6)
 
 
 def test_sentences_with_an_empty_side_are_scored_and_counted(trained, corpus, tmp_path, caplog):
