@@ -138,7 +138,8 @@ def system_names(options: argparse.Namespace) -> list[str]:
         return []
     of_task = options.of_tasks.get(task_of(options))
     every = of_task or options.every
-    usual = every if options.scale == "smoke" else of_task or options.usual
+    # Of all language pairs, each has those of its tables.
+    usual = every if options.scale == "smoke" or pair_of(options) == EVERY else of_task or options.usual
     names = [name for item in options.systems or usual for name in item.split(",")]
     if EVERY in names:
         names = every
@@ -162,6 +163,10 @@ def checked_comparison(recipe: Recipe, options: argparse.Namespace) -> tuple[Rec
     from keras_attn_zoo.experiments.measures import check_measures
     from keras_attn_zoo.experiments.result_files import check_folder
 
+    if options.plan:
+        refuse(options, "--plan trains nothing", table_only=False)
+    if options.table_only:
+        refuse(options, "--table-only scores nothing", tokenize=None, lowercase=False, more_test=[])
     if options.table_only and options.scale is None:
         options.scale = scale_of(folder_of_runs(recipe, options))
     recipe = recipe_of(recipe, options)
@@ -186,8 +191,6 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
         UserError: what is wrong with any run, before the first one is trained; names and reasons of the runs that
             failed, after all others.
     """
-    if options.plan:
-        refuse(options, "--plan trains nothing", table_only=False)
     recipe, runs = checked_comparison(recipe, options)
     out = folder_of_runs(recipe, options)
     scoring = scoring_options(options, recipe.tokenizer_of(pair_of(options)))
@@ -200,9 +203,7 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
         return
     failed = {}
     text = None
-    if options.table_only:
-        refuse(options, "--table-only scores nothing", tokenize=None, lowercase=False, more_test=[])
-    else:
+    if not options.table_only:
         text = _corpus(options)
         failed = _train(recipe, runs, options, out, scoring, text)
     tables = _write_tables(recipe, [run for run in runs if run.name not in failed], options, out, anyway=not failed)
@@ -272,7 +273,6 @@ def _check(runs, options, out):
 
 def _train(recipe, runs, options, out, scoring, corpus):
     """Train and score; if a run fails, the others go on. Return the reasons for failures by name."""
-    from keras_attn_zoo.devices import current
     from keras_attn_zoo.experiments.finished_run import score_and_draw
     from keras_attn_zoo.experiments.training import train_system
 
@@ -291,16 +291,25 @@ def _train(recipe, runs, options, out, scoring, corpus):
             of_tables = {"tests": corpus.more_tests, "more": more, "known": [*wanted, *recipe.tests_of(pair)]}
             score_and_draw(folder, corpus.test, keep_scores=True, **of_tables, **room, **scoring)
         except Exception as error:
-            # The other processes would wait for this one in the middle of the run that failed.
-            if (devices := current()) is not None and devices.processes > 1:
-                raise
-            failed[run.name] = reason(error)
-            # Of a bug, where it is.
-            bug = error if failed[run.name] is None else None
-            if bug is not None:
-                failed[run.name] = f"{type(bug).__name__}: {bug}".splitlines()[0]
-            _LOG.error("%s failed: %s", run.name, failed[run.name], exc_info=bug)
+            failed[run.name] = told_failure(run.name, error)
     return failed
+
+
+def told_failure(name: str, error: Exception) -> str:
+    """Say that one part of a comparison failed, and return the reason; of a bug, say where it is.
+
+    With several processes, the error is raised again: the others would wait for this one in the middle of the part.
+    """
+    from keras_attn_zoo.devices import current
+
+    if (devices := current()) is not None and devices.processes > 1:
+        raise error
+    why = reason(error)
+    bug = error if why is None else None
+    if bug is not None:
+        why = f"{type(bug).__name__}: {bug}".splitlines()[0]
+    _LOG.error("%s failed: %s", name, why, exc_info=bug)
+    return str(why)
 
 
 def _is_scored(folder):

@@ -5,16 +5,19 @@ import copy
 import logging
 from typing import Any
 
-from keras_attn_zoo.commands.comparison import checked_comparison, run_comparison
+from keras_attn_zoo.commands.comparison import checked_comparison, run_comparison, system_names, told_failure
 from keras_attn_zoo.commands.options import refuse
 from keras_attn_zoo.commands.table_options import EVERY, pair_of
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.comparison import Recipe
 from keras_attn_zoo.experiments.paper_tables import systems_of
 from keras_attn_zoo.experiments.scales import SCALES
-from keras_attn_zoo.files import shown
+from keras_attn_zoo.files import shown as shown_path
+from keras_attn_zoo.messages import shown
 
 _LOG = logging.getLogger(__name__)
+# The options of a text with gold alignments, left out.
+_NO_GOLD = {"bitext": None, "gold": None, "bitext_reverse": False, "gold_reverse": False, "index_base": 0}
 
 
 def run_pairs(recipe: Recipe, options: argparse.Namespace) -> None:
@@ -32,21 +35,22 @@ def run_pairs(recipe: Recipe, options: argparse.Namespace) -> None:
     of_pairs = _of_pairs(recipe, options)
     for pair, own in of_pairs.items():
         try:
-            # A copy: the check names the corpus in it, and the comparison says so when its turn comes.
-            checked_comparison(recipe, copy.copy(own))
+            # A copy, in silence: the comparison says what it does when its turn comes.
+            with shown(logging.ERROR):
+                checked_comparison(recipe, copy.copy(own))
         except UserError as error:
             raise UserError(f"{pair}: {error}") from None
-    failed = {}
+    failed: dict[str, list[str]] = {}
     for number, (pair, own) in enumerate(of_pairs.items(), start=1):
         _LOG.info("language pair %d of %d: %s", number, len(of_pairs), pair)
         try:
             run_comparison(recipe, own)
-        except UserError as error:
-            failed[pair] = str(error).rstrip(".")
-            _LOG.error("%s failed: %s", pair, error)
+        except Exception as error:
+            failed.setdefault(told_failure(pair, error).rstrip("."), []).append(pair)
     if failed:
-        reasons = "; ".join(f"{pair} ({why})" for pair, why in failed.items())
-        raise UserError(f"{len(failed)} of {len(of_pairs)} language pairs failed: {reasons}.")
+        reasons = "; ".join(f"{', '.join(names)} ({why})" for why, names in failed.items())
+        count = sum(map(len, failed.values()))
+        raise UserError(f"{count} of {len(of_pairs)} language pairs failed: {reasons}.")
 
 
 def _of_pairs(recipe: Recipe, options: argparse.Namespace) -> dict[str, argparse.Namespace]:
@@ -55,14 +59,15 @@ def _of_pairs(recipe: Recipe, options: argparse.Namespace) -> dict[str, argparse
     Raises:
         UserError: there is no text for each, or one text for all.
     """
-    one_text: dict[str, Any] = {"train": None, "valid": None, "test": None, "corpus": None, "more_test": []}
+    files = dict.fromkeys(("train", "valid", "test", "corpus"))
+    one_text: dict[str, Any] = {**files, "more_test": [], "reverse": False, "split_seed": 0}
     refuse(options, f"--pair {EVERY} takes the paper's text of each pair", **one_text)
     built_in = options.embedded or (options.scale and SCALES[options.scale].corpus)
     pairs = list(recipe.pairs)
     if options.table_only:
         pairs = [pair for pair in pairs if _has_runs(recipe.folder_of(options.out, pair))]
         if not pairs:
-            raise UserError(f"{shown(options.out)} has no runs of any language pair: train one, or check --out.")
+            raise UserError(f"{shown_path(options.out)} has no runs of any language pair: train one, or check --out.")
     elif not built_in:
         if options.scale != "paper":
             raise UserError(
@@ -83,12 +88,16 @@ def _of_pairs(recipe: Recipe, options: argparse.Namespace) -> dict[str, argparse
         if options.systems is None:
             wanted = systems_of(recipe.tables, pair, recipe.first_pair)
             own.systems = [name for name in recipe.entries if name in wanted]
-        if "gold" in own and not any("gold" in recipe.splits(name, pair) for name in recipe.entries):
-            # The paper has alignments of some pairs alone.
-            own.bitext = own.gold = None
-            own.bitext_reverse = own.gold_reverse = False
-            own.index_base = 0
+    aligned = [pair for pair, own in found.items() if "gold" in own and _has_gold(recipe, own)]
+    for pair in found if aligned else ():
+        if pair not in aligned:
+            # The paper has alignments of some pairs alone; if of none, these options are refused.
+            vars(found[pair]).update(_NO_GOLD)
     return found
+
+
+def _has_gold(recipe, options):
+    return any("gold" in recipe.splits(name, options.pair) for name in system_names(options))
 
 
 def _has_runs(folder):

@@ -12,7 +12,11 @@ from typing import Any, NoReturn
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.setting_types import Setting
+from keras_attn_zoo.experiments.system import SETTINGS
 from keras_attn_zoo.process import one_line
+
+# How alike two options have to be to take one for the other: more than most words of a few letters are.
+_NEAR = 0.8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,17 +80,21 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """See the base class."""
         args = sys.argv[1:] if args is None else list(args)
-        given = collections.Counter(
-            argument.partition("=")[0] for argument in itertools.takewhile(lambda argument: argument != "--", args)
-        )
+        # Up to a double dash; what has a space in it is a sentence.
+        options = itertools.takewhile(lambda one: one != "--", args)
+        given = collections.Counter(one if " " in one else one.partition("=")[0] for one in options)
         for option, action in self._option_string_actions.items():
             if given[option] > 1 and action.nargs != 0 and not isinstance(action, argparse._AppendAction):
                 self.error(f"{option} was given {given[option]} times: give it once")
         # argparse would first ask for a required option whose name was mistyped.
         known = [option for option in self._option_string_actions if option.startswith("--")]
         for option in given if self._subparsers is None else ():
-            near = difflib.get_close_matches(option, known, n=1)
-            if option.startswith("--") and near and option not in known:
+            if not option.startswith("--") or option in known or " " in option:
+                continue
+            setting = option[2:].replace("-", "_")
+            if "--set" in known and any(setting in settings for settings in SETTINGS.values()):
+                self.error(f"unknown option {option}: {setting} is a setting, see --set {setting}=VALUE")
+            if near := difflib.get_close_matches(option, known, n=1, cutoff=_NEAR):
                 self.error(f"unknown option {option}: did you mean {near[0]}?")
         return super().parse_known_args(args, namespace)
 

@@ -53,7 +53,7 @@ PAIR = ("{sentence}", "{translation}")
 _FEWEST, _MOST = 6, 14
 # The source of one of the best translations of the recipe's `Examples`, counted from 1, and that translation.
 EXAMPLE = re.compile(r"\{(source|translation)-(\d+)\}")
-# Beside the pictures: names of the runs that each was drawn of.
+# Beside the pictures: the names of the runs that each was drawn of, and the command line.
 _DRAWN_OF = ".pictures.json"
 
 
@@ -68,8 +68,9 @@ def draw_pictures(
 
     Of several seeds, a picture shows the first, with `--over-seeds` all; of a grid, the first values, and those only
     of a system that has no other run.
-    A picture of systems none of which was scored is left out, and one of a sentence's attention if any was not. So is
-    one that cannot be drawn: a message says why. What was drawn of the same runs after they were scored stays.
+    A picture of systems none of which was scored is left out, one of a sentence's attention if any was not, and one of
+    differences without the first system or any other. So is one that cannot be drawn: a message says why. What was
+    drawn in the same way of the same runs, after they were scored, stays.
 
     Args:
         recipe: a `Recipe`.
@@ -89,12 +90,16 @@ def draw_pictures(
         command, *words = shlex.split(line)
         if not any(word in folders for word in words):
             continue
-        if command == "attention" and not all(word in folders for word in words if word in recipe.entries):
+        systems = [word for word in words if word in recipe.entries]
+        if command == "attention" and not all(name in folders for name in systems):
+            continue
+        # The others are held against the first.
+        if "--difference" in words and not (systems[0] in folders and any(name in folders for name in systems[1:])):
             continue
         shown = every if "--over-seeds" in words else {entry: [folder] for entry, folder in folders.items()}
         drawn = [RunFolder(folder) for word in words for folder in shown.get(word, ())]
         # Of several processes, one writes: the others must not see its file and leave it alone with the work.
-        if agreed(_is_of(out, file, drawn)):
+        if agreed(_is_of(out, file, line, drawn)):
             continue
         words = [
             str(one)
@@ -118,7 +123,7 @@ def draw_pictures(
             _LOG.warning("%s was not drawn: %s", file, error)
             continue
         with locked(out, ".results.lock", wait=True):
-            write_json(out / _DRAWN_OF, {**_drawn_of(out), file: [run.path.name for run in drawn]})
+            write_json(out / _DRAWN_OF, {**_drawn_of(out), file: _origin(line, drawn)})
 
 
 def _scored(entry, runs, out):
@@ -140,7 +145,7 @@ def _scored(entry, runs, out):
 
 
 def _drawn_of(out):
-    """The names of the runs that each picture in a folder was drawn of; nothing of those of earlier versions."""
+    """What each picture in a folder was drawn of; nothing of those of earlier versions."""
     found = None
     if kind_of(file := out / _DRAWN_OF) == "file":
         with contextlib.suppress(UserError):
@@ -148,10 +153,15 @@ def _drawn_of(out):
     return found if isinstance(found, dict) else {}
 
 
-def _is_of(out, file, runs):
-    """Whether a picture was drawn of these runs, after they were scored: a copy of a run may keep its old times."""
-    names = [run.path.name for run in runs]
-    if not (out / file).exists() or _drawn_of(out).get(file, names) != names:
+def _origin(line, runs):
+    """What a picture is drawn of, and how."""
+    return {"line": line, "runs": [run.path.name for run in runs]}
+
+
+def _is_of(out, file, line, runs):
+    """Whether a picture was drawn so of these runs, after they were scored: a copy of a run may keep its old times."""
+    wanted = _origin(line, runs)
+    if not (out / file).exists() or _drawn_of(out).get(file, wanted) != wanted:
         return False
     return all((out / file).stat().st_mtime_ns >= run.scores.stat().st_mtime_ns for run in runs)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from keras_attn_zoo.commands.options import add_picture_argument
 from keras_attn_zoo.commands.parser import Command, Parser
 from keras_attn_zoo.commands.seeds import OVER_SEEDS, add_over_seeds_argument
+from keras_attn_zoo.errors import UserError
 
 _LOG = logging.getLogger(__name__)
 
@@ -32,6 +33,8 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.analysis.pictures import plot_curves
     from keras_attn_zoo.experiments.curves import above_first, curves, over_seeds
 
+    if options.difference and len(options.runs) < 2:
+        raise UserError("--difference compares runs: give two or more.")
     labels = {key: key.replace("val_", "validation ").replace("_", " ") for key in options.key}
     drawn, deviations, above = {}, {}, ""
     for key, label in labels.items():

@@ -139,7 +139,7 @@ def ratio_test(own: ArrayLike, baseline: ArrayLike, test: str, samples: int, see
         seed: positive integer.
 
     Raises:
-        UserError: the shapes differ, or are others.
+        UserError: the shapes differ, or are others; numbers that are not finite; denominators of 0 in all sentences.
 
     Example:
         >>> ratio_test([[1.0, 2.0], [1, 1]], [[1.0, 2.0], [1, 1]], "bootstrap", 100, 1)
@@ -151,6 +151,8 @@ def ratio_test(own: ArrayLike, baseline: ArrayLike, test: str, samples: int, see
             f"the sums have the shapes {own.shape} and {baseline.shape}: give numerators and denominators of the same "
             "sentences."
         )
+    if not (np.isfinite([own, baseline]).all() and own[1].sum() > 0 and baseline[1].sum() > 0):
+        raise UserError("the sums are not finite, or their denominators are 0 in all sentences: there is no ratio.")
     generator, sentences = np.random.default_rng(seed), own.shape[1]
     seen = abs(_ratio(own.sum(1)) - _ratio(baseline.sum(1)))
     if seen == 0:

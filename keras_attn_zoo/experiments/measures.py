@@ -228,6 +228,21 @@ def tested(one: Measure, pair: str | None) -> tuple[str, str | None] | None:
     return (one.test[0], _moses(pair)) if one.test is not None and one.test[1] == "moses" else one.test
 
 
+def ratio_of(scores: dict[str, Any], sums: str) -> float:
+    """Return the score that is the ratio of sums with such a name, see `Measure.sums`.
+
+    Raises:
+        KeyError: there is none.
+
+    Example:
+        >>> ratio_of({"loss": 2.5, "alignment": {"aer_without_full_stop": 0.5}}, "aer_without_full_stop")
+        0.5
+    """
+    if sums == "free_running_loss":
+        return scores["free_running"]["loss"]
+    return (scores if sums in scores else scores["alignment"])[sums]
+
+
 def note_of(name: str, pair: str | None) -> str:
     """Return what has to be known of a measure, for a language pair; of Multi-BLEU, also its tokeniser.
 

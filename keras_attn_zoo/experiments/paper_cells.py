@@ -13,7 +13,7 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.significance import SEED, TESTS, ratio_test
 from keras_attn_zoo.evaluation.text_scores import compare_systems, how_scored
 from keras_attn_zoo.experiments.comparison import Recipe, check_seed, folders_by_seed
-from keras_attn_zoo.experiments.measures import Scored, measure, number, tested
+from keras_attn_zoo.experiments.measures import Scored, measure, number, ratio_of, tested
 from keras_attn_zoo.experiments.paper_tables import Cell, PaperTable
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.table import Result
@@ -84,6 +84,7 @@ class Runs:
         self._numbers: dict[tuple[Path, str, str, Path | None], float | None] = {}
         self._p_values: dict[tuple[Path, str, Path, str, tuple[str, str | None]], float | None] = {}
         self._kept: set[Path] = set()
+        self._unfit: set[Path] = set()
         for one in results:
             self._kept.add(one.folder)
             if one.baseline is not None:
@@ -172,7 +173,8 @@ class Runs:
             return None
         # Of some seeds or texts alone it would be another comparison.
         whole = len(p_values) == len(numbers) * len(parts)
-        if not whole and against is not None and wanted.test is not None:
+        untested = wanted.test is not None or (wanted.sums and len(differences) < len(numbers))
+        if not whole and against is not None and untested:
             name = f"{cell.entry}{f' ({pair})' if pair != self.recipe.first_pair else ''}"
             self.without[name] = against.entry
         return Value(
@@ -283,20 +285,30 @@ class Runs:
         key = folder, cell.split, other, against.split, (cell.measure, against.measure)
         if key not in self._p_values:
             own, its = (self._sums(one, self._split(one, of.split), measure(of.measure).sums) for one, of in both)
-            alike = own is not None and its is not None and own.shape == its.shape
+            # Those of a text with the same sentences left out, as they were too long.
+            texts = [RunFolder(one).read_translations(self._split(one, of.split))[1] for one, of in both]
+            alike = own is not None and its is not None and texts[0] == texts[1]
             self._p_values[key] = ratio_test(own, its, self.test, TESTS[self.test], SEED) if alike else None
         return self._p_values[key]
 
     def _sums(self, folder, name, sums):
-        """What a run's scores of a text are ratios of, or None."""
-        path = RunFolder(folder).sentence_sums(name)
+        """What a run's score of a text is a ratio of, or None; of the score that stands there, not an earlier one."""
+        path, scores = RunFolder(folder).sentence_sums(name), self._read(folder)[name]
         try:
             found = read_json(path) if kind_of(path) is not None else {}
-            fits = found.get("text_checksum") == self._read(folder)[name].get("text_checksum")
-            return np.array(found[sums], "float64") if fits and sums in found else None
-        except (UserError, AttributeError, TypeError, ValueError):
-            _LOG.warning("%s is damaged; its scores are compared without a test: evaluate the run again", shown(path))
-            return None
+            if sums not in found:
+                return None
+            above, below = np.array(found[sums], "float64")
+            whole = len(above) == scores["sentences"] and below.sum() > 0
+            fits = whole and np.isclose(above.sum() / below.sum(), ratio_of(scores, sums), rtol=1e-6)
+        except (UserError, AttributeError, KeyError, TypeError, ValueError):
+            fits = False
+        if fits:
+            return np.stack([above, below])
+        if path not in self._unfit:
+            _LOG.warning("%s is damaged, or of other scores; these are compared without a test", shown(path))
+        self._unfit.add(path)
+        return None
 
 
 def _alike(folders):

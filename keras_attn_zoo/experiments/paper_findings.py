@@ -182,7 +182,8 @@ def _notes(runs, comparisons):
         yield f"*, **: p < 0.05, p < 0.01, with every seed; {about_test(runs.test)}"
     cells = ((cell, one.pair) for one in run for cell in one.contrast.cells(one.pair))
     yield from dict.fromkeys(filter(None, (about_texts(cell, runs, pair) for cell, pair in cells)))
-    untested = dict.fromkeys(one.contrast.measure for one in run if not one.tested)
+    bare = (one.contrast.measure for one in run if not one.tested)
+    untested = [name for name in dict.fromkeys(bare) if measure(name).test is None]
     if untested:
         yield f"without a test of significance, so the verdict is on the bare difference: {', '.join(untested)}"
     for share in dict.fromkeys(one.finding.share for one in run if one.finding.share):

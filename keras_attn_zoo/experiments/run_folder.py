@@ -38,7 +38,6 @@ _PACKAGES = [
     *("torch", "numpy", "sentencepiece", "sacrebleu", "matplotlib"),
 ]
 
-
 # Settings that runs of earlier versions lack, with what they did; those of its parts.
 _LATER_SETTINGS = {"precision": "float32"}
 _LATER_IN_PARTS: dict[str, dict[str, Any]] = {
@@ -67,6 +66,7 @@ class RunFolder:
     best/              the preset of the best round
     hypotheses/        translations, one file per test set
     alignments/        Pharaoh lines, one file per test set
+    sentence_sums/     what scores are ratios of, one file per test set
     pictures/          attention of sentences, curves
     scores.json        all scores, with signatures and times
     ```
@@ -396,4 +396,5 @@ def _differences(left, right, path=""):
         for key in left.keys() | right.keys():
             yield from _differences(left.get(key), right.get(key), f"{path}.{key}" if path else key)
     elif left != right:
-        yield f"{path}: {shown_value(left)}, now {shown_value(right)}" if path.startswith("system.") else path
+        values = f": {shown_value(left)}, now {shown_value(right)}"
+        yield path + values * path.startswith("system.")

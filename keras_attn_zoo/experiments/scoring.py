@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 import keras
+import numpy as np
 
 from keras_attn_zoo.data.shapes import EVALUATION_ROWS
 from keras_attn_zoo.devices import wait
@@ -96,7 +97,7 @@ def score_run(
         # Tab-separated, as sacrebleu's command line reads them with --num-refs.
         write_text(run.references(name), "".join("\t".join(lines) + "\n" for _, *lines in text.rows()))
         if sums is not None:
-            write_json(run.sentence_sums(name), {"text_checksum": text.checksum, **sums})
+            write_json(run.sentence_sums(name), {key: one for key, one in sums.items() if np.isfinite(one).all()})
         run.add_scores(name, scores)
     wait()
     return scores

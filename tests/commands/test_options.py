@@ -38,6 +38,8 @@ def test_options_are_written_out_and_given_once(attn_zoo, capsys):
         (("translate", "m", "--beam", 2), "unknown option --beam: did you mean --beams?"),
         # Not that --systems is missing.
         (("compare", "--system", "uniform", "--out", "o"), "unknown option --system: did you mean --systems?"),
+        (("train", "--top-k", 3), "unknown option --top-k: top_k is a setting, see --set top_k=VALUE"),
+        (("evaluate", "m", "--patience", 3), "unrecognized arguments: --patience 3"),
         (("translate", "m", "--beams", 2, "--beams=3"), "--beams was given 2 times"),
         (("train", "--train", "a", "--embedded", "--train", "b"), "--train was given 2 times"),
         (("translate", "m", "-v", "Ja."), "(see attn-zoo translate --help)"),

@@ -1,6 +1,7 @@
 """`--pair all`: every language pair of a paper in one call; nothing is trained here."""
 
 import dataclasses
+import types
 
 import pytest
 
@@ -123,11 +124,46 @@ def test_the_papers_texts_and_a_pair_without_one(recipe, monkeypatch):
     assert "the catalogue has no text for it: tr-en" in error
 
 
+def test_a_bug_or_a_full_disk_stops_no_other_pair(recipe, monkeypatch):
+    done = []
+
+    def run(recipe, options):
+        done.append(options.pair)
+        raise {"ro-en": OSError(28, "No space left on device"), "tr-en": RuntimeError("a bug")}[options.pair]
+
+    monkeypatch.setattr(pairs, "run_comparison", run)
+    status, _, error = recipe("--embedded")
+    last = error.splitlines()[-1]
+    assert status == 2 and done == ["ro-en", "tr-en"] and "Traceback" in error
+    assert "2 of 2 language pairs failed: ro-en (" in last and "tr-en (RuntimeError: a bug)" in last
+
+
+def test_with_several_processes_a_failure_ends_all(recipe, monkeypatch):
+    """The others would wait for this one."""
+    monkeypatch.setattr("keras_attn_zoo.devices.current", lambda: types.SimpleNamespace(processes=2))
+    with pytest.raises(UserError, match="cannot be trained"):
+        comparison.told_failure("a", UserError("cannot be trained."))
+
+
+def test_one_reason_is_given_once_and_nothing_is_said_twice(recipe, monkeypatch):
+    def run(recipe, options):
+        raise UserError("no network.")
+
+    monkeypatch.setattr(pairs, "run_comparison", run)
+    status, _, error = recipe("--scale", "paper")
+    assert status == 2 and "2 of 2 language pairs failed: ro-en, tr-en (no network)." in error.splitlines()[-1]
+    assert "no text was given" not in error
+    status, _, error = recipe("--embedded", "--set", "dropout=7")
+    assert status == 2 and len(error.splitlines()) == 1 and "error: ro-en: the setting dropout must be" in error
+
+
 def test_gold_links_go_to_the_pairs_that_the_tables_have_them_of(recipe, monkeypatch):
     taken = []
     monkeypatch.setattr(pairs, "run_comparison", lambda recipe, options: taken.append(options))
     assert recipe("--scale", "paper", "--bitext", "b", "--gold", "g", "--index-base", 1)[0] == 0
     assert [(one.bitext, one.gold, one.index_base) for one in taken] == [("b", "g", 1), (None, None, 0)]
+    status, _, error = recipe("--scale", "paper", "--bitext", "b", "--gold", "g", "--systems", "third")
+    assert status == 2 and "ro-en: the paper's tables have no alignments of these systems" in error
 
 
 def test_tables_of_the_pairs_that_there_are(recipe, tmp_path):
@@ -139,9 +175,11 @@ def test_tables_of_the_pairs_that_there_are(recipe, tmp_path):
     status, _, error = recipe("--table-only")
     assert status == 0, error
     assert rows(tmp_path, "RNN")[1].endswith(" [19.6]")
+    # One that is not trained by default.
+    (tmp_path / "out" / "tr-en" / "third").mkdir()
     asked = []
     options = ["--out", "out", "--pair", "all", "--embedded"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(comparison, "backend_of_run", lambda found: asked.extend(found))
         run_recipe(RECIPE, "Three bodies.", options)
-    assert {path.as_posix() for path in asked} >= {"out/tr-en/rnn"}
+    assert {path.as_posix() for path in asked} >= {"out/tr-en/rnn", "out/tr-en/third"}

@@ -139,3 +139,8 @@ def test_sums_of_few_sentences_and_of_none_that_differ(test):
     for shape in ((2, 49), (3, 50), (50,)):
         with pytest.raises(UserError, match="give numerators and denominators of the same sentences"):
             ratio_test(own, np.ones(shape), test, 10, 1)
+    for bad in (np.nan, np.inf, None):
+        with pytest.raises(UserError, match="the sums are not finite"):
+            ratio_test([[1.0, bad], [1.0, 1.0]], [[1.0, 2.0], [1.0, 1.0]], test, 10, 1)
+    with pytest.raises(UserError, match="denominators are 0 in all sentences"):
+        ratio_test([[1.0], [0.0]], [[1.0], [1.0]], test, 10, 1)

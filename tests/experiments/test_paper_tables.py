@@ -117,28 +117,6 @@ def test_measures_of_scores_log_and_baseline(tmp_path):
     assert [drawn.splits(name, None) for name in ("base", "other", "new")] == [["gold", "valid"], ["valid"], ["gold"]]
 
 
-def test_scores_that_are_ratios_of_sums_have_marks_too(tmp_path, caplog):
-    """A loss of 2 a token beside 1.9, on every sentence; of another text, or of damaged sums, nothing is said."""
-    for name, loss in (("base", 2.0), ("new", 1.9)):
-        run = make_run(tmp_path / name, loss=loss, perplexity=7.0, text_checksum="a")
-        path = run.sentence_sums("test")
-        path.parent.mkdir()
-        path.write_text(json.dumps({"text_checksum": "a", "loss": [[loss * n for n in range(1, 31)], [*range(1, 31)]]}))
-    columns = [Line(name, measure=name) for name in ("loss", "perplexity", "accuracy")]
-    recipe = recipe_of(columns, [Line("New", entry="new")])
-    for test in TESTS:
-        found, notes = written(tmp_path, recipe, test)
-        assert found["New"] == ["1.90**", "7.00**", ""] and any("differs from base," in note for note in notes)
-    sums = json.loads(path.read_text())
-    for other, told in (({**sums, "text_checksum": "b"}, False), ({**sums, "loss": [[1.0], "x"]}, True)):
-        caplog.clear()
-        path.write_text(json.dumps(other))
-        assert written(tmp_path, recipe)[0]["New"] == ["1.90", "7.00", ""]
-        assert ("is damaged; its scores are compared without a test" in caplog.text) is told
-    path.write_text(json.dumps({**sums, "loss": [[1.0], [1.0]]}))
-    assert written(tmp_path, recipe)[0]["New"] == ["1.90", "7.00", ""]
-
-
 @pytest.mark.parametrize("test", ["bootstrap", "randomization"])
 def test_marks_are_of_the_tables_baseline_and_direction(tmp_path, test, monkeypatch):
     """In every seed: the second seed of `new` is as bad as the baseline's."""
