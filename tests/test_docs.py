@@ -188,7 +188,7 @@ def test_commands_that_are_shown_are_understood(words, monkeypatch):
         names = [name for one in seen for name in ([one.system] if "system" in one else system_names(one))]
         systems = [SYSTEMS[name] for name in names]
     else:
-        monkeypatch.setattr(recipe, "run_comparison", lambda known, options: seen.append(options))
+        monkeypatch.setattr(recipe, "run_pairs", lambda known, options: seen.append(options))
         module = load(RECIPES[Path(words[1]).name])
         status = recipe.run_recipe(module.RECIPE, module.__doc__, words[2:])
         systems = [module.RECIPE.entries[name].system for options in seen for name in system_names(options)]
