@@ -1,9 +1,10 @@
 """Write the pages of docs/results: what the papers found, and what the runs of their recipes say to that.
 
-  python docs/write_results.py zeng2021=runs/zeng bahar2020=runs/bahar
+  python docs/write_results.py zeng2021=runs/zeng zeng2021_dialogue=runs/dialogue bahar2020=runs/bahar
 
-Each recipe's page is made of the runs in a folder that was its `--out`, and of `comments.md` there. It shows nothing of
-the text that they were trained on: pictures have a pair of sentences made for them, and examples are left out.
+A recipe's comparison on another task than translation has a page of its own, with the task behind the name. Each page
+is made of the runs in a folder that was its `--out`, and of `comments.md` there. It shows nothing of the text that they
+were trained on: pictures have a pair of sentences made for them, and examples are left out.
 """
 
 import argparse
@@ -26,11 +27,12 @@ MADE = (
 
 
 def load_recipe(name):
-    """Return the recipe of a script in `recipes`."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / "recipes" / f"{name}.py")
+    """Return the recipe of a script in `recipes`, or the one that it has for the task behind its name."""
+    script, _, task = name.partition("_")
+    spec = importlib.util.spec_from_file_location(script, ROOT / "recipes" / f"{script}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.RECIPE
+    return module.RECIPE.tasks[task] if task else module.RECIPE
 
 
 def without_text(recipe):
@@ -112,7 +114,8 @@ def main():
     from keras_attn_zoo.errors import UserError
 
     choose_backend(None)
-    known = sorted(path.stem for path in (ROOT / "recipes").glob("*.py"))
+    scripts = sorted(path.stem for path in (ROOT / "recipes").glob("*.py"))
+    known = [page for name in scripts for page in (name, *(f"{name}_{task}" for task in load_recipe(name).tasks))]
     if wrong := [one for one in options.pages if not re.fullmatch(rf"({'|'.join(known)})=.+", one)]:
         parser.error(f"received {wrong[0]!r}, give RECIPE=FOLDER with one of the recipes {', '.join(known)}.")
     try:

@@ -17,7 +17,8 @@ from keras_attn_zoo.experiments.paper_tables import PaperTable
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "results"
-NAMES = sorted(path.stem for path in (ROOT / "recipes").glob("*.py"))
+TASKS = ["zeng2021_dialogue", "zeng2021_summarization"]
+NAMES = sorted([path.stem for path in (ROOT / "recipes").glob("*.py")] + TASKS)
 # Kilobytes of a picture.
 MOST = 60
 
@@ -34,7 +35,9 @@ def words(text):
     return " ".join(text.split())
 
 
-def test_there_is_a_page_for_every_recipe():
+def test_there_is_a_page_for_every_recipe_and_task(writer):
+    tasks = [f"{name}_{task}" for name in NAMES if name not in TASKS for task in writer.load_recipe(name).tasks]
+    assert sorted(tasks) == TASKS
     assert sorted(path.stem for path in FOLDER.glob("*.md")) == NAMES
 
 

@@ -54,7 +54,7 @@ def run_pairs(recipe: Recipe, options: argparse.Namespace) -> None:
 
 
 def _of_pairs(recipe: Recipe, options: argparse.Namespace) -> dict[str, argparse.Namespace]:
-    """The options of each language pair, with the systems that the paper's tables have of it.
+    """The options of each language pair, with the systems that the paper's tables and pictures have of it.
 
     Raises:
         UserError: there is no text for each, or one text for all.
@@ -87,6 +87,9 @@ def _of_pairs(recipe: Recipe, options: argparse.Namespace) -> dict[str, argparse
         own.pair = pair
         if options.systems is None:
             wanted = systems_of(recipe.tables, pair, recipe.first_pair)
+            if pair == recipe.first_pair:
+                # The paper's pictures are of this pair.
+                wanted |= {word for line in recipe.pictures.values() for word in line.split()}
             own.systems = [name for name in recipe.entries if name in wanted]
     aligned = [pair for pair, own in found.items() if "gold" in own and _has_gold(recipe, own)]
     for pair in found if aligned else ():

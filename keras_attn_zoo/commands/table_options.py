@@ -33,8 +33,8 @@ def add_table_arguments(parser: Parser, recipe: Recipe) -> None:
             metavar="PAIR",
             help=f"language pair of the paper that the text stands for, among {', '.join(recipe.pairs)}: its settings "
             f"are used, and its runs are in a folder of that name in --out; {EVERY}: one after the other, each with "
-            "the paper's own text and, by default, the systems that its tables have (default: %(default)s, in --out "
-            "itself)",
+            "the paper's own text and, by default, the systems of its tables and figures (default: %(default)s, in "
+            "--out itself)",
         )
         parser.set_defaults(pairs=tuple(recipe.pairs))
     if any("gold" in recipe.splits(name, pair) for name in recipe.entries for pair in recipe.pairs or (None,)):

@@ -25,9 +25,10 @@ TABLE = PaperTable(
 FURTHER = PaperTable("Table 2", "More", [Line("BLEU", measure="BLEU")], [Line("third", entry="third", pair="tr-en")])
 RECIPE = Recipe(
     "Three bodies",
-    {name: Entry(dataclasses.replace(TINY, name=name)) for name in ("rnn", "second", "third")},
+    {name: Entry(dataclasses.replace(TINY, name=name)) for name in ("rnn", "second", "third", "drawn", "neither")},
     ("rnn",),
     tables=(TABLE, FURTHER),
+    pictures={"curves.png": "curves rnn drawn"},
     pairs={"ro-en": Pair(corpus="wmt16-ro-en"), "tr-en": Pair({"dropout": 0.3}, corpus="wmt18-tr-en")},
 )
 # The model of the copied run takes longer sentences than it was trained on.
@@ -68,7 +69,8 @@ def rows(tmp_path, name):
 def test_each_pair_has_the_systems_of_its_tables_and_its_settings(recipe, tmp_path):
     status, _, error = recipe("--embedded")
     assert status == 0, error
-    assert recipe.seen == [("rnn", 0.2), ("second", 0.2)] + [(f"tr-en/{n}", 0.3) for n in ("rnn", "second", "third")]
+    of_first = [(name, 0.2) for name in ("rnn", "second", "drawn")]
+    assert recipe.seen == of_first + [(f"tr-en/{name}", 0.3) for name in ("rnn", "second", "third")]
     assert "language pair 1 of 2: ro-en" in error and "language pair 2 of 2: tr-en" in error
     # The last call has filled the table of both.
     for name, paper in (("RNN", ("35.7", "19.6")), ("second", ("34", "18"))):
@@ -83,11 +85,11 @@ def test_only_systems_that_were_named(recipe):
 
 
 def test_a_pair_that_fails_stops_no_other(recipe, tmp_path):
-    recipe.failing += ["rnn", "second"]
+    recipe.failing += ["rnn", "second", "drawn"]
     status, _, error = recipe("--embedded")
     last = error.splitlines()[-1]
-    assert status == 2 and "1 of 2 language pairs failed: ro-en (2 of 2 runs failed: rnn (rnn cannot be" in last
-    assert [path for path, _ in recipe.seen][2:] == ["tr-en/rnn", "tr-en/second", "tr-en/third"]
+    assert status == 2 and "1 of 2 language pairs failed: ro-en (3 of 3 runs failed: rnn (rnn cannot be" in last
+    assert [path for path, _ in recipe.seen][3:] == ["tr-en/rnn", "tr-en/second", "tr-en/third"]
     assert rows(tmp_path, "RNN")[0] == "[35.7]" and rows(tmp_path, "RNN")[1].endswith(" [19.6]")
 
 
@@ -113,7 +115,7 @@ def test_the_papers_texts_and_a_pair_without_one(recipe, monkeypatch):
     monkeypatch.setattr(pairs, "run_comparison", lambda recipe, options: taken.append(options))
     assert recipe("--scale", "paper")[0] == 0
     assert [(one.pair, one.corpus, one.systems) for one in taken] == [
-        ("ro-en", None, ["rnn", "second"]),
+        ("ro-en", None, ["rnn", "second", "drawn"]),
         ("tr-en", None, ["rnn", "second", "third"]),
     ]
     taken.clear()
