@@ -216,8 +216,9 @@ RECIPE = Recipe(
         "loss-transformers.png": "curves --over-seeds average multi-head --key loss val_loss",
         "accuracy-rnn.png": "curves --over-seeds luong bahdanau --key accuracy val_accuracy",
         "accuracy-transformers.png": "curves --over-seeds average multi-head --key accuracy val_accuracy",
-        "perplexity-rnn.png": "curves --over-seeds luong bahdanau --key perplexity val_perplexity",
-        "perplexity-transformers.png": "curves --over-seeds average multi-head --key perplexity val_perplexity",
+        "perplexity-rnn.png": "curves --over-seeds luong bahdanau --key perplexity val_perplexity --log-scale",
+        "perplexity-transformers.png": "curves --over-seeds average multi-head --key perplexity val_perplexity "
+        "--log-scale",
     },
     note="In brackets: the paper's own figures, for Tatoeba English-German, 255,817 sentence pairs; times in seconds, "
     "perplexity and accuracy on its validation set, BLEU on its test set after 40,000 steps.",

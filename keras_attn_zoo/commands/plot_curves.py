@@ -4,7 +4,7 @@ import argparse
 import logging
 from pathlib import Path
 
-from keras_attn_zoo.commands.options import add_picture_argument
+from keras_attn_zoo.commands.options import add_picture_argument, refuse
 from keras_attn_zoo.commands.parser import Command, Parser
 from keras_attn_zoo.commands.seeds import OVER_SEEDS, add_over_seeds_argument
 from keras_attn_zoo.errors import UserError
@@ -24,6 +24,9 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--difference", action="store_true", help="draw how far each curve is above the first run's, if they lie close"
     )
+    parser.add_argument(
+        "--log-scale", action="store_true", help="use a logarithmic axis, for figures that fall far, such as perplexity"
+    )
     add_over_seeds_argument(parser)
     add_picture_argument(parser)
 
@@ -33,8 +36,10 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.analysis.pictures import plot_curves
     from keras_attn_zoo.experiments.curves import above_first, curves, over_seeds
 
-    if options.difference and len(options.runs) < 2:
-        raise UserError("--difference compares runs: give two or more.")
+    if options.difference:
+        refuse(options, "a logarithmic axis has no room for differences below 0", log_scale=False)
+        if len(options.runs) < 2:
+            raise UserError("--difference compares runs: give two or more.")
     labels = {key: key.replace("val_", "validation ").replace("_", " ") for key in options.key}
     drawn, deviations, above = {}, {}, ""
     for key, label in labels.items():
@@ -51,7 +56,7 @@ def run(options: argparse.Namespace) -> None:
             if name in of_seeds:
                 deviations[title] = of_seeds[name]
     ylabel = " and ".join(labels.values()) + above + (OVER_SEEDS if deviations else "")
-    plot_curves(drawn, options.output, ylabel=ylabel, deviations=deviations)
+    plot_curves(drawn, options.output, ylabel=ylabel, log_scale=options.log_scale, deviations=deviations)
     _LOG.info("wrote %s", options.output)
 
 

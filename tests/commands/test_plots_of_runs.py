@@ -41,6 +41,15 @@ def test_one_curve_for_all_seeds_of_a_system(attn_zoo, tmp_path, monkeypatch):
     assert curves == {"a, 2 seeds": ([1, 2], [0.0, 0.0]), "b": above, "b-elsewhere": above}
     assert options["deviations"] == {"a, 2 seeds": pytest.approx([root, root])}
     assert options["ylabel"] == "loss above that of a, 2 seeds, mean ± standard deviation"
+    assert not options["log_scale"]
+    assert attn_zoo("plot", "curves", *folders, "--key", "loss", "--log-scale", *output)[0] == 0
+    assert seen.pop()[1]["log_scale"]
+    for arguments, said in (
+        ([folders[0], "--difference"], "--difference compares runs: give two or more"),
+        ([*folders, "--difference", "--log-scale"], "no room for differences below 0: leave out --log-scale"),
+    ):
+        status, _, error = attn_zoo("plot", "curves", *arguments, "--key", "loss", *output)
+        assert status == 2 and said in error
     line = ("plot", "by-length", *folders[:2], "--side", "target", "--bounds", 6)
     assert attn_zoo(*line, *output)[0] == 0 and attn_zoo(*line, "--over-seeds", *output)[0] == 0
     (alone, more), (together, _) = seen
