@@ -51,7 +51,7 @@ def test_another_text_is_named(moved, place):
         other = shutil.copytree(place / "text", place / part)
         path = other / f"{part}.de"
         path.write_text(path.read_text(encoding="utf-8").replace("rot", "blau", 1), encoding="utf-8")
-        names = {"train": "fingerprint, corpus.train"}.get(part, part)
+        names = {"train": "fingerprint; corpus.train"}.get(part, part)
         with pytest.raises(UserError, match=rf"different settings \(corpus\.{names}\)"):
             train_system(SYSTEM, read(other, parts), place / "run", resume=True)
 

@@ -44,8 +44,8 @@ SEALED = r"(.*/)?best/.*\.(json|h5|spm)$"
 
 # Ways out of a run folder: by a link, by the files that its configuration names, by the text that it has made.
 OUT = ("link out", "paths out", "huge text")
-# What is there for people and not for programs, and what has cases of its own.
-UNREAD = ("pictures/", "alignments/", "data/")
+# What is there for people and not for programs, and what has cases of its own, or tests: sums of sentences.
+UNREAD = ("pictures/", "alignments/", "data/", "sentence_sums/")
 
 
 def run_files():
