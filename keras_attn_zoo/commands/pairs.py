@@ -7,7 +7,7 @@ from typing import Any
 
 from keras_attn_zoo.commands.comparison import checked_comparison, run_comparison, system_names, told_failure
 from keras_attn_zoo.commands.options import refuse
-from keras_attn_zoo.commands.table_options import EVERY, pair_of
+from keras_attn_zoo.commands.table_options import EVERY, pair_of, runs_in
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.comparison import Recipe
 from keras_attn_zoo.experiments.paper_tables import systems_of
@@ -65,7 +65,7 @@ def _of_pairs(recipe: Recipe, options: argparse.Namespace) -> dict[str, argparse
     built_in = options.embedded or (options.scale and SCALES[options.scale].corpus)
     pairs = list(recipe.pairs)
     if options.table_only:
-        pairs = [pair for pair in pairs if _has_runs(recipe.folder_of(options.out, pair))]
+        pairs = [pair for pair in pairs if runs_in(recipe.folder_of(options.out, pair))]
         if not pairs:
             raise UserError(f"{shown_path(options.out)} has no runs of any language pair: train one, or check --out.")
     elif not built_in:
@@ -101,9 +101,3 @@ def _of_pairs(recipe: Recipe, options: argparse.Namespace) -> dict[str, argparse
 
 def _has_gold(recipe, options):
     return any("gold" in recipe.splits(name, options.pair) for name in system_names(options))
-
-
-def _has_runs(folder):
-    from keras_attn_zoo.experiments.run_folder import RunFolder
-
-    return any(RunFolder(path).holds_run for path in folder.glob("*"))

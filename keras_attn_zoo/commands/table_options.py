@@ -17,6 +17,7 @@ from keras_attn_zoo.files import shown
 if TYPE_CHECKING:
     from keras_attn_zoo.experiments.corpora import Corpus
     from keras_attn_zoo.experiments.parallel_text import ParallelText
+    from keras_attn_zoo.experiments.run_folder import RunFolder
 
 _LOG = logging.getLogger(__name__)
 # Stands for all systems of a comparison, or for all language pairs of a paper.
@@ -76,6 +77,13 @@ def folder_of_runs(recipe: Recipe, options: argparse.Namespace) -> Path:
     return recipe.folder_of(options.out, pair_of(options))
 
 
+def runs_in(folder: Path) -> "list[RunFolder]":
+    """Return the runs that stand in a folder."""
+    from keras_attn_zoo.experiments.run_folder import RunFolder
+
+    return [run for path in folder.glob("*") if (run := RunFolder(path)).holds_run]
+
+
 def take_corpus_of_paper(recipe: Recipe, options: argparse.Namespace, out: Path) -> None:
     """Let `--corpus` name the paper's text if the scale is "paper" and no text is given.
 
@@ -91,10 +99,8 @@ def take_corpus_of_paper(recipe: Recipe, options: argparse.Namespace, out: Path)
     if options.scale != "paper" or not recipe.corpus or given or options.table_only:
         return
     from keras_attn_zoo.experiments.paper_cells import text_name
-    from keras_attn_zoo.experiments.run_folder import RunFolder
 
-    runs = [run for path in out.glob("*") if (run := RunFolder(path)).holds_run]
-    for name in dict.fromkeys(text_name(run.corpus()) for run in runs):
+    for name in dict.fromkeys(text_name(run.corpus()) for run in runs_in(out)):
         if name != recipe.corpus:
             raise UserError(f"{shown(out)} has runs of another text, {name}: give it again, or another --out.")
     _LOG.info("no text was given; the catalogue's for this paper is taken: --corpus %s", recipe.corpus)

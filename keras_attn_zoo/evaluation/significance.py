@@ -17,6 +17,7 @@ from sacrebleu.significance import PairedTest
 
 # How many samples a test takes by default.
 TESTS = {"bootstrap": 1_000, "randomization": 10_000}
+# Of their random numbers, by default; the same in every comparison.
 SEED = 12345
 
 # The environment variable from which sacrebleu reads its seed.
@@ -77,9 +78,8 @@ def paired_tests(
     for name, score in found.items():
         if score.p_value is not None:
             differing = sum(one != other for one, other in zip(systems[name], systems[first], strict=True))
-            least = min(1.0, 2.0 ** (1 - differing))
             # For equal scores, sacrebleu returns the smallest possible value.
-            p_value = 1.0 if score.score == found[first].score else max(score.p_value, least)
+            p_value = 1.0 if score.score == found[first].score else max(score.p_value, _least(differing))
             found[name] = replace(score, p_value=p_value)
     return found, str(signature)
 
@@ -168,7 +168,12 @@ def ratio_test(own: ArrayLike, baseline: ArrayLike, test: str, samples: int, see
             one, other = np.where(exchanged, baseline, own).sum(1), np.where(exchanged, own, baseline).sum(1)
             as_large += abs(_ratio(one) - _ratio(other)) >= seen - _ROUNDING * seen
     differing = int((own != baseline).any(0).sum())
-    return max((as_large + 1) / (samples + 1), min(1.0, 2.0 ** (1 - differing)))
+    return max((as_large + 1) / (samples + 1), _least(differing))
+
+
+def _least(differing):
+    """The smallest p-value that so many sentences that differ allow, see `paired_tests`."""
+    return min(1.0, 2.0 ** (1 - differing))
 
 
 def _ratio(sums):

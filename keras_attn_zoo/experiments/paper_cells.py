@@ -173,8 +173,8 @@ class Runs:
             return None
         # Of some seeds or texts alone it would be another comparison.
         whole = len(p_values) == len(numbers) * len(parts)
-        untested = wanted.test is not None or (wanted.sums and len(differences) < len(numbers))
-        if not whole and against is not None and untested:
+        expected = wanted.test is not None or (wanted.sums and len(differences) < len(numbers))
+        if not whole and against is not None and expected:
             name = f"{cell.entry}{f' ({pair})' if pair != self.recipe.first_pair else ''}"
             self.without[name] = against.entry
         return Value(
@@ -279,14 +279,18 @@ class Runs:
 
     def _p_value_of_sums(self, folder, cell, other, against):
         """The same for ratios of sums over sentences; None too if a run has no such sums, of the text of its scores."""
-        both = ((folder, cell), (other, against))
-        if not all(measure(one.measure).sums for _, one in both):
+        of_own, of_other = measure(cell.measure).sums, measure(against.measure).sums
+        if not (of_own and of_other):
             return None
-        key = folder, cell.split, other, against.split, (cell.measure, against.measure)
+        own_split, other_split = self._split(folder, cell.split), self._split(other, against.split)
+        # Measures of the same sums, such as loss and perplexity, share a test.
+        key = folder, own_split, other, other_split, (of_own, of_other)
         if key not in self._p_values:
-            own, its = (self._sums(one, self._split(one, of.split), measure(of.measure).sums) for one, of in both)
+            own, its = self._sums(folder, own_split, of_own), self._sums(other, other_split, of_other)
             # Those of a text with the same sentences left out, as they were too long.
-            texts = [RunFolder(one).read_translations(self._split(one, of.split))[1] for one, of in both]
+            texts = [
+                RunFolder(one).read_translations(name)[1] for one, name in ((folder, own_split), (other, other_split))
+            ]
             alike = own is not None and its is not None and texts[0] == texts[1]
             self._p_values[key] = ratio_test(own, its, self.test, TESTS[self.test], SEED) if alike else None
         return self._p_values[key]

@@ -99,6 +99,25 @@ def test_what_was_drawn_stays_while_its_runs_stay_the_same(drawn, tmp_path):
         assert names() is None
 
 
+def test_what_was_drawn_in_another_way_is_drawn_again(drawn, tmp_path):
+    for name in ("a", "b"):
+        os.utime(make_run(tmp_path / name).scores, (1, 1))
+    for line, again in (("curves a b", True), ("curves a b", False), ("curves a b --log-scale", True)):
+        assert (drawn(line) is not None) is again, line
+        (tmp_path / "picture.png").touch()
+
+
+def test_differences_need_the_first_system_and_another(drawn, tmp_path):
+    line = "curves --difference a b c"
+    make_run(tmp_path / "a")
+    assert drawn(line) is None
+    make_run(tmp_path / "c")
+    assert [path.name for path in drawn(line).runs] == ["a", "c"]
+    (tmp_path / "a").rename(tmp_path / "away")
+    make_run(tmp_path / "b")
+    assert drawn(line) is None
+
+
 def test_a_picture_of_the_text_is_given_the_text(drawn, tmp_path, corpus):
     make_run(tmp_path / "a")
     assert drawn("lengths a b", corpus=corpus).known_corpus is corpus

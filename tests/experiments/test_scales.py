@@ -8,8 +8,9 @@ import pytest
 
 from keras_attn_zoo.commands.recipe import run_recipe
 from keras_attn_zoo.experiments import finished_run
+from keras_attn_zoo.experiments.corpora import embedded_corpus
 from keras_attn_zoo.experiments.outline import outline
-from keras_attn_zoo.experiments.preparation import check_system
+from keras_attn_zoo.experiments.preparation import check_system, prepare_data
 from keras_attn_zoo.experiments.scales import SCALES, scaled
 from keras_attn_zoo.experiments.system import System
 
@@ -21,6 +22,14 @@ def recipe(path):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.RECIPE
+
+
+def test_the_built_in_text_has_enough_subwords_for_chinese(tmp_path):
+    """Each side has a unigram model of its own."""
+    system = recipe(RECIPES[0].with_name("bahar2020.py")).of("zh-en").at("smoke").entries["transformer"].system
+    assert system.data.model_type == "unigram" and not system.data.joint
+    subwords = prepare_data(embedded_corpus(**SCALES["smoke"].corpus), system.data, tmp_path).subwords
+    assert [one.vocabulary_size for one in subwords] == [system.data.vocabulary_size] * 2
 
 
 # Those with the fewest systems before every commit, all at night.

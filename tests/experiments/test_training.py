@@ -331,6 +331,10 @@ def test_the_cosine_schedule_ends_at_zero_where_training_ends(corpus, tmp_path):
 
 @pytest.mark.parametrize(("warmup", "told"), [(4, False), (5, True)])
 def test_a_warm_up_longer_than_training_is_told(corpus, tmp_path, caplog, warmup, told):
-    train_system(TINY.override(schedule="inverse_sqrt", warmup_steps=warmup, budget="4steps"), corpus, tmp_path / "run")
+    system = TINY.override(schedule="inverse_sqrt", warmup_steps=warmup, budget="4steps")
+    caplog.set_level(logging.INFO, "keras_attn_zoo")
+    train_system(system, corpus, tmp_path / f"{TINY.name}-seed=3")
+    # The run's name, not the system's alone.
+    assert any(message.startswith(f"{TINY.name}-seed=3  round 1") for message in caplog.messages)
     said = "the learning rate rises for 5 steps, but training has only 4: set fewer warmup_steps"
     assert any(said in message for message in caplog.messages) is told
