@@ -7,7 +7,7 @@ four language pairs is a run of this recipe with its own text and `--pair`.
 
 Examples:
   python recipes/bahar2020.py --train train.de train.en --out runs/bahar
-  python recipes/bahar2020.py --scale paper --more-test newstest2018 test2018.de test2018.en --out runs/wmt
+  python recipes/bahar2020.py --scale paper --out runs/wmt
   python recipes/bahar2020.py --train train.de.gz train.en.gz --valid val.de.gz val.en.gz \\
       --test test.de.gz test.en.gz --out runs/multi30k --systems transformer transformer-latent-top-6 \\
       transformer-latent --set width=256 num_heads=4 ffn_dim=1024 encoder_layers=3 decoder_layers=3
@@ -27,8 +27,8 @@ exact sum are trained: four more Transformers would take two thirds as long agai
 `trained-top-k-speed.png` there.
 
 How the paper is read:
-- Its text is that of WMT 2018, with newstest2017 and newstest2018 as tests: `--corpus wmt17-de-en` has the test set of
-  the table, and News Commentary in version 12 in place of 13; `--corpus wmt18-de-en` has the text, and newstest2018.
+- Its text is that of WMT 2018, with newstest2017 and newstest2018 as tests: `--corpus wmt17-de-en` has both test sets,
+  and News Commentary in version 12 in place of 13; `--corpus wmt18-de-en` has the text, and newstest2018 alone.
   `--corpus wmt17-zh-en` is that of WMT 2017, 25 million pairs before duplicates are left out; of almost 26 million of
   WMT 2018, the paper keeps 14. Validation and test text are the paper's.
 - At `--scale paper`, both sides are truecased between German and English, as in the paper; otherwise they are not, and
@@ -116,7 +116,7 @@ def arrow(pair):
 
 
 # As printed: figures of each row in the order of the columns. What the paper calls its latent attention sums over the
-# six most likely positions. The second test text is `--more-test newstest2018 ...`.
+# six most likely positions. The second test text is the corpus' own, or that of `--more-test newstest2018 ...`.
 TABLE_1 = PaperTable(
     "Table 1",
     "Corpus statistics",

@@ -221,9 +221,13 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
 
 
 def _corpus(options):
-    """The text that the options name, with the further test texts, which are read before a corpus is downloaded."""
+    """The text that the options name, with the further test texts, which are read before a corpus is downloaded.
+
+    One that is given takes the place of the corpus' own by that name.
+    """
     further = more_tests(options)
-    return dataclasses.replace(corpus_from_options(options), more_tests=further)
+    corpus = corpus_from_options(options)
+    return dataclasses.replace(corpus, more_tests={**corpus.more_tests, **further})
 
 
 def _tell_what_is_missing(runs, pair):

@@ -78,6 +78,7 @@ def description(corpus: "NamedCorpus") -> str:
         "task": corpus.task,
         "pairs": ", ".join(known) or "unknown",
         "parts": ", ".join(corpus.parts) + "; the others are split off" * (set(corpus.parts) != set(PARTS)),
+        **({"tests": ", ".join(("test", *corpus.more_tests))} if corpus.more_tests else {}),
         "page": corpus.home,
         "terms": f"{corpus.terms}; read its page",
         "papers": ", ".join(corpus.papers) or "none",

@@ -108,8 +108,8 @@ def corpus_from_name(name: str, fetch: bool = True) -> Corpus:
         >>> corpus = corpus_from_name("multi30k-de-en")  # doctest: +SKIP
     """
     from keras_attn_zoo.devices import agreed, leads
-    from keras_attn_zoo.experiments.catalogue.folder import provide, text_of
-    from keras_attn_zoo.experiments.catalogue.listing import find_corpus
+    from keras_attn_zoo.experiments.catalogue.folder import MANIFEST, corpus_folder, provide, text_of
+    from keras_attn_zoo.experiments.catalogue.listing import PARTS, find_corpus
 
     named, reverse = find_corpus(name)
     failure = None
@@ -125,7 +125,18 @@ def corpus_from_name(name: str, fetch: bool = True) -> Corpus:
     splits = Splits(
         open_pairs(files["train"], reverse), *(read_pairs(files[part], reverse) for part in ("valid", "test"))
     )
-    return Corpus(splits, {"name": name, "sha256": manifest["sha256"]})
+    # Of the parts alone: with or without further test texts, it is the same corpus.
+    sums = {file: manifest["sha256"][file] for part in PARTS for file in manifest["files"][part]}
+    # Whoever reads the corpus of a run has heard it before.
+    for further in (one for one in named.more_tests if fetch and one not in files):
+        _LOG.info(
+            "%s has no %s, a further test text: to score it, put it in place too, and remove %s",
+            shown(corpus_folder(named)),
+            further,
+            MANIFEST,
+        )
+    more = {one: ParallelText(read_pairs(files[one], reverse)) for one in named.more_tests if one in files}
+    return Corpus(splits, {"name": name, "sha256": sums}, more_tests=more)
 
 
 def corpus_from_description(description: dict[str, Any], test_only: bool = False) -> Corpus:

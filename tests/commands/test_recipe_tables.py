@@ -13,6 +13,7 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments import corpora, training
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.paper_tables import Line, Pair, PaperTable
+from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from tests.made_runs import copy_run
 from tests.tiny_run import TINY, make_text
@@ -143,6 +144,19 @@ def test_a_further_test_text_fills_its_column(recipe, tmp_path, monkeypatch):
     status, _, error = recipe("--more-test", "news2018", "long", "long")
     assert status == 2 and "sentence 1 has 41 tokens with its end, more than the 15" in error
     assert run.read_scores()["news2018"]["sentences"] == 6
+
+
+def test_the_further_test_text_of_a_corpus_is_scored_unless_another_is_given(recipe, corpus, monkeypatch):
+    """The columns of a table fill from the paper's corpus alone."""
+    own = dataclasses.replace(corpus, more_tests={"news2018": ParallelText(corpus.splits.valid)})
+    monkeypatch.setattr("keras_attn_zoo.commands.comparison.corpus_from_options", lambda options: own)
+    run = RunFolder(Path("out", "rnn"))
+    sentences = []
+    for arguments in ((), ("--more-test", "news2018", "text/test.de", "text/test.en")):
+        status, _, error = recipe(*arguments)
+        assert status == 0, error
+        sentences.append(run.read_scores()["news2018"]["sentences"])
+    assert sentences == [len(corpus.splits.valid), 6]
 
 
 @pytest.mark.parametrize(

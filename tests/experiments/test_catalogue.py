@@ -52,8 +52,9 @@ def test_the_catalogue():
         # The lists of the two libraries are not both given, and no part is unknown.
         assert bool(one.mtdata) != bool(one.hub)
         assert one.parts == ("all",) or one.parts[:1] == ("train",)
-        assert set(one.mtdata) <= {"all", *listing.PARTS}
-        assert set(one.hub) <= {*listing.PARTS, "repository", "revision", "fields", "turns"}
+        assert set(one.mtdata) <= {"all", *listing.PARTS, *one.more_tests}
+        assert set(one.hub) <= {*listing.PARTS, *one.more_tests, "repository", "revision", "fields", "turns"}
+        assert set(one.more_tests) <= set(one.mtdata or one.hub) - set(listing.PARTS)
         assert len(one.pairs) == 3 and one.title and one.terms and one.home.startswith("http")
 
 
@@ -138,6 +139,35 @@ def test_a_damaged_manifest(placed, damage):
     with pytest.raises(UserError, match=r"corpus\.json (is damaged|has format 9|names)") as caught:
         corpus_from_name("tiny-de-en")
     assert "\n" not in str(caught.value)
+
+
+def test_a_further_test_text_is_scored_if_it_is_there(placed, monkeypatch, caplog, capsys):
+    """The corpus is the same with it and without, so a run goes on in either."""
+    monkeypatch.setattr(
+        listing, "catalogue", lambda: {SPLIT.name: dataclasses.replace(SPLIT, more_tests=("news2018",))}
+    )
+    caplog.set_level("INFO")
+    without = corpus_from_name("tiny-de-en")
+    assert not without.more_tests
+    assert "has no news2018, a further test text: to score it, put it in place too" in caplog.text
+    caplog.clear()
+    for side, text in (("de", "rot haus\nhund geht"), ("en", "red house\ndog goes")):
+        (placed / f"news2018.{side}").write_text(f"{text}\n")
+    assert not corpus_from_name("tiny-de-en").more_tests
+    (placed / "corpus.json").unlink()
+    found = corpus_from_name("tiny-en-de")
+    assert {name: list(text.pairs) for name, text in found.more_tests.items()} == {
+        "news2018": [("red house", "rot haus"), ("dog goes", "hund geht")]
+    }
+    assert found.description["sha256"] == without.description["sha256"]
+    assert corpus_from_description(without.description).description == without.description
+    assert main(["corpora", "tiny-de-en"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "tests test, news2018" in said and "train, valid and test (and news2018 for its scores)" in said
+    # It is checked like the rest.
+    (placed / "news2018.en").write_text("red house\ncat goes\n")
+    with pytest.raises(UserError, match=r"news2018\.en is damaged or was changed"):
+        corpus_from_name("tiny-de-en")
 
 
 def test_one_side_compressed(placed):

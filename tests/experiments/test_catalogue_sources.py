@@ -1,6 +1,7 @@
 """Corpora by name from a server on loopback, through mtdata and the library of the Hugging Face Hub."""
 
 import csv
+import dataclasses
 import errno
 import gzip
 import io
@@ -141,6 +142,20 @@ def test_a_corpus_is_downloaded_once(corpus, server, capsys):
     manifest = json.loads((place / "corpus.json").read_text())
     assert manifest["origin"] == corpus.library
     assert manifest["commits"] == (dict.fromkeys(["a/one", "a/two"], COMMIT) if corpus.hub else {})
+
+
+def test_a_further_test_text_is_downloaded_with_the_rest(corpus, monkeypatch):
+    """Here, that of the validation text."""
+    source = "mtdata" if corpus.mtdata else "hub"
+    parts = getattr(corpus, source)
+    further = {"more_tests": ("news2018",), source: {**parts, "news2018": parts["valid"]}}
+    listed(monkeypatch, dataclasses.replace(corpus, **further))
+    for name, order in ((NAME, 1), ("tiny-en-de", -1)):
+        found = corpus_from_name(name)
+        expected = [pair[::order] for pair in TEXT["valid"]]
+        assert {name: list(text.pairs) for name, text in found.more_tests.items()} == {"news2018": expected}
+        assert list(found.splits.valid) == expected
+    assert sorted(path.name for path in folder.corpus_folder(corpus).glob("news*")) == ["news2018.de", "news2018.en"]
 
 
 def test_two_at_once_download_it_once(corpus, server):

@@ -63,9 +63,10 @@ def by_hand(corpus: NamedCorpus) -> str:
     """Return which files a corpus consists of if they are put in place by hand, and where, as the end of a sentence."""
     source, target = corpus.sides
     parts = "all (which is then split), or " * (corpus.parts == ("all",)) + "train, valid and test"
+    further = f" (and {', '.join(corpus.more_tests)} for its scores)" if corpus.more_tests else ""
     return (
-        f"put {parts}, each as a file .{source} and one .{target} with one sentence per line, or as one .tsv with the "
-        f"columns {source} and {target}, plain or .gz, into {shown(corpus_folder(corpus))}"
+        f"put {parts}{further}, each as a file .{source} and one .{target} with one sentence per line, or as one .tsv "
+        f"with the columns {source} and {target}, plain or .gz, into {shown(corpus_folder(corpus))}"
     )
 
 
@@ -127,19 +128,20 @@ def check(corpus: NamedCorpus) -> dict[str, Any]:
 
 
 def _is_whole(manifest, sums):
-    """Whether a manifest names one or two of its files for every part, and counts its pairs."""
+    """Whether a manifest names one or two of its files for every part and further text, and counts its pairs."""
     files, pairs = manifest.get("files"), manifest.get("pairs")
     if not isinstance(files, dict) or not isinstance(pairs, dict):
         return False
-    named = [files.get(part) for part in PARTS]
+    named = [files.get(part) for part in {*PARTS, *files}]
     fits = all(isinstance(one, list) and one and all(isinstance(x, str) and x in sums for x in one) for one in named)
     return fits and all(type(count) is int for count in pairs.values())
 
 
 def text_of(corpus: NamedCorpus, manifest: dict[str, Any]) -> dict[str, PathLike | tuple[PathLike, PathLike]]:
-    """Return the files of each part: source and target, or one TSV file."""
-    folder = corpus_folder(corpus)
-    found = {part: [folder / name for name in manifest["files"][part]] for part in PARTS}
+    """Return the files of each part and further test text that is there: source and target, or one TSV file."""
+    folder, files = corpus_folder(corpus), manifest["files"]
+    parts = (*PARTS, *(name for name in corpus.more_tests if name in files))
+    found = {part: [folder / name for name in files[part]] for part in parts}
     return {part: (paths[0], paths[1]) if len(paths) == 2 else paths[0] for part, paths in found.items()}
 
 
@@ -166,14 +168,15 @@ def _make(corpus, folder, fetch):
 
 
 def _by_hand(corpus, folder):
-    """The files of each part in a folder; None if any are missing."""
+    """The files of each part in a folder, and of the further test texts that it has; None if a part is missing."""
     if kind_of(folder) != "folder":
         return None
     wanted = [("all",), PARTS] if corpus.parts == ("all",) else [PARTS]
     for parts in wanted:
         files = {part: _files_of(folder, part, corpus.sides) for part in parts}
         if all(files.values()):
-            return files
+            further = {name: _files_of(folder, name, corpus.sides) for name in corpus.more_tests}
+            return {**files, **{name: found for name, found in further.items() if found}}
     return None
 
 
@@ -224,7 +227,7 @@ def _download(corpus, folder):
     read = _reader(corpus, aside, origin)
     with atomic_path(folder) as whole:
         whole.mkdir()
-        texts = {part: read(part) for part in corpus.parts}
+        texts = {part: read(part) for part in (*corpus.parts, *corpus.more_tests)}
         _write(
             corpus, whole, texts, {"origin": corpus.library, "source": corpus.mtdata or corpus.hub, "commits": origin}
         )
@@ -245,6 +248,7 @@ def _write(corpus, folder, texts, facts):
     """Write the text, split where its source is not, and the manifest."""
     dropped = dict.fromkeys(texts, 0)
     cleaned = {part: _cleaned(text, part, dropped) for part, text in texts.items()}
+    further = {name: cleaned.pop(name) for name in corpus.more_tests if name in cleaned}
     missing = [part for part in PARTS if part not in cleaned]
     if missing:
         # Small beside the training text.
@@ -254,8 +258,9 @@ def _write(corpus, folder, texts, facts):
         missing = [part for part in missing if part != "train"]
         cleaned = {**given, **hold_out(pairs, dict.fromkeys(missing, next(map(len, given.values()), tenth)))}
         facts = {**facts, "held_out": {"parts": missing, "how": METHOD}}
-    files = {part: [f"{part}.{side}" for side in corpus.sides] for part in PARTS}
-    counts = {part: _write_pairs(cleaned[part], [folder / name for name in files[part]]) for part in PARTS}
+    cleaned.update(further)
+    files = {part: [f"{part}.{side}" for side in corpus.sides] for part in (*PARTS, *further)}
+    counts = {part: _write_pairs(cleaned[part], [folder / name for name in names]) for part, names in files.items()}
     _write_manifest(corpus, folder, files, {**facts, "pairs": counts, "dropped": dropped})
 
 

@@ -29,7 +29,8 @@ class NamedCorpus:
         task: what is learned from it, one of `experiments.tasks.TASKS`.
         papers: names of the recipes whose papers use it.
         pairs: sentence pairs of the parts; 0 where unknown.
-        mtdata, hub: where each part comes from; one of them is empty.
+        more_tests: names of further test texts, which a folder filled by hand may lack.
+        mtdata, hub: where each part, and each further test text, comes from; one of them is empty.
         sha256: checksums of the parts, one per side, where known.
     """
 
@@ -41,6 +42,7 @@ class NamedCorpus:
     task: str = "translation"
     papers: tuple[str, ...] = ()
     pairs: tuple[int, ...] = (0, 0, 0)
+    more_tests: tuple[str, ...] = ()
     mtdata: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     hub: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     sha256: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
