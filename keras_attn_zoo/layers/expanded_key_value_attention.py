@@ -6,11 +6,11 @@ from keras import ops
 
 from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.common.kernels import add_kernel
-from keras_attn_zoo.layers.common.products import product
+from keras_attn_zoo.layers.common.products import operand_type, product
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.numerics.gradients import flat, merged_recurrence, pair_by_head, with_pair
 from keras_attn_zoo.numerics.loops import scan
 from keras_attn_zoo.numerics.masks import EXCLUDED
+from keras_attn_zoo.numerics.pair_recurrence import pair_recurrence, with_pair
 from keras_attn_zoo.types import Config, Shape, Tensor, TensorTree
 
 VARIANTS = (1, 2, 3, 4)
@@ -68,7 +68,8 @@ class ExpandedKeyValueAttention(DotProductAttention):
 
     One more position in a softmax takes the share p_i = sigmoid(energy - log Σ_j exp ê_ij)
     evenly from all others, so c_i^n = (1 - p_i) · plain context + p_i g_v^n. The plain
-    contexts of all positions are computed before the loop, which never touches the source.
+    contexts of all positions are computed before the loop, which never touches the source;
+    in variants 1 and 2, training makes O W_gk and O W_gv once, and c_i after the loop.
     A sparse `normalizer` has no such form: every step of its loop weighs the source anew.
 
     Args:
@@ -127,10 +128,8 @@ class ExpandedKeyValueAttention(DotProductAttention):
 
     def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
         """The pair made from c_0 = 0."""
-        batch = ops.shape(memory["mask"])[0]
         bias = self._pair_bias()
-        key, value = pair_by_head(ops.broadcast_to(bias, (batch, bias.shape[0])), self.num_heads, self.key_dim)
-        return {"key": key, "value": value}
+        return self._key_and_value(ops.broadcast_to(bias, (ops.shape(memory["mask"])[0], *bias.shape)))
 
     def draw_noise(self, memory: TensorTree, length: int | Tensor) -> TensorTree | None:
         """Draw the dropout on the weights of every step, those of the additional pair included."""
@@ -161,7 +160,7 @@ class ExpandedKeyValueAttention(DotProductAttention):
             at, scores = self._without_pair(at, memory, mask, training=False, noise=noise)
             at = {name: x[:, :, 0] for name, x in at.items()}
             context, share = with_pair(at, **state)
-            scores = scores * (1.0 - share[..., None, None])
+            scores = scores * (1.0 - share[..., None])
         else:
             at = {name: x[:, :, 0] for name, x in self._beside_pair(at, memory, mask, training=False).items()}
             if noise is not None:
@@ -184,26 +183,12 @@ class ExpandedKeyValueAttention(DotProductAttention):
         if self.normalizer != "softmax":
             return self._attend_step_by_step(at, memory, mask, training)
         steps, scores = self._without_pair(at, memory, mask, training)
-        steps = {name: ops.transpose(x, (2, 0, 1, 3)) for name, x in steps.items()}
-        first = self.initial_state(memory)
-        if self.variant < 3:
-            pair = ops.concatenate([flat(first["key"]), flat(first["value"])], axis=-1)
-            merged, shares = merged_recurrence(steps, pair, self._merge_map(), self._pair_map())
-            merged = self.without_empty_rows(ops.transpose(merged, (1, 0, 2)), mask)
-        else:
-            contexts, shares = self._recur_by_heads(steps, first)
-            merged = self.merge(ops.transpose(contexts, (1, 2, 0, 3)), mask)
-        return merged, scores * (1.0 - ops.transpose(shares, (1, 2, 0))[..., None])
-
-    def _recur_by_heads(self, steps, first):
-        """The loop of variants 3 and 4: contexts and shares by position."""
-
-        def step(pair, at):
-            # With nothing to attend the context is 0, and leaves the first pair: these maps have no biases.
-            context, share = with_pair(at, **pair)
-            return self._pair_by_head(context), (context, share)
-
-        return scan(step, first, steps)[1]
+        kind = operand_type(self.compute_dtype)
+        steps.update({name: ops.cast(steps[name], kind) for name in ("query", "context", "noise") if name in steps})
+        # The sentences of the batch last.
+        steps = {name: ops.transpose(x, (2, 1, 3, 0)) for name, x in steps.items()}
+        contexts, shares = (ops.transpose(x, (3, 1, 0, 2)) for x in pair_recurrence(steps, *self._map_of_contexts()))
+        return self.merge(ops.cast(contexts, self.compute_dtype), mask), scores * (1.0 - shares)
 
     def _attend_step_by_step(self, at, memory, mask, training):
         """The loop of all variants where the share of the pair has no closed form: every step weighs the source too."""
@@ -276,9 +261,13 @@ class ExpandedKeyValueAttention(DotProductAttention):
     def _pair(self, merged):
         """Key and value from the merged context, in variants 1 and 2."""
         # One product each: to join the kernels, as a loop can do beforehand, would move all of them at every step.
-        pair = ops.concatenate([product(merged, kernel) for kernel in self._pair_kernels()], axis=-1)
-        key, value = pair_by_head(pair + self._pair_bias(), self.num_heads, self.key_dim)
-        return {"key": key, "value": value}
+        parts = [product(merged, kernel) for kernel in self._pair_kernels()]
+        parts = [ops.reshape(x, (-1, self.num_heads, x.shape[-1] // self.num_heads)) for x in parts]
+        return self._key_and_value(ops.concatenate(parts, axis=-1) + self._pair_bias())
+
+    def _key_and_value(self, pair):
+        """The state from pairs `(batch, heads, key_dim + value_dim)`."""
+        return {"key": pair[..., : self.key_dim], "value": pair[..., self.key_dim :]}
 
     def _pair_by_head(self, contexts):
         """Key and value from the contexts of the heads, in variants 3 and 4."""
@@ -298,22 +287,34 @@ class ExpandedKeyValueAttention(DotProductAttention):
             kernels = [self.key_dense.matrix(), self.value_dense.matrix()]
         return [self.weight(x) for x in kernels]
 
-    def _pair_map(self):
-        """Kernel and bias from a merged context to key and value as one, in variants 1 and 2."""
-        return ops.concatenate(self._pair_kernels(), axis=1), self._pair_bias()
+    def _map_of_contexts(self):
+        """Kernel and bias from the heads' contexts to the next pair, key and value as one; the pair that c = 0 makes.
+
+        In variants 1 and 2, the loop multiplies by O [W_gk, W_gv], made once, instead of by one after the other.
+        """
+        bias = self._pair_bias()
+        if self.variant >= 3:
+            value = self.weight(self.context_value_kernel) if self.variant == 3 else ops.eye(self.value_dim)
+            value = ops.broadcast_to(value, (self.num_heads, self.value_dim, self.value_dim))
+            parts = [self.weight(self.context_key_kernel), ops.cast(value, self.compute_dtype)]
+            return ops.cast(ops.concatenate(parts, axis=-1), operand_type(self.compute_dtype)), bias, bias
+        width = self.output_dense.width
+        parts = [ops.reshape(x, (width, self.num_heads, x.shape[-1] // self.num_heads)) for x in self._pair_kernels()]
+        pair = ops.reshape(ops.concatenate(parts, axis=-1), (width, -1))
+        of_merged = bias
+        if self.use_bias:
+            merged = ops.reshape(self.weight(self.output_dense.bias), (1, width))
+            of_merged = bias + ops.reshape(product(merged, pair), bias.shape)
+        return product(self.weight(self.output_dense.matrix()), pair), of_merged, bias
 
     def _pair_bias(self):
-        """Joint bias of key and value: the pair that results from a context of 0."""
+        """Bias of key and value of every head: the pair that results from a context of 0."""
+        shape = (self.num_heads, self.key_dim + self.value_dim)
         if self.variant == 1 and self.use_bias:
             biases = [self.key_dense.bias, self.value_dense.bias]
-            return ops.concatenate([ops.reshape(self.weight(x), (-1,)) for x in biases])
-        return ops.zeros((self.num_heads * (self.key_dim + self.value_dim),), dtype=self.compute_dtype)
-
-    def _merge_map(self):
-        """Kernel and bias from the heads' contexts to the merged one: O and b."""
-        width = self.output_dense.width
-        bias = self.weight(self.output_dense.bias) if self.use_bias else ops.zeros((width,), dtype=self.compute_dtype)
-        return self.weight(self.output_dense.matrix()), bias
+            parts = [ops.reshape(self.weight(x), (self.num_heads, -1)) for x in biases]
+            return ops.concatenate(parts, axis=-1)
+        return ops.zeros(shape, dtype=self.compute_dtype)
 
     def get_config(self) -> Config:
         """Return the arguments of the constructor."""

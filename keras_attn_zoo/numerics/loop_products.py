@@ -12,7 +12,7 @@ from keras import backend, ops, tree
 
 from keras_attn_zoo.numerics.bfloat16 import product_in_float32, transposed_in_memory
 from keras_attn_zoo.numerics.few_rows import turned_sum, uses_turned
-from keras_attn_zoo.numerics.product_gradients import bfloat16_kernel_gradient, plain_product
+from keras_attn_zoo.numerics.product_gradients import kernel_gradient, plain_product
 from keras_attn_zoo.types import Tensor, TensorTree
 
 _PRODUCTS: contextvars.ContextVar[Any] = contextvars.ContextVar("products", default=None)
@@ -159,10 +159,8 @@ class _Use(NamedTuple):
         if len(self.shape) == 3:
             x, delta = (_rows_of_each_sentence(one) for one in (x, delta))
             return ops.matmul(ops.transpose(x, (0, 2, 1)), delta)
-        x, delta = (ops.cast(ops.reshape(one, (-1, one.shape[-1])), self.compute_dtype) for one in (x, delta))
-        if self.compute_dtype == "bfloat16":
-            return bfloat16_kernel_gradient(x, delta)
-        return ops.matmul(ops.transpose(x), delta)
+        x, delta = (ops.reshape(one, (-1, one.shape[-1])) for one in (x, delta))
+        return kernel_gradient(x, delta, self.compute_dtype)
 
 
 class _Products:

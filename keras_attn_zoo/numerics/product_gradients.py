@@ -4,6 +4,7 @@ from keras import ops
 
 from keras_attn_zoo.numerics.bfloat16 import product_in_float32, transposed_in_memory
 from keras_attn_zoo.numerics.onednn import multiplied_by_onednn
+from keras_attn_zoo.processor import is_jax_on_cpu
 from keras_attn_zoo.types import Tensor
 
 
@@ -43,6 +44,14 @@ def bfloat16_kernel_gradient(left: Tensor, right: Tensor) -> Tensor:
     if left.shape[1] <= right.shape[1]:
         return product_in_float32(transposed_in_memory(left), right)
     return ops.transpose(product_in_float32(transposed_in_memory(right), left))
+
+
+def kernel_gradient(x: Tensor, delta: Tensor, compute_dtype: str) -> Tensor:
+    """Return Xᵀ Δ, the gradient of a kernel, computed in a type; by JAX on a CPU, summed in float32."""
+    x, delta = ops.cast(x, compute_dtype), ops.cast(delta, compute_dtype)
+    if compute_dtype == "bfloat16" and is_jax_on_cpu():
+        return bfloat16_kernel_gradient(x, delta)
+    return ops.matmul(ops.transpose(x), delta)
 
 
 def onednn_product(x: Tensor, kernel: Tensor, bias: Tensor | None, transposed: bool) -> Tensor:

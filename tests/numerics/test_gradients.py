@@ -8,10 +8,9 @@ from keras_attn_zoo.layers.common.layer_normalization import LayerNormalization
 from keras_attn_zoo.numerics import onednn
 from keras_attn_zoo.numerics.gradients import (
     log_normalizer,
-    merged_recurrence,
     plain_log_normalizer,
-    plain_merged_recurrence,
 )
+from keras_attn_zoo.numerics.pair_recurrence import pair_recurrence, plain_pair_recurrence
 from keras_attn_zoo.numerics.product_gradients import bfloat16_product, onednn_product, plain_product
 from keras_attn_zoo.numerics.transformer_gradients import (
     dropped_relu,
@@ -22,8 +21,7 @@ from keras_attn_zoo.numerics.transformer_gradients import (
 from tests.layers.calls import BACKEND, compiled, eager_gradients, to_numpy
 from tests.layers.cases import numbers
 
-TARGET, BATCH, HEADS, KEY, VALUE, WIDTH = 5, 2, 3, 2, 4, 7
-FLAT = HEADS * (KEY + VALUE)
+TARGET, BATCH, HEADS, KEY, VALUE = 5, 2, 3, 2, 4
 
 
 def assert_alike(by_hand, plain, inputs, atol):
@@ -154,32 +152,31 @@ def test_log_normalizer(distance):
     )
 
 
+@pytest.mark.parametrize("by_heads", [False, True], ids=["of_all_heads", "by_heads"])
 @pytest.mark.parametrize("noisy", [False, True], ids=["without_noise", "with_noise"])
-def test_merged_recurrence(noisy):
+def test_pair_recurrence(noisy, by_heads):
     """Positions with nothing to attend to stand at the start and in between; dropout drops the pair or doubles it."""
-    real = np.ones((TARGET, BATCH, HEADS, 1), dtype=bool)
-    real[0, 0] = real[2, 1] = False
+    real = np.ones((TARGET, HEADS, 1, BATCH), dtype=bool)
+    real[0, ..., 0] = real[2, ..., 1] = False
     closed = {"real": real}
     if noisy:
         closed["noise"] = np.random.default_rng(1).choice([0.0, 2.0], real.shape).astype("float32")
+    shape = (HEADS, VALUE, KEY + VALUE) if by_heads else (HEADS * VALUE, HEADS * (KEY + VALUE))
     inputs = {
-        "query": numbers("query", TARGET, BATCH, HEADS, KEY),
-        "context": numbers("context", TARGET, BATCH, HEADS, VALUE),
-        "normalizer": numbers("normalizer", TARGET, BATCH, HEADS, 1),
-        "first": numbers("first", BATCH, FLAT),
-        "merge": numbers("merge", HEADS * VALUE, WIDTH) / 4,
-        "merge_bias": numbers("merge bias", WIDTH),
-        "kernel": numbers("kernel", WIDTH, FLAT) / 4,
-        "bias": numbers("bias", FLAT),
+        "query": numbers("query", TARGET, HEADS, KEY, BATCH),
+        "context": numbers("context", TARGET, HEADS, VALUE, BATCH),
+        "normalizer": numbers("normalizer", TARGET, HEADS, 1, BATCH),
+        "kernel": numbers("kernel", *shape) / 4,
+        "bias": numbers("bias", HEADS, KEY + VALUE),
+        "first": numbers("first", HEADS, KEY + VALUE),
     }
 
     def of(form):
         def run(x):
             steps = {name: x[name] for name in ("query", "context", "normalizer")}
             steps |= {name: ops.convert_to_tensor(value) for name, value in closed.items()}
-            merged, shares = form(steps, x["first"], (x["merge"], x["merge_bias"]), (x["kernel"], x["bias"]))
-            return ops.concatenate([merged, shares], axis=-1)
+            return ops.concatenate(form(steps, x["kernel"], x["bias"], x["first"]), axis=2)
 
         return run
 
-    assert_alike(of(merged_recurrence), of(plain_merged_recurrence), inputs, atol=2e-5)
+    assert_alike(of(pair_recurrence), of(plain_pair_recurrence), inputs, atol=2e-5)
