@@ -30,8 +30,8 @@ How the paper is read:
   word before it, and all other words are one unknown token. BLEU is sacrebleu's, cased and on plain text;
   the paper does not say how its BLEU was computed, and its examples are partly lower-cased.
 - The decoder's state is 512 wide, and so is the encoder's in each direction; the paper does not say.
-- The filter of 4 to 30 words applies to the training text. The paper filters before splitting, so its test set has only
-  such sentences.
+- The filter of 4 to 30 words applies to the training text, and at `--scale paper` with the paper's corpus to validation
+  and test text too, since the paper filters before it splits.
 - The paper does not name its optimiser; here it is Adam, without clipping.
 - The paper does not say how many epochs its models were trained; it sees overfitting after about six.
 - The systems beyond the paper have training sentences of up to 50 words, batches of 64, a learning rate of 1e-3 that is
@@ -208,6 +208,7 @@ RECIPE = Recipe(
     default=("experiment-1", "experiment-2", "experiment-3", "experiment-4", "uniform"),
     published={"model_type": "word"},
     corpus="europarl-de-en",
+    words=(4, 30),
     about="What does attention contribute to a recurrent translator? The paper trains one with Bahdanau's "
     "attention, searches its learning rate, batch size and teacher forcing, and then trains it again with "
     "attention weights that are fixed and equal.",

@@ -27,7 +27,9 @@ How the paper is read:
   after 4,000 steps of warm-up, falling with the inverse square root of the step, label smoothing 0.1, batches of 9,600
   tokens, padding included. Unlike there, gradients are clipped at a norm of 1.0, and Adam's second moment decays by
   0.999, not 0.98. The paper trains 250,000 steps, or 150,000 or 20,000 for smaller corpora, as does `--scale paper`;
-  otherwise it is at most 30 epochs here, stopping after eight epochs without a better validation loss.
+  otherwise it is at most 30 epochs here, stopping after eight epochs without a better validation loss. The paper trains
+  on eight GPUs, on two for English-Turkish and Chinese-English, and does not give the size of its batches.
+- The corpus `wmt14-en-fr` has 40.8 million pairs, the paper's 36 million; it does not say which.
 - All embeddings are tied; the paper says that the vocabulary is joint. Its size is 40,000 for English with German and
   French, else 32,000; for Chinese, each side has its own, and only the target's is tied. Training sentences have at
   most 256 words, as in the paper, and 256 subwords. The paper tokenises before it makes subwords, Chinese into words;

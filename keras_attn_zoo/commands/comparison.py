@@ -42,6 +42,7 @@ from keras_attn_zoo.commands.text_options import (
     scoring_options,
 )
 from keras_attn_zoo.errors import UserError, choice
+from keras_attn_zoo.experiments.bodies import longest_translation
 from keras_attn_zoo.experiments.comparison import Recipe, Run, expand, parse_grid
 from keras_attn_zoo.experiments.paper_tables import bleu_percents, measures_of, systems_of
 from keras_attn_zoo.experiments.scales import SCALES
@@ -175,6 +176,7 @@ def checked_comparison(recipe: Recipe, options: argparse.Namespace) -> tuple[Rec
     check_folder(out, recipe)
     check_gold_is_scored(recipe, options, system_names(options))
     take_corpus_of_paper(recipe, options, out)
+    _take_room_of_scale(recipe, options)
     tell_of_other_languages(options)
     runs = _runs(recipe, options, out)
     if not options.table_only:
@@ -197,14 +199,14 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
     if options.plan:
         from keras_attn_zoo.experiments.plan import plan_table
 
-        corpus = _corpus(options)
+        corpus = _corpus(recipe, options)
         texts_of_tables(corpus, options)
         print(plan_table(runs, corpus, out))
         return
     failed = {}
     text = None
     if not options.table_only:
-        text = _corpus(options)
+        text = _corpus(recipe, options)
         failed = _train(recipe, runs, options, out, scoring, text)
     tables = _write_tables(recipe, [run for run in runs if run.name not in failed], options, out, anyway=not failed)
     draw_pictures(recipe, runs if tables is None else tables[-1], out, options.max_tokens, text)
@@ -220,14 +222,24 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
         raise UserError(f"{len(failed)} of {len(runs)} runs failed: {reasons}.")
 
 
-def _corpus(options):
+def _corpus(recipe, options):
     """The text that the options name, with the further test texts, which are read before a corpus is downloaded.
 
     One that is given takes the place of the corpus' own by that name.
     """
     further = more_tests(options)
     corpus = corpus_from_options(options)
+    if options.scale == "paper" and recipe.words and options.corpus == recipe.corpus:
+        corpus = corpus.within(*recipe.words)
     return dataclasses.replace(corpus, more_tests={**corpus.more_tests, **further})
+
+
+def _take_room_of_scale(recipe, options):
+    """Let `--max-tokens` be that of the scale, if it was not given and systems have less by themselves."""
+    room = SCALES[options.scale].room if options.scale else None
+    least = min(longest_translation(one.system.data.max_tokens) for one in recipe.entries.values())
+    if options.max_tokens is None and room is not None and room > least:
+        options.max_tokens = room
 
 
 def _tell_what_is_missing(runs, pair):
@@ -249,7 +261,11 @@ def _runs(recipe, options, out):
     if "task" in grid:
         raise UserError("the systems of a grid are compared on one task: leave out task; --task names it.")
     settings = settings_from_options(options, [*grid, *(["seed"] if options.seeds else [])])
-    runs = expand(entries, settings, grid, itertools.chain(*options.seeds), recipe.entries)
+    seeds = [*itertools.chain(*options.seeds)]
+    if not seeds and "seed" in settings and "seed" not in grid:
+        # The folder of a run says its seed, however it is given.
+        seeds = [settings.pop("seed")]
+    runs = expand(entries, settings, grid, seeds, recipe.entries)
     given = {**settings, **grid}
     return [dataclasses.replace(run, system=resumed(run.system, out / run.name, given)) for run in runs]
 

@@ -161,7 +161,7 @@ def _origin(line, runs):
 def _is_of(out, file, line, runs):
     """Whether a picture was drawn so of these runs, after they were scored: a copy of a run may keep its old times."""
     wanted = _origin(line, runs)
-    if not (out / file).exists() or _drawn_of(out).get(file, wanted) != wanted:
+    if kind_of(out / file) != "file" or _drawn_of(out).get(file, wanted) != wanted:
         return False
     return all((out / file).stat().st_mtime_ns >= run.scores.stat().st_mtime_ns for run in runs)
 

@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> None:
 
     if options.side == "target":
         refuse(options, "the lengths are those of the run's references", test=None, reverse=False)
-    scored, given = [], given_text(options)
+    texts, given = [], given_text(options)
     if options.key is None:
         options.key = first_heading(RunFolder(options.runs[0]).system().data.task)
     for folder in options.runs:
@@ -63,23 +63,24 @@ def run(options: argparse.Namespace) -> None:
                 raise UserError(f"{folder} was scored on another text: give the one that was translated with --test.")
             lines = text.sources
         stored = RunFolder(folder).read_scores().get(options.name, {}).get("text", {})
-        scored.append((hypotheses, references, [len(line.split()) for line in lines], more, how_scored(stored)))
-    bounds = options.bounds or usual_bounds([length for _, _, lengths, *_ in scored for length in lengths])
+        texts.append((hypotheses, references, [len(line.split()) for line in lines], more, how_scored(stored)))
+    bounds = options.bounds or usual_bounds([length for _, _, lengths, *_ in texts for length in lengths])
     classes = length_classes(bounds)
     curves, counts = {}, []
-    for (hypotheses, references, lengths, more, how), title in zip(scored, titles(options.runs), strict=True):
+    for (hypotheses, references, lengths, more, how), title in zip(texts, titles(options.runs), strict=True):
         counts.append(Counter(class_of(length, bounds) for length in lengths))
         scores = scores_by_length(hypotheses, references, lengths, bounds, METRICS[options.key], more, **how)
         curves[title] = (list(range(len(scores))), scores)
-    # Leave out the last classes if no sentence is that long.
-    longest = max(step for _, scores in curves.values() for step, one in enumerate(scores) if not math.isnan(one))
-    ticks = {float(step): name for step, name in enumerate(classes[: longest + 1])}
+    # Leave out the first and last classes if no sentence is that short or long.
+    scored = [step for _, scores in curves.values() for step, one in enumerate(scores) if not math.isnan(one)]
+    kept = slice(min(scored), max(scored) + 1)
+    ticks = {float(step): classes[step] for step in range(len(classes))[kept]}
     xlabel = f"{options.side} words"
     if all(one == counts[0] for one in counts):
         # What a score of few sentences is worth.
         ticks = {step: f"{name}\n({counts[0][int(step)]})" for step, name in ticks.items()}
         xlabel += " (sentences)"
-    curves = {title: (steps[: longest + 1], scores[: longest + 1]) for title, (steps, scores) in curves.items()}
+    curves = {title: (steps[kept], scores[kept]) for title, (steps, scores) in curves.items()}
     deviations: dict[str, list[float]] = {}
     if options.over_seeds:
         curves, deviations = over_seeds(curves, options.runs)

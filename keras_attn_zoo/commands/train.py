@@ -1,6 +1,7 @@
 """`attn-zoo train`: train a system on parallel text; the run folder gets its scores and pictures."""
 
 import argparse
+import dataclasses
 from pathlib import Path
 
 from keras_attn_zoo.commands.device_options import add_devices_arguments
@@ -56,7 +57,8 @@ def run(options: argparse.Namespace) -> None:
     system = (small(system) if options.small else system).override(**settings_of_task(task_of(options)))
     system = system.override(**settings)
     scoring = scoring_options(options)
-    corpus = corpus_from_options(options)
+    # Those are for comparisons: they need not fit this model.
+    corpus = dataclasses.replace(corpus_from_options(options), more_tests={})
     system = resumed(system, options.run, settings)
     run = train_system(system, corpus, options.run, resume=options.resume, max_tokens=options.max_tokens)
     score_and_draw(run.path, corpus.test, options.max_tokens, **scoring)

@@ -23,7 +23,8 @@ def normalise(text: str) -> str:
         >>> normalise("  ein\\tHaus ")
         'ein Haus'
     """
-    return unicodedata.normalize("NFC", " ".join(text.split()))
+    # A byte order mark, wherever files were joined: what reads the sentence back would take it away.
+    return unicodedata.normalize("NFC", " ".join(text.replace("\ufeff", "").split()))
 
 
 def word_count(text: str) -> int:

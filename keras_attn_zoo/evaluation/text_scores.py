@@ -19,7 +19,9 @@ from keras_attn_zoo.evaluation.overlap_scores import OVERLAP_METRICS, overlap_me
 from keras_attn_zoo.evaluation.significance import SEED, TESTS, SystemScore, paired_tests
 
 METRICS = ("bleu", "chrf", "ter")
-ALL_METRICS = (*METRICS, *OVERLAP_METRICS)
+# TER of words without the punctuation at their ends, and of single Chinese characters.
+NORMALIZED_TER = "ter_normalized"
+ALL_METRICS = (*METRICS, NORMALIZED_TER, *OVERLAP_METRICS)
 
 # sacrebleu's tokeniser for BLEU, unless another one is named.
 TOKENIZE = "13a"
@@ -111,7 +113,10 @@ def _build_metric(name, lowercase, tokenize):
         return overlap_metric(name)
     if name == "chrf":
         return CHRF(lowercase=lowercase)
-    return TER(case_sensitive=not lowercase) if name == "ter" else _build_bleu(lowercase, tokenize)
+    if name in ("ter", NORMALIZED_TER):
+        normalized = name == NORMALIZED_TER
+        return TER(case_sensitive=not lowercase, normalized=normalized, asian_support=normalized)
+    return _build_bleu(lowercase, tokenize)
 
 
 def _build_bleu(lowercase, tokenize):
@@ -193,7 +198,8 @@ def score_text(
     Args:
         hypotheses: list of strings, one per sentence; strings may be empty.
         references: list of equally many strings.
-        metrics: any of "bleu", "chrf" and "ter"; with the extra `tasks`, also of "rouge1", "rouge2", "rougel",
+        metrics: any of "bleu", "chrf", "ter" and "ter_normalized", TER of text whose punctuation and Chinese characters
+            are words of their own; with the extra `tasks`, also of "rouge1", "rouge2", "rougel",
             "rougelsum" and "meteor".
         lowercase: whether to ignore case.
         tokenize: sacrebleu's tokeniser for BLEU: "13a", "zh", "char", "intl", "none", ...; or Moses' for a language,

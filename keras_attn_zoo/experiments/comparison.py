@@ -69,6 +69,8 @@ class Recipe:
         findings: what it claims to have found.
         captions: what the pictures show, by the name of the file.
         corpus: name of the paper's text in the catalogue; empty if it is not there, or if each pair has its own.
+        words: how many words a side has, at least and at most, in all text at the scale "paper": validation and test
+            text too, which filters of a system leave whole. None for any number.
     """
 
     title: str
@@ -87,6 +89,7 @@ class Recipe:
     findings: tuple[Finding, ...] = ()
     captions: dict[str, str] = dataclasses.field(default_factory=dict)
     corpus: str = ""
+    words: tuple[int, int] | None = None
 
     def of_task(self, name: str) -> "Recipe":
         """Return the comparison on a task: its own if it has one, else these systems with the settings of the task."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from keras_attn_zoo.data.filters import within
 from keras_attn_zoo.data.splits import Pair, Splits, random_split
 from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile, read_columns, read_lines
 from keras_attn_zoo.errors import UserError
@@ -47,6 +48,12 @@ class Corpus:
     gold: Gold | None = None
     more_references: Sequence[Sequence[str]] = ()
     more_tests: Mapping[str, ParallelText] = dataclasses.field(default_factory=dict)
+
+    def within(self, least: int, most: int) -> "Corpus":
+        """Return the corpus without validation and test pairs of which a side has fewer or more words."""
+        valid, test = (within(part, least, most) for part in (self.splits.valid, self.splits.test))
+        splits = self.splits._replace(valid=valid, test=test)
+        return dataclasses.replace(self, splits=splits, description={**self.description, "words": [least, most]})
 
     @functools.cached_property
     def test(self) -> ParallelText:
@@ -130,7 +137,7 @@ def corpus_from_name(name: str, fetch: bool = True) -> Corpus:
     # Whoever reads the corpus of a run has heard it before.
     for further in (one for one in named.more_tests if fetch and one not in files):
         _LOG.info(
-            "%s has no %s, a further test text: to score it, put it in place too, and remove %s",
+            "%s is read without the further test text %s: to score it, put both its sides there, and remove %s",
             shown(corpus_folder(named)),
             further,
             MANIFEST,
@@ -150,7 +157,7 @@ def corpus_from_description(description: dict[str, Any], test_only: bool = False
         UserError: it is not a description of a corpus; a corpus to be generated is too large; a file is missing; a
             corpus by name is not on this machine, or is another text.
     """
-    if not _is_description(description):
+    if not is_description(description):
         raise UserError(f"{str(description)[:100]!r} does not describe a corpus: is config.json damaged?")
     if "generated" in description:
         sizes, task = description["generated"], check_generated(description.get("task", "translation"))
@@ -166,7 +173,7 @@ def corpus_from_description(description: dict[str, Any], test_only: bool = False
             raise UserError(
                 f"the corpus {description['name']} on this machine is another text than the run's: give --test."
             )
-        return corpus
+        return corpus.within(*description["words"]) if "words" in description else corpus
     parts = {name: _one_or_two(description[name]) for name in ("train", "valid", "test") if name in description}
     return corpus_from_files(**parts, seed=description.get("split_seed", 0), reverse=description["reverse"])
 
@@ -190,9 +197,9 @@ def own_test_text(run: "RunFolder", ask: Callable[[str], bool] | None = None) ->
     if kind_of(run.test) is not None:
         further = (row[2:] for row in read_columns(run.test))
         return ParallelText(TSVFile(run.test), more_references=list(itertools.zip_longest(*further, fillvalue="")))
-    if _is_description(description) and "name" in description:
+    if is_description(description) and "name" in description:
         return corpus_from_description(description).test
-    if not _is_description(description):
+    if not is_description(description):
         raise UserError(f"{shown(run.config)} does not describe a corpus: give the test text with --test.")
     if ask is None or not ask(_question(run, description)):
         given = " ".join(shlex.quote(shown(file)) for file in description.get("test", ("SOURCE", "TARGET")))
@@ -203,7 +210,7 @@ def own_test_text(run: "RunFolder", ask: Callable[[str], bool] | None = None) ->
 def own_corpus(run: "RunFolder", ask: Callable[[str], bool]) -> Corpus:
     """Return all text of a run, which is read from files only if `ask` allows it; see `own_test_text`."""
     description = run.corpus()
-    if _is_description(description) and "train" in description and not ask(_question(run, description)):
+    if is_description(description) and "train" in description and not ask(_question(run, description)):
         raise UserError(f"{shown(run.path)} names files outside it, which were not read: give the files themselves.")
     return corpus_from_description(description)
 
@@ -213,14 +220,18 @@ def _question(run, description):
     return f"{shown(run.path)} names files outside it ({', '.join(map(shown, files))}): read them?"
 
 
-def _is_description(description):
+def is_description(description: Any) -> bool:
     """Whether plain data is a description written by one of the functions of this module."""
+    if not isinstance(description, dict):
+        return False
     if "generated" in description:
         sizes = description["generated"]
         names = {"train", "valid", "test", "seed", "max_words", "words_per_kind"}
         return isinstance(sizes, dict) and sizes.keys() <= names and all(type(x) is int for x in sizes.values())
     if "name" in description:
-        return isinstance(description["name"], str) and isinstance(description.get("sha256"), dict)
+        words = description.get("words", [1, 1])
+        fits = isinstance(words, list) and len(words) == 2 and all(type(one) is int for one in words)
+        return fits and isinstance(description["name"], str) and isinstance(description.get("sha256"), dict)
     parts = [description[name] for name in ("train", "valid", "test") if name in description]
     lists = all(isinstance(one, list) and one and all(isinstance(file, str) for file in one) for one in parts)
     fits = lists and all(len(description[name]) <= 2 for name in ("train", "valid") if name in description)

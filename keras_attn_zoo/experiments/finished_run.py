@@ -58,7 +58,10 @@ def score_and_draw(
     before = agreed(run.read_scores() if keep_scores else {})
     whole = {"test": text, **(tests or {})}
     texts = {**whole, **(more or {})}
-    left = {name: one for name, one in texts.items() if name not in before or _is_other(before[name], one)}
+    lost = agreed({name for name in before if not run.has_translations(name)})
+    left = {
+        name: one for name, one in texts.items() if name not in before or name in lost or _is_other(before[name], one)
+    }
     for name in dict.fromkeys((*texts, *(name for name in known if name in before))):
         if name not in left and how_scored(before[name]["text"]) != how:
             score_again(folder, name, **how)

@@ -2,20 +2,24 @@
 
 import dataclasses
 import functools
+import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
+from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.multi_bleu import MultiBLEU, require_moses
-from keras_attn_zoo.evaluation.text_scores import how_scored, score_text
+from keras_attn_zoo.evaluation.text_scores import NORMALIZED_TER, how_scored, score_text
 from keras_attn_zoo.experiments.paper_tables import BLEU_AFTER
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.table import COLUMNS, steady_translation_seconds
 from keras_attn_zoo.experiments.tasks import METRICS
-from keras_attn_zoo.files import kind_of
+from keras_attn_zoo.files import kind_of, shown
 from keras_attn_zoo.training.callbacks import bleu_key
 from keras_attn_zoo.training.run_log import read_log
+
+_LOG = logging.getLogger(__name__)
 
 _MULTI_BLEU = "Multi-BLEU"
 # What its tokeniser is for where no language pair is known.
@@ -126,9 +130,14 @@ def _moses(pair):
 
 
 def _multi_bleu(one):
+    return _scored_again(one, "bleu", tokenize=_moses(one.pair))
+
+
+def _scored_again(one, metric, **how):
+    """What scores.json does not have, from the translations."""
     translations, (first, *more) = one.run.read_translations(one.split)
-    how = how_scored(one.scores["text"]) | {"tokenize": _moses(one.pair)}
-    return score_text(translations, first, "bleu", more_references=more, **how)["bleu"].score
+    how = {**how_scored(one.scores["text"]), **how}
+    return score_text(translations, first, metric, more_references=more, **how)[metric].score
 
 
 def _steps_per_second(scores):
@@ -166,6 +175,12 @@ MEASURES = {
         note="BLEU (the paper's multi-bleu.perl): without smoothing, {tokenizer}",
     ),
     "TER": _of_scores("TER", test=("ter", None), sign=-1),
+    "TER, normalized": Measure(
+        lambda one: _scored_again(one, NORMALIZED_TER),
+        test=(NORMALIZED_TER, None),
+        sign=-1,
+        note="TER: normalized, that is, punctuation and each Chinese character are words of their own",
+    ),
     **{name: _of_scores(name, test=(METRICS[name], None)) for name in ("ROUGE-1", "ROUGE-2", "ROUGE-L")},
     "METEOR": _of_scores(
         "METEOR",
@@ -269,9 +284,18 @@ def check_measures(names: Iterable[str]) -> None:
         require_moses()
 
 
+@functools.cache
+def _tell_once(message):
+    """A damaged file may be read for many cells."""
+    _LOG.warning("%s", message)
+
+
 def number(name: str, one: Scored) -> float | None:
     """Return what a run has for a measure, or None."""
     try:
         return float(measure(name).value(one))
-    except (KeyError, TypeError, ValueError, StopIteration, ZeroDivisionError):
+    except UserError as error:
+        _tell_once(f"{shown(one.run.path)} has no {name}: {error}")
+        return None
+    except (OverflowError, KeyError, TypeError, ValueError, StopIteration, ZeroDivisionError):
         return None

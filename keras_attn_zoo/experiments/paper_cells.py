@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from keras_attn_zoo.data.text_files import read_columns
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.significance import SEED, TESTS, ratio_test
 from keras_attn_zoo.evaluation.text_scores import compare_systems, how_scored
 from keras_attn_zoo.experiments.comparison import Recipe, check_seed, folders_by_seed
+from keras_attn_zoo.experiments.corpora import is_description
 from keras_attn_zoo.experiments.measures import Scored, measure, number, ratio_of, tested
 from keras_attn_zoo.experiments.paper_tables import Cell, PaperTable
 from keras_attn_zoo.experiments.run_folder import RunFolder
@@ -109,7 +111,8 @@ class Runs:
 
     def tested_on(self, pair: str | None, entry: str) -> list[str]:
         """Return the names of the files of the test texts of a system's runs on a language pair, if they are files."""
-        every = (RunFolder(one).corpus().get("test", []) for one in self.folders(pair, entry))
+        corpora = filter(is_description, (RunFolder(one).corpus() for one in self.folders(pair, entry)))
+        every = (one.get("test", []) for one in corpora if isinstance(one.get("test", []), list))
         return list(dict.fromkeys(", ".join(Path(name).name for name in names) for names in every if names))
 
     def value(self, cell: Cell, against: Cell | None = None) -> Value | None:
@@ -264,8 +267,13 @@ class Runs:
         metric, tokenize = test
         key = folder, own, other, others, test
         if key not in self._p_values:
-            translations, references = RunFolder(folder).read_translations(own)
-            of_other, wanted = RunFolder(other).read_translations(others)
+            try:
+                translations, references = RunFolder(folder).read_translations(own)
+                of_other, wanted = RunFolder(other).read_translations(others)
+            except UserError as error:
+                self._p_values[key] = None
+                _LOG.warning("%s; these scores are compared without a test", str(error).rstrip("."))
+                return None
             how = how_scored(self._read(folder)[own]["text"])
             if references != wanted or how != how_scored(self._read(other)[others]["text"]):
                 return None
@@ -275,7 +283,17 @@ class Runs:
             systems = {"": of_other, "ours": translations}
             found = compare_systems("", systems, first, metric, test=self.test, more_references=more, **how)
             self._p_values[key] = found["ours"][metric].p_value
+            for run, name in ((RunFolder(folder), own), (RunFolder(other), others)):
+                if not run.has_translations(name):
+                    self._tell_unfit(run.hypotheses(name))
+                    self._p_values[key] = None
         return self._p_values[key]
+
+    def _tell_unfit(self, path, why="is damaged, or of other scores"):
+        """Say once that a file cannot be compared."""
+        if path not in self._unfit:
+            _LOG.warning("%s %s; these are compared without a test", shown(path), why)
+        self._unfit.add(path)
 
     def _p_value_of_sums(self, folder, cell, other, against):
         """The same for ratios of sums over sentences; None too if a run has no such sums, of the text of its scores."""
@@ -288,10 +306,9 @@ class Runs:
         if key not in self._p_values:
             own, its = self._sums(folder, own_split, of_own), self._sums(other, other_split, of_other)
             # Those of a text with the same sentences left out, as they were too long.
-            texts = [
-                RunFolder(one).read_translations(name)[1] for one, name in ((folder, own_split), (other, other_split))
-            ]
-            alike = own is not None and its is not None and texts[0] == texts[1]
+            places = (folder, own_split), (other, other_split)
+            texts = [read_columns(RunFolder(one).references(name)) for one, name in places]
+            alike = own is not None and its is not None and [*texts[0]] == [*texts[1]]
             self._p_values[key] = ratio_test(own, its, self.test, TESTS[self.test], SEED) if alike else None
         return self._p_values[key]
 
@@ -299,29 +316,30 @@ class Runs:
         """What a run's score of a text is a ratio of, or None; of the score that stands there, not an earlier one."""
         path, scores = RunFolder(folder).sentence_sums(name), self._read(folder)[name]
         try:
-            found = read_json(path) if kind_of(path) is not None else {}
+            found = dict(read_json(path)) if kind_of(path) is not None else {}
             if sums not in found:
                 return None
             above, below = np.array(found[sums], "float64")
-            whole = len(above) == scores["sentences"] and below.sum() > 0
+            whole = above.ndim == 1 and len(above) == scores["sentences"] and below.sum() > 0
             fits = whole and np.isclose(above.sum() / below.sum(), ratio_of(scores, sums), rtol=1e-6)
         except (UserError, AttributeError, KeyError, TypeError, ValueError):
             fits = False
         if fits:
             return np.stack([above, below])
-        if path not in self._unfit:
-            _LOG.warning("%s is damaged, or of other scores; these are compared without a test", shown(path))
-        self._unfit.add(path)
+        self._tell_unfit(path)
         return None
 
 
 def _alike(folders):
     """Those of a system's runs that differ from the first one in their seed alone, and were scored like it."""
-    first, kept = None, {}
+    first, kept, seeds = None, {}, {}
     for seed, folder in folders.items():
         run = RunFolder(folder)
         try:
             check_seed(folder, run.system().seed)
+            other = seeds.setdefault(run.system().seed, folder.name)
+            if other != folder.name:
+                raise UserError(f"it has the seed of {other}.")
             settings = {**run.system().to_dict(), "seed": None, "name": None}
             of_text = run.read_translations("test")[1], how_scored(run.read_scores()["test"]["text"])
         except UserError as error:
@@ -343,9 +361,11 @@ def text_name(description: Mapping[str, Any]) -> str:
         >>> text_name({"train": ["data/train.de", "data/train.en"]})
         'train.de, train.en'
     """
+    if not is_description(description):
+        return "unknown"
     if "generated" in description:
         return "the built-in corpus"
-    return description.get("name") or ", ".join(Path(name).name for name in description.get("train", [])) or "unknown"
+    return description["name"] if "name" in description else ", ".join(Path(one).name for one in description["train"])
 
 
 def _same(cell, other):

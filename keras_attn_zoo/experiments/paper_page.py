@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.changed_settings import changes_table
 from keras_attn_zoo.experiments.paper_cells import Runs
 from keras_attn_zoo.experiments.paper_findings import DIFFERS, compare, findings_table
@@ -123,5 +124,9 @@ def _several(values):
 
 
 def _steps(run):
-    lines = read_log(run.log) if kind_of(run.log) is not None else []
+    try:
+        lines = read_log(run.log) if kind_of(run.log) is not None else []
+    except UserError:
+        # The tables have said so.
+        lines = []
     return max((line["step"] for line in lines), default="–")

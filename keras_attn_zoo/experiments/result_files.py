@@ -67,7 +67,7 @@ def write_results(
     for name, of_text in {"": results, **further}.items():
         title = f"{headline}, {name}" if name else headline
         own = [(title, results_table(of_text, {} if name else paper, recipe.rank_by))]
-        spread = spread_table(_over_seeds(of_run, of_text))
+        spread = spread_table(over_seeds(of_run, of_text))
         if spread is not None:
             own.append((f"{title}: mean over seeds", spread))
         parts += [f"{'##' if name else '#'} {title}", *(table.markdown() for _, table in own)]
@@ -103,8 +103,8 @@ def _unnamed(changed: Changes, runs: Mapping[str, Run]) -> Changes:
     return found
 
 
-def _over_seeds(runs: Mapping[str, Run], results: Sequence[Result]) -> dict[str, list[Result]]:
-    """The results of runs that differ in their seed alone, by the name that they share, or that of the first."""
+def over_seeds(runs: Mapping[str, Run], results: Sequence[Result]) -> dict[str, list[Result]]:
+    """Return the results of runs that differ in their seed alone, by the name that they share, or that of the first."""
     groups: dict[str, list[Result]] = {}
     first: dict[str, str] = {}
     for one in results:
@@ -116,7 +116,8 @@ def _over_seeds(runs: Mapping[str, Run], results: Sequence[Result]) -> dict[str,
         if first.setdefault(name, settings) != settings:
             name = next((known for known, its in first.items() if its == settings), run.name)
             first[name] = settings
-        groups.setdefault(name, []).append(one)
+        seeds = [RunFolder(other.folder).system().seed for other in groups.get(name, [])]
+        groups.setdefault(run.name if RunFolder(one.folder).system().seed in seeds else name, []).append(one)
     return groups
 
 

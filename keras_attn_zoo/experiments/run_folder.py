@@ -1,20 +1,19 @@
 """The folder of one run, and its files."""
 
-import importlib.metadata
 import itertools
 import math
 import os
-import platform
 import re
-import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from keras_attn_zoo.checksums import sha256
 from keras_attn_zoo.data.text_files import read_columns, read_lines
 from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.environment import environment
 from keras_attn_zoo.experiments.moved_text import with_names_of
 from keras_attn_zoo.experiments.setting_types import shown_value
 from keras_attn_zoo.experiments.system import System
@@ -33,11 +32,6 @@ from keras_attn_zoo.locks import locked
 
 # Folders whose files are named after a test set or a picture.
 _PARTS = ("hypotheses", "references", "alignments", "sentence_sums", "pictures")
-_PACKAGES = [
-    *("keras-attn-zoo", "keras", "keras-hub", "jax", "jaxlib", "tensorflow"),
-    *("torch", "numpy", "sentencepiece", "sacrebleu", "matplotlib"),
-]
-
 # Settings that runs of earlier versions lack, with what they did; those of its parts.
 _LATER_SETTINGS = {"precision": "float32"}
 _LATER_IN_PARTS: dict[str, dict[str, Any]] = {
@@ -135,16 +129,25 @@ class RunFolder:
         """Return the translations of a test set, and all lists of those that it came with.
 
         Raises:
-            UserError: there are none.
+            UserError: there are none, or not one for each sentence.
         """
         for path, what in ((self.hypotheses(name), "translations"), (self.references(name), "references")):
             if kind_of(path) is None:
                 raise UserError(f"{self.path} has no {what} for {name!r}: evaluate it again to compare it.")
             # Pipes are for users to name, not for a run folder that may be untrusted.
             check_file(path)
-        rows = read_columns(self.references(name))
+        rows = list(read_columns(self.references(name)))
         references = [list(lines) for lines in itertools.zip_longest(*rows, fillvalue="")]
-        return list(read_lines(self.hypotheses(name))), references
+        translations = list(read_lines(self.hypotheses(name)))
+        if len(translations) != len(rows):
+            what = f"{len(translations)} translations of {len(rows)} sentences"
+            raise UserError(f"{shown(self.hypotheses(name))} has {what}: evaluate {name!r} again.")
+        return translations, references
+
+    def has_translations(self, name: str) -> bool:
+        """Return whether the translations of a test set are there and, as far as is known, those that were scored."""
+        path, known = self.hypotheses(name), self.read_scores()[name].get("translations_checksum")
+        return kind_of(path) == "file" and known in (None, sha256(path))
 
     def alignment(self, name: str) -> Path:
         """File of the word alignments of a test set."""
@@ -318,6 +321,7 @@ _SCORES = {
     "parameters": int,
     "precision?": str,
     "text_checksum?": str,
+    "translations_checksum?": str,
 }
 
 
@@ -368,26 +372,6 @@ def check_name(name: str) -> str:
             "control characters."
         )
     return name
-
-
-def environment() -> dict[str, Any]:
-    """Return versions, backend and machine, as plain data."""
-    import keras
-
-    versions = {}
-    for package in _PACKAGES:
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return {
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "processor": platform.processor() or platform.machine(),
-        "backend": keras.config.backend(),
-        "packages": versions,
-        "command": sys.argv,
-    }
 
 
 def _differences(left, right, path=""):

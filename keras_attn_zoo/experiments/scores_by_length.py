@@ -20,12 +20,12 @@ def length_classes(bounds: Sequence[int]) -> list[str]:
         UserError: the bounds are not positive and strictly increasing.
 
     Example:
-        >>> length_classes([10, 20])
-        ['≤10', '11-20', '>20']
+        >>> length_classes([10, 20, 21])
+        ['≤10', '11-20', '21', '>21']
     """
     if not bounds or any(b <= a for a, b in zip([0, *bounds], bounds, strict=False)):
         raise UserError(f"bounds must be positive and strictly increasing; received {' '.join(map(str, bounds))}.")
-    between = [f"{low + 1}-{high}" for low, high in itertools.pairwise(bounds)]
+    between = [f"{low + 1}-{high}" if high > low + 1 else f"{high}" for low, high in itertools.pairwise(bounds)]
     return [f"≤{bounds[0]}", *between, f">{bounds[-1]}"]
 
 

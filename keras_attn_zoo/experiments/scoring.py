@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_attn_zoo.checksums import sha256
 from keras_attn_zoo.data.shapes import EVALUATION_ROWS
 from keras_attn_zoo.devices import wait
 from keras_attn_zoo.evaluation.alignments import Alignment, write_alignments
@@ -98,6 +99,7 @@ def score_run(
         write_text(run.references(name), "".join("\t".join(lines) + "\n" for _, *lines in text.rows()))
         if sums is not None:
             write_json(run.sentence_sums(name), {key: one for key, one in sums.items() if np.isfinite(one).all()})
+        scores["translations_checksum"] = sha256(run.hypotheses(name))
         run.add_scores(name, scores)
     wait()
     return scores

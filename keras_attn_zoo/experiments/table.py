@@ -1,6 +1,7 @@
 """Tables of results, made from run folders: one row per system."""
 
 import dataclasses
+import logging
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +14,10 @@ from keras_attn_zoo.experiments.run_folder import RunFolder, is_further
 from keras_attn_zoo.experiments.tabular import Table
 from keras_attn_zoo.experiments.tasks import METRICS
 from keras_attn_zoo.files import PathLike
+from keras_attn_zoo.files import shown as shown_path
 from keras_attn_zoo.training.progress import clock_time, parameter_count
+
+_LOG = logging.getLogger(__name__)
 
 EMPTY = "–"
 
@@ -74,7 +78,7 @@ def number(column: str, scores: dict[str, Any]) -> float | None:
     """Return what a run's scores have for one of `COLUMNS`, or None."""
     try:
         return COLUMNS[column].value(scores)
-    except (KeyError, TypeError):
+    except (KeyError, TypeError, OverflowError):
         return None
 
 
@@ -251,7 +255,11 @@ def _significance(folders, name, baselines, test):
         first, *more = references[baseline]
         how, metrics = _how_scored(group, baseline, name), _shared_metrics(group, baseline, name)
         found = compare_systems(str(baseline), texts, first, metrics, test=test, more_references=more, **how)
-        compared.update({folder: found[str(folder)] for folder in group[1:]})
+        unfit = [one for one in group if not RunFolder(one).has_translations(name)]
+        for folder in unfit:
+            file = shown_path(RunFolder(folder).hypotheses(name))
+            _LOG.warning("%s is damaged, or of other scores; these are compared without a test", file)
+        compared.update({one: found[str(one)] for one in group[1:] if not {one, baseline} & {*unfit}})
     return compared
 
 

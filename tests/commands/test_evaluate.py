@@ -10,6 +10,7 @@ from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.training import train_system
 from keras_attn_zoo.files import read_json, write_json
 from keras_attn_zoo.models import Translator
+from tests.made_runs import translate_as
 from tests.tiny_run import TINY
 
 
@@ -128,8 +129,8 @@ def test_evaluate_marks_what_differs_from_the_baseline(attn_zoo, trained, tmp_pa
     runs = [tmp_path / name for name in texts]
     for run, lines in zip(runs, texts.values(), strict=True):
         shutil.copytree(trained, run)
-        for part, written in (("hypotheses", lines), ("references", references)):
-            (run / part / "test.txt").write_text("".join(line + "\n" for line in written), encoding="utf-8")
+        translate_as(RunFolder(run), lines)
+        (run / "references" / "test.txt").write_text("".join(line + "\n" for line in references), encoding="utf-8")
     status, output, _ = attn_zoo("evaluate", *runs, "--stored", "--baseline", runs[0])
     bleu = {line.split("|")[1].strip(): line.split("|")[2].strip() for line in output.splitlines() if "|" in line}
     assert status == 0 and bleu["better"].endswith("**")

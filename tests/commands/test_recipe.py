@@ -16,7 +16,7 @@ from keras_attn_zoo.experiments.named_systems import SYSTEMS
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.experiments.table import read_results, results_table
-from tests.made_runs import REFERENCES, WRONG, copy_run, make_run
+from tests.made_runs import REFERENCES, WRONG, copy_run, make_run, translate_as
 from tests.tiny_run import TINY
 
 PLAIN = System("plain", {"width": 8, "num_heads": 2, "ffn_dim": 8}, TINY.data, body="transformer")
@@ -60,10 +60,12 @@ def recipe(trained, tmp_path, monkeypatch, capsys):
 def test_a_setting_goes_to_the_systems_that_know_it(recipe):
     status, _, _, seen = recipe("--set", "hidden_dim=6", "num_heads=4", "seed=7", "teacher_forcing=0.5")
     assert status == 0
-    assert {name: system.seed for name, (system, _) in seen.items()} == {"rnn": 7, "plain": 7}
-    assert (seen["rnn"][0].backbone["hidden_dim"], seen["rnn"][0].training.teacher_forcing) == (6, 0.5)
-    assert (seen["plain"][0].backbone["num_heads"], seen["plain"][0].training.teacher_forcing) == (4, 1.0)
-    assert "num_heads" not in seen["rnn"][0].backbone
+    # Named like those of `--seeds`: another call may add more seeds.
+    assert {name: system.seed for name, (system, _) in seen.items()} == {"rnn-seed=7": 7, "plain-seed=7": 7}
+    rnn, plain = (system for system, _ in seen.values())
+    assert (rnn.backbone["hidden_dim"], rnn.training.teacher_forcing) == (6, 0.5)
+    assert (plain.backbone["num_heads"], plain.training.teacher_forcing) == (4, 1.0)
+    assert "num_heads" not in rnn.backbone
 
 
 @pytest.mark.parametrize(
@@ -223,17 +225,14 @@ def runs_and_baselines(folder):
         # Values of the grid that are valid, or settings of the system, only with what stands beside it.
         (["model_type=unigram", "vocabulary_size=20"], "subword_sampling_nbest", (2, 3)),
         (["cross_attention=local_p"], "cross_attention.window", (3, 5)),
-        # A seed that is no part of the name.
-        (["seed=4"], None, ()),
     ],
 )
 def test_results_keep_runs_that_need_other_settings_of_their_call(recipe, tmp_path, settings, grid, values):
     """Calls without those settings, of either system, keep them, compared with the same runs as before."""
     out = tmp_path / "out"
-    more = ["--grid", f"{grid}={','.join(map(str, values))}"] if grid else []
-    status, _, error, _ = recipe("--set", *settings, *more)
+    status, _, error, _ = recipe("--set", *settings, "--grid", f"{grid}={','.join(map(str, values))}")
     assert status == 0, error
-    ends = [f"-{grid}={value}" for value in values] or [""]
+    ends = [f"-{grid}={value}" for value in values]
     expected = {**{f"rnn{end}": None for end in ends}, **{f"plain{end}": f"rnn{end}" for end in ends}}
     assert runs_and_baselines(out) == expected
     for entry, baseline in (("rnn", None), ("plain", "rnn-seed=8")):
@@ -314,8 +313,8 @@ def test_ctrl_c_stops_everything(recipe):
 
 def scored(trained, folder, lines, references):
     shutil.copytree(trained, folder)
-    for part, written in (("hypotheses", lines), ("references", references)):
-        (folder / part / "test.txt").write_text("".join(line + "\n" for line in written), encoding="utf-8")
+    translate_as(RunFolder(folder), lines)
+    (folder / "references" / "test.txt").write_text("".join(line + "\n" for line in references), encoding="utf-8")
     return folder
 
 

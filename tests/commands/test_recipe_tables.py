@@ -8,6 +8,7 @@ from pathlib import Path
 import keras
 import pytest
 
+from keras_attn_zoo.commands import comparison
 from keras_attn_zoo.commands.recipe import run_recipe
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments import corpora, training
@@ -208,6 +209,18 @@ def test_the_text_of_the_scale_paper_is_the_papers_own(tmp_path, monkeypatch, ca
     error = capsys.readouterr().err
     assert ("this paper is taken: --corpus wmt16-ro-en\n" in error) == (seen == ["wmt16-ro-en"])
     assert ("no training text" in error) == (corpus is None and "--train" not in arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "longest"), [(["--scale", "paper"], 250), (["--scale", "small"], None), ([], None)]
+)
+def test_published_test_texts_have_room(recipe, arguments, longest, monkeypatch):
+    """Unless there is a limit on the command line."""
+    seen = []
+    real = comparison._train
+    monkeypatch.setattr(comparison, "_train", lambda *args: seen.append(args[2].max_tokens) or real(*args))
+    assert recipe(*arguments)[0] == 0 and recipe(*arguments, "--max-tokens", 99)[0] == 0
+    assert seen == [longest, 99]
 
 
 def test_the_text_of_earlier_runs_must_be_given_again(trained, tmp_path, monkeypatch, capsys):

@@ -20,6 +20,7 @@ from keras_attn_zoo.experiments.system import SETTINGS
 from keras_attn_zoo.experiments.table import read_results
 from keras_attn_zoo.models import Translator
 from keras_attn_zoo.training.callbacks import ValidationBLEU
+from tests.made_runs import translate_as
 
 SOURCES = ["rot haus", "katze geht", "blau hund"]
 FIRST = ["House-red (1)", "goes cat", "dog blue"]
@@ -148,7 +149,7 @@ def test_significance_is_that_of_all_references_and_of_the_same_tokeniser(attn_z
     other = RunFolder(shutil.copytree(run.path, tmp_path / "other"))
     line = ("--test", *files, "--tokenize", "char")
     assert attn_zoo("evaluate", run.path, other.path, *line)[0] == 0
-    (other.path / "hypotheses" / "test.txt").write_text("".join(f"{line}\n" for line in FIRST))
+    translate_as(other, FIRST)
     attn_zoo("evaluate", run.path, "--stored")
     found = read_results([run.path, other.path], baselines={other.path: run.path})[1].against["bleu"]
     hypotheses = run.hypotheses("test").read_text(encoding="utf-8").splitlines()

@@ -103,11 +103,11 @@ def test_a_task_that_contradicts_the_corpus_is_refused(attn_zoo, chats, tmp_path
     assert not (tmp_path / "run").exists() and not (tmp_path / "out").exists()
 
 
+@dataclasses.dataclass
 class Text:
-    test = None
-
-    def __init__(self, task):
-        self.task = task
+    task: str
+    test: None = None
+    more_tests: dict = dataclasses.field(default_factory=dict)
 
 
 def options_of(recipe, *arguments):

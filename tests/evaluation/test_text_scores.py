@@ -33,6 +33,15 @@ def test_ter_by_hand_and_its_case():
     assert lowercased["ter"].score == pytest.approx(25.0)
 
 
+def test_ter_of_normalised_text():
+    """A full stop that is missing is one edit of four tokens, not a whole word of three; of Chinese, a character."""
+    names = ["ter", "ter_normalized"]
+    plain, normalised = (score_text(["the cat sat"], ["the cat sat."], metrics=names)[name].score for name in names)
+    assert (plain, normalised) == (pytest.approx(100 / 3), pytest.approx(25.0))
+    plain, normalised = (score_text(["我吃鱼"], ["我吃肉"], metrics=names)[name].score for name in names)
+    assert (plain, normalised) == (pytest.approx(100.0), pytest.approx(100 / 3))
+
+
 @pytest.mark.parametrize("lowercase", [False, True])
 def test_scores_equal_direct_calls_of_sacrebleu(lowercase):
     scores = score_text(HYPOTHESES, REFERENCES, lowercase=lowercase, tokenize="intl")

@@ -149,7 +149,7 @@ def test_a_further_test_text_is_scored_if_it_is_there(placed, monkeypatch, caplo
     caplog.set_level("INFO")
     without = corpus_from_name("tiny-de-en")
     assert not without.more_tests
-    assert "has no news2018, a further test text: to score it, put it in place too" in caplog.text
+    assert "read without the further test text news2018: to score it, put both its sides there" in caplog.text
     caplog.clear()
     for side, text in (("de", "rot haus\nhund geht"), ("en", "red house\ndog goes")):
         (placed / f"news2018.{side}").write_text(f"{text}\n")
@@ -168,6 +168,20 @@ def test_a_further_test_text_is_scored_if_it_is_there(placed, monkeypatch, caplo
     (placed / "news2018.en").write_text("red house\ncat goes\n")
     with pytest.raises(UserError, match=r"news2018\.en is damaged or was changed"):
         corpus_from_name("tiny-de-en")
+
+
+def test_a_corpus_within_lengths(placed):
+    """Validation and test text too; remembered by its runs."""
+    whole = corpus_from_name("tiny-de-en")
+    lengths = {(len(s.split()), len(t.split())) for part in whole.splits[1:] for s, t in part}
+    least, most = sorted({n for one in lengths for n in one})[:2]
+    found = whole.within(least, most)
+    for part, kept in zip(whole.splits[1:], found.splits[1:], strict=True):
+        assert kept == [pair for pair in part if all(least <= len(side.split()) <= most for side in pair)]
+    assert 0 < len(found.splits.test) < len(whole.splits.test) and found.splits.train is whole.splits.train
+    again = corpus_from_description(json.loads(json.dumps(found.description)))
+    assert again.splits.test == found.splits.test and again.description == found.description
+    assert whole.description != found.description
 
 
 def test_one_side_compressed(placed):

@@ -5,12 +5,15 @@ import shutil
 
 import pytest
 
+from keras_attn_zoo.experiments.comparison import Run
 from keras_attn_zoo.experiments.paper_cells import Runs
 from keras_attn_zoo.experiments.paper_files import write_tables
 from keras_attn_zoo.experiments.paper_tables import Line
-from keras_attn_zoo.experiments.table import Result
+from keras_attn_zoo.experiments.result_files import over_seeds
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.table import Result, read_results
 from tests.experiments.test_paper_tables import recipe_of, written
-from tests.made_runs import REFERENCES, WRONG, make_run
+from tests.made_runs import REFERENCES, WRONG, make_run, translate_as
 
 BLEU_OF_TWO = ([Line("BLEU", measure="BLEU")], [Line("Base", entry="base"), Line("New", entry="new")])
 
@@ -38,6 +41,70 @@ def test_a_copy_under_another_seed_is_no_other_seed(tmp_path, caplog):
     shutil.copytree(tmp_path / "base", tmp_path / "base-seed=2")
     rows, _ = written(tmp_path, recipe_of(*BLEU_OF_TWO))
     assert rows["Base"] == ["30.0"] and "base-seed=2: its settings have seed=1: rename the folder" in caplog.text
+
+
+def test_a_seed_counts_once(tmp_path, caplog):
+    """As when the seed was a setting of one call, and then among those of another."""
+    first = make_run(tmp_path / "base", 30.0)
+    make_run(tmp_path / "base-seed=2", 30.0)
+    config = json.loads(first.config.read_text())
+    first.config.write_text(json.dumps({**config, "system": {**config["system"], "seed": 2}}))
+    make_run(tmp_path / "base-seed=3", 32.0)
+    for seed in (2, 3):
+        config["system"]["seed"] = seed
+        (tmp_path / f"base-seed={seed}" / "config.json").write_text(json.dumps(config))
+    rows, _ = written(tmp_path, recipe_of(*BLEU_OF_TWO))
+    assert rows["Base"] == ["31.0 ± 1.4"] and "leave out" in caplog.text
+    assert "base-seed=2: it has the seed of base" in caplog.text
+    runs = [Run(one, "base", RunFolder(tmp_path / one).system(), {}) for one in ("base", "base-seed=2", "base-seed=3")]
+    groups = over_seeds({run.name: run for run in runs}, read_results(tmp_path / run.name for run in runs))
+    assert {name: [one.folder.name for one in group] for name, group in groups.items()} == {
+        "base": ["base", "base-seed=3"],
+        "base-seed=2": ["base-seed=2"],
+    }
+
+
+def test_translations_that_are_not_those_of_the_scores_have_no_marks(tmp_path, caplog):
+    """As after a crash between both files, or when one was edited; each is named once."""
+    columns, rows = [Line(name, measure=name) for name in ("BLEU", "TER")], [Line("New", entry="new")]
+    base, new = make_run(tmp_path / "base"), make_run(tmp_path / "new", 90.0, 5.0)
+    for run, lines in ((base, WRONG), (new, REFERENCES)):
+        translate_as(run, lines)
+    assert written(tmp_path, recipe_of(columns, rows))[0] == {"New": ["90.0**", "5.0**"]}
+    baselines = {new.path: base.path}
+    assert read_results([base.path, new.path], baselines=baselines)[1].against.keys() == {"bleu", "ter"}
+    for run, other in ((new, base), (base, new)):
+        before = run.hypotheses("test").read_text()
+        run.hypotheses("test").write_text("the red house 7 is there today\n" * len(REFERENCES))
+        caplog.clear()
+        assert written(tmp_path, recipe_of(columns, rows))[0] == {"New": ["90.0", "5.0"]}
+        warned = f"{run.hypotheses('test')} is damaged, or of other scores; these are compared without a test"
+        assert caplog.text.count(warned) == 1 and str(other.hypotheses("test")) not in caplog.text
+        assert not read_results([base.path, new.path], baselines=baselines)[1].against
+        # Too few of them.
+        run.hypotheses("test").write_text("the\n")
+        caplog.clear()
+        assert written(tmp_path, recipe_of(columns, rows))[0] == {"New": ["90.0", "5.0"]}
+        assert "test.txt has 1 translations of 30 sentences" in caplog.text
+        run.hypotheses("test").write_text(before)
+
+
+@pytest.mark.parametrize("corpus", [{"test": 5}, {"name": 5}, {"name": ["x"]}, {"train": [1, 2], "reverse": False}])
+def test_a_corpus_that_is_none_is_unknown(tmp_path, corpus):
+    run = make_run(tmp_path / "base", 30.0)
+    config = json.loads(run.config.read_text())
+    run.config.write_text(json.dumps({**config, "corpus": corpus}))
+    rows, notes = written(tmp_path, recipe_of(*BLEU_OF_TWO))
+    assert rows["Base"] == ["30.0"] and "our systems were trained on unknown" in notes
+
+
+def test_a_damaged_log_is_named_once(tmp_path, caplog):
+    log = make_run(tmp_path / "base", 30.0).log
+    log.write_text("{\n" + log.read_text())
+    columns = [Line("BLEU", measure="BLEU"), Line("loss", measure="lowest training loss")]
+    rows, _ = written(tmp_path, recipe_of(columns, [Line("Base", entry="base")]))
+    assert rows["Base"] == ["30.0", ""]
+    assert caplog.text.count("base has no lowest training loss: ") == 1 and "log.jsonl line 1" in caplog.text
 
 
 def test_a_run_that_the_results_left_out_is_in_no_table(tmp_path):

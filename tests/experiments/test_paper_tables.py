@@ -59,7 +59,10 @@ def test_scores_beside_the_papers_and_what_was_not_run_is_empty(tmp_path):
     ]
     for name in ("base", "base-seed=2"):
         config = RunFolder(tmp_path / name).config
-        corpus = {"train": ["/data/train.de", "/data/train.en"], "test": ["/data/flickr.de", "/data/flickr.en"]}
+        files = {
+            part: [f"/data/{file}.de", f"/data/{file}.en"] for part, file in (("train", "train"), ("test", "flickr"))
+        }
+        corpus = {**files, "reverse": False}
         config.write_text(json.dumps({**json.loads(config.read_text()), "corpus": corpus}))
     found, notes = written(tmp_path, recipe_of(columns, rows))
     assert found == {

@@ -13,6 +13,7 @@ from keras_attn_zoo.experiments.result_files import write_results
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.system import SETTINGS
 from keras_attn_zoo.experiments.table import COLUMNS, read_results
+from tests.made_runs import copy_run
 from tests.tiny_run import TINY
 
 # Mean 12, and 2 is the root of (4 + 0 + 4) / 2.
@@ -34,8 +35,8 @@ def written(trained, tmp_path, missing):
     }
     runs = [*expand({"tiny": entries["tiny"]}, {}, {}, [3, 1, 2]), *expand({"other": entries["other"]}, {})]
     assert [run.name for run in runs] == list(BLEU)
-    for name, bleu in BLEU.items():
-        folder = RunFolder(shutil.copytree(trained, tmp_path / name))
+    for run, (name, bleu) in zip(runs, BLEU.items(), strict=True):
+        folder = copy_run(trained, tmp_path / name, run.system)
         scores = folder.read_scores()["test"]
         scores["text"]["metrics"]["bleu"]["score"] = bleu
         if name == missing:

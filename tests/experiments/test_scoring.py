@@ -12,6 +12,7 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import alignment_scores, read_alignments
 from keras_attn_zoo.experiments.curves import curves
 from keras_attn_zoo.experiments.drawing import draw_run
+from keras_attn_zoo.experiments.finished_run import score_and_draw
 from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.experiments.run_folder import RunFolder
@@ -49,6 +50,19 @@ def test_sentences_with_an_empty_side_are_scored_and_counted(trained, corpus, tm
     text = ParallelText([(source, ""), ("", target), *others])
     assert score_run(folder, load_translator(folder), text, name="gaps")["sentences"] == len(text.pairs)
     assert f"2 of {len(text.pairs)} gaps sentences have an empty side" in caplog.text
+
+
+def test_translations_that_are_not_those_of_the_scores_are_made_again(trained, corpus, tmp_path):
+    """Lost ones, and others, as a crash between both files leaves them; nothing is done for those that fit."""
+    run = RunFolder(shutil.copytree(trained, tmp_path / "run"))
+    score_and_draw(run.path, corpus.test)
+    before, scores = run.hypotheses("test").read_text("utf-8"), run.scores.read_bytes()
+    score_and_draw(run.path, corpus.test, keep_scores=True)
+    assert run.scores.read_bytes() == scores
+    for harm in (lambda path: path.write_text(before.replace("\n", " too\n", 1), "utf-8"), lambda path: path.unlink()):
+        harm(run.hypotheses("test"))
+        score_and_draw(run.path, corpus.test, keep_scores=True)
+        assert run.hypotheses("test").read_text("utf-8") == before and run.has_translations("test")
 
 
 def test_a_table_ranked_by_a_score(trained, tmp_path):
