@@ -1,6 +1,7 @@
 """`attn-zoo plot curves`: draw the training curves of several runs in one picture."""
 
 import argparse
+import itertools
 import logging
 from pathlib import Path
 
@@ -18,8 +19,9 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--key",
         nargs="+",
-        default=["val_loss"],
-        help="figures to draw, keys of the log (default: val_loss)",
+        type=lambda text: text.split(","),
+        default=[["val_loss"]],
+        help="figures to draw, keys of the log, separated by spaces or commas (default: val_loss)",
     )
     parser.add_argument(
         "--difference", action="store_true", help="draw how far each curve is above the first run's, if they lie close"
@@ -40,6 +42,7 @@ def run(options: argparse.Namespace) -> None:
         refuse(options, "a logarithmic axis has no room for differences below 0", log_scale=False)
         if len(options.runs) < 2:
             raise UserError("--difference compares runs: give two or more.")
+    options.key = list(dict.fromkeys(itertools.chain(*options.key)))
     labels = {key: key.replace("val_", "validation ").replace("_", " ") for key in options.key}
     drawn, deviations, above = {}, {}, ""
     for key, label in labels.items():

@@ -20,15 +20,21 @@ LATENT = "latent alignment"
 
 
 def titles(folders: Collection[PathLike]) -> list[str]:
-    """Return names of folders for a picture: the last parts of the paths, or whole paths if two of those are equal.
+    """Return names of folders for a picture: as many of the last parts of the paths as tell them apart.
 
     Example:
         >>> titles(["runs/a", "runs/b"])
         ['a', 'b']
+        >>> titles(["/data/one/a", "/data/two/a"])
+        ['one/a', 'two/a']
     """
     # The folder "." has a name too.
-    names = [os.path.basename(os.path.abspath(folder)) or str(folder) for folder in folders]
-    return names if len(set(names)) == len(names) else [str(folder) for folder in folders]
+    paths = [os.path.abspath(folder).split(os.sep) for folder in folders]
+    for count in range(1, max(map(len, paths), default=1) + 1):
+        names = ["/".join(path[-count:]) for path in paths]
+        if len(set(names)) == len(names):
+            return names
+    return [str(folder) for folder in folders]
 
 
 def curves(folders: Collection[PathLike], key: str = "val_loss") -> Curves:

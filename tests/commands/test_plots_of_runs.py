@@ -53,10 +53,10 @@ def test_one_curve_for_all_seeds_of_a_system(attn_zoo, tmp_path, monkeypatch):
     line = ("plot", "by-length", *folders[:2], "--side", "target", "--bounds", 6)
     assert attn_zoo(*line, *output)[0] == 0 and attn_zoo(*line, "--over-seeds", *output)[0] == 0
     (alone, more), (together, _) = seen
-    right, wrong = (alone[0][name][1][1] for name in ("a", "a2"))
+    right, wrong = (alone[0][name][1][0] for name in ("a", "a2"))
     assert right == pytest.approx(100) and wrong < 90 and not more["deviations"]
-    assert together[0]["a, 2 seeds"][1][1] == pytest.approx((right + wrong) / 2)
-    assert seen[1][1]["deviations"]["a, 2 seeds"][1] == pytest.approx((right - wrong) / root)
+    assert together[0]["a, 2 seeds"][1][0] == pytest.approx((right + wrong) / 2)
+    assert seen[1][1]["deviations"]["a, 2 seeds"][0] == pytest.approx((right - wrong) / root)
     (tmp_path / "a2" / "log.jsonl").write_text(json.dumps({"round": 1, "step": 9, "loss": 1.0}) + "\n")
     status, _, error = attn_zoo("plot", "curves", *folders, "--key", "loss", "--over-seeds", *output)
     assert status == 2 and "have no step in common" in error

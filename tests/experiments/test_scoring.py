@@ -82,7 +82,7 @@ def test_a_table_ranked_by_a_score(trained, tmp_path):
 def test_curves_of_folders_of_one_name(trained, tmp_path):
     other = tmp_path / "other" / trained.name
     shutil.copytree(trained, other)
-    assert list(curves([trained, other])) == [str(trained), str(other)]
+    assert list(curves([trained, other])) == [f"{trained.parent.name}/{trained.name}", f"other/{trained.name}"]
     assert list(curves([trained])) == [trained.name]
 
 
