@@ -3,8 +3,7 @@
 import json
 import shutil
 
-from keras_attn_zoo.checksums import sha256
-from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.run_folder import RunFolder, translations_checksum
 from keras_attn_zoo.experiments.system import System
 
 REFERENCES = [f"the {colour} house {number} is here today" for colour in ("red", "blue") for number in range(15)]
@@ -52,7 +51,8 @@ def copy_run(run, folder, system):
 def translate_as(run, lines, name="test"):
     """Give a run other translations, as if it had been scored on these."""
     run.hypotheses(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    run.add_scores(name, {**run.read_scores()[name], "translations_checksum": sha256(run.hypotheses(name))})
+    checksum = translations_checksum(run.hypotheses(name).read_bytes(), run.references(name).read_bytes())
+    run.add_scores(name, {**run.read_scores()[name], "translations_checksum": checksum})
 
 
 def make_run(folder, bleu=30.0, ter=50.0, translations=WRONG, steps=40, names=("test",), references=REFERENCES, **more):

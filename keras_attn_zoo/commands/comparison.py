@@ -47,6 +47,7 @@ from keras_attn_zoo.experiments.comparison import Recipe, Run, expand, parse_gri
 from keras_attn_zoo.experiments.paper_tables import bleu_percents, measures_of, systems_of
 from keras_attn_zoo.experiments.scales import SCALES
 from keras_attn_zoo.experiments.setting_types import shown_value
+from keras_attn_zoo.experiments.settings import SMALLEST_VOCABULARY
 from keras_attn_zoo.experiments.system import SETTINGS, System
 from keras_attn_zoo.files import kind_of, shown
 from keras_attn_zoo.locks import locked
@@ -176,7 +177,6 @@ def checked_comparison(recipe: Recipe, options: argparse.Namespace) -> tuple[Rec
     check_folder(out, recipe)
     check_gold_is_scored(recipe, options, system_names(options))
     take_corpus_of_paper(recipe, options, out)
-    _take_room_of_scale(recipe, options)
     tell_of_other_languages(options)
     runs = _runs(recipe, options, out)
     if not options.table_only:
@@ -234,12 +234,17 @@ def _corpus(recipe, options):
     return dataclasses.replace(corpus, more_tests={**corpus.more_tests, **further})
 
 
-def _take_room_of_scale(recipe, options):
-    """Let `--max-tokens` be that of the scale, if it was not given and systems have less by themselves."""
+def _room(system, options):
+    """The tokens that a test sentence may have: `--max-tokens`, or those of the scale, if a system has less by itself.
+
+    One with weights for each position has room for no more.
+    """
+    from keras_attn_zoo.experiments.outline import outline
+
     room = SCALES[options.scale].room if options.scale else None
-    least = min(longest_translation(one.system.data.max_tokens) for one in recipe.entries.values())
-    if options.max_tokens is None and room is not None and room > least:
-        options.max_tokens = room
+    if options.max_tokens is not None or room is None or longest_translation(system.data.max_tokens) >= room:
+        return options.max_tokens
+    return room if outline(system, SMALLEST_VOCABULARY, SMALLEST_VOCABULARY).longest_sentence is None else None
 
 
 def _tell_what_is_missing(runs, pair):
@@ -278,7 +283,7 @@ def _check(runs, options, out):
 
     for run in runs:
         try:
-            check_system(run.system, options.max_tokens)
+            check_system(run.system, _room(run.system, options))
             folder = RunFolder(out / run.name)
             folder.check_free(resume=True)
             if folder.holds_run:
@@ -296,11 +301,11 @@ def _train(recipe, runs, options, out, scoring, corpus):
     from keras_attn_zoo.experiments.finished_run import score_and_draw
     from keras_attn_zoo.experiments.training import train_system
 
-    failed, room = {}, {"max_tokens": options.max_tokens}
+    failed = {}
     texts = texts_of_tables(corpus, options)
     milestones = {"bleu_after": bleu_percents(recipe.tables), "scoring": scoring}
     for number, run in enumerate(runs, start=1):
-        folder = out / run.name
+        folder, room = out / run.name, {"max_tokens": _room(run.system, options)}
         _LOG.info("run %d of %d: %s", number, len(runs), run.name)
         try:
             train_system(run.system, corpus, folder, out / "data", resume=True, **milestones, **room)

@@ -8,7 +8,7 @@ _SPACE_BEFORE_PUNCTUATION = re.compile(r" ([,.;:?!])")
 
 
 def normalise(text: str) -> str:
-    """Normalise a sentence: NFC, words separated by single spaces.
+    """Normalise a sentence: NFC, words separated by single spaces, no byte order mark in front.
 
     Every reader and every subword model applies this, so that each word has a single
     spelling, and words separated by whitespace are those of the subword models.
@@ -23,8 +23,8 @@ def normalise(text: str) -> str:
         >>> normalise("  ein\\tHaus ")
         'ein Haus'
     """
-    # A byte order mark, wherever files were joined: what reads the sentence back would take it away.
-    return unicodedata.normalize("NFC", " ".join(text.replace("\ufeff", "").split()))
+    # What reads a file of sentences back takes away a byte order mark in front, as files that were joined may have.
+    return unicodedata.normalize("NFC", " ".join(text.strip().lstrip("\ufeff").split()))
 
 
 def word_count(text: str) -> int:

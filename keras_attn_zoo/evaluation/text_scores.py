@@ -19,7 +19,7 @@ from keras_attn_zoo.evaluation.overlap_scores import OVERLAP_METRICS, overlap_me
 from keras_attn_zoo.evaluation.significance import SEED, TESTS, SystemScore, paired_tests
 
 METRICS = ("bleu", "chrf", "ter")
-# TER of words without the punctuation at their ends, and of single Chinese characters.
+# TER of text in which punctuation and each Chinese character are words of their own.
 NORMALIZED_TER = "ter_normalized"
 ALL_METRICS = (*METRICS, NORMALIZED_TER, *OVERLAP_METRICS)
 

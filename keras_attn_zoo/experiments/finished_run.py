@@ -58,12 +58,12 @@ def score_and_draw(
     before = agreed(run.read_scores() if keep_scores else {})
     whole = {"test": text, **(tests or {})}
     texts = {**whole, **(more or {})}
-    lost = agreed({name for name in before if not run.has_translations(name)})
+    lost = agreed([name for name in before if not run.has_translations(name)])
     left = {
         name: one for name, one in texts.items() if name not in before or name in lost or _is_other(before[name], one)
     }
     for name in dict.fromkeys((*texts, *(name for name in known if name in before))):
-        if name not in left and how_scored(before[name]["text"]) != how:
+        if name not in (*left, *lost) and how_scored(before[name]["text"]) != how:
             score_again(folder, name, **how)
     drawn = not pictures or ("test" not in left and agreed(run.picture("curves").exists()))
     if left or not drawn:

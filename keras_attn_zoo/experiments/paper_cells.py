@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from keras_attn_zoo.data.text_files import read_columns
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.significance import SEED, TESTS, ratio_test
 from keras_attn_zoo.evaluation.text_scores import compare_systems, how_scored
@@ -86,7 +85,7 @@ class Runs:
         self._numbers: dict[tuple[Path, str, str, Path | None], float | None] = {}
         self._p_values: dict[tuple[Path, str, Path, str, tuple[str, str | None]], float | None] = {}
         self._kept: set[Path] = set()
-        self._unfit: set[Path] = set()
+        self._told: set[str] = set()
         for one in results:
             self._kept.add(one.folder)
             if one.baseline is not None:
@@ -272,7 +271,7 @@ class Runs:
                 of_other, wanted = RunFolder(other).read_translations(others)
             except UserError as error:
                 self._p_values[key] = None
-                _LOG.warning("%s; these scores are compared without a test", str(error).rstrip("."))
+                self._tell(str(error))
                 return None
             how = how_scored(self._read(folder)[own]["text"])
             if references != wanted or how != how_scored(self._read(other)[others]["text"]):
@@ -283,17 +282,13 @@ class Runs:
             systems = {"": of_other, "ours": translations}
             found = compare_systems("", systems, first, metric, test=self.test, more_references=more, **how)
             self._p_values[key] = found["ours"][metric].p_value
-            for run, name in ((RunFolder(folder), own), (RunFolder(other), others)):
-                if not run.has_translations(name):
-                    self._tell_unfit(run.hypotheses(name))
-                    self._p_values[key] = None
         return self._p_values[key]
 
-    def _tell_unfit(self, path, why="is damaged, or of other scores"):
-        """Say once that a file cannot be compared."""
-        if path not in self._unfit:
-            _LOG.warning("%s %s; these are compared without a test", shown(path), why)
-        self._unfit.add(path)
+    def _tell(self, why):
+        """Say once why scores have no test."""
+        if why not in self._told:
+            _LOG.warning("%s; these are compared without a test", why.rstrip("."))
+        self._told.add(why)
 
     def _p_value_of_sums(self, folder, cell, other, against):
         """The same for ratios of sums over sentences; None too if a run has no such sums, of the text of its scores."""
@@ -306,9 +301,14 @@ class Runs:
         if key not in self._p_values:
             own, its = self._sums(folder, own_split, of_own), self._sums(other, other_split, of_other)
             # Those of a text with the same sentences left out, as they were too long.
-            places = (folder, own_split), (other, other_split)
-            texts = [read_columns(RunFolder(one).references(name)) for one, name in places]
-            alike = own is not None and its is not None and [*texts[0]] == [*texts[1]]
+            try:
+                places = (folder, own_split), (other, other_split)
+                texts = [RunFolder(one).read_translations(name)[1] for one, name in places]
+            except UserError as error:
+                self._p_values[key] = None
+                self._tell(str(error))
+                return None
+            alike = own is not None and its is not None and texts[0] == texts[1]
             self._p_values[key] = ratio_test(own, its, self.test, TESTS[self.test], SEED) if alike else None
         return self._p_values[key]
 
@@ -322,11 +322,11 @@ class Runs:
             above, below = np.array(found[sums], "float64")
             whole = above.ndim == 1 and len(above) == scores["sentences"] and below.sum() > 0
             fits = whole and np.isclose(above.sum() / below.sum(), ratio_of(scores, sums), rtol=1e-6)
-        except (UserError, AttributeError, KeyError, TypeError, ValueError):
+        except (UserError, KeyError, OverflowError, TypeError, ValueError):
             fits = False
         if fits:
             return np.stack([above, below])
-        self._tell_unfit(path)
+        self._tell(f"{shown(path)} is damaged, or of other scores")
         return None
 
 
@@ -337,14 +337,14 @@ def _alike(folders):
         run = RunFolder(folder)
         try:
             check_seed(folder, run.system().seed)
-            other = seeds.setdefault(run.system().seed, folder.name)
-            if other != folder.name:
+            if (other := seeds.get(run.system().seed)) is not None:
                 raise UserError(f"it has the seed of {other}.")
             settings = {**run.system().to_dict(), "seed": None, "name": None}
             of_text = run.read_translations("test")[1], how_scored(run.read_scores()["test"]["text"])
         except UserError as error:
             _LOG.warning("the paper's tables leave out %s: %s", shown(folder), error)
             continue
+        seeds[run.system().seed] = folder.name
         first = first or (settings, of_text, folder.name)
         if (settings, of_text) == first[:2]:
             kept[seed] = folder
@@ -358,7 +358,7 @@ def text_name(description: Mapping[str, Any]) -> str:
     """Return what a text is called: its name, or those of its training files.
 
     Example:
-        >>> text_name({"train": ["data/train.de", "data/train.en"]})
+        >>> text_name({"train": ["data/train.de", "data/train.en"], "reverse": False})
         'train.de, train.en'
     """
     if not is_description(description):

@@ -1,5 +1,6 @@
 """The folder of one run, and its files."""
 
+import hashlib
 import itertools
 import math
 import os
@@ -9,7 +10,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from keras_attn_zoo.checksums import sha256
 from keras_attn_zoo.data.text_files import read_columns, read_lines
 from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.errors import UserError
@@ -129,7 +129,7 @@ class RunFolder:
         """Return the translations of a test set, and all lists of those that it came with.
 
         Raises:
-            UserError: there are none, or not one for each sentence.
+            UserError: there are none, or not one for each sentence, or they are not those of the scores.
         """
         for path, what in ((self.hypotheses(name), "translations"), (self.references(name), "references")):
             if kind_of(path) is None:
@@ -142,12 +142,19 @@ class RunFolder:
         if len(translations) != len(rows):
             what = f"{len(translations)} translations of {len(rows)} sentences"
             raise UserError(f"{shown(self.hypotheses(name))} has {what}: evaluate {name!r} again.")
+        known = self.read_scores().get(name, {}).get("translations_checksum")
+        files = (self.hypotheses(name).read_bytes(), self.references(name).read_bytes())
+        if known not in (None, translations_checksum(*files)):
+            raise UserError(f"{shown(self.hypotheses(name))} is not what was scored: evaluate {name!r} again.")
         return translations, references
 
     def has_translations(self, name: str) -> bool:
         """Return whether the translations of a test set are there and, as far as is known, those that were scored."""
-        path, known = self.hypotheses(name), self.read_scores()[name].get("translations_checksum")
-        return kind_of(path) == "file" and known in (None, sha256(path))
+        try:
+            self.read_translations(name)
+        except UserError:
+            return False
+        return True
 
     def alignment(self, name: str) -> Path:
         """File of the word alignments of a test set."""
@@ -353,6 +360,11 @@ WITH_TOP_K = re.compile(r"(.+)-k(\d+)")
 def is_further(name: str) -> bool:
     """Return whether a name of scores is that of a further test text, not one that a run has by itself."""
     return name not in ("test", "valid", "gold") and not WITH_TOP_K.fullmatch(name)
+
+
+def translations_checksum(translations: bytes, references: bytes) -> str:
+    """Tells the files of translations and references of a test set from others."""
+    return hashlib.sha256(b"%d\n%b%b" % (len(translations), translations, references)).hexdigest()
 
 
 def check_name(name: str) -> str:

@@ -7,7 +7,6 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_attn_zoo.checksums import sha256
 from keras_attn_zoo.data.shapes import EVALUATION_ROWS
 from keras_attn_zoo.devices import wait
 from keras_attn_zoo.evaluation.alignments import Alignment, write_alignments
@@ -16,7 +15,7 @@ from keras_attn_zoo.evaluation.overlap_scores import check_references
 from keras_attn_zoo.evaluation.text_scores import TOKENIZE, score_text
 from keras_attn_zoo.evaluation.timing import CompilationClock
 from keras_attn_zoo.experiments.parallel_text import ParallelText
-from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.run_folder import RunFolder, translations_checksum
 from keras_attn_zoo.experiments.tasks import TASKS
 from keras_attn_zoo.experiments.word_alignment import LEAVE_OUT, links_of, score_links, sums_of_links
 from keras_attn_zoo.files import PathLike, write_json, write_text
@@ -93,13 +92,15 @@ def score_run(
         "backend": keras.config.backend(),
         "precision": translator.compute_dtype,
     }
+    translations = "".join(line + "\n" for line in hypotheses)
+    # Tab-separated, as sacrebleu's command line reads them with --num-refs.
+    references = "".join("\t".join(lines) + "\n" for _, *lines in text.rows())
+    scores["translations_checksum"] = translations_checksum(translations.encode(), references.encode())
     with run.lock_scores():
-        write_text(run.hypotheses(name), "".join(line + "\n" for line in hypotheses))
-        # Tab-separated, as sacrebleu's command line reads them with --num-refs.
-        write_text(run.references(name), "".join("\t".join(lines) + "\n" for _, *lines in text.rows()))
+        write_text(run.hypotheses(name), translations)
+        write_text(run.references(name), references)
         if sums is not None:
             write_json(run.sentence_sums(name), {key: one for key, one in sums.items() if np.isfinite(one).all()})
-        scores["translations_checksum"] = sha256(run.hypotheses(name))
         run.add_scores(name, scores)
     wait()
     return scores

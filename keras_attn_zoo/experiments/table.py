@@ -14,7 +14,6 @@ from keras_attn_zoo.experiments.run_folder import RunFolder, is_further
 from keras_attn_zoo.experiments.tabular import Table
 from keras_attn_zoo.experiments.tasks import METRICS
 from keras_attn_zoo.files import PathLike
-from keras_attn_zoo.files import shown as shown_path
 from keras_attn_zoo.training.progress import clock_time, parameter_count
 
 _LOG = logging.getLogger(__name__)
@@ -224,7 +223,8 @@ def _about_baselines(results):
         yield f"*, **: differs from {which}, p < 0.05, p < 0.01; {about_test(results[0].test)}"
     for own in compared:
         if own not in there:
-            yield f"no stars for {', '.join(dict.fromkeys(compared[own]))}: the baseline {own.name} is not in the table"
+            why = "cannot be compared" if any(one.folder == own for one in results) else "is not in the table"
+            yield f"no stars for {', '.join(dict.fromkeys(compared[own]))}: the baseline {own.name} {why}"
 
 
 def about_test(test: str) -> str:
@@ -247,19 +247,22 @@ def _significance(folders, name, baselines, test):
     for baseline, group in groups.items():
         texts, references = {}, {}
         for folder in group:
-            texts[str(folder)], references[folder] = RunFolder(folder).read_translations(name)
-            if references[folder] != references[baseline]:
+            try:
+                texts[str(folder)], references[folder] = RunFolder(folder).read_translations(name)
+            except UserError as error:
+                _LOG.warning("%s; it is compared without a test", str(error).rstrip("."))
+                continue
+            if references[folder] != references.get(baseline, references[folder]):
                 raise UserError(
                     f"{folder} and {baseline} were scored on different texts: evaluate both on the same one."
                 )
+        group = [folder for folder in group if folder in references]
+        if group[:1] != [baseline] or len(group) == 1:
+            continue
         first, *more = references[baseline]
         how, metrics = _how_scored(group, baseline, name), _shared_metrics(group, baseline, name)
         found = compare_systems(str(baseline), texts, first, metrics, test=test, more_references=more, **how)
-        unfit = [one for one in group if not RunFolder(one).has_translations(name)]
-        for folder in unfit:
-            file = shown_path(RunFolder(folder).hypotheses(name))
-            _LOG.warning("%s is damaged, or of other scores; these are compared without a test", file)
-        compared.update({one: found[str(one)] for one in group[1:] if not {one, baseline} & {*unfit}})
+        compared.update({folder: found[str(folder)] for folder in group[1:]})
     return compared
 
 

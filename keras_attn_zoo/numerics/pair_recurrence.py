@@ -74,7 +74,7 @@ def pair_recurrence(steps: dict[str, Tensor], kernel: Tensor, bias: Tensor, firs
 
             def back(left, at):
                 """From the gradient of the pair that a position leaves to that of the pair it finds."""
-                to_context = at["to_context"] + _mapped(ops.where(at["real"], left, 0.0), kernel)
+                to_context = at["to_context"] + _mapped(ops.where(_leaves(at["real"], kernel), left, 0.0), kernel)
                 _, value = ops.split(at["pair"], sizes[:1], axis=1)
                 own, noise = ops.cast(at["share"], query.dtype), at.get("noise", 1)
                 # With the plain context x and the share p: (1 - p) (value - x) = value - context.
@@ -87,7 +87,7 @@ def pair_recurrence(steps: dict[str, Tensor], kernel: Tensor, bias: Tensor, firs
             to_first, (to_pairs, to_contexts, to_energies) = scan(back, ops.zeros_like(begin), at, reverse=True)
             to_query = ops.cast(to_energies, query.dtype) * pairs[:, :, : sizes[0]]
             to_plain = (1 - ops.cast(shares, query.dtype)) * to_contexts
-            through = ops.where(closed["real"], to_pairs, 0.0)
+            through = ops.where(_leaves(closed["real"], kernel), to_pairs, 0.0)
             of_bias = ops.sum(through, axis=(0, 3))
             of_first = ops.sum(to_pairs - through, axis=(0, 3)) + ops.sum(to_first, axis=2)
             of_biases = (ops.cast(of_bias, bias.dtype), ops.cast(of_first, first.dtype))
@@ -110,10 +110,15 @@ def _position(turned, bias, first):
 
     def position(pair, at):
         context, share = with_pair(at, *ops.split(pair, [at["query"].shape[1]], axis=1), axis=1)
-        left = ops.where(at["real"], _mapped(context, turned) + bias, first)
+        left = ops.where(_leaves(at["real"], turned), _mapped(context, turned) + bias, first)
         return left, (pair, context, share)
 
     return position
+
+
+def _leaves(real, kernel):
+    """Whether a position leaves a pair made from its contexts: of all heads if any attends, or of each that does."""
+    return ops.any(real, axis=-3, keepdims=True) if len(kernel.shape) == 2 else real
 
 
 def _turned(kernel):

@@ -152,16 +152,16 @@ PLACES = (
     Place(
         "gradient of the pair's normaliser has the wrong sign",
         "gradient",
-        "keras_attn_zoo/numerics/gradients.py",
+        "keras_attn_zoo/numerics/pair_recurrence.py",
         "return to_query, to_plain, -to_energies,",
         "return to_query, to_plain, to_energies,",
     ),
     Place(
         "pair survives a row with nothing to attend",
         "state",
-        "keras_attn_zoo/numerics/gradients.py",
-        'left = ops.where(at["real"][:, 0], ops.matmul(merged, kernel[0]) + kernel[1], first)',
-        "left = ops.matmul(merged, kernel[0]) + kernel[1]",
+        "keras_attn_zoo/numerics/pair_recurrence.py",
+        'left = ops.where(_leaves(at["real"], turned), _mapped(context, turned) + bias, first)',
+        "left = _mapped(context, turned) + bias",
     ),
     Place(
         "gradient of the normaliser doubled on the source side",

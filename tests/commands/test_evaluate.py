@@ -129,13 +129,14 @@ def test_evaluate_marks_what_differs_from_the_baseline(attn_zoo, trained, tmp_pa
     runs = [tmp_path / name for name in texts]
     for run, lines in zip(runs, texts.values(), strict=True):
         shutil.copytree(trained, run)
-        translate_as(RunFolder(run), lines)
         (run / "references" / "test.txt").write_text("".join(line + "\n" for line in references), encoding="utf-8")
+        translate_as(RunFolder(run), lines)
     status, output, _ = attn_zoo("evaluate", *runs, "--stored", "--baseline", runs[0])
     bleu = {line.split("|")[1].strip(): line.split("|")[2].strip() for line in output.splitlines() if "|" in line}
     assert status == 0 and bleu["better"].endswith("**")
     assert "*" not in bleu["baseline"] + bleu["alike"] and "differs from baseline" in output
     (runs[1] / "references" / "test.txt").write_text("other\n" * len(references), encoding="utf-8")
+    translate_as(RunFolder(runs[1]), references)
     for arguments, text in (
         ((*runs, "--stored", "--baseline", runs[0]), "scored on different texts"),
         ((runs[0], "--stored", "--baseline", runs[1]), "is not among the runs"),

@@ -313,8 +313,8 @@ def test_ctrl_c_stops_everything(recipe):
 
 def scored(trained, folder, lines, references):
     shutil.copytree(trained, folder)
-    translate_as(RunFolder(folder), lines)
     (folder / "references" / "test.txt").write_text("".join(line + "\n" for line in references), encoding="utf-8")
+    translate_as(RunFolder(folder), lines)
     return folder
 
 

@@ -1,5 +1,6 @@
 """What a recipe scores for its paper's tables, and where it writes them; nothing is trained here."""
 
+import argparse
 import dataclasses
 import json
 import shutil
@@ -13,8 +14,10 @@ from keras_attn_zoo.commands.recipe import run_recipe
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments import corpora, training
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
+from keras_attn_zoo.experiments.named_systems import SYSTEMS
 from keras_attn_zoo.experiments.paper_tables import Line, Pair, PaperTable
 from keras_attn_zoo.experiments.parallel_text import ParallelText
+from keras_attn_zoo.experiments.preparation import check_system
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from tests.made_runs import copy_run
 from tests.tiny_run import TINY, make_text
@@ -212,15 +215,23 @@ def test_the_text_of_the_scale_paper_is_the_papers_own(tmp_path, monkeypatch, ca
 
 
 @pytest.mark.parametrize(
-    ("arguments", "longest"), [(["--scale", "paper"], 250), (["--scale", "small"], None), ([], None)]
+    ("scale", "given", "system", "longest"),
+    [
+        ("paper", None, "transformer", 250),
+        # It has weights for each position.
+        ("paper", None, "ran-all", None),
+        ("paper", 99, "transformer", 99),
+        ("small", None, "transformer", None),
+        (None, None, "transformer", None),
+    ],
 )
-def test_published_test_texts_have_room(recipe, arguments, longest, monkeypatch):
-    """Unless there is a limit on the command line."""
-    seen = []
-    real = comparison._train
-    monkeypatch.setattr(comparison, "_train", lambda *args: seen.append(args[2].max_tokens) or real(*args))
-    assert recipe(*arguments)[0] == 0 and recipe(*arguments, "--max-tokens", 99)[0] == 0
-    assert seen == [longest, 99]
+def test_published_test_texts_have_room(scale, given, system, longest):
+    options = argparse.Namespace(scale=scale, max_tokens=given)
+    system = SYSTEMS[system]
+    assert comparison._room(system, options) == longest
+    check_system(system, comparison._room(system, options))
+    # 500, which its test sentences may have by themselves.
+    assert comparison._room(system.override(max_tokens=400), options) == given
 
 
 def test_the_text_of_earlier_runs_must_be_given_again(trained, tmp_path, monkeypatch, capsys):

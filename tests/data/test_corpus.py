@@ -176,7 +176,8 @@ def test_normalise_and_word_count():
     assert normalise(" a\u0301\tb  c\n") == "á b c"
     assert word_count("ein  kleiner Hund ") == 3
     assert word_count("") == 0
-    # A byte order mark, which the next reader of the sentence would take away, wherever files were joined.
+    # Only in front: inside a word, it is a character like others.
+    assert normalise("ein\ufeffHaus") == "ein\ufeffHaus"
     assert normalise("\ufeffein Haus") == normalise(" \ufeff ein Haus") == "ein Haus"
 
 

@@ -78,7 +78,7 @@ def test_translations_that_are_not_those_of_the_scores_have_no_marks(tmp_path, c
         run.hypotheses("test").write_text("the red house 7 is there today\n" * len(REFERENCES))
         caplog.clear()
         assert written(tmp_path, recipe_of(columns, rows))[0] == {"New": ["90.0", "5.0"]}
-        warned = f"{run.hypotheses('test')} is damaged, or of other scores; these are compared without a test"
+        warned = f"{run.hypotheses('test')} is not what was scored: evaluate 'test' again; these are compared without"
         assert caplog.text.count(warned) == 1 and str(other.hypotheses("test")) not in caplog.text
         assert not read_results([base.path, new.path], baselines=baselines)[1].against
         # Too few of them.

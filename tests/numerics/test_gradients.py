@@ -157,7 +157,7 @@ def test_log_normalizer(distance):
 def test_pair_recurrence(noisy, by_heads):
     """Positions with nothing to attend to stand at the start and in between; dropout drops the pair or doubles it."""
     real = np.ones((TARGET, HEADS, 1, BATCH), dtype=bool)
-    real[0, ..., 0] = real[2, ..., 1] = False
+    real[0, ..., 0] = real[2, ..., 1] = real[3, 1, :, 0] = False
     closed = {"real": real}
     if noisy:
         closed["noise"] = np.random.default_rng(1).choice([0.0, 2.0], real.shape).astype("float32")
