@@ -50,7 +50,7 @@ class Corpus:
     more_tests: Mapping[str, ParallelText] = dataclasses.field(default_factory=dict)
 
     def within(self, least: int, most: int) -> "Corpus":
-        """Return the corpus without validation and test pairs of which a side has fewer or more words."""
+        """Return a corpus without gold alignments, less validation and test pairs of which a side is out of bounds."""
         valid, test = (within(part, least, most) for part in (self.splits.valid, self.splits.test))
         splits = self.splits._replace(valid=valid, test=test)
         return dataclasses.replace(self, splits=splits, description={**self.description, "words": [least, most]})

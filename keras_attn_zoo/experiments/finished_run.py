@@ -36,7 +36,7 @@ def score_and_draw(
         text: the test text.
         max_tokens: see `load_translator`.
         keep_scores: whether a run that was scored and drawn before is left as it is; its translations are scored
-            again if they were with another tokeniser or case.
+            again if they were with another tokeniser or case, and made again if they are lost or not those scored.
         tokenize, lowercase: see `score_text`.
         tests: further test texts to score by name.
         more: other texts to score by name, without pairs that are too long; for `NAME-kK`, a latent alignment sums
