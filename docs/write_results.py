@@ -35,13 +35,16 @@ def load_recipe(name):
     return module.RECIPE.tasks[task] if task else module.RECIPE
 
 
-def without_text(recipe):
-    """Return a recipe whose pictures have the pair that was made for them, and which shows no other text."""
+def without_text(recipe, pair=None):
+    """Return a recipe whose pictures have the pair that was made for them, and which shows no other text.
+
+    From English, for a language pair of that direction.
+    """
     from keras_attn_zoo.commands.pictures import EXAMPLE, PAIR
     from keras_attn_zoo.experiments.paper_tables import PaperTable
 
     def filled(line):
-        for there, made in zip(PAIR, MADE, strict=True):
+        for there, made in zip(PAIR, MADE[::-1] if (pair or "").startswith("en-") else MADE, strict=True):
             line = line.replace(there, made)
         return line
 
@@ -75,7 +78,8 @@ def write_one(name, recipe, out):
 
     check_folder(out, recipe)
     of_text = [file for file, line in recipe.pictures.items() if PAIR[0] in line]
-    recipe = without_text(recipe).at(scale_of(out))
+    whole, scale = recipe, scale_of(out)
+    recipe = without_text(whole).at(scale)
     runs = Runs(recipe, out, "bootstrap")
     if not runs.pairs:
         raise UserError(f"no run of {name} has been scored in {out}: check the folder, or train one.")
@@ -85,7 +89,7 @@ def write_one(name, recipe, out):
             (recipe.folder_of(out, pair) / file).unlink(missing_ok=True)
         # One alone shows nothing of a comparison.
         if len(there) > 1:
-            draw_pictures(recipe, expand(there, {}), recipe.folder_of(out, pair))
+            draw_pictures(without_text(whole, pair).at(scale), expand(there, {}), recipe.folder_of(out, pair))
     page = write_page(runs, write_tables(runs))
     shown = set()
 

@@ -66,6 +66,8 @@ def test_a_page_shows_no_sentence_of_a_text(writer):
     german, english = writer.MADE
     assert shown.pictures["attention.png"] == f"attention experiment-4 '{german}' --target '{english}' --beside uniform"
     assert not any("{" in line for line in shown.pictures.values())
+    turned = writer.without_text(recipe, "en-de").pictures["attention.png"]
+    assert turned == f"attention experiment-4 '{english}' --target '{german}' --beside uniform"
 
 
 @pytest.mark.parametrize("name", NAMES)
