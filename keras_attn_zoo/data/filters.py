@@ -99,17 +99,6 @@ class Filter:
         return None
 
 
-def within(pairs: Iterable[tuple[str, str]], least: int, most: int) -> list[tuple[str, str]]:
-    """Return the pairs of which each side has so many words.
-
-    Example:
-        >>> within([("a", "b c"), ("a b", "c d e")], 2, 3)
-        [('a b', 'c d e')]
-    """
-    kept = Filter(min_words=least, max_words=most)
-    return [pair for pair in pairs if kept.reason_to_drop(*pair) is None]
-
-
 def _digest(source, target):
     # Digests are kept instead of texts: 16 bytes per pair, however long it is.
     return hashlib.blake2b(f"{len(source)}:{source}{target}".encode(), digest_size=16).digest()

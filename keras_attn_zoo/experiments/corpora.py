@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from keras_attn_zoo.data.filters import within
+from keras_attn_zoo.data.filters import Filter, filter_pairs
 from keras_attn_zoo.data.splits import Pair, Splits, random_split
 from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile, read_columns, read_lines
 from keras_attn_zoo.errors import UserError
@@ -51,7 +51,8 @@ class Corpus:
 
     def within(self, least: int, most: int) -> "Corpus":
         """Return a corpus without gold alignments, less validation and test pairs of which a side is out of bounds."""
-        valid, test = (within(part, least, most) for part in (self.splits.valid, self.splits.test))
+        kept = Filter(min_words=least, max_words=most)
+        valid, test = (list(filter_pairs(part, kept)) for part in (self.splits.valid, self.splits.test))
         splits = self.splits._replace(valid=valid, test=test)
         return dataclasses.replace(self, splits=splits, description={**self.description, "words": [least, most]})
 

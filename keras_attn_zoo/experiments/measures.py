@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -15,11 +14,9 @@ from keras_attn_zoo.experiments.paper_tables import BLEU_AFTER
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.table import COLUMNS, steady_translation_seconds
 from keras_attn_zoo.experiments.tasks import METRICS
-from keras_attn_zoo.files import kind_of, shown
+from keras_attn_zoo.files import kind_of
 from keras_attn_zoo.training.callbacks import bleu_key
 from keras_attn_zoo.training.run_log import read_log
-
-_LOG = logging.getLogger(__name__)
 
 _MULTI_BLEU = "Multi-BLEU"
 # What its tokeniser is for where no language pair is known.
@@ -284,18 +281,15 @@ def check_measures(names: Iterable[str]) -> None:
         require_moses()
 
 
-@functools.cache
-def _tell_once(message):
-    """A damaged file may be read for many cells."""
-    _LOG.warning("%s", message)
-
-
 def number(name: str, one: Scored) -> float | None:
-    """Return what a run has for a measure, or None."""
+    """Return what a run has for a measure, or None.
+
+    Raises:
+        UserError: a file of the run is damaged.
+    """
     try:
         return float(measure(name).value(one))
-    except UserError as error:
-        _tell_once(f"{shown(one.run.path)} has no {name}: {error}")
-        return None
+    except UserError:
+        raise
     except (OverflowError, KeyError, TypeError, ValueError, StopIteration, ZeroDivisionError):
         return None

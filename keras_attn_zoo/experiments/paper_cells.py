@@ -23,6 +23,7 @@ from keras_attn_zoo.files import kind_of, read_json, shown
 _LOG = logging.getLogger(__name__)
 # Where gold alignments were not given, those of the test text take their place.
 _INSTEAD = {"gold": "test"}
+_UNTESTED = "these are compared without a test"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -249,7 +250,11 @@ class Runs:
         if key not in self._numbers:
             baseline = self._read(other).get(own) if other is not None else None
             scored = Scored(RunFolder(folder), own, self._read(folder)[own], baseline, pair)
-            self._numbers[key] = number(cell.measure, scored)
+            try:
+                self._numbers[key] = number(cell.measure, scored)
+            except UserError as error:
+                self._numbers[key] = None
+                self._tell(f"{shown(folder)} has no {cell.measure}: {error}")
         return self._numbers[key]
 
     def _has_same_text(self, folder, cell, against, other):
@@ -266,13 +271,11 @@ class Runs:
         metric, tokenize = test
         key = folder, own, other, others, test
         if key not in self._p_values:
-            try:
-                translations, references = RunFolder(folder).read_translations(own)
-                of_other, wanted = RunFolder(other).read_translations(others)
-            except UserError as error:
+            both = self._translations((folder, own), (other, others))
+            if both is None:
                 self._p_values[key] = None
-                self._tell(str(error))
                 return None
+            (translations, references), (of_other, wanted) = both
             how = how_scored(self._read(folder)[own]["text"])
             if references != wanted or how != how_scored(self._read(other)[others]["text"]):
                 return None
@@ -284,11 +287,19 @@ class Runs:
             self._p_values[key] = found["ours"][metric].p_value
         return self._p_values[key]
 
-    def _tell(self, why):
-        """Say once why scores have no test."""
-        if why not in self._told:
-            _LOG.warning("%s; these are compared without a test", why.rstrip("."))
-        self._told.add(why)
+    def _translations(self, *places):
+        """Translations and references of runs and texts; None if any are missing, or not those that were scored."""
+        try:
+            return [RunFolder(folder).read_translations(name) for folder, name in places]
+        except UserError as error:
+            self._tell(f"{str(error).rstrip('.')}; {_UNTESTED}")
+            return None
+
+    def _tell(self, what):
+        """Warn of a damaged file, once for all cells that need it."""
+        if what not in self._told:
+            _LOG.warning("%s", what)
+        self._told.add(what)
 
     def _p_value_of_sums(self, folder, cell, other, against):
         """The same for ratios of sums over sentences; None too if a run has no such sums, of the text of its scores."""
@@ -301,14 +312,8 @@ class Runs:
         if key not in self._p_values:
             own, its = self._sums(folder, own_split, of_own), self._sums(other, other_split, of_other)
             # Those of a text with the same sentences left out, as they were too long.
-            try:
-                places = (folder, own_split), (other, other_split)
-                texts = [RunFolder(one).read_translations(name)[1] for one, name in places]
-            except UserError as error:
-                self._p_values[key] = None
-                self._tell(str(error))
-                return None
-            alike = own is not None and its is not None and texts[0] == texts[1]
+            both = self._translations((folder, own_split), (other, other_split))
+            alike = own is not None and its is not None and both is not None and both[0][1] == both[1][1]
             self._p_values[key] = ratio_test(own, its, self.test, TESTS[self.test], SEED) if alike else None
         return self._p_values[key]
 
@@ -316,8 +321,8 @@ class Runs:
         """What a run's score of a text is a ratio of, or None; of the score that stands there, not an earlier one."""
         path, scores = RunFolder(folder).sentence_sums(name), self._read(folder)[name]
         try:
-            found = dict(read_json(path)) if kind_of(path) is not None else {}
-            if sums not in found:
+            found = read_json(path) if kind_of(path) is not None else {}
+            if isinstance(found, dict) and sums not in found:
                 return None
             above, below = np.array(found[sums], "float64")
             whole = above.ndim == 1 and len(above) == scores["sentences"] and below.sum() > 0
@@ -326,7 +331,7 @@ class Runs:
             fits = False
         if fits:
             return np.stack([above, below])
-        self._tell(f"{shown(path)} is damaged, or of other scores")
+        self._tell(f"{shown(path)} is damaged, or of other scores; {_UNTESTED}")
         return None
 
 

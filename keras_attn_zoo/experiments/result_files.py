@@ -107,17 +107,19 @@ def over_seeds(runs: Mapping[str, Run], results: Sequence[Result]) -> dict[str, 
     """Return the results of runs that differ in their seed alone, by the name that they share, or that of the first."""
     groups: dict[str, list[Result]] = {}
     first: dict[str, str] = {}
+    taken = set()
     for one in results:
-        run = runs[one.folder.name]
+        run, system = runs[one.folder.name], RunFolder(one.folder).system()
         point = {key: value for key, value in run.point.items() if key != "seed"}
         name = run_name(run.entry, point)
         # Calls may have given them other settings.
-        settings = json.dumps({**RunFolder(one.folder).system().to_dict(), "seed": None})
+        settings = json.dumps({**system.to_dict(), "seed": None})
         if first.setdefault(name, settings) != settings:
             name = next((known for known, its in first.items() if its == settings), run.name)
             first[name] = settings
-        seeds = [RunFolder(other.folder).system().seed for other in groups.get(name, [])]
-        groups.setdefault(run.name if RunFolder(one.folder).system().seed in seeds else name, []).append(one)
+        # A seed counts once.
+        groups.setdefault(run.name if (name, system.seed) in taken else name, []).append(one)
+        taken.add((name, system.seed))
     return groups
 
 

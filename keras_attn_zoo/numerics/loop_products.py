@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from keras import backend, ops, tree
 
-from keras_attn_zoo.numerics.bfloat16 import product_in_float32, transposed_in_memory
+from keras_attn_zoo.numerics.bfloat16 import transposed_in_memory
 from keras_attn_zoo.numerics.few_rows import turned_sum, uses_turned
-from keras_attn_zoo.numerics.product_gradients import kernel_gradient, plain_product
+from keras_attn_zoo.numerics.product_gradients import kernel_gradient, summed_product
 from keras_attn_zoo.types import Tensor, TensorTree
 
 _PRODUCTS: contextvars.ContextVar[Any] = contextvars.ContextVar("products", default=None)
@@ -234,7 +234,7 @@ def _multiply(x, factors, beside, compute_dtype):
     @jax.custom_vjp
     def of(x, kernel, turned, beside):
         x = ops.cast(x, compute_dtype)
-        return _product(x, kernel, False) if turned is None else turned_sum(x, turned)
+        return summed_product(x, kernel) if turned is None else turned_sum(x, turned)
 
     def forward(x, kernel, turned, beside):
         return of(x, kernel, turned, beside), (kernel, turned)
@@ -244,14 +244,8 @@ def _multiply(x, factors, beside, compute_dtype):
     def backward(kept, delta):
         kernel, turned = kept
         cast = ops.cast(delta, compute_dtype)
-        of_x = _product(cast, kernel, True) if turned is None else turned_sum(cast, kernel)
+        of_x = summed_product(cast, kernel, True) if turned is None else turned_sum(cast, kernel)
         return ops.cast(of_x, kind), *jax.tree.map(ops.zeros_like, kept), delta
 
     of.defvjp(forward, backward)
     return of(x, *jax.lax.stop_gradient(factors), beside)
-
-
-def _product(x, kernel, transposed):
-    if x.dtype == "bfloat16":
-        return product_in_float32(x, kernel, transposed)
-    return plain_product(x, kernel, transposed)

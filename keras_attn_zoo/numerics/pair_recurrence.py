@@ -2,10 +2,10 @@
 
 from keras import backend, ops
 
-from keras_attn_zoo.numerics.bfloat16 import product_in_float32, transposed_in_memory
+from keras_attn_zoo.numerics.bfloat16 import transposed_in_memory
 from keras_attn_zoo.numerics.gradients import upstream_of
 from keras_attn_zoo.numerics.loops import scan
-from keras_attn_zoo.numerics.product_gradients import kernel_gradient
+from keras_attn_zoo.numerics.product_gradients import kernel_gradient, summed_product
 from keras_attn_zoo.processor import is_jax_on_cpu
 from keras_attn_zoo.types import Tensor
 
@@ -135,8 +135,7 @@ def _mapped(x, factor):
     if len(factor.shape) == 3:
         return ops.cast(ops.matmul(factor, x), kind)
     x = ops.reshape(x, (factor.shape[1], batch))
-    in_float32 = backend.standardize_dtype(x.dtype) == "bfloat16" and is_jax_on_cpu()
-    found = product_in_float32(factor, x) if in_float32 else ops.matmul(factor, x)
+    found = summed_product(factor, x)
     return ops.cast(ops.reshape(found, (heads, factor.shape[0] // heads, batch)), kind)
 
 
@@ -145,7 +144,7 @@ def _gradient_of(kernel, contexts, through):
     if len(kernel.shape) == 2:
         contexts, through = (ops.transpose(x, (0, 3, 1, 2)) for x in (contexts, through))
         contexts, through = (ops.reshape(x, (-1, x.shape[2] * x.shape[3])) for x in (contexts, through))
-        found = kernel_gradient(contexts, through, kernel.dtype)
+        found = kernel_gradient(contexts, through, backend.standardize_dtype(kernel.dtype))
     else:
         found = ops.einsum("inxb,inyb->nxy", contexts, through)
     return ops.cast(found, kernel.dtype)

@@ -1,6 +1,6 @@
 """Products with a matrix and their gradients: in bfloat16 by JAX on a CPU, in float32 by PyTorch on one of AMD's."""
 
-from keras import ops
+from keras import backend, ops
 
 from keras_attn_zoo.numerics.bfloat16 import product_in_float32, transposed_in_memory
 from keras_attn_zoo.numerics.onednn import multiplied_by_onednn
@@ -11,6 +11,13 @@ from keras_attn_zoo.types import Tensor
 def plain_product(x: Tensor, kernel: Tensor, transposed: bool) -> Tensor:
     """The plain form of both products."""
     return ops.matmul(x, ops.swapaxes(kernel, -1, -2) if transposed else kernel)
+
+
+def summed_product(x: Tensor, kernel: Tensor, transposed: bool = False) -> Tensor:
+    """Return x W, or x Wᵀ; of bfloat16 numbers by JAX on a CPU, summed in float32."""
+    if backend.standardize_dtype(x.dtype) == "bfloat16" and is_jax_on_cpu():
+        return product_in_float32(x, kernel, transposed)
+    return plain_product(x, kernel, transposed)
 
 
 def bfloat16_product(x: Tensor, kernel: Tensor, bias: Tensor, transposed: bool) -> Tensor:
