@@ -69,7 +69,8 @@ def draw_pictures(
     Of several seeds, a picture shows the first, with `--over-seeds` all; of a grid, the first values, and those only
     of a system that has no other run.
     A picture of systems none of which was scored is left out, one of a sentence's attention if any was not, and one of
-    differences without the first system or any other. So is one that cannot be drawn: a message says why. What was
+    differences without the first system or any other, and one over the positions in training, after the first system,
+    of fewer than two. So is one that cannot be drawn: a message says why. What was
     drawn in the same way of the same runs, after they were scored, stays.
 
     Args:
@@ -95,6 +96,9 @@ def draw_pictures(
             continue
         # The others are held against the first.
         if "--difference" in words and not (systems[0] in folders and any(name in folders for name in systems[1:])):
+            continue
+        # Of one number of positions, there is no curve.
+        if "--trained" in words and len(folders.keys() & {*systems[1:]}) < 2:
             continue
         shown = every if "--over-seeds" in words else {entry: [folder] for entry, folder in folders.items()}
         drawn = [RunFolder(folder) for word in words for folder in shown.get(word, ())]

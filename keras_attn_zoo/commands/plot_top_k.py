@@ -58,8 +58,6 @@ def run(options: argparse.Namespace) -> None:
     if options.key == "speed-ratio":
         curves, baseline = _relative(curves, LATENT)
         ylabel = f"training speed of {baseline} / training speed"
-    if options.trained and len(curves.get(LATENT, ([],))[0]) < 2:
-        raise UserError("--trained needs runs that were trained with two or more numbers of source positions.")
     plot_curves(curves, options.output, ylabel, xlabel=xlabel, ticks=ticks)
     _LOG.info("wrote %s", options.output)
 

@@ -118,6 +118,15 @@ def test_differences_need_the_first_system_and_another(drawn, tmp_path):
     assert drawn(line) is None
 
 
+def test_a_curve_over_positions_in_training_needs_two_of_them(drawn, tmp_path):
+    line = "top-k a b c --trained"
+    for name in ("a", "b"):
+        make_run(tmp_path / name)
+    assert drawn(line) is None and drawn("top-k a b c") is not None
+    make_run(tmp_path / "c")
+    assert [path.name for path in drawn(line).runs] == ["a", "b", "c"]
+
+
 def test_a_picture_of_the_text_is_given_the_text(drawn, tmp_path, corpus):
     make_run(tmp_path / "a")
     assert drawn("lengths a b", corpus=corpus).known_corpus is corpus
