@@ -28,7 +28,7 @@ BACKENDS = tuple(sorted(FASTEST["search"]))
 # glibc's options, by its numbers: how many arrays may come from the system one by one, how much may lie free (-1:
 # anything), how many heaps threads have.
 _KEEP_ALL = {-4: 0, -1: -1}
-_KEEP = {"tensorflow": {}, "torch": _KEEP_ALL, "jax": {**_KEEP_ALL, -8: 1}}
+_KEEP = {"tensorflow": _KEEP_ALL, "torch": _KEEP_ALL, "jax": {**_KEEP_ALL, -8: 1}}
 # What Keras and KerasHub import if it is installed, for what no command uses of them: pictures of data sets, models of
 # JAX, scores of summaries; presets of Kaggle, for which `models.hub_presets` imports it; images and a callback.
 _NEEDLESS = ("matplotlib", "jax", "rouge_score", "kagglehub", "PIL", "requests")
@@ -102,11 +102,11 @@ def keep_freed_memory(backend: str) -> None:
     Call it at the start of a program that trains on Linux, before it imports Keras; commands and recipes do. The
     process then keeps the most memory that it has needed.
 
-    PyTorch takes every array from the C library, JAX one for all that a step needs. glibc hands those above 32 MB back
-    to the system, which fills each new one with zeros, page by page: a fifth to a third of a training step under
-    PyTorch, 5 to 20 % under JAX. JAX's threads have heaps of their own, which cannot hold such arrays; that they share
-    one costs searches more than it saves. Under TensorFlow there is nothing to gain; nothing happens without glibc, or
-    if JAX is imported already, since threads keep the heaps that they have.
+    PyTorch and TensorFlow take every array from the C library, JAX one for all that a step needs. glibc hands those
+    above 32 MB back to the system, which fills each new one with zeros, page by page: a fifth to a third of a training
+    step under PyTorch, up to a quarter under TensorFlow, 5 to 20 % under JAX. JAX's threads have heaps of their own,
+    which cannot hold such arrays; that they share one costs searches more than it saves. Nothing happens without
+    glibc, or if JAX is imported already, since threads keep the heaps that they have.
 
     Args:
         backend: "jax", "tensorflow" or "torch".

@@ -204,9 +204,10 @@ def filled_pages(backend, job, prepare, run):
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc")
-def test_large_arrays_that_are_freed_are_kept_under_torch():
+@pytest.mark.parametrize("backend", ["tensorflow", "torch"])
+def test_large_arrays_that_are_freed_are_kept(backend):
     """From the second on of a size."""
-    first, second, *_ = filled_pages("torch", "search", "import numpy as np", "np.full(1 << 24, 1.0, 'float32')")
+    first, second, *_ = filled_pages(backend, "search", "import numpy as np", "np.full(1 << 24, 1.0, 'float32')")
     # NumPy asks for huge pages, if the system has them: 64 MB are 16,384 pages, or 32.
     assert first >= 32 and second < first / 4
 

@@ -216,7 +216,7 @@ def test_top_k_of_equals():
 
 
 @pytest.mark.parametrize("top_k", [None, 0, 1, 3])
-def test_a_step_of_beams_equals_the_naive_sum(top_k):
+def test_a_step_of_one_row_or_of_beams_equals_the_naive_sum(top_k):
     """The target positions of a sentence stand for its beams; padded source positions hold anything."""
     head = head_of(inputs_of(), marginalization="top_k", top_k=2)
     step = compiled(lambda inputs: head.step(**inputs[0], memory=head.prepare(*inputs[1:]), top_k=top_k))
@@ -224,11 +224,12 @@ def test_a_step_of_beams_equals_the_naive_sum(top_k):
         inputs = inputs_of(scale=scale)
         mask = inputs["prior"].any(1)
         encoded = np.where(mask[..., None], inputs["encoded"], 1e3)
-        flat = {name: inputs[name].reshape(BATCH * TARGET, -1) for name in ("prior", "embedded", "states")}
-        found = step((flat, encoded, mask))
         wanted, _ = naive(weights_of(head), *inputs.values(), top_k=2 if top_k is None else top_k or None)
-        some = flat["prior"].any(-1)
-        assert_close(found[some], wanted.reshape(BATCH * TARGET, -1)[some], f"at {scale}")
+        for rows in (1, TARGET):
+            flat = {name: inputs[name][:, :rows].reshape(BATCH * rows, -1) for name in ("prior", "embedded", "states")}
+            found = step((flat, encoded, mask))
+            some = flat["prior"].any(-1)
+            assert_close(found[some], wanted[:, :rows].reshape(BATCH * rows, -1)[some], f"at {scale}, {rows} rows")
 
 
 def test_what_stands_at_padding_disturbs_nobody():
