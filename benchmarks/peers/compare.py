@@ -6,11 +6,12 @@ median over the runs of all rounds, their spread, and the ratio to the fastest p
 
   python benchmarks/peers/compare.py --tasks train-small search-32-4
   python benchmarks/peers/compare.py --python joeynmt=/peers/bin/python opennmt=/peers/bin/python --output peers.jsonl
-  python benchmarks/peers/compare.py --device cuda --output peers-gpu.jsonl
+  python benchmarks/peers/compare.py --device cuda --tasks train-base train-base-256 --output peers-gpu.jsonl
   python benchmarks/peers/compare.py --read peers.jsonl --page docs/speed-peers.md
 """
 
 import argparse
+import datetime
 import json
 import os
 import re
@@ -36,6 +37,17 @@ _TINY = {"width": 16, "num_heads": 2, "ffn_dim": 32, "encoder_layers": 1, "decod
 _RNN = {"embedding_dim": 512, "hidden_dim": 512, "readout_dim": 512, "dropout": 0.1, "readout": "tanh"}
 _RNN |= {"attention_query": "current_state", "input_feeding": True, "readout_embedding": False}
 _SIZES = {"batch": 32, "length": 30}
+# Batches for a GPU; a contender without the memory for one is left out with a word.
+_LARGE = {
+    f"train-base-{batch}": {
+        "system": "transformer",
+        "settings": _BASE | _DROPOUT,
+        "vocabulary": 8000,
+        "batch": batch,
+        "length": 30,
+    }
+    for batch in (256, 1024)
+}
 TASKS = {
     "train-base": {"system": "transformer", "settings": _BASE | _DROPOUT, "vocabulary": 8000, **_SIZES},
     "train-small": {"system": "transformer", "settings": _SMALL | _DROPOUT, "vocabulary": 10000, **_SIZES},
@@ -51,13 +63,14 @@ TASKS = {
         }
         for batch, beams in ((32, 1), (32, 4), (100, 1), (100, 4), (32, 12))
     },
+    **_LARGE,
     # To see that contenders run: nothing is measured.
     **{
         name: {"system": "transformer", "settings": _TINY | _DROPOUT, "vocabulary": 50, "batch": 4, "length": 5, **kind}
         for name, kind in (("smoke-train", {}), ("smoke-search", {"beams": 2}))
     },
 }
-DEFAULT = [name for name in TASKS if not name.startswith("smoke")]
+DEFAULT = [name for name in TASKS if not name.startswith("smoke") and name not in _LARGE]
 BACKENDS = ("jax", "tensorflow", "torch")
 
 
@@ -206,7 +219,8 @@ def main():
                     print(f"{task}, {name}: left out, {found['missing']}", file=sys.stderr, flush=True)
                     continue
                 record = {"task": task, "name": name, "round": number, **found}
-                records.append({**record, "machine": here, "threads": options.threads})
+                day = datetime.date.today().isoformat()
+                records.append({**record, "machine": here, "threads": options.threads, "date": day})
                 if path:
                     with path.open("a") as file:
                         file.write(json.dumps(records[-1]) + "\n")

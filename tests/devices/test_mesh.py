@@ -9,7 +9,7 @@ import keras
 import pytest
 
 from tests import tiny
-from tests.devices.law import check, numbers
+from tests.devices.law import OTHERS, check, numbers
 from tests.devices.runs import check_resumed, two_of_jax
 from tests.tiny_run import TINY
 
@@ -22,23 +22,17 @@ from keras_attn_zoo.devices import devices_of, using
 from keras_attn_zoo.errors import UserError
 
 
-@pytest.mark.parametrize(
-    "parts, body", [(2, tiny.transformer), pytest.param(1, tiny.backbone, marks=pytest.mark.slow)], ids=["parts", "rnn"]
-)
-def test_two_devices_give_the_numbers_of_one(parts, body):
+def test_two_devices_give_the_numbers_of_one():
     devices = devices_of(2)
     assert devices.parts == 2
-    check(numbers(devices, parts, body=body, dropout=0.1), numbers(None, parts, body=body, dropout=0.1))
+    check(numbers(devices, parts=2, dropout=0.1), numbers(None, parts=2, dropout=0.1))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "options, rtol",
-    [({"output": "latent"}, 2e-5), ({"dtype": "mixed_bfloat16"}, 2**-8)],
-    ids=["latent", "rounding of bfloat16"],
-)
-def test_so_they_do_with_a_marginal_likelihood_and_in_bfloat16(options, rtol):
-    check(numbers(devices_of(2), 2, **options), numbers(None, 2, **options), rtol)
+@pytest.mark.parametrize("name", OTHERS)
+def test_so_they_do_with_rnns_with_a_marginal_likelihood_and_in_bfloat16(name):
+    options = {**OTHERS[name], "dropout": 0.1}
+    check(numbers(devices_of(2), **options), numbers(None, **options), name)
 
 
 def test_a_processor_is_not_divided_into_thousands(monkeypatch):

@@ -9,7 +9,7 @@ import keras
 import pytest
 
 from keras_attn_zoo.experiments.training import train_system
-from tests.devices.law import check, numbers
+from tests.devices.law import OTHERS, check, numbers
 from tests.devices.runs import ON_FOUR, WITHOUT_NOISE, compare_logs, rounds
 from tests.devices.runs import command as run_program
 
@@ -18,23 +18,25 @@ if keras.config.backend() != "torch":
 
 # The command line of the processes: their numbers go to standard output.
 PROGRAM = """
-import json
+import json, sys
 from keras_attn_zoo.devices import devices_of, leads, using
-from tests.devices.law import numbers
+from tests.devices.law import OTHERS, numbers
 
 devices = devices_of(2)
-found = numbers(devices, parts=2)
+found = numbers(devices, **OTHERS.get(sys.argv[1], {"parts": 2}))
 if leads():
     print(json.dumps(found))
 """
 
 
 @pytest.mark.long
-def test_two_processes_give_the_numbers_of_one():
-    command = [sys.executable, "-c", PROGRAM]
+@pytest.mark.parametrize("name", ["transformer", *(pytest.param(other, marks=pytest.mark.slow) for other in OTHERS)])
+def test_two_processes_give_the_numbers_of_one(name):
+    command = [sys.executable, "-c", PROGRAM, name]
     found = subprocess.run(command, capture_output=True, text=True, timeout=900)
     assert found.returncode == 0, found.stderr
-    check(json.loads(found.stdout), numbers(None, parts=2))
+    wanted = numbers(None, **OTHERS.get(name, {"parts": 2}))
+    check(json.loads(found.stdout), wanted, name)
 
 
 # The second process is killed in the third of four rounds.

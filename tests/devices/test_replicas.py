@@ -8,7 +8,7 @@ import pytest
 
 from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.experiments.training import train_system
-from tests.devices.law import check, numbers
+from tests.devices.law import OTHERS, check, numbers
 from tests.devices.runs import WITHOUT_NOISE, check_log, check_resumed, command, compare_logs, train_arguments
 
 if keras.config.backend() != "tensorflow":
@@ -25,6 +25,13 @@ def test_two_replicas_give_the_numbers_of_one():
     devices = devices_of(2)
     assert devices.parts == 2
     check(numbers(devices, parts=2), numbers(None, parts=2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OTHERS)
+def test_so_they_do_with_rnns_with_a_marginal_likelihood_and_in_bfloat16(name):
+    options = OTHERS[name]
+    check(numbers(devices_of(2), **options), numbers(None, **options), name)
 
 
 def test_a_processor_is_not_divided_into_thousands(monkeypatch):
