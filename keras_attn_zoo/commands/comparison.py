@@ -311,7 +311,9 @@ def _train(recipe, runs, options, out, scoring, corpus):
             train_system(run.system, corpus, folder, out / "data", resume=True, **milestones, **room)
             # A name may say more of the text: how it is searched.
             pair = pair_of(options)
-            wanted = {name: name.partition("-")[0] for name in recipe.splits(run.entry, pair)}
+            # The values of a grid are chosen by the validation text.
+            names = [*recipe.splits(run.entry, pair), *(["valid"] if run.of_grid else [])]
+            wanted = {name: name.partition("-")[0] for name in names}
             more = {name: texts[text] for name, text in wanted.items() if text in texts}
             of_tables = {"tests": corpus.more_tests, "more": more, "known": [*wanted, *recipe.tests_of(pair)]}
             score_and_draw(folder, corpus.test, keep_scores=True, **of_tables, **room, **scoring)
@@ -361,6 +363,7 @@ def _write_tables(recipe, runs, options, out, anyway):
     from keras_attn_zoo.experiments.paper_cells import Runs
     from keras_attn_zoo.experiments.paper_files import write_tables
     from keras_attn_zoo.experiments.result_files import write_results
+    from keras_attn_zoo.experiments.run_folder import RunFolder
     from keras_attn_zoo.experiments.table import further_names, read_results
 
     names, test = [run.name for run in runs if _is_scored(out / run.name)], options.significance
@@ -380,9 +383,11 @@ def _write_tables(recipe, runs, options, out, anyway):
         baselines = {out / run.name: out / run.baseline for run in runs if run.baseline}
         results = read_results(comparable(folders, asked, "test"), baselines=baselines, test=test)
         further = {}
-        for name in further_names(folders):
+        of_grid = any(run.of_grid and "valid" in RunFolder(out / run.name).read_scores() for run in runs)
+        for name in (*further_names(folders), *(["valid"] if of_grid else [])):
             try:
-                further[name] = read_results(comparable(folders, asked, name), (name,), baselines, test)
+                found = read_results(comparable(folders, asked, name), (name,), baselines, test)
+                further["validation text" if name == "valid" else name] = found
             except UserError as error:
                 _LOG.warning("the results have no table of %r: %s", name, error)
         print(write_results(out, recipe, runs, results, further))

@@ -43,6 +43,8 @@ def run_pairs(recipe: Recipe, options: argparse.Namespace) -> None:
     failed: dict[str, list[str]] = {}
     for number, (pair, own) in enumerate(of_pairs.items(), start=1):
         _LOG.info("language pair %d of %d: %s", number, len(of_pairs), pair)
+        if options.plan:
+            print(("\n" if number > 1 else "") + f"## {pair}\n")
         try:
             run_comparison(recipe, own)
         except Exception as error:

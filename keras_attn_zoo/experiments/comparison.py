@@ -196,6 +196,11 @@ class Run:
     point: dict[str, Any]
     baseline: str | None = None
 
+    @property
+    def of_grid(self) -> bool:
+        """Whether it has values of a grid."""
+        return bool(self.point.keys() - {"seed"})
+
 
 def expand(
     entries: Mapping[str, Entry],

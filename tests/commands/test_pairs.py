@@ -8,7 +8,7 @@ import pytest
 from keras_attn_zoo.commands import comparison, pairs
 from keras_attn_zoo.commands.recipe import run_recipe
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments import training
+from keras_attn_zoo.experiments import plan, training
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.paper_tables import Line, Pair, PaperTable
 from keras_attn_zoo.experiments.run_folder import RunFolder
@@ -64,6 +64,14 @@ def rows(tmp_path, name):
     text = (tmp_path / "out" / "tables.md").read_text("utf-8").splitlines()
     (line,) = [line for line in text if line.startswith(f"| {name} ")]
     return [cell.strip() for cell in line.strip("|").split("|")][1:]
+
+
+def test_plans_of_pairs_have_headings(recipe, monkeypatch):
+    monkeypatch.setattr(plan, "plan_table", lambda runs, *_: " ".join(run.name for run in runs))
+    status, output, error = recipe("--embedded", "--plan")
+    assert status == 0, error
+    assert output == "## ro-en\n\nrnn second drawn\n\n## tr-en\n\nrnn second third\n"
+    assert not recipe.seen
 
 
 def test_each_pair_has_the_systems_of_its_tables_and_its_settings(recipe, tmp_path):

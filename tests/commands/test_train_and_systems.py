@@ -1,7 +1,10 @@
-"""`attn-zoo train` and `attn-zoo systems`."""
+"""`attn-zoo train`, `attn-zoo systems`, and `attn-zoo compare` on a grid."""
 
+import csv
+import json
 import shutil
 
+import keras
 import pytest
 
 from keras_attn_zoo.experiments import training
@@ -85,3 +88,21 @@ def test_systems_with_their_parameters(attn_zoo):
     assert counts["weight-subtraction"] == counts["transformer"]
     # Bahar: three maps more, and the matrix shared.
     assert counts["transformer-latent"] - counts["transformer"] == 3 * d * d
+
+
+@pytest.mark.long
+def test_values_of_a_grid_are_compared_on_the_validation_text(attn_zoo, tmp_path):
+    """As training validated them. A system that has no such setting is not of the grid."""
+    line = ["--systems", "uniform,transformer", "--out", tmp_path, "--grid", "num_heads=1,2"]
+    status, output, error = attn_zoo("compare", *line, "--scale", "smoke", "--backend", keras.config.backend())
+    assert status == 0, error
+    assert "\n## Comparison of uniform, transformer, validation text\n" in output
+    with (tmp_path / "results.csv").open(encoding="utf-8") as file:
+        rows = {(row["run"], row["text"]): row for row in csv.DictReader(file)}
+    heads = ["transformer-num_heads=1", "transformer-num_heads=2"]
+    assert list(rows) == [(name, "test") for name in ("uniform", *heads)] + [(name, "valid") for name in heads]
+    for name in heads:
+        last = RunFolder(tmp_path / name).log.read_text().splitlines()[-1]
+        validated = json.loads(last)["val_perplexity"]
+        assert float(rows[name, "valid"]["perplexity"]) == pytest.approx(validated, rel=1e-4)
+    assert attn_zoo("compare", *line, "--table-only")[1] == output

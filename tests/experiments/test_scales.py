@@ -93,3 +93,6 @@ def test_every_system_of_every_paper_runs_at_the_scale_smoke(path, tmp_path, cap
     table = capsys.readouterr().out
     assert all(f"\n| {name} " in table for name in known.entries)
     assert "Scale smoke: tiny systems" in table
+    written = {path.name for path in tmp_path.rglob("*")}
+    pictures = known.at("smoke").pictures
+    assert pictures and written >= {*pictures, "tables.md", "tables.tex", "tables.csv", "tables.json", "page.md"}
