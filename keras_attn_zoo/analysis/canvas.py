@@ -70,11 +70,15 @@ def label(axes: Axes, xlabel: str, ylabel: str | None, title: str | None = None)
         axes.set_title(title, fontsize=TITLE_SIZE, parse_math=False)
 
 
-def add_grid_and_legend(axes: Axes, drawn: Sequence[Any], names: Iterable[object]) -> None:
-    """Draw a grid behind, and beside the axes the names of what was drawn, as they are."""
+def add_grid(axes: Axes) -> None:
+    """Draw a grid behind, and no frame."""
     axes.set_axisbelow(True)
     axes.grid(which="both", color="0.9", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def add_legend(axes: Axes, drawn: Sequence[Any], names: Iterable[object]) -> None:
+    """Write the names of what was drawn beside the axes, as they are."""
     # Long enough for the longest dashes, and a mark on them.
     beside = {"bbox_to_anchor": (1.02, 1.0), "borderaxespad": 0, "frameon": False, "handlelength": 4}
     legend = axes.legend(drawn, list(map(str, names)), loc="upper left", **beside)

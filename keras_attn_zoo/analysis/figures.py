@@ -19,7 +19,8 @@ from keras_attn_zoo.analysis.canvas import (
     DPI,
     LINE_STYLES,
     TITLE_SIZE,
-    add_grid_and_legend,
+    add_grid,
+    add_legend,
     label,
     save,
     style,
@@ -32,7 +33,9 @@ from keras_attn_zoo.files import PathLike
 # In inches: one panel, and the space for the labels between two.
 _PANEL, _BETWEEN = 2.6, 0.75
 # In a line.
-_MOST_PANELS = 6
+_MOST_PANELS, _MOST_HISTOGRAMS = 6, 3
+# Of a panel of histograms, in inches.
+_WIDTH, _HEIGHT = 4.2, 3.2
 # Up to which size the numbers of a grid are written into its cells.
 _MOST_NUMBERS = 12
 # From which range on only whole numbers are labelled.
@@ -63,41 +66,79 @@ def plot_histograms(
     Example:
         >>> plot_histograms({"German": [3, 5], "English": [4, 4]}, [0, 10, 20], "lengths.png", "words", "sentences")
     """
+    _plot_panels({"": histograms}, edges, path, xlabel, ylabel, log_scale, (7, 4.2))
+
+
+def plot_histogram_panels(
+    panels: Mapping[str, Mapping[str, ArrayLike]],
+    edges: ArrayLike,
+    path: PathLike,
+    xlabel: str,
+    ylabel: str,
+    log_scale: bool = False,
+) -> None:
+    """Draw several panels of histograms, all with the same axes, for more of them than one panel shows clearly.
+
+    Args:
+        panels: `{title: histograms}`; those of one name look the same in all panels, and have one line of the legend.
+        edges, path, xlabel, ylabel, log_scale: see `plot_histograms`.
+
+    Raises:
+        UserError: as `plot_histograms` does.
+
+    Example:
+        >>> panels = {"layer 1": {"RAN": [3, 5]}, "layer 2": {"RAN": [4, 4]}}
+        >>> plot_histogram_panels(panels, [0, 0.5, 1], "weights.png", "attention weight", "how many")
+    """
+    _plot_panels(panels, edges, path, xlabel, ylabel, log_scale, (_WIDTH, _HEIGHT))
+
+
+def _plot_panels(panels, edges, path, xlabel, ylabel, log_scale, size):
+    """Check and draw panels of histograms, each of such a size in inches."""
     file_type = checked_suffix(path)
     edges = np.asarray(edges, "float64")
-    if not histograms:
+    if not any(panels.values()):
         raise UserError("there are no histograms to draw: give at least one.")
-    for name, counts in histograms.items():
-        if np.shape(counts) != (len(edges) - 1,):
-            raise UserError(
-                f"histogram {name!r} has numbers of shape {np.shape(counts)} for {len(edges) - 1} intervals: give one "
-                "for each."
-            )
-        if not np.isfinite(counts).all() or (log_scale and not np.any(np.asarray(counts) > 0)):
-            positive = ", some above 0, as the axis is logarithmic" if log_scale else ""
-            raise UserError(f"histogram {name!r} cannot be drawn: give finite numbers{positive}.")
+    for title, histograms in panels.items():
+        for name, counts in histograms.items():
+            _check_histogram(f"{name!r} of {title!r}" if title else repr(name), counts, edges, log_scale)
+    names = list(dict.fromkeys(name for histograms in panels.values() for name in histograms))
+    columns = min(len(panels), _MOST_HISTOGRAMS)
+    rows = -(-len(panels) // columns)
+    width, height = columns * (size[0] + _BETWEEN) - _BETWEEN, rows * (size[1] + _BETWEEN) - _BETWEEN
+    colours: Any = matplotlib.colormaps["tab10"]
+    drawn: dict[str, Any] = {}
     with style():
-        figure = Figure(figsize=(7, 4.2), dpi=DPI)
-        axes = figure.add_axes((0, 0, 1, 1))
-        colours: Any = matplotlib.colormaps["tab10"]
-        drawn = [
-            axes.stairs(
-                np.asarray(counts, "float64"),
-                edges,
-                color=colours(k % colours.N),
-                linestyle=LINE_STYLES[k % len(LINE_STYLES)],
-                linewidth=1.5,
-            )
-            for k, counts in enumerate(histograms.values())
-        ]
-        if log_scale:
-            axes.set_yscale("log")
-        label(axes, xlabel, ylabel)
-        axes.set_xlim(edges[0], edges[-1])
-        if edges[-1] - edges[0] >= _WHOLE_NUMBERS:
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        add_grid_and_legend(axes, drawn, histograms)
+        figure = Figure(figsize=(width, height), dpi=DPI)
+        for i, (title, histograms) in enumerate(panels.items()):
+            left, bottom = i % columns * (size[0] + _BETWEEN), (rows - 1 - i // columns) * (size[1] + _BETWEEN)
+            place = (left / width, bottom / height, size[0] / width, size[1] / height)
+            axes = figure.add_axes(place, sharey=figure.axes[0] if i else None)
+            for name, counts in histograms.items():
+                k = names.index(name)
+                looks = {"color": colours(k % colours.N), "linestyle": LINE_STYLES[k % len(LINE_STYLES)]}
+                drawn[name] = axes.stairs(np.asarray(counts, "float64"), edges, linewidth=1.5, **looks)
+            if log_scale:
+                axes.set_yscale("log")
+            label(axes, xlabel, None if i % columns else ylabel, title)
+            axes.set_xlim(edges[0], edges[-1])
+            if edges[-1] - edges[0] >= _WHOLE_NUMBERS:
+                axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+            add_grid(axes)
+        add_legend(figure.axes[columns - 1], [drawn[name] for name in names], names)
         save(figure, path, file_type)
+
+
+def _check_histogram(name, counts, edges, log_scale):
+    """Raise unless a histogram can be drawn."""
+    if np.shape(counts) != (len(edges) - 1,):
+        raise UserError(
+            f"histogram {name} has numbers of shape {np.shape(counts)} for {len(edges) - 1} intervals: give one for "
+            "each."
+        )
+    if not np.isfinite(counts).all() or (log_scale and not np.any(np.asarray(counts) > 0)):
+        positive = ", some above 0, as the axis is logarithmic" if log_scale else ""
+        raise UserError(f"histogram {name} cannot be drawn: give finite numbers{positive}.")
 
 
 def plot_grids(

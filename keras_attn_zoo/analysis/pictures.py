@@ -27,7 +27,8 @@ from keras_attn_zoo.analysis.canvas import (
     MARKERS,
     PLAIN_STYLES,
     TITLE_SIZE,
-    add_grid_and_legend,
+    add_grid,
+    add_legend,
     label,
     save,
     style,
@@ -292,7 +293,8 @@ def _curves_figure(curves, ylabel, title=None, xlabel="step", log_scale=False, t
     if ticks:
         axes.set_xticks(list(ticks), [str(text) for text in ticks.values()])
     label(axes, xlabel, ylabel, title)
-    add_grid_and_legend(axes, lines, checked)
+    add_grid(axes)
+    add_legend(axes, lines, checked)
     return figure
 
 

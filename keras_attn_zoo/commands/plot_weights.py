@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+from typing import Any
 
 from keras_attn_zoo.commands.layer_pictures import add_layer_picture_arguments, statistics_of_models
 from keras_attn_zoo.commands.options import MOST_LAYERS
@@ -26,18 +27,23 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Draw the histograms."""
-    from keras_attn_zoo.analysis.figures import plot_histograms
+    from keras_attn_zoo.analysis.canvas import PLAIN_STYLES
+    from keras_attn_zoo.analysis.figures import plot_histogram_panels, plot_histograms
 
     found = statistics_of_models(options)
-    histograms = {}
+    panels: dict[str, dict[str, Any]] = {}
     for (title, place), statistics in found.items():
         for number, shares in enumerate(statistics.histogram, start=1):
             if options.layers is None or number in options.layers:
-                histograms[f"{title}, {place}, layer {number}"] = shares
-    if not histograms:
+                panels.setdefault(f"layer {number}", {})[f"{title}, {place}"] = shares
+    if not panels:
         raise UserError(f"no model has layer {' or '.join(map(str, options.layers))}: choose other --layers.")
-    edges = next(iter(found.values())).edges
-    plot_histograms(histograms, edges, options.output, "attention weight", "share of the weights", log_scale=True)
+    edges, labels = next(iter(found.values())).edges, ("attention weight", "share of the weights")
+    together = {f"{name}, {layer}": shares for layer, its in panels.items() for name, shares in its.items()}
+    if len(together) <= PLAIN_STYLES:
+        plot_histograms(together, edges, options.output, *labels, log_scale=True)
+    else:
+        plot_histogram_panels(panels, edges, options.output, *labels, log_scale=True)
     _LOG.info("wrote %s", options.output)
 
 

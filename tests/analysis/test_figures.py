@@ -5,7 +5,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from keras_attn_zoo.analysis.figures import plot_grids, plot_histograms
+from keras_attn_zoo.analysis.figures import plot_grids, plot_histogram_panels, plot_histograms
 from keras_attn_zoo.errors import UserError
 
 
@@ -35,6 +35,23 @@ def test_histograms_share_their_intervals(drawn, tmp_path):
     assert [text.get_text() for text in axes.get_legend().get_texts()] == list(counts)
     # Told apart in grey.
     assert len({patch.get_linestyle() for patch in axes.patches}) == 2
+
+
+def test_panels_of_histograms_have_the_same_axes_and_one_legend(drawn, tmp_path):
+    """A name looks the same in all panels, whatever else they have."""
+    panels = {f"layer {i}": {"A": [10**-i, 1.0], "B": [0.5, 0.5]} for i in range(1, 5)} | {"last": {"B": [1e-7, 1.0]}}
+    plot_histogram_panels(panels, [0, 0.5, 1], tmp_path / "p.pdf", "weight", "share", log_scale=True)
+    axes = drawn[0].axes
+    assert [one.get_title() for one in axes] == list(panels)
+    assert len({one.get_ylim() for one in axes}) == len({one.get_xlim() for one in axes}) == 1
+    looks = [{(patch.get_linestyle(), patch.get_edgecolor()) for patch in one.patches} for one in axes]
+    assert looks[0] == looks[3] > looks[4] and len(looks[0]) == 2
+    for one, histograms in zip(axes, panels.values(), strict=True):
+        assert [list(patch.get_data().values) for patch in one.patches] == list(histograms.values())
+    [legend] = [one.get_legend() for one in axes if one.get_legend()]
+    assert [text.get_text() for text in legend.get_texts()] == ["A", "B"]
+    with pytest.raises(UserError, match=r"histogram 'A' of 'layer 1' has numbers of shape \(3,\) for 2 intervals"):
+        plot_histogram_panels({"layer 1": {"A": [1, 2, 3]}}, [0, 1, 2], tmp_path / "q.png", "x", "y")
 
 
 @pytest.mark.parametrize(("low_is_dark", "darkest"), [(False, 0.9), (True, 0.1)])

@@ -2,8 +2,10 @@
 
 import shutil
 
+import numpy as np
 import pytest
 
+from keras_attn_zoo.analysis import figures
 from keras_attn_zoo.data.encoded_text import encode_sentences
 from keras_attn_zoo.evaluation.alignments import format_alignment
 from keras_attn_zoo.experiments.corpora import embedded_corpus
@@ -149,6 +151,24 @@ def test_pictures_of_layers(attn_zoo, transformers, text_files, trained, tmp_pat
     ):
         status, _, error = attn_zoo("plot", name, *arguments, "--output", tmp_path / "none.png")
         assert status == 2 and message in error and not (tmp_path / "none.png").exists()
+
+
+def test_more_than_four_histograms_of_weights_have_a_panel_for_each_layer(
+    attn_zoo, transformers, text_files, tmp_path, monkeypatch
+):
+    drawn = {}
+    for name in ("plot_histograms", "plot_histogram_panels"):
+        monkeypatch.setattr(figures, name, lambda found, *_, name=name, **options: drawn.update({name: found}))
+    line = ("plot", "weights", *transformers, "--test", *text_files, "--output", tmp_path / "w.png")
+    assert attn_zoo(*line, "--places", "encoder")[0] == attn_zoo(*line)[0] == 0
+    assert len(drawn["plot_histograms"]) == 4
+    panels = drawn["plot_histogram_panels"]
+    assert list(panels) == ["layer 1", "layer 2"]
+    for layer, histograms in panels.items():
+        assert len(histograms) == 4
+        for name, shares in histograms.items():
+            if name.endswith(", encoder"):
+                np.testing.assert_allclose(shares, drawn["plot_histograms"][f"{name}, {layer}"])
 
 
 def test_weights_of_layers_that_no_model_has(attn_zoo, transformers, text_files, tmp_path):
