@@ -250,6 +250,7 @@ def test_runs_that_cannot_join_the_results_are_named(recipe, tmp_path):
     assert recipe("--systems", "rnn", "--grid", "dropout=0.1,0.2,0.3,0.5")[0] == 0
     own = content(out)
     shutil.rmtree(out / "rnn-dropout=0.5")
+    own["runs"] = own["runs"][:4]
     first, second, third, _ = own["runs"]
     first["system"], second["settings"]["dropout"], third["settings"]["dropuot"] = "other", 0.4, 0.3
     (out / "results.json").write_text(json.dumps(own))
