@@ -37,19 +37,11 @@ _TINY = {"width": 16, "num_heads": 2, "ffn_dim": 32, "encoder_layers": 1, "decod
 _RNN = {"embedding_dim": 512, "hidden_dim": 512, "readout_dim": 512, "dropout": 0.1, "readout": "tanh"}
 _RNN |= {"attention_query": "current_state", "input_feeding": True, "readout_embedding": False}
 _SIZES = {"batch": 32, "length": 30}
+_TRAIN_BASE = {"system": "transformer", "settings": _BASE | _DROPOUT, "vocabulary": 8000, **_SIZES}
 # Batches for a GPU; a contender without the memory for one is left out with a word.
-_LARGE = {
-    f"train-base-{batch}": {
-        "system": "transformer",
-        "settings": _BASE | _DROPOUT,
-        "vocabulary": 8000,
-        "batch": batch,
-        "length": 30,
-    }
-    for batch in (256, 1024)
-}
+_LARGE = {f"train-base-{batch}": {**_TRAIN_BASE, "batch": batch} for batch in (256, 1024)}
 TASKS = {
-    "train-base": {"system": "transformer", "settings": _BASE | _DROPOUT, "vocabulary": 8000, **_SIZES},
+    "train-base": _TRAIN_BASE,
     "train-small": {"system": "transformer", "settings": _SMALL | _DROPOUT, "vocabulary": 10000, **_SIZES},
     "train-rnn": {"system": "bahdanau", "settings": _RNN, "vocabulary": 8000, **_SIZES},
     **{
