@@ -61,6 +61,16 @@ def is_amd() -> bool:
     return _known("vendor_id") == "AuthenticAMD"
 
 
+def has_avx512() -> bool:
+    """Return whether it has AVX-512.
+
+    Example:
+        >>> has_avx512()  # doctest: +SKIP
+        False
+    """
+    return "avx512f" in _known("flags").split()
+
+
 def has_amx() -> bool:
     """Return whether it multiplies bfloat16 by Intel's AMX.
 

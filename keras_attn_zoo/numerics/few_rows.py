@@ -3,13 +3,13 @@
 from keras import backend, ops
 
 from keras_attn_zoo.numerics.bfloat16 import product_in_float32, transposed_in_memory
-from keras_attn_zoo.processor import is_intel, is_jax_on_cpu
+from keras_attn_zoo.processor import has_avx512, is_amd, is_intel, is_jax_on_cpu
 from keras_attn_zoo.types import Tensor
 
-# On an Intel Xeon, the form by columns takes half the time of the plain one up to this number of rows, as long above;
-# on an AMD EPYC, a tenth to a half more.
+# On an Intel Xeon, the form by columns takes half the time of the plain one up to this number of rows, as long above.
 _FEW_ROWS = 64
-# Up to these, a kernel that is turned already takes less time: on an Intel Xeon, two thirds.
+# Up to these, a kernel that is turned already takes less time: on an Intel Xeon, two thirds; on an AMD EPYC without
+# AVX-512, 0.4 to 0.9 of it. Above, it takes 0.8 there, which shortens no search.
 _FEW_ROWS_OF_TURNED = {"float32": 64, "bfloat16": 128}
 # On an Intel Xeon, 50 columns of float32 take 1.8 times as long as 64, and 9 take 1.4 times as long as 16: whole
 # vectors and groups of them are fast, the rest is not. From 17 columns on, it pays to compute up to half as many more.
@@ -17,9 +17,17 @@ _WHOLE_VECTOR = 16
 _MOST_FILLED_UP = 1.5
 
 
+def columns_are_faster() -> bool:
+    """Return whether the processor computes x W of float32 numbers faster as (Wᵀ xᵀ)ᵀ if there are few rows.
+
+    An AMD EPYC with AVX-512 takes a tenth to a half longer. Others were not measured.
+    """
+    return is_intel() or (is_amd() and not has_avx512())
+
+
 def uses_columns(rows: int) -> bool:
     """Return whether x W of float32 numbers, where W is used repeatedly, is faster as (Wᵀ xᵀ)ᵀ."""
-    return is_jax_on_cpu() and is_intel() and 1 < rows <= _FEW_ROWS
+    return is_jax_on_cpu() and columns_are_faster() and 1 < rows <= _FEW_ROWS
 
 
 def uses_turned(compute_dtype: str, rows: int | None = None) -> bool:
@@ -29,7 +37,9 @@ def uses_turned(compute_dtype: str, rows: int | None = None) -> bool:
         compute_dtype: the type of the factors.
         rows: the number of rows; None for any that are few.
     """
-    if not is_jax_on_cpu() or not (compute_dtype == "bfloat16" or (compute_dtype == "float32" and is_intel())):
+    if not is_jax_on_cpu() or compute_dtype not in _FEW_ROWS_OF_TURNED:
+        return False
+    if compute_dtype == "float32" and not columns_are_faster():
         return False
     return rows is None or 1 < rows <= _FEW_ROWS_OF_TURNED[compute_dtype]
 

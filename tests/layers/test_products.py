@@ -14,7 +14,7 @@ ROWS = (1, 2, 5, 17, 50, 64, 65)
 
 # The forms of a product, by what stands for them: under TensorFlow there is one.
 USES = {
-    "jax": {"once": None, "repeated": False, "repeated_on_intel": True},
+    "jax": {"once": None, "repeated": False, "repeated_by_columns": True},
     "tensorflow": {"once": None},
     "torch": {"once": None, "by_onednn": True},
 }[BACKEND]
@@ -28,7 +28,7 @@ def used(request, monkeypatch):
         monkeypatch.setattr(onednn, "is_amd", lambda: bool(request.param))
         monkeypatch.setattr(onednn, "FEWEST", 1)
     elif request.param is not None:
-        monkeypatch.setattr(few_rows, "is_intel", lambda: request.param)
+        monkeypatch.setattr(few_rows, "columns_are_faster", lambda: request.param)
         with repeated():
             yield
             return

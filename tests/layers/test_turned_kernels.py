@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_attn_zoo import processor
 from keras_attn_zoo.layers.common.heads import HeadMerge, HeadProjection
 from keras_attn_zoo.layers.common.products import Dense, repeated, turned
 from keras_attn_zoo.numerics import few_rows
@@ -25,12 +26,27 @@ def maps(kind):
         yield layer, shape
 
 
-@pytest.mark.parametrize("intel", [True, False], ids=["intel", "amd"])
+@pytest.mark.parametrize(
+    ("vendor", "flags", "faster"),
+    [
+        ("GenuineIntel", "avx2", True),
+        ("GenuineIntel", "avx2 avx512f", True),
+        ("AuthenticAMD", "fma avx2", True),
+        ("AuthenticAMD", "avx2 avx512f avx512_bf16", False),
+        ("", "", False),
+    ],
+)
+def test_on_which_processors_columns_are_faster(vendor, flags, faster, monkeypatch):
+    monkeypatch.setattr(processor, "_description", lambda: f"vendor_id\t: {vendor}\nflags\t\t: {flags}\n")
+    assert few_rows.columns_are_faster() is faster
+
+
+@pytest.mark.parametrize("faster", [True, False], ids=["columns", "rows"])
 @pytest.mark.parametrize("kind", ["float32", "mixed_bfloat16"])
 @pytest.mark.parametrize("rows", [1, 2, 5, 50, 64, 65, 128, 129])
-def test_which_products_read_it(rows, kind, intel, monkeypatch):
-    monkeypatch.setattr(few_rows, "is_intel", lambda: intel)
-    few = 128 if kind == "mixed_bfloat16" else 64 * intel
+def test_which_products_read_it(rows, kind, faster, monkeypatch):
+    monkeypatch.setattr(few_rows, "columns_are_faster", lambda: faster)
+    few = 128 if kind == "mixed_bfloat16" else 64 * faster
     for layer, shape in maps(kind):
         x = np.random.default_rng(0).integers(-2, 3, (rows, *shape)).astype("float32")
         inputs, kernel = x.reshape(rows, -1), keras.ops.convert_to_numpy(layer._kernel)

@@ -114,7 +114,7 @@ def test_kernels_of_the_decoder_are_turned():
 
 @pytest.mark.parametrize("kind", ["float32", "mixed_bfloat16"])
 def test_a_search_multiplies_by_turned_kernels(kind, monkeypatch):
-    monkeypatch.setattr(few_rows, "is_intel", lambda: True)
+    monkeypatch.setattr(few_rows, "columns_are_faster", lambda: True)
     model = tiny.translator(body=tiny.transformer, dtype=kind)
     found = [best.log_prob for [best] in model.translate(TEXTS)]
     kept = model._programs._copies._turned._copies
@@ -133,14 +133,14 @@ def test_a_search_multiplies_by_turned_kernels(kind, monkeypatch):
 
 
 def test_a_search_of_many_rows_makes_no_copies(monkeypatch):
-    monkeypatch.setattr(few_rows, "is_intel", lambda: True)
+    monkeypatch.setattr(few_rows, "columns_are_faster", lambda: True)
     model = tiny.translator(body=tiny.transformer)
     model.translate(TEXTS * 50)
     assert model._programs._copies._turned._copies == []
 
 
 def test_kernels_are_turned_in_the_type_of_their_layer(monkeypatch):
-    monkeypatch.setattr(few_rows, "is_intel", lambda: True)
+    monkeypatch.setattr(few_rows, "columns_are_faster", lambda: True)
     policy = keras.dtype_policies.DTypePolicyMap("mixed_bfloat16", {".*/ffn_hidden": keras.DTypePolicy("float32")})
     layers = programs._turning(tiny.translator(body=tiny.transformer, dtype=policy))
     types = {layer.path: keras.backend.standardize_dtype(layer.turn(layer._kernel.value).dtype) for layer in layers}
@@ -150,7 +150,7 @@ def test_kernels_are_turned_in_the_type_of_their_layer(monkeypatch):
 
 def test_what_is_not_turned(monkeypatch):
     """Kernels that are not what a layer multiplies by."""
-    monkeypatch.setattr(few_rows, "is_intel", lambda: True)
+    monkeypatch.setattr(few_rows, "columns_are_faster", lambda: True)
     model = tiny.translator(body=tiny.transformer)
     assert programs._turning(model) == programs.step_maps(model) != []
     quantized = tiny.translator(body=tiny.transformer)
@@ -159,13 +159,13 @@ def test_what_is_not_turned(monkeypatch):
     model.backbone.enable_lora(2)
     wanted = [layer for layer in programs.step_maps(model) if not layer.lora_enabled]
     assert programs._turning(model) == wanted and len(wanted) < len(programs.step_maps(model))
-    monkeypatch.setattr(few_rows, "is_intel", lambda: False)
+    monkeypatch.setattr(few_rows, "columns_are_faster", lambda: False)
     assert programs._turning(tiny.translator(body=tiny.transformer)) == []
 
 
 @pytest.mark.parametrize("change", ["fit", "lora", "quantize"])
 def test_a_search_after_a_change_is_that_of_a_new_model(change, monkeypatch):
-    monkeypatch.setattr(few_rows, "is_intel", lambda: True)
+    monkeypatch.setattr(few_rows, "columns_are_faster", lambda: True)
     model = tiny.translator(body=tiny.transformer)
     before = [best.log_prob for [best] in model.translate(TEXTS)]
     if change == "quantize":

@@ -17,9 +17,9 @@ LENGTH, WIDTH, SOURCE = 5, 4, 3
 TOLERANCE = {"rtol": 0, "atol": 2e-5}
 
 
-@pytest.fixture(params=[True, False], ids=["intel", "amd"])
+@pytest.fixture(params=[True, False], ids=["columns", "rows"])
 def processor(request, monkeypatch):
-    monkeypatch.setattr(few_rows, "is_intel", lambda: request.param)
+    monkeypatch.setattr(few_rows, "columns_are_faster", lambda: request.param)
 
 
 def numbers(seed, *shape):
