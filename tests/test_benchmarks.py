@@ -213,11 +213,12 @@ def test_installed_contenders_run(monkeypatch, capsys, tmp_path):
 
 
 @pytest.mark.one_backend
-def test_the_page_of_peers_is_what_the_command_writes_of_its_records():
+@pytest.mark.parametrize("processor", ["", "-avx2"], ids=["amx", "avx2"])
+def test_the_page_of_peers_is_what_the_command_writes_of_its_records(processor):
     """No figure in a block is typed, and none of another task or machine."""
     compare = runpy.run_path(str(BENCHMARKS / "peers" / "compare.py"))
-    page = (BENCHMARKS.parent / "docs" / "speed-peers.md").read_text("utf-8")
-    lines = (BENCHMARKS / "peers" / "records.jsonl").read_text("utf-8").splitlines()
+    page = (BENCHMARKS.parent / "docs" / f"speed-peers{processor}.md").read_text("utf-8")
+    lines = (BENCHMARKS / "peers" / f"records{processor}.jsonl").read_text("utf-8").splitlines()
     records = [json.loads(line) for line in lines]
     assert {record["machine"] for record in records} == {records[0]["machine"]}
     blocks = re.findall(r"<!-- peers: ([\w-]+) -->", page)
