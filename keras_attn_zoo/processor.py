@@ -68,7 +68,7 @@ def has_avx512() -> bool:
         >>> has_avx512()  # doctest: +SKIP
         False
     """
-    return "avx512f" in _known("flags").split()
+    return "avx512f" in _flags()
 
 
 def has_amx() -> bool:
@@ -98,7 +98,7 @@ def bfloat16_instructions() -> list[str]:
         >>> bfloat16_instructions()  # doctest: +SKIP
         ['avx512_bf16']
     """
-    return sorted(_BFLOAT16_FLAGS.intersection(_known("flags").split()))
+    return sorted(_BFLOAT16_FLAGS.intersection(_flags()))
 
 
 def processor_name() -> str:
@@ -115,6 +115,10 @@ def _known(key):
     """What is said of the first core; "" if nothing is."""
     found = re.search(rf"^{key}\s*:(.*)$", _description(), re.MULTILINE)
     return found[1].strip() if found else ""
+
+
+def _flags():
+    return _known("flags").split()
 
 
 @functools.cache
