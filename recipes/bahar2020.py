@@ -35,10 +35,12 @@ How the paper is read:
   the text is never tokenised: truecaser and subwords take plain text. BLEU and TER see translations that begin with a
   capital again, as Moses' detruecaser writes them; the paper does not say.
 - For Chinese and English, `--scale paper` has what the paper says: unigram subwords sampled from the 30 best
-  segmentations, and no pair twice. The paper does not give the exponent of the sampling (0.1 here) or say what
-  its illegal characters are: no sentence is left out for them. Its 32,000 "merges" are the size of one vocabulary here.
+  segmentations, and no pair twice or with illegal characters. The paper does not give the exponent of the sampling
+  (0.1 here) or say what its illegal characters are; here they are those that damaged text has and no other: control
+  and private-use characters, noncharacters, and U+FFFD for bytes that could not be decoded. Its 32,000 "merges" are
+  the size of one vocabulary here.
 - Sentences of more than 100 words, or of more than 100 subwords with start and end, are not trained on; the paper's
-  limit of 100 counts tokens.
+  limit of 100 counts tokens. Chinese words are not known, so there, subwords alone count.
 - The lexicon is one bias-free linear map of the sum of the projected embedding, decoder state and encoder state.
 - The weights of the six best positions are not renormalised in training; the search divides by their sum.
 - Both sides share one vocabulary of 50,000 BPE subwords; the paper has 50,000 merges, which give 45,000 German and
@@ -304,8 +306,13 @@ FINDINGS = (
 )
 # Chinese: 32,000 pieces, each side its own.
 CHINESE = {
-    "settings": {"model_type": "unigram", "vocabulary_size": 32000, "joint": False},
-    "published": {"truecase": None, "subword_sampling_nbest": 30, "drop_duplicates": True},
+    "settings": {"model_type": "unigram", "vocabulary_size": 32000, "joint": False, "max_words": None},
+    "published": {
+        "truecase": None,
+        "subword_sampling_nbest": 30,
+        "drop_duplicates": True,
+        "drop_illegal_characters": True,
+    },
 }
 
 

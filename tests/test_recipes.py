@@ -87,7 +87,7 @@ def test_entries_of_a_recipe(path):
 
 
 @pytest.mark.parametrize(
-    ("pair", "truecase", "nbest", "once"),
+    ("pair", "truecase", "nbest", "cleaned"),
     [
         ("de-en", "both", None, False),
         ("en-de", "both", None, False),
@@ -95,11 +95,12 @@ def test_entries_of_a_recipe(path):
         ("en-zh", None, 30, True),
     ],
 )
-def test_text_is_prepared_as_bahar_does_for_each_language(pair, truecase, nbest, once):
+def test_text_is_prepared_as_bahar_does_for_each_language(pair, truecase, nbest, cleaned):
     recipe = load(next(path for path in RECIPES if path.stem == "bahar2020")).RECIPE
     for entry in recipe.of(pair).at("paper").entries.values():
         data = entry.system.data
-        assert (data.truecase, data.subword_sampling_nbest, data.drop_duplicates) == (truecase, nbest, once)
+        assert (data.truecase, data.subword_sampling_nbest) == (truecase, nbest)
+        assert (data.drop_duplicates, data.drop_illegal_characters) == (cleaned, cleaned)
     # Elsewhere, none of it.
     for entry in recipe.of(pair).entries.values():
         assert (entry.system.data.truecase, entry.system.data.subword_sampling_nbest) == (None, None)

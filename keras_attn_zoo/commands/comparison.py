@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from keras_attn_zoo.commands.device_options import add_devices_arguments
+from keras_attn_zoo.commands.failures import told_failure
 from keras_attn_zoo.commands.jobs import training_job
 from keras_attn_zoo.commands.options import (
     add_budget_argument,
@@ -51,7 +52,6 @@ from keras_attn_zoo.experiments.settings import SMALLEST_VOCABULARY
 from keras_attn_zoo.experiments.system import SETTINGS, System
 from keras_attn_zoo.files import kind_of, shown
 from keras_attn_zoo.locks import locked
-from keras_attn_zoo.process import reason
 
 _LOG = logging.getLogger(__name__)
 
@@ -184,10 +184,10 @@ def checked_comparison(recipe: Recipe, options: argparse.Namespace) -> tuple[Rec
     return recipe, runs
 
 
-def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
+def run_comparison(recipe: Recipe, options: argparse.Namespace) -> float:
     """Train what is not yet trained, score what is not yet scored, and write the tables.
 
-    A run that fails stops no other.
+    A run that fails stops no other. With `--plan`, say what would be done, and return how many seconds it would take.
 
     Raises:
         UserError: what is wrong with any run, before the first one is trained; names and reasons of the runs that
@@ -197,12 +197,14 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
     out = folder_of_runs(recipe, options)
     scoring = scoring_options(options, recipe.tokenizer_of(pair_of(options)))
     if options.plan:
-        from keras_attn_zoo.experiments.plan import plan_table
+        from keras_attn_zoo.experiments.plan import plan_comparison
 
         corpus = _corpus(recipe, options)
-        texts_of_tables(corpus, options)
-        print(plan_table(runs, corpus, out))
-        return
+        texts = texts_of_tables(corpus, options)
+        more = {run.name: _more_texts(recipe, run, options, texts)[1] for run in runs}
+        plan = plan_comparison(runs, corpus, out, more, bleu_percents(recipe.tables))
+        print(plan.table)
+        return plan.seconds
     failed = {}
     text = None
     if not options.table_only:
@@ -220,6 +222,7 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> None:
     if failed:
         reasons = "; ".join(f"{name} ({why.rstrip('.')})" for name, why in failed.items())
         raise UserError(f"{len(failed)} of {len(runs)} runs failed: {reasons}.")
+    return 0.0
 
 
 def _corpus(recipe, options):
@@ -309,34 +312,21 @@ def _train(recipe, runs, options, out, scoring, corpus):
         _LOG.info("run %d of %d: %s", number, len(runs), run.name)
         try:
             train_system(run.system, corpus, folder, out / "data", resume=True, **milestones, **room)
-            # A name may say more of the text: how it is searched.
-            pair = pair_of(options)
-            # The values of a grid are chosen by the validation text.
-            names = [*recipe.splits(run.entry, pair), *(["valid"] if run.of_grid else [])]
-            wanted = {name: name.partition("-")[0] for name in names}
-            more = {name: texts[text] for name, text in wanted.items() if text in texts}
-            of_tables = {"tests": corpus.more_tests, "more": more, "known": [*wanted, *recipe.tests_of(pair)]}
+            names, more = _more_texts(recipe, run, options, texts)
+            known = [*names, *recipe.tests_of(pair_of(options))]
+            of_tables = {"tests": corpus.more_tests, "more": more, "known": known}
             score_and_draw(folder, corpus.test, keep_scores=True, **of_tables, **room, **scoring)
         except Exception as error:
             failed[run.name] = told_failure(run.name, error)
     return failed
 
 
-def told_failure(name: str, error: Exception) -> str:
-    """Say that one part of a comparison failed, and return the reason; of a bug, say where it is.
-
-    With several processes, the error is raised again: the others would wait for this one in the middle of the part.
-    """
-    from keras_attn_zoo.devices import current
-
-    if (devices := current()) is not None and devices.processes > 1:
-        raise error
-    why = reason(error)
-    bug = error if why is None else None
-    if bug is not None:
-        why = f"{type(bug).__name__}: {bug}".splitlines()[0]
-    _LOG.error("%s failed: %s", name, why, exc_info=bug)
-    return str(why)
+def _more_texts(recipe, run, options, texts):
+    """The names of what is scored of a run beside the test texts, and by these names, the texts that were given."""
+    # The values of a grid are chosen by the validation text.
+    names = [*recipe.splits(run.entry, pair_of(options)), *(["valid"] if run.of_grid else [])]
+    # A name may say more of the text: how it is searched.
+    return names, {name: texts[text] for name in names if (text := name.partition("-")[0]) in texts}
 
 
 def _is_scored(folder):

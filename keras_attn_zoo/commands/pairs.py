@@ -5,10 +5,11 @@ import copy
 import logging
 from typing import Any
 
-from keras_attn_zoo.commands.comparison import checked_comparison, run_comparison, system_names, told_failure
+from keras_attn_zoo.commands.comparison import checked_comparison, run_comparison, system_names
+from keras_attn_zoo.commands.failures import told_failure
 from keras_attn_zoo.commands.options import refuse
 from keras_attn_zoo.commands.table_options import EVERY, pair_of, runs_in
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.errors import UserError, counted
 from keras_attn_zoo.experiments.comparison import Recipe
 from keras_attn_zoo.experiments.paper_tables import systems_of
 from keras_attn_zoo.experiments.scales import SCALES
@@ -41,14 +42,19 @@ def run_pairs(recipe: Recipe, options: argparse.Namespace) -> None:
         except UserError as error:
             raise UserError(f"{pair}: {error}") from None
     failed: dict[str, list[str]] = {}
+    seconds = 0.0
     for number, (pair, own) in enumerate(of_pairs.items(), start=1):
         _LOG.info("language pair %d of %d: %s", number, len(of_pairs), pair)
         if options.plan:
             print(("\n" if number > 1 else "") + f"## {pair}\n")
         try:
-            run_comparison(recipe, own)
+            seconds += run_comparison(recipe, own)
         except Exception as error:
             failed.setdefault(told_failure(pair, error).rstrip("."), []).append(pair)
+    if options.plan:
+        from keras_attn_zoo.training.progress import clock_time
+
+        print(f"\nTime left for {counted(len(of_pairs), 'language pair')}: {clock_time(seconds)}, at most.")
     if failed:
         reasons = "; ".join(f"{', '.join(names)} ({why})" for why, names in failed.items())
         count = sum(map(len, failed.values()))

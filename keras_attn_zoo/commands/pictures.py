@@ -21,6 +21,7 @@ from keras_attn_zoo.commands import (
 )
 from keras_attn_zoo.commands.parser import Parser
 from keras_attn_zoo.commands.text_options import own_text
+from keras_attn_zoo.data.words import word_count
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.comparison import Recipe, Run, folders_by_seed
 from keras_attn_zoo.experiments.corpora import Corpus
@@ -175,7 +176,7 @@ def _pair(folder):
     pairs = [pair for pair in own_text(folder).pairs if all(side.strip() for side in pair)]
     if not pairs:
         raise UserError("every pair of the test text has an empty side.")
-    return next((pair for pair in pairs if _FEWEST <= len(pair[0].split()) <= _MOST), pairs[0])
+    return next((pair for pair in pairs if _FEWEST <= word_count(pair[0]) <= _MOST), pairs[0])
 
 
 def _sentences(words, recipe, folders):

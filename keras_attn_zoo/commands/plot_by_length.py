@@ -43,7 +43,7 @@ def add_arguments(parser: Parser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Draw a curve for each run."""
     from keras_attn_zoo.analysis.pictures import plot_curves
-    from keras_attn_zoo.data.words import normalise
+    from keras_attn_zoo.data.words import normalise, word_count
     from keras_attn_zoo.evaluation.text_scores import how_scored
     from keras_attn_zoo.experiments.curves import over_seeds, titles
     from keras_attn_zoo.experiments.run_folder import RunFolder
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> None:
                 raise UserError(f"{folder} was scored on another text: give the one that was translated with --test.")
             lines = text.sources
         stored = RunFolder(folder).read_scores().get(options.name, {}).get("text", {})
-        texts.append((hypotheses, references, [len(line.split()) for line in lines], more, how_scored(stored)))
+        texts.append((hypotheses, references, [word_count(line) for line in lines], more, how_scored(stored)))
     bounds = options.bounds or usual_bounds([length for _, _, lengths, *_ in texts for length in lengths])
     classes = length_classes(bounds)
     curves, counts = {}, []

@@ -6,6 +6,7 @@ import logging
 
 from keras_attn_zoo.commands.options import add_picture_argument, ask
 from keras_attn_zoo.commands.parser import Command, Parser, typed
+from keras_attn_zoo.data.words import word_count
 from keras_attn_zoo.experiments.setting_types import Whole
 from keras_attn_zoo.files import kind_of
 
@@ -65,7 +66,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _lengths(lines):
     """How many lines there are of each number of words."""
-    return collections.Counter(len(line.split()) for line in lines)
+    return collections.Counter(word_count(line) for line in lines)
 
 
 def _corpus_of(folder, known):

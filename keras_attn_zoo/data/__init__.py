@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile, read_lines, read_windows
     from keras_attn_zoo.data.truecasing import Truecaser, train_truecaser
     from keras_attn_zoo.data.truncation import Truncation
-    from keras_attn_zoo.data.words import normalise, split_words, word_count
+    from keras_attn_zoo.data.words import has_illegal_characters, normalise, split_words, word_count
 
 # The first four ids of every vocabulary.
 PAD, UNKNOWN, START, END = range(4)
@@ -29,7 +29,7 @@ _HOMES = {
     "splits": ("Splits", "random_split"),
     "text_files": ("ParallelFiles", "TSVFile", "read_lines", "read_windows"),
     "truecasing": ("Truecaser", "train_truecaser"),
-    "words": ("normalise", "split_words", "word_count"),
+    "words": ("has_illegal_characters", "normalise", "split_words", "word_count"),
     "subwords": ("Subwords", "train_subword_pair", "train_subwords"),
     "cache": ("EncodedCorpus", "build_cache"),
     "sampled_corpus": ("SampledCorpus", "build_sampled_corpus"),

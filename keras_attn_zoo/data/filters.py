@@ -3,8 +3,9 @@
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from typing import Any
 
-from keras_attn_zoo.data.words import word_count
+from keras_attn_zoo.data.words import has_illegal_characters, word_count
 from keras_attn_zoo.errors import UserError
 
 
@@ -18,6 +19,7 @@ class FilterReport:
         short: pairs with a side of fewer than `min_words`.
         long: pairs with a side of more than `max_words`.
         ratio: pairs whose sides differ in length by more than `max_length_ratio`.
+        illegal: pairs with illegal characters.
         duplicate: pairs that occurred before.
         over_limit: pairs with more tokens than a token limit allows.
     """
@@ -27,6 +29,7 @@ class FilterReport:
     short: int = 0
     long: int = 0
     ratio: int = 0
+    illegal: int = 0
     duplicate: int = 0
     over_limit: int = 0
 
@@ -48,7 +51,7 @@ class FilterReport:
 
 @dataclass(frozen=True)
 class Filter:
-    """Which sentence pairs to keep, by the number of words separated by whitespace.
+    """Which sentence pairs to keep, by the number of words, see `word_count`, and by their characters.
 
     A pair is dropped if either side is outside the bounds. Pairs with an
     empty side are always dropped.
@@ -59,6 +62,7 @@ class Filter:
         max_length_ratio: maximum ratio of the longer side to the shorter, in
             words; `None` for no limit.
         drop_duplicates: whether to keep only the first of several equal pairs.
+        drop_illegal_characters: whether to drop pairs with a side for which `has_illegal_characters`.
 
     Raises:
         UserError: no pair could satisfy the bounds.
@@ -75,6 +79,7 @@ class Filter:
     max_words: int | None = None
     max_length_ratio: float | None = None
     drop_duplicates: bool = False
+    drop_illegal_characters: bool = False
 
     def __post_init__(self) -> None:
         """Check the bounds."""
@@ -84,6 +89,12 @@ class Filter:
             raise UserError(f"max_words={self.max_words} is less than min_words={self.min_words}: swap them.")
         if self.max_length_ratio is not None and self.max_length_ratio < 1:
             raise UserError(f"max_length_ratio={self.max_length_ratio} is below 1: give at least 1.")
+
+    def described(self) -> dict[str, Any]:
+        """Return the filter as plain data for fingerprints; those of earlier versions stay what they were."""
+        # As a new key would change the fingerprint of every text that was prepared before.
+        added = {"drop_illegal_characters"}
+        return {name: value for name, value in asdict(self).items() if value or name not in added}
 
     def reason_to_drop(self, source: str, target: str) -> str | None:
         """Return the FilterReport attribute that counts a dropped pair; None to keep it."""
@@ -96,6 +107,8 @@ class Filter:
             return "long"
         if self.max_length_ratio is not None and longer > shorter * self.max_length_ratio:
             return "ratio"
+        if self.drop_illegal_characters and (has_illegal_characters(source) or has_illegal_characters(target)):
+            return "illegal"
         return None
 
 

@@ -5,6 +5,18 @@ import unicodedata
 from collections.abc import Iterable
 
 _SPACE_BEFORE_PUNCTUATION = re.compile(r" ([,.;:?!])")
+_KANA = "\u3041-\u30ff\u31f0-\u31ff\uff66-\uff9f"
+# With the marks that repeat one, compatibility forms, and planes 2 and 3, which have nothing else.
+_CHINESE = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_WORDS_OF_ONE_CHARACTER = re.compile(f"[{_KANA}{_CHINESE}]")
+
+# Tab and line breaks are left out: they separate words.
+_CONTROL = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
+_PRIVATE = "\ue000-\uf8ff\U000f0000-\U0010ffff"
+_NONCHARACTERS = "\ufdd0-\ufdef" + "".join(chr(i + 0xFFFE) + chr(i + 0xFFFF) for i in range(0, 0x110000, 0x10000))
+# Bytes that could not be decoded, replaced or kept as surrogates.
+_UNDECODED = "\ufffd\ud800-\udfff"
+_ILLEGAL = re.compile(f"[{_CONTROL}{_PRIVATE}{_NONCHARACTERS}{_UNDECODED}]")
 
 
 def normalise(text: str) -> str:
@@ -28,8 +40,28 @@ def normalise(text: str) -> str:
 
 
 def word_count(text: str) -> int:
-    """Count the whitespace-separated words of a sentence."""
-    return len(text.split())
+    """Count the words of a sentence: those separated by whitespace, of which Chinese characters and kana are one each.
+
+    Chinese and Japanese have no spaces, so that a sentence would be one word.
+
+    Example:
+        >>> word_count("ein Haus am See"), word_count("湖边的房子"), word_count("第3 章 (neu)")
+        (4, 5, 4)
+    """
+    return len(_WORDS_OF_ONE_CHARACTER.sub(r" \g<0> ", text).split())
+
+
+def has_illegal_characters(text: str) -> bool:
+    """Whether a sentence has characters that damaged text has and no other.
+
+    These are control characters except tab and line breaks, private-use characters, noncharacters, and those that
+    stand for bytes which could not be decoded: U+FFFD and surrogates.
+
+    Example:
+        >>> [has_illegal_characters(text) for text in ("caf\\u00e9", "caf\\ufffd", "caf\\x82")]
+        [False, True, True]
+    """
+    return _ILLEGAL.search(text) is not None
 
 
 def split_words(text: str) -> list[str]:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from keras_attn_zoo.analysis.pictures import plot_attention, plot_curves
+from keras_attn_zoo.data.words import word_count
 from keras_attn_zoo.experiments.curves import curves
 from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.experiments.run_folder import RunFolder
@@ -35,7 +36,7 @@ def draw_run(
     """
     run, pairs = RunFolder(folder), text.pairs
     full = [i for i, pair in enumerate(pairs) if all(side.strip() for side in pair)]
-    chosen = sorted(full, key=lambda i: abs(len(pairs[i][0].split()) - WORDS_OF_A_PICTURE))[:count]
+    chosen = sorted(full, key=lambda i: abs(word_count(pairs[i][0]) - WORDS_OF_A_PICTURE))[:count]
     paths = []
     for number, i in enumerate(chosen, start=1):
         encoded = text.encoded_for(translator.preprocessor).select([i])

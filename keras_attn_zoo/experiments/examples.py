@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from keras_attn_zoo.data.words import word_count
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.text_scores import how_scored, sentence_bleu
 from keras_attn_zoo.experiments.corpora import own_test_text
@@ -45,4 +46,4 @@ def best_translations(run: RunFolder) -> list[Example]:
         )
     ]
     # Short sentences are easily right.
-    return sorted(found, key=lambda one: (-one.score, -len(one.reference.split()), one.number))
+    return sorted(found, key=lambda one: (-one.score, -word_count(one.reference), one.number))

@@ -2,8 +2,9 @@
 
 import dataclasses
 import logging
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from keras_attn_zoo.experiments.comparison import Run
 from keras_attn_zoo.experiments.corpora import Corpus
 from keras_attn_zoo.experiments.memory import activation_bytes, machine_bytes, on_cpu, shown_bytes, weight_bytes
 from keras_attn_zoo.experiments.outline import outline
+from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.experiments.precision import policy
 from keras_attn_zoo.experiments.preparation import (
     PreparedData,
@@ -27,6 +29,7 @@ from keras_attn_zoo.experiments.preparation import (
     training_batches,
 )
 from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.search_time import SearchTime, encoded, scored_search, target_tokens, timed_search
 from keras_attn_zoo.experiments.settings import TrainingSettings
 from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.experiments.tabular import markdown_table
@@ -57,73 +60,176 @@ class Speed:
     measured: str
 
 
-def plan_table(runs: Sequence[Run], corpus: Corpus, out: PathLike) -> str:
-    """Return a Markdown table of what is done and what is left. The text is prepared, but no system is trained.
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What is left of a comparison.
+
+    Attributes:
+        table: a Markdown table of the runs, with notes.
+        seconds: how long it will take.
+    """
+
+    table: str
+    seconds: float
+
+
+def plan_comparison(
+    runs: Sequence[Run],
+    corpus: Corpus,
+    out: PathLike,
+    texts: Mapping[str, Mapping[str, ParallelText]] | None = None,
+    bleu_after: Sequence[int] = (),
+) -> Plan:
+    """Return what is done and what is left. The text is prepared, but no system is trained.
 
     The time of a step is that of a run in the folder with the same body, data and precision under the same backend,
-    whatever its seed and schedule; without one, a few steps are timed.
+    whatever its seed and schedule; without one, a few steps are timed. That of a translation is likewise that of a
+    run which searches alike, or of a batch.
 
     Args:
         runs: the runs, see `expand`.
         corpus: the text.
         out: the folder of the runs.
+        texts: by the name of a run, those that are scored beside the corpus' own test texts, see `score_and_draw`.
+        bleu_after: see `train_system`.
 
     Raises:
         UserError: text or settings that cannot be trained; a run that was begun with others.
     """
-    out, rows, whole, most = Path(out), [], 0.0, 0.0
-    logs = {run.name: _steps(RunFolder(out / run.name)) for run in runs}
-    speeds: dict[tuple[str, str], Speed] = {}
-    for name, log in logs.items():
-        if (speed := _logged(RunFolder(out / name), log)) is not None:
-            speeds[_same(RunFolder(out / name).system())] = speed
+    folders = {run.name: RunFolder(Path(out) / run.name) for run in runs}
+    known, rows, whole, most = _Times(folders.values(), corpus), [], 0.0, 0.0
     for run in runs:
         with leader_first():
-            data = prepare_data(corpus, run.system.data, out / "data")
-        folder, batches = RunFolder(out / run.name), training_batches(run.system, data)
-        system, log = run.system, logs[run.name]
+            data = prepare_data(corpus, run.system.data, Path(out) / "data")
+        folder, batches, system = folders[run.name], training_batches(run.system, data), run.system
         if folder.holds_run:
             system = system.override(precision=folder.system().precision)
             try:
                 folder.check_settings(system, described(corpus, data), corpus.test.rows())
             except UserError as error:
                 raise UserError(f"{run.name}: {error}") from None
-        state, steps = _state(folder), planned_steps(system.training, batches)
-        left, measured = 0.0, ""
-        if state != "done":
-            key = _same(system)
-            if key not in speeds:
-                _LOG.info("timing a few steps of %s", run.name)
-                speeds[key] = _timed(system, data, batches)
-            speed = speeds[key]
-            measured = speed.measured
-            if steps is None:
-                left = max(0.0, 60 * amount(system.training.budget or "")[0] - clock_of(log).steady) + speed.compilation
-            else:
-                left = max(0, steps - len(log)) * speed.step + speed.compilation
-            left += _validation(left - speed.compilation, system, data)
+        scores, log, steps = folder.read_scores(), _steps(folder), planned_steps(system.training, batches)
+        whole_texts = {"test": corpus.test, **corpus.more_tests, **(texts or {}).get(run.name, {})}
+        unscored = [text for name, text in whole_texts.items() if name not in scores]
+        state = "begun" if folder.holds_run else "to do"
+        training = translation = 0.0
+        measured: list[str] = []
+        if "test" not in scores:
+            speed = known.of_steps(run.name, system, data, batches)
+            seconds = _seconds_left(system, steps, log, speed)
+            training = seconds + speed.compilation + seconds * _of_validation(system, data)
+            rounds = seconds / speed.step / len(batches)
+            measured.append(speed.measured)
+            translation = known.of_watching(run.name, system, data, rounds, _milestones(steps, log, bleu_after))
+        elif not unscored:
+            state = "done"
+        if unscored:
+            search = known.of_search(run.name, system, data)
+            measured.append(search.measured)
+            translation += sum(search.of(encoded(text, system, data), system) for text in unscored)
+            translation += known.of_references(run.name, system, data, batches, unscored)
         sizes = [one.vocabulary_size for one in data.subwords]
         parameters = outline(system, *sizes).parameters
         memory = weight_bytes(parameters) + activation_bytes(system, sizes[1])
         most = max(most, memory if state != "done" else 0)
         of = system.training.budget if steps is None else f"{steps:,}"
-        cells = [f"{len(log):,} of {of}", clock_time(left), measured or "–", parameter_count(parameters)]
-        rows.append([run.name, state, *cells, shown_bytes(memory)])
-        whole += left
-    table = markdown_table(["run", "state", "steps", "time left", "measured on", "parameters", "memory"], rows)
-    return (
-        f"{table}\n\n"
-        f"- time left: {clock_time(whole)} in all under {keras.config.backend()}, at most: steps, their compilation "
-        "and, estimated, validation; translation and scoring come on top\n"
-        f"- memory: weights, gradients and Adam, and the activations of the largest batch, at most{_beside(most)}"
+        times = [clock_time(training), clock_time(translation), "; ".join(measured) or "–"]
+        rows.append(
+            [run.name, state, f"{len(log):,} of {of}", *times, parameter_count(parameters), shown_bytes(memory)]
+        )
+        whole += training + translation
+    heads = ["run", "state", "steps", "training left", "translation left", "measured on", "parameters", "memory"]
+    return Plan(
+        f"{markdown_table(heads, rows)}\n\n"
+        f"- time left: {clock_time(whole)} in all under {keras.config.backend()}, at most: steps, searches, their "
+        "compilation and, estimated, validation and the scoring of references; pictures come on top\n"
+        f"- memory: weights, gradients and Adam, and the activations of the largest batch, at most{_beside(most)}",
+        whole,
     )
 
 
-def _validation(seconds, system, data):
-    """About how long the validations of a training take whose steps take so many seconds."""
+def _seconds_left(system, steps, log, speed):
+    """The seconds of the steps that are left."""
+    if steps is None:
+        return max(0.0, 60 * amount(system.training.budget or "")[0] - clock_of(log).steady)
+    return max(0, steps - len(log)) * speed.step
+
+
+def _milestones(steps, log, bleu_after):
+    """How many steps are left after which the test text is translated."""
+    found = {math.ceil(steps * percent / 100) for percent in bleu_after} if steps is not None else ()
+    return sum(step > len(log) for step in found)
+
+
+def _of_validation(system, data):
+    """How long the validations of a training take, compared with its steps."""
     share = data.valid.tokens("target") / data.train.tokens("target")
-    times = 2 if system.training.samples_tokens else 1
-    return seconds * _OF_VALIDATION * share * times * system.training.validations_per_epoch
+    return _OF_VALIDATION * share * _passes(system) * system.training.validations_per_epoch
+
+
+def _passes(system):
+    """How often references are scored: where the decoder was fed its own predictions, with these too."""
+    return 2 if system.training.samples_tokens else 1
+
+
+class _Times:
+    """How long steps and searches take: as in runs that are there, or else as measured, once for all that are alike."""
+
+    def __init__(self, folders: Iterable[RunFolder], corpus: Corpus) -> None:
+        self.corpus, self.folders = corpus, [folder for folder in folders if folder.holds_run]
+        self.speeds: dict[tuple[str, str], Speed] = {}
+        self.searches: dict[tuple[str, ...], SearchTime] = {}
+        for folder in self.folders:
+            if (speed := _logged(folder, _steps(folder))) is not None:
+                self.speeds[_same(folder.system())] = speed
+
+    def of_steps(self, name: str, system: System, data: PreparedData, batches: TranslationBatches) -> Speed:
+        """The speed of a system's steps."""
+        key = _same(system)
+        if key not in self.speeds:
+            _LOG.info("timing a few steps of %s", name)
+            self.speeds[key] = _timed(system, data, batches)
+        return self.speeds[key]
+
+    def of_search(self, name: str, system: System, data: PreparedData) -> SearchTime:
+        """The speed of a system's search."""
+        key = _searching(system)
+        if key not in self.searches:
+            test = encoded(self.corpus.test, system, data)
+            alike = (folder for folder in self.folders if _searching(folder.system()) == key)
+            scored = (scored_search(folder, test, system) for folder in alike)
+            found = next((one for one in scored if one is not None), None)
+            if found is None:
+                _LOG.info("timing a search of %s", name)
+                found = timed_search(system, data)
+            self.searches[key] = found
+        return self.searches[key]
+
+    def of_watching(self, name: str, system: System, data: PreparedData, rounds: float, milestones: int) -> float:
+        """Seconds of the translations in training: of validation text after rounds, of the test text at milestones."""
+        seconds = 0.0
+        if system.training.best_by == "bleu":
+            valid = ParallelText(list(self.corpus.splits.valid)[: system.training.bleu_sentences])
+            seconds += self.of_search(name, system, data).of(encoded(valid, system, data), system, rounds)
+        if milestones:
+            test = encoded(self.corpus.test, system, data)
+            seconds += self.of_search(name, system, data).of(test, system, milestones)
+        return seconds
+
+    def of_references(
+        self,
+        name: str,
+        system: System,
+        data: PreparedData,
+        batches: TranslationBatches,
+        texts: Sequence[ParallelText],
+    ) -> float:
+        """Seconds to score the references of texts, of each once."""
+        tokens = sum(target_tokens(encoded(text, system, data)) for text in {id(text): text for text in texts}.values())
+        epoch = self.of_steps(name, system, data, batches).step * batches.batches_per_epoch
+        # With the end of each sentence, as in the texts.
+        trained = data.train.tokens("target") + len(data.train)
+        return _OF_VALIDATION * _passes(system) * epoch * tokens / trained
 
 
 def _beside(needed):
@@ -132,12 +238,6 @@ def _beside(needed):
         return ""
     there = f"this machine has {shown_bytes(machine_bytes())}"
     return f"; {there}, which may be too little for the largest" if needed > machine_bytes() else f"; {there}"
-
-
-def _state(folder):
-    if "test" in folder.read_scores():
-        return "done"
-    return "begun" if folder.holds_run else "to do"
 
 
 def _same(system: System) -> tuple[str, str]:
@@ -149,6 +249,11 @@ def _same(system: System) -> tuple[str, str]:
     )
     same = System("any", system.backbone, system.data, kept, body=system.body)
     return repr(same), policy(system.precision)
+
+
+def _searching(system: System) -> tuple[str, ...]:
+    """What systems have in common whose searches take equally long."""
+    return *_same(system), repr(system.search)
 
 
 def _steps(folder: RunFolder) -> list[dict[str, Any]]:
@@ -164,7 +269,7 @@ def _logged(folder: RunFolder, steps: list[dict[str, Any]]) -> Speed | None:
     return Speed(clock.steady / len(steps), clock.compilation_of_one, f"the log of {folder.path.name}")
 
 
-class _Times(keras.callbacks.Callback):
+class _StepTimes(keras.callbacks.Callback):
     """Record the shapes and seconds of the first steps, then stop."""
 
     def __init__(self, batches: TranslationBatches) -> None:
@@ -191,7 +296,7 @@ def _timed(system: System, data: PreparedData, batches: TranslationBatches) -> S
     # The learning rate does not matter.
     constant = system.override(schedule="constant")
     compile_translator(translator, constant, None)
-    times = _Times(batches)
+    times = _StepTimes(batches)
     # A round may have fewer steps than are timed.
     arguments = {**fit_arguments(batches), "steps_per_epoch": _MOST_STEPS}
     translator.fit(**arguments, epochs=1, callbacks=[times], verbose=0)

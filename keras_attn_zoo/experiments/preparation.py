@@ -109,7 +109,7 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike) -> Pr
     Raises:
         UserError: text that cannot be read, or that the settings do not suit.
     """
-    pair_filter = Filter(settings.min_words, settings.max_words, settings.max_length_ratio, settings.drop_duplicates)
+    pair_filter = Filter(**{field.name: getattr(settings, field.name) for field in dataclasses.fields(Filter)})
     options: dict[str, Any] = {
         "vocabulary_size": settings.vocabulary_size,
         "joint": settings.joint,
@@ -118,7 +118,7 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike) -> Pr
     }
     # Without truecasing, the key is that of earlier versions.
     cased = {} if settings.truecase is None else {"truecase": settings.truecase}
-    key = fingerprint(corpus.splits.train, (), [{**options, **cased}, dataclasses.asdict(pair_filter)])[:12]
+    key = fingerprint(corpus.splits.train, (), [{**options, **cased}, pair_filter.described()])[:12]
     place = Path(folder) / key
     models = ("joint.spm",) if settings.joint else ("source.spm", "target.spm")
     cases = [side if settings.truecase in (side, "both") else None for side in ("source", "target")]

@@ -81,6 +81,9 @@ class DataSettings(_Checked):
         )
     )
     drop_duplicates: bool = _field(Switch(default=False, help="drop repeated training pairs"))
+    drop_illegal_characters: bool = _field(
+        Switch(default=False, help="drop training pairs with control, private-use or undecodable characters")
+    )
     truecase: str | None = _field(
         Choice(
             help="sides whose words take the case they have mid-sentence; translations begin with a capital again",

@@ -6,6 +6,7 @@ import types
 import pytest
 
 from keras_attn_zoo.commands import comparison, pairs
+from keras_attn_zoo.commands.failures import told_failure
 from keras_attn_zoo.commands.recipe import run_recipe
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments import plan, training
@@ -66,11 +67,17 @@ def rows(tmp_path, name):
     return [cell.strip() for cell in line.strip("|").split("|")][1:]
 
 
-def test_plans_of_pairs_have_headings(recipe, monkeypatch):
-    monkeypatch.setattr(plan, "plan_table", lambda runs, *_: " ".join(run.name for run in runs))
+def test_plans_of_pairs_have_headings_and_a_sum(recipe, monkeypatch):
+    seconds = iter([60.0, 23.0])
+    monkeypatch.setattr(
+        plan, "plan_comparison", lambda runs, *_: plan.Plan(" ".join(run.name for run in runs), next(seconds))
+    )
     status, output, error = recipe("--embedded", "--plan")
     assert status == 0, error
-    assert output == "## ro-en\n\nrnn second drawn\n\n## tr-en\n\nrnn second third\n"
+    assert output == (
+        "## ro-en\n\nrnn second drawn\n\n## tr-en\n\nrnn second third\n\n"
+        "Time left for 2 language pairs: 1:23, at most.\n"
+    )
     assert not recipe.seen
 
 
@@ -120,7 +127,7 @@ def test_a_text_of_ones_own_is_not_that_of_every_pair(recipe, tmp_path):
 
 def test_the_papers_texts_and_a_pair_without_one(recipe, monkeypatch):
     taken = []
-    monkeypatch.setattr(pairs, "run_comparison", lambda recipe, options: taken.append(options))
+    monkeypatch.setattr(pairs, "run_comparison", lambda recipe, options: taken.append(options) or 0.0)
     assert recipe("--scale", "paper")[0] == 0
     assert [(one.pair, one.corpus, one.systems) for one in taken] == [
         ("ro-en", None, ["rnn", "second", "drawn"]),
@@ -152,7 +159,7 @@ def test_with_several_processes_a_failure_ends_all(recipe, monkeypatch):
     """The others would wait for this one."""
     monkeypatch.setattr("keras_attn_zoo.devices.current", lambda: types.SimpleNamespace(processes=2))
     with pytest.raises(UserError, match="cannot be trained"):
-        comparison.told_failure("a", UserError("cannot be trained."))
+        told_failure("a", UserError("cannot be trained."))
 
 
 def test_one_reason_is_given_once_and_nothing_is_said_twice(recipe, monkeypatch):
@@ -169,7 +176,7 @@ def test_one_reason_is_given_once_and_nothing_is_said_twice(recipe, monkeypatch)
 
 def test_gold_links_go_to_the_pairs_that_the_tables_have_them_of(recipe, monkeypatch):
     taken = []
-    monkeypatch.setattr(pairs, "run_comparison", lambda recipe, options: taken.append(options))
+    monkeypatch.setattr(pairs, "run_comparison", lambda recipe, options: taken.append(options) or 0.0)
     assert recipe("--scale", "paper", "--bitext", "b", "--gold", "g", "--index-base", 1)[0] == 0
     assert [(one.bitext, one.gold, one.index_base) for one in taken] == [("b", "g", 1), (None, None, 0)]
     status, _, error = recipe("--scale", "paper", "--bitext", "b", "--gold", "g", "--systems", "third")

@@ -14,7 +14,7 @@ from keras_attn_zoo import data
 from keras_attn_zoo.data.filters import Filter, FilterReport, filter_numbered_pairs, filter_pairs
 from keras_attn_zoo.data.splits import Splits, random_split
 from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile, read_lines, read_windows
-from keras_attn_zoo.data.words import normalise, word_count
+from keras_attn_zoo.data.words import has_illegal_characters, normalise, word_count
 from keras_attn_zoo.errors import UserError
 
 PAIRS = [("ein Haus", "a house"), ("ein kleiner Hund", "a small dog"), ("ja", "yes")]
@@ -181,6 +181,35 @@ def test_normalise_and_word_count():
     assert normalise("\ufeffein Haus") == normalise(" \ufeff ein Haus") == "ein Haus"
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("湖边的房子", 5),
+        # With spaces, as segmented text has them, a character is still a word.
+        ("湖边 的 房子", 5),
+        # A full stop, full-width letters and the digits of a number are no Chinese characters.
+        ("第12章。", 4),
+        ("私はハンスだ", 6),
+        ("時々ｶﾅ𠮷", 5),
+        ("Hans는 집에 있다", 3),
+        ("Ein Haus (家) am See", 7),
+    ],
+)
+def test_chinese_and_japanese_characters_are_words(text, words):
+    assert word_count(text) == words
+
+
+def test_illegal_characters_are_those_of_unicode():
+    categories = {"Cc": "control", "Co": "private use", "Cs": "surrogate"}
+    for number in range(sys.maxunicode + 1):
+        category = unicodedata.category(chr(number))
+        nonce = number & 0xFFFE == 0xFFFE or 0xFDD0 <= number <= 0xFDEF or number == 0xFFFD
+        expected = chr(number) not in "\t\n\r" and (category in categories or nonce)
+        assert has_illegal_characters(chr(number)) == expected, hex(number)
+    assert has_illegal_characters("ein H\x81us")
+    assert not has_illegal_characters("ein Häuschen – für 3 €, 家 🏠, zu\u00adsammen\u200d")
+
+
 # Filtering
 
 
@@ -196,11 +225,16 @@ def made_pairs(count=400):
         Filter(min_words=4, max_words=9),
         Filter(max_length_ratio=1.5),
         Filter(drop_duplicates=True),
-        Filter(min_words=2, max_words=10, max_length_ratio=2, drop_duplicates=True),
+        Filter(drop_illegal_characters=True),
+        Filter(min_words=2, max_words=10, max_length_ratio=2, drop_duplicates=True, drop_illegal_characters=True),
     ],
 )
 def test_filter_equals_a_literal_loop(pair_filter):
     pairs = made_pairs()
+    pairs = [
+        (f"{source}{chr(0x7F) * (i % 7 == 0)}", f"{target}\ufffd" if i % 5 == 0 else target)
+        for i, (source, target) in enumerate(pairs)
+    ]
     kept, reasons, seen = [], Counter(), []
     for pair in pairs:
         first, second = len(pair[0].split()), len(pair[1].split())
@@ -214,6 +248,8 @@ def test_filter_equals_a_literal_loop(pair_filter):
             max(first / second, second / first) > pair_filter.max_length_ratio
         ):
             reasons["ratio"] += 1
+        elif pair_filter.drop_illegal_characters and {"\x7f", "\ufffd"} & {*pair[0], *pair[1]}:
+            reasons["illegal"] += 1
         elif pair_filter.drop_duplicates and pair in seen:
             reasons["duplicate"] += 1
         else:
@@ -231,6 +267,20 @@ def test_either_side_outside_drops_the_pair():
     four, thirty, more = (" ".join("w" * n) for n in (4, 30, 31))
     pairs = [(four, thirty), (thirty, four), ("a b c", four), (four, "a b c"), (more, four), (four, more)]
     assert list(filter_pairs(pairs, Filter(min_words=4, max_words=30))) == pairs[:2]
+
+
+def test_ratio_of_chinese_and_english():
+    pair, other = (
+        ("我家在湖边的山上。", "My house is on a hill by the lake."),
+        ("我家", "My house is on a hill by the lake."),
+    )
+    assert list(filter_pairs([pair, other], Filter(max_length_ratio=2))) == [pair]
+
+
+def test_a_new_filter_changes_the_fingerprint_only_if_it_is_on():
+    bounds = {"min_words": 1, "max_words": None, "max_length_ratio": None, "drop_duplicates": False}
+    assert Filter().described() == bounds
+    assert Filter(drop_illegal_characters=True).described() == {**bounds, "drop_illegal_characters": True}
 
 
 def test_pairs_that_join_alike_are_no_duplicates():

@@ -10,7 +10,11 @@ import pytest
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments import plan
 from keras_attn_zoo.experiments.comparison import Run
-from keras_attn_zoo.experiments.plan import Speed, plan_table
+from keras_attn_zoo.experiments.parallel_text import ParallelText
+from keras_attn_zoo.experiments.plan import Speed, plan_comparison
+from keras_attn_zoo.experiments.preparation import prepare_data
+from keras_attn_zoo.experiments.search_time import SearchTime, timed_search
+from keras_attn_zoo.models import Translator
 from keras_attn_zoo.training.progress import clock_time
 from keras_attn_zoo.training.run_log import read_log
 from tests.tiny_run import TINY
@@ -18,7 +22,10 @@ from tests.tiny_run import TINY
 
 @pytest.fixture
 def out(trained, tmp_path):
-    """A folder with a run that is done, and one of which half is done; steps take 2 seconds, compilation 7 more."""
+    """A folder with a run that is done, and one of which half is done.
+
+    Steps take 2 seconds, compilation 7 more; the test text was translated in 6 seconds, and 4 of compilation.
+    """
     for name in ("tiny", "tiny-seed=2"):
         shutil.copytree(trained, tmp_path / name)
         lines = read_log(trained / "log.jsonl")
@@ -32,6 +39,10 @@ def out(trained, tmp_path):
     settings["system"]["seed"] = 2
     config.write_text(json.dumps(settings))
     (tmp_path / "tiny-seed=2" / "scores.json").unlink()
+    path = tmp_path / "tiny" / "scores.json"
+    scores = json.loads(path.read_text())
+    scores["test"] |= {"translation_seconds": 10.0, "translation_compilation_seconds": 4.0}
+    path.write_text(json.dumps(scores))
     return tmp_path
 
 
@@ -41,10 +52,20 @@ def rows(table):
     return {cells[0]: dict(zip(lines[0], cells, strict=True)) for cells in lines[2:]}
 
 
+def tokens(pairs):
+    """Target tokens, which are words here, with the end of each sentence."""
+    return sum(len(target.split()) + 1 for _, target in pairs)
+
+
+def scored(pairs, corpus, step):
+    """Seconds to score references, a third of those of a step for as many tokens, and twice: also with free running."""
+    return 2 / 3 * 6 * step * tokens(pairs) / tokens(corpus.splits.train)
+
+
 def validated(seconds, corpus, compilation=0):
     """Seconds of steps with their validation: two in an epoch, and each twice, as the decoder also runs freely."""
     words = [sum(len(target.split()) for _, target in pairs) for pairs in (corpus.splits.valid, corpus.splits.train)]
-    return clock_time(compilation + seconds + (words[0] / words[1]) / 3 * 2 * 2 * seconds)
+    return compilation + seconds + (words[0] / words[1]) / 3 * 2 * 2 * seconds
 
 
 def planned(*systems):
@@ -53,8 +74,9 @@ def planned(*systems):
 
 def test_times_are_those_of_runs_whose_steps_take_equally_long(out, corpus, monkeypatch):
     monkeypatch.setattr(plan, "_timed", lambda *arguments: Speed(60.0, 0.0, "5 timed steps"))
+    monkeypatch.setattr(plan, "timed_search", lambda *arguments: SearchTime(0.5, 3.0, "8 sentences"))
     other = TINY.override(hidden_dim=13, budget="7min", schedule="constant")
-    table = plan_table(
+    made = plan_comparison(
         planned(
             ("tiny", TINY),
             ("tiny-seed=2", TINY.override(seed=2)),
@@ -65,23 +87,23 @@ def test_times_are_those_of_runs_whose_steps_take_equally_long(out, corpus, monk
         corpus,
         out,
     )
-    found = rows(table)
-    assert {name: [row[key] for key in ("state", "steps", "time left")] for name, row in found.items()} == {
-        "tiny": ["done", "12 of 12", "0:00"],
-        "tiny-seed=2": ["begun", "6 of 12", validated(12, corpus, 7)],
-        "tiny-learning_rate=0.1": ["to do", "0 of 100", validated(200, corpus, 7)],
-        "tiny-hidden_dim=13": ["to do", "0 of 12", validated(720, corpus)],
-        "tiny-hidden_dim=13-seed=2": ["to do", "0 of 7min", validated(420, corpus)],
+    found = rows(made.table)
+    test = corpus.splits.test
+    as_before = clock_time(6 + 4 + scored(test, corpus, 2))
+    measured = clock_time(0.5 * tokens(test) + 3 + scored(test, corpus, 60))
+    columns = ("state", "steps", "training left", "translation left")
+    assert {name: [row[key] for key in columns] for name, row in found.items()} == {
+        "tiny": ["done", "12 of 12", "0:00", "0:00"],
+        "tiny-seed=2": ["begun", "6 of 12", clock_time(validated(12, corpus, 7)), as_before],
+        "tiny-learning_rate=0.1": ["to do", "0 of 100", clock_time(validated(200, corpus, 7)), as_before],
+        "tiny-hidden_dim=13": ["to do", "0 of 12", clock_time(validated(720, corpus)), measured],
+        "tiny-hidden_dim=13-seed=2": ["to do", "0 of 7min", clock_time(validated(420, corpus)), measured],
     }
-    assert [row["measured on"].split(" of ")[0] for row in found.values()] == [
-        "–",
-        "the log",
-        "the log",
-        "5 timed steps",
-        "5 timed steps",
-    ]
-    whole = validated(12 + 200 + 720 + 420, corpus, 14)
-    assert f"time left: {whole} in all" in table
+    log, timed = "the log of tiny-seed=2; the test text of tiny", "5 timed steps; 8 sentences"
+    assert [row["measured on"] for row in found.values()] == ["–", log, log, timed, timed]
+    translated = 2 * (10 + scored(test, corpus, 2) + 0.5 * tokens(test) + 3 + scored(test, corpus, 60))
+    assert made.seconds == pytest.approx(validated(12 + 200 + 720 + 420, corpus, 14) + translated)
+    assert f"time left: {clock_time(made.seconds)} in all" in made.table
     assert {path.name for path in out.iterdir()} == {"tiny", "tiny-seed=2", "data"}
 
 
@@ -92,19 +114,63 @@ def test_a_run_that_was_resumed_says_what_one_process_compiles(out, corpus):
     for place, seconds in ((0, 9.0), (3, 7.0)):
         steps[place] |= {"seconds": seconds, "elapsed_seconds": seconds}
     log.write_text("".join(json.dumps(line) + "\n" for line in steps))
-    found = rows(plan_table(planned(("tiny-seed=2", TINY.override(seed=2))), corpus, out))
-    assert found["tiny-seed=2"]["time left"] == validated(12, corpus, 6)
+    found = rows(plan_comparison(planned(("tiny-seed=2", TINY.override(seed=2))), corpus, out).table)
+    assert found["tiny-seed=2"]["training left"] == clock_time(validated(12, corpus, 6))
 
 
 def test_steps_are_timed_where_there_is_no_log(corpus, tmp_path, monkeypatch):
     times = np.cumsum([0.0, 30.0, 0.0, 3.0, 0.0, 3.0, 0.0, 3.0, 0.0])
     clock = iter(times)
     monkeypatch.setattr(plan, "time", types.SimpleNamespace(perf_counter=lambda: next(clock)))
-    found = rows(plan_table(planned(("new", TINY)), corpus, tmp_path))
+    monkeypatch.setattr(plan, "timed_search", lambda *arguments: SearchTime(0.5, 3.0, "8 sentences"))
+    found = rows(plan_comparison(planned(("new", TINY)), corpus, tmp_path).table)
     # Twelve steps of three seconds each, and 27 seconds of compilation.
-    assert found["new"]["time left"] == validated(36, corpus, 27)
-    assert found["new"]["measured on"] == "3 timed steps"
+    assert found["new"]["training left"] == clock_time(validated(36, corpus, 27))
+    assert found["new"]["measured on"] == "3 timed steps; 8 sentences"
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_a_search_is_timed_on_a_batch_of_the_validation_text(corpus, tmp_path, monkeypatch):
+    data, seconds, seen = prepare_data(corpus, TINY.data, tmp_path), iter([5.0, 2.0]), []
+
+    def translate(self, text, batch_size, max_length, clock):
+        seen.append((len(text.sources), max_length))
+        clock.record("a shape", next(seconds))
+
+    monkeypatch.setattr(Translator, "translate", translate)
+    found = timed_search(TINY, data)
+    # Every second of the 16 sentences, as many as the batch size; half of the text's lengths are 2 and 4 words.
+    of_sample = tokens(corpus.splits.valid[::2])
+    assert seen == [(8, -(-of_sample // 8) + 1)] * 2
+    assert (found.token, found.shape) == pytest.approx((2 / of_sample, 3))
+
+
+def test_a_search_can_be_timed(corpus, tmp_path):
+    found = timed_search(TINY, prepare_data(corpus, TINY.data, tmp_path))
+    assert found.token > 0 and found.shape >= 0 and found.measured == "8 sentences"
+
+
+def test_texts_of_tables_translations_of_validation_and_milestones_count(out, corpus, monkeypatch):
+    monkeypatch.setattr(plan, "timed_search", lambda *arguments: SearchTime(0.5, 3.0, "8 sentences"))
+    valid = ParallelText(corpus.splits.valid)
+    runs = planned(
+        ("tiny", TINY), ("tiny-seed=2", TINY.override(seed=2)), ("new", TINY.override(best_by="bleu", bleu_sentences=5))
+    )
+    more = {"valid-k1": valid, "valid-k6": valid}
+    texts = {"tiny": more, "tiny-seed=2": {"test": corpus.test}, "new": more}
+    found = rows(plan_comparison(runs, corpus, out, texts, bleu_after=(25, 75, 100)).table)
+    per_token = 6 / tokens(corpus.splits.test)
+    # Scored, but not on these texts, of which the references are scored once. All batches have the same shape.
+    of_valid = tokens(corpus.splits.valid)
+    twice = 2 * (per_token * of_valid + 4) + scored(corpus.splits.valid, corpus, 2)
+    assert found["tiny"]["state"] == "begun" and found["tiny"]["training left"] == "0:00"
+    assert found["tiny"]["translation left"] == clock_time(twice)
+    # Half of the run is done, and with it, a quarter.
+    own = 6 + 4 + scored(corpus.splits.test, corpus, 2)
+    assert found["tiny-seed=2"]["translation left"] == clock_time(own + 2 * 6 + 4)
+    # Four rounds are left, and three milestones.
+    every = 4 * per_token * tokens(corpus.splits.valid[:5]) + 4 + 3 * 6 + 4
+    assert found["new"]["translation left"] == clock_time(own + every + twice)
 
 
 @pytest.mark.parametrize(
@@ -112,11 +178,11 @@ def test_steps_are_timed_where_there_is_no_log(corpus, tmp_path, monkeypatch):
 )
 def test_the_memory_of_the_machine_is_named(out, corpus, monkeypatch, there, said):
     monkeypatch.setattr(plan, "machine_bytes", lambda: there)
-    assert said in plan_table(planned(("tiny-seed=2", TINY.override(seed=2))), corpus, out) + "\n"
+    assert said in plan_comparison(planned(("tiny-seed=2", TINY.override(seed=2))), corpus, out).table + "\n"
 
 
 def test_a_run_with_other_settings_is_named(out, corpus):
     with pytest.raises(
         UserError, match=r"^tiny: .* was started with different settings \(system.backbone.hidden_dim: "
     ):
-        plan_table(planned(("tiny", TINY.override(hidden_dim=13))), corpus, out)
+        plan_comparison(planned(("tiny", TINY.override(hidden_dim=13))), corpus, out)
