@@ -277,12 +277,6 @@ def test_ratio_of_chinese_and_english():
     assert list(filter_pairs([pair, other], Filter(max_length_ratio=2))) == [pair]
 
 
-def test_a_new_filter_changes_the_fingerprint_only_if_it_is_on():
-    bounds = {"min_words": 1, "max_words": None, "max_length_ratio": None, "drop_duplicates": False}
-    assert Filter().described() == bounds
-    assert Filter(drop_illegal_characters=True).described() == {**bounds, "drop_illegal_characters": True}
-
-
 def test_pairs_that_join_alike_are_no_duplicates():
     pairs = [("a b", "c"), ("a", "b c"), ("a b", "c")]
     assert list(filter_pairs(pairs, Filter(drop_duplicates=True))) == pairs[:2]
