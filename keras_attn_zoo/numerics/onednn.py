@@ -1,4 +1,8 @@
-"""Products of float32 matrices by PyTorch on an AMD CPU: MKL, which PyTorch takes there, uses half of the processor."""
+"""Products of float32 matrices by PyTorch on an AMD CPU.
+
+MKL, which PyTorch takes there, uses half of a processor with AVX-512. Without AVX-512 it is as fast as oneDNN, except
+for a few shapes, for which it takes twice as long.
+"""
 
 import functools
 from collections.abc import Callable
@@ -6,7 +10,7 @@ from typing import Any, NamedTuple
 
 import keras
 
-from keras_attn_zoo.processor import is_amd
+from keras_attn_zoo.processor import has_avx512, is_amd
 from keras_attn_zoo.types import Tensor
 
 # Multiplications from which oneDNN is faster, its larger overhead included.
@@ -44,9 +48,15 @@ def multiplied_by_onednn(x: Tensor, kernel: Tensor, bias: Tensor | None = None, 
     return _onednn().linear(x, kernel if transposed else kernel.t(), bias, "none", [], "")
 
 
+def transposes_quickly() -> bool:
+    """Return whether oneDNN, where it is there, is the faster one at Xᵀ Δ too, for which it copies its factors."""
+    return _onednn().has_avx512
+
+
 class _OneDNN(NamedTuple):
     linear: Callable[..., Any]
     is_transformed: Callable[..., bool]
+    has_avx512: bool
 
 
 @functools.cache
@@ -58,6 +68,7 @@ def _onednn() -> Any:
         return None
     try:
         # What `torch.compile` itself makes of a linear layer.
-        return _OneDNN(torch.ops.mkldnn._linear_pointwise.default, torch._C._functorch.is_functorch_wrapped_tensor)
+        linear, is_transformed = torch.ops.mkldnn._linear_pointwise, torch._C._functorch.is_functorch_wrapped_tensor
+        return _OneDNN(linear.default, is_transformed, has_avx512())
     except AttributeError:
         return None

@@ -3,7 +3,7 @@
 from keras import backend, ops
 
 from keras_attn_zoo.numerics.bfloat16 import product_in_float32, transposed_in_memory
-from keras_attn_zoo.numerics.onednn import multiplied_by_onednn
+from keras_attn_zoo.numerics.onednn import multiplied_by_onednn, transposes_quickly
 from keras_attn_zoo.processor import is_jax_on_cpu
 from keras_attn_zoo.types import Tensor
 
@@ -67,15 +67,20 @@ def onednn_product(x: Tensor, kernel: Tensor, bias: Tensor | None, transposed: b
     @ops.custom_gradient
     def of(x, kernel, *bias):
         def gradient(x, kernel, *bias, upstream):
-            left, right = (upstream, x) if transposed else (x, upstream)
-            # By this function again: a gradient may have a gradient. The smaller factor is transposed, which copies it.
-            if left.shape[1] <= right.shape[1]:
-                of_kernel = onednn_product(left.t(), right, None, False)
-            else:
-                of_kernel = onednn_product(right.t(), left, None, False).t()
+            of_kernel = _onednn_kernel_gradient(*((upstream, x) if transposed else (x, upstream)))
             of_bias = [upstream.sum(0) for _ in bias]
             return onednn_product(upstream, kernel, None, not transposed), of_kernel, *of_bias
 
         return multiplied_by_onednn(x, kernel, *bias, transposed=transposed), gradient
 
     return of(x, kernel) if bias is None else of(x, kernel, bias)
+
+
+def _onednn_kernel_gradient(left, right):
+    """leftᵀ right of float32 matrices, in the form that transposes the smaller one; MKL does so without a copy."""
+    if left.shape[1] > right.shape[1]:
+        return _onednn_kernel_gradient(right, left).t()
+    if not transposes_quickly():
+        return ops.matmul(left.t(), right)
+    # By the whole function again: a gradient may have a gradient.
+    return onednn_product(left.t(), right, None, False)
