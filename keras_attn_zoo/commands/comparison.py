@@ -18,6 +18,7 @@ from keras_attn_zoo.commands.options import (
     add_significance_argument,
     backend_of_run,
     corpus_from_options,
+    missing_corpus,
     refuse,
     resumed,
     settings_from_options,
@@ -187,7 +188,8 @@ def checked_comparison(recipe: Recipe, options: argparse.Namespace) -> tuple[Rec
 def run_comparison(recipe: Recipe, options: argparse.Namespace) -> float:
     """Train what is not yet trained, score what is not yet scored, and write the tables.
 
-    A run that fails stops no other. With `--plan`, say what would be done, and return how many seconds it would take.
+    A run that fails stops no other. With `--plan`, say what would be done, and return how many seconds it would take;
+    NaN if the text is yet to be downloaded.
 
     Raises:
         UserError: what is wrong with any run, before the first one is trained; names and reasons of the runs that
@@ -197,8 +199,12 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> float:
     out = folder_of_runs(recipe, options)
     scoring = scoring_options(options, recipe.tokenizer_of(pair_of(options)))
     if options.plan:
-        from keras_attn_zoo.experiments.plan import plan_comparison
+        from keras_attn_zoo.experiments.plan import plan_comparison, plan_without_text
 
+        if (missing := missing_corpus(options)) is not None:
+            plan = plan_without_text(runs, missing)
+            print(plan.table)
+            return plan.seconds
         corpus = _corpus(recipe, options)
         texts = texts_of_tables(corpus, options)
         more = {run.name: _more_texts(recipe, run, options, texts)[1] for run in runs}

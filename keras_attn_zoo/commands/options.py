@@ -22,6 +22,7 @@ from keras_attn_zoo.experiments.system import SETTINGS, System, parse_settings
 from keras_attn_zoo.files import PathLike
 
 if TYPE_CHECKING:
+    from keras_attn_zoo.experiments.catalogue.listing import NamedCorpus
     from keras_attn_zoo.experiments.corpora import Corpus, TextFiles
 
 _LOG = logging.getLogger(__name__)
@@ -314,6 +315,19 @@ def corpus_from_options(options: argparse.Namespace) -> "Corpus":
     )
     train = files_of_text("train", options.train)
     return corpus_from_files(train, valid, test, options.split_seed, options.reverse)
+
+
+def missing_corpus(options: argparse.Namespace) -> "NamedCorpus | None":
+    """Return the corpus that `--corpus` names, if it is not on this machine.
+
+    Raises:
+        UserError: there is none of this name.
+    """
+    from keras_attn_zoo.experiments.catalogue.folder import is_here
+    from keras_attn_zoo.experiments.catalogue.listing import find_corpus
+
+    corpus = None if options.corpus is None else find_corpus(options.corpus)[0]
+    return None if corpus is None or is_here(corpus) else corpus
 
 
 def refuse(options: argparse.Namespace, why: str, **without: object) -> None:

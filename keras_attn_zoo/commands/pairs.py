@@ -3,6 +3,7 @@
 import argparse
 import copy
 import logging
+import math
 from typing import Any
 
 from keras_attn_zoo.commands.comparison import checked_comparison, run_comparison, system_names
@@ -54,7 +55,8 @@ def run_pairs(recipe: Recipe, options: argparse.Namespace) -> None:
     if options.plan:
         from keras_attn_zoo.training.progress import clock_time
 
-        print(f"\nTime left for {counted(len(of_pairs), 'language pair')}: {clock_time(seconds)}, at most.")
+        left = "unknown, as texts are missing" if math.isnan(seconds) else f"{clock_time(seconds)}, at most"
+        print(f"\nTime left for {counted(len(of_pairs), 'language pair')}: {left}.")
     if failed:
         reasons = "; ".join(f"{', '.join(names)} ({why})" for why, names in failed.items())
         count = sum(map(len, failed.values()))

@@ -60,7 +60,7 @@ class Measure:
         sums: where it is a ratio of sums over sentences, the name of these in the run's folder; tested by them.
         sign: 1 if a higher number is better, -1 if a lower one.
         note: what has to be known of it; see `note_of`.
-        large: whether it is a count that may be large, and is shown as "5.9M".
+        large: whether it is a count of the training text, the same for each system, and is shown as "5.9M".
     """
 
     value: Callable[[Scored], float]

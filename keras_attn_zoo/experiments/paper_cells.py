@@ -196,6 +196,14 @@ class Runs:
             return [cell]
         return [dataclasses.replace(cell, split=split) for split in splits]
 
+    def counted_on(self, cell: Cell) -> Cell:
+        """Return a cell; of a count of the training text, with another system if its own was not trained on a pair."""
+        pairs = self.pairs_of(cell)
+        if not (cell.entry and measure(cell.measure).large) or any(self._scored(pair, cell.entry) for pair in pairs):
+            return cell
+        others = (name for name in self.recipe.entries if any(self._scored(pair, name) for pair in pairs))
+        return dataclasses.replace(cell, entry=next(others, cell.entry))
+
     def is_mean(self, cell: Cell, pair: str | None) -> bool:
         """Return whether a cell is the mean of several test texts of a language pair."""
         return len(self._of_texts(cell, pair)) > 1

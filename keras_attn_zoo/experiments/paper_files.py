@@ -82,7 +82,7 @@ def _table(table: PaperTable, runs: Runs) -> tuple[Table, list[dict[str, Any]]]:
     runs.without.clear()
     for row, cells in zip(table.rows, table.cells(), strict=True):
         shown = [row.title]
-        for cell in cells:
+        for cell in map(runs.counted_on, cells):
             against = runs.against(table, cell)
             value = runs.value(cell, against)
             mark = _mark(table, value)

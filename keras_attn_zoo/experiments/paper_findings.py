@@ -17,6 +17,8 @@ NOT_MEASURED, INCOMPARABLE = "not measured", "scored on different texts"
 # Of texts in which nothing is right.
 BOTH_ZERO = "both are 0"
 _LEVEL_OF_SIGNIFICANCE = 0.05
+# Of a larger difference, in points, a test that finds nothing does not show that there is none.
+_NONE = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,9 +104,12 @@ def verdict(finding: Finding, name: str, value: Value) -> str:
         outcome = BETTER if value.better[0] else WORSE
     else:
         outcome = LEVEL
-    if outcome in finding.expected:
+    possible, undecided = {outcome}, outcome == LEVEL and bool(value.p_values)
+    if undecided and abs(value.difference or 0.0) > _NONE:
+        possible.add(BETTER if wanted.sign * (value.difference or 0.0) > 0 else WORSE)
+    if possible <= set(finding.expected):
         return AGREES
-    return NO_DIFFERENCE if outcome == LEVEL and value.p_values else DIFFERS
+    return NO_DIFFERENCE if undecided else DIFFERS
 
 
 def _star(value):
@@ -180,6 +185,8 @@ def _notes(runs, comparisons):
         yield "here: differences are rounded after subtracting"
     if any(one.tested for one in run):
         yield f"*, **: p < 0.05, p < 0.01, with every seed; {about_test(runs.test)}"
+    if any(one.tested and LEVEL in one.finding.expected for one in run):
+        yield f"a claim of no difference agrees if there is none of significance, and of at most {_NONE:g} point"
     cells = ((cell, one.pair) for one in run for cell in one.contrast.cells(one.pair))
     yield from dict.fromkeys(filter(None, (about_texts(cell, runs, pair) for cell, pair in cells)))
     bare = (one.contrast.measure for one in run if not one.tested)

@@ -12,8 +12,9 @@ import keras
 
 from keras_attn_zoo.data.batches import TranslationBatches, fit_arguments
 from keras_attn_zoo.devices import leader_first
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.errors import UserError, counted
 from keras_attn_zoo.experiments.budget import amount, planned_steps
+from keras_attn_zoo.experiments.catalogue.listing import NamedCorpus
 from keras_attn_zoo.experiments.comparison import Run
 from keras_attn_zoo.experiments.corpora import Corpus
 from keras_attn_zoo.experiments.memory import activation_bytes, machine_bytes, on_cpu, shown_bytes, weight_bytes
@@ -97,7 +98,7 @@ def plan_comparison(
         UserError: text or settings that cannot be trained; a run that was begun with others.
     """
     folders = {run.name: RunFolder(Path(out) / run.name) for run in runs}
-    known, rows, whole, most = _Times(folders.values(), corpus), [], 0.0, 0.0
+    known, rows, whole, needed = _Times(folders.values(), corpus), [], 0.0, _Needed()
     for run in runs:
         with leader_first():
             data = prepare_data(corpus, run.system.data, Path(out) / "data")
@@ -129,23 +130,72 @@ def plan_comparison(
             translation += sum(search.of(encoded(text, system, data), system) for text in unscored)
             translation += known.of_references(run.name, system, data, batches, unscored)
         sizes = [one.vocabulary_size for one in data.subwords]
-        parameters = outline(system, *sizes).parameters
-        memory = weight_bytes(parameters) + activation_bytes(system, sizes[1])
-        most = max(most, memory if state != "done" else 0)
+        shown = needed.by(system, sizes, state == "done")
         of = system.training.budget if steps is None else f"{steps:,}"
         times = [clock_time(training), clock_time(translation), "; ".join(measured) or "–"]
-        rows.append(
-            [run.name, state, f"{len(log):,} of {of}", *times, parameter_count(parameters), shown_bytes(memory)]
-        )
+        rows.append([run.name, state, f"{len(log):,} of {of}", *times, *shown])
         whole += training + translation
-    heads = ["run", "state", "steps", "training left", "translation left", "measured on", "parameters", "memory"]
+    heads = ["run", "state", "steps", "training left", "translation left", "measured on", *_NEEDS]
     return Plan(
         f"{markdown_table(heads, rows)}\n\n"
         f"- time left: {clock_time(whole)} in all under {keras.config.backend()}, at most: steps, searches, their "
         "compilation and, estimated, validation and the scoring of references; pictures come on top\n"
-        f"- memory: weights, gradients and Adam, and the activations of the largest batch, at most{_beside(most)}",
+        f"{needed}",
         whole,
     )
+
+
+def plan_without_text(runs: Sequence[Run], corpus: NamedCorpus) -> Plan:
+    """Return what is known of runs as long as their text is not on this machine.
+
+    Args:
+        runs: the runs.
+        corpus: that of the catalogue; it is not downloaded.
+    """
+    rows, needed = [], _Needed()
+    for run in runs:
+        training, size = run.system.training, run.system.data.vocabulary_size
+        length = training.budget or f"{training.epochs:g} epochs"
+        rows.append([run.name, length, *needed.by(run.system, None if size is None else [size, size])])
+    pairs = counted(corpus.pairs[0], "training pair") if corpus.pairs[0] else "an unknown number of training pairs"
+    return Plan(
+        f"{markdown_table(['run', 'training', *_NEEDS], rows)}\n\n"
+        f"- time left: unknown, as {corpus.name}, {pairs}, is not on this machine: attn-zoo corpora --download "
+        f"{corpus.name}\n{needed}",
+        math.nan,
+    )
+
+
+_NEEDS = ("parameters", "memory")
+
+
+class _Needed:
+    """What runs need: the memory of the largest, and the room of all on the disk."""
+
+    def __init__(self) -> None:
+        self.memory = self.disk = 0
+        self.besides = ""
+
+    def by(self, system: System, vocabulary_sizes: Sequence[int] | None, done: bool = False) -> list[str]:
+        """Add a run, and return its numbers of parameters and memory; unknown without sizes of the vocabularies."""
+        if vocabulary_sizes is None:
+            self.besides = ", less those whose vocabulary the text decides"
+            return ["–", "–"]
+        parameters = outline(system, *vocabulary_sizes).parameters
+        memory = weight_bytes(parameters) + activation_bytes(system, vocabulary_sizes[1])
+        if not done:
+            self.memory = max(self.memory, memory)
+            # The best round, and the state, which has the weights and both moments of Adam.
+            self.disk += weight_bytes(parameters)
+        return [parameter_count(parameters), shown_bytes(memory)]
+
+    def __str__(self) -> str:
+        return (
+            "- memory: weights, gradients and Adam, and the activations of the largest batch, at most"
+            f"{_beside(self.memory)}\n"
+            f"- on disk: {shown_bytes(self.disk)} for the weights and states of these runs, beside the encoded text"
+            f"{self.besides}"
+        )
 
 
 def _seconds_left(system, steps, log, speed):

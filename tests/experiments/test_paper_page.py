@@ -73,6 +73,25 @@ def test_significance_decides_about_bleu(tmp_path, expected, verdicts):
     ]
 
 
+@pytest.mark.parametrize(
+    ("expected", "difference", "found"),
+    [
+        ((LEVEL,), -1.0, "agrees"),
+        ((LEVEL,), -1.1, "no significant difference"),
+        ((LEVEL, BETTER), -1.1, "no significant difference"),
+        ((LEVEL, WORSE), -1.1, "agrees"),
+        ((LEVEL, BETTER), 1.1, "agrees"),
+        ((BETTER,), 1.1, "no significant difference"),
+    ],
+)
+def test_a_large_difference_that_is_not_significant_does_not_show_that_there_is_none(expected, difference, found):
+    value = Value([30.0], p_values=[0.2], better=[difference > 0], difference=difference)
+    assert verdict(finding(expected=expected), "BLEU", value) == found
+    # Of errors, fewer are better.
+    value = Value([30.0], p_values=[0.2], better=[difference > 0], difference=-difference)
+    assert verdict(finding(expected=expected), "TER", value) == found
+
+
 def test_of_two_seeds_both_must_differ(tmp_path):
     for name, translations in (("base", WRONG), ("new", REFERENCES), ("base-seed=2", WRONG), ("new-seed=2", WRONG)):
         make_run(tmp_path / name, 30.0 if translations is WRONG else 90.0, translations=translations)

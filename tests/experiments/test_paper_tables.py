@@ -337,6 +337,12 @@ def test_the_training_text_is_counted(trained, corpus, tmp_path):
         ["running words", *(f"{large(len(side))}{paper}" for side, paper in zip(words, (" [5.9M]", ""), strict=True))],
         ["vocabulary", *(f"{len({*side})}{paper}" for side, paper in zip(words, (" [5.9M]", ""), strict=True))],
     ]
+    # Any other system of the same pair has the same text.
+    shutil.move(tmp_path / "base", tmp_path / "new")
+    before = (tmp_path / "tables.md").read_text("utf-8")
+    write_tables(Runs(recipe, tmp_path, "bootstrap"))
+    assert (tmp_path / "tables.md").read_text("utf-8") == before
+    shutil.move(tmp_path / "new", tmp_path / "base")
     # Without the text, there is nothing to count.
     shutil.rmtree(tmp_path / "data")
     shutil.move(tmp_path / "base", tmp_path / "elsewhere" / "base")
