@@ -50,7 +50,11 @@ def without_text(recipe, pair=None):
 
     pictures = {file: filled(line) for file, line in recipe.pictures.items() if not EXAMPLE.search(line)}
     tables = tuple(table for table in recipe.tables if isinstance(table, PaperTable))
-    return dataclasses.replace(recipe, pictures=pictures, tables=tables)
+    captions = {
+        file: f"{caption}; the sentence was made for this page" if PAIR[0] in recipe.pictures[file] else caption
+        for file, caption in recipe.captions.items()
+    }
+    return dataclasses.replace(recipe, pictures=pictures, tables=tables, captions=captions)
 
 
 def scale_of(out):

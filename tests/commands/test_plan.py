@@ -37,8 +37,8 @@ def test_runs_and_what_they_need_are_known_without_the_text(attn_zoo, without_co
 
 def test_without_a_vocabulary_size_parameters_are_unknown(attn_zoo, without_corpora, tmp_path):
     line = ("compare", "--systems", "transformer", "--corpus", "multi30k-de-en", "--out", tmp_path / "out", "--plan")
-    status, output, error = attn_zoo(*line, *SIZES, "model_type=char", "vocabulary_size=None")
+    status, output, error = attn_zoo(*line, *SIZES, "epochs=7", "model_type=char", "vocabulary_size=None")
     assert status == 0, error
     (row,) = [line for line in output.splitlines() if line.startswith("| transformer ")]
-    assert [cell.strip() for cell in row.strip("|").split("|")] == ["transformer", "10 epochs", "–", "–"]
+    assert [cell.strip() for cell in row.strip("|").split("|")] == ["transformer", "7 epochs", "–", "–"]
     assert "beside the encoded text, less those whose vocabulary the text decides" in output
