@@ -51,7 +51,7 @@ def without_text(recipe, pair=None):
     pictures = {file: filled(line) for file, line in recipe.pictures.items() if not EXAMPLE.search(line)}
     tables = tuple(table for table in recipe.tables if isinstance(table, PaperTable))
     captions = {
-        file: f"{caption}; the sentence was made for this page" if PAIR[0] in recipe.pictures[file] else caption
+        file: f"{caption}; the sentence was made for this page" if PAIR[0] in recipe.pictures.get(file, "") else caption
         for file, caption in recipe.captions.items()
     }
     return dataclasses.replace(recipe, pictures=pictures, tables=tables, captions=captions)

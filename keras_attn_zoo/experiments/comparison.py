@@ -140,8 +140,17 @@ class Recipe:
         return self.pairs[pair].tokenize if pair is not None else ""
 
     def splits(self, entry: str, pair: str | None) -> list[str]:
-        """Return the names of the scores, other than "test", that tables and pictures have of a system and a pair."""
+        """Return the names of the scores, other than "test", that a system has in tables, pictures and findings.
+
+        Args:
+            entry: the system.
+            pair: the language pair; findings that no table has are held against the first alone.
+        """
         found = dict.fromkeys(splits_of(self.tables, entry, pair, self.first_pair))
+        if pair in (None, self.first_pair):
+            contrasts = (contrast for finding in self.findings for contrast in finding.contrasts)
+            cells = (cell for contrast in contrasts for cell in contrast.cells(pair))
+            found.update({cell.split: None for cell in cells if cell.entry == entry and cell.split != "test"})
         for words in map(str.split, self.pictures.values()):
             if entry in words and _OF_SCORES in words:
                 found[words[words.index(_OF_SCORES) + 1]] = None
