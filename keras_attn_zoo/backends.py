@@ -12,7 +12,7 @@ import warnings
 from pathlib import Path
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.processor import has_amx
+from keras_attn_zoo.processor import has_amx, has_avx512, is_amd
 
 # What a command spends its time on, and the backends in the order of their speed at it on a CPU, see docs/speed.md.
 FASTEST = {
@@ -22,8 +22,8 @@ FASTEST = {
     # Two backends compile, which takes longer than the steps.
     "few steps": ("torch", "tensorflow", "jax"),
 }
-# On processors with AMX the order differs.
-_FASTEST_WITH_AMX = {"training": ("jax", "tensorflow", "torch")}
+# On processors with AMX, and on AMD's without AVX-512, the order differs.
+_FASTEST_ELSEWHERE = {"training": ("jax", "tensorflow", "torch")}
 BACKENDS = tuple(sorted(FASTEST["search"]))
 # glibc's options, by its numbers: how many arrays may come from the system one by one, how much may lie free (-1:
 # anything), how many heaps threads have.
@@ -141,7 +141,8 @@ def take_installed_backend() -> None:
 
 def _installed(job):
     """The installed backends, the fastest at a job first."""
-    order = {**FASTEST, **_FASTEST_WITH_AMX}[job] if has_amx() else FASTEST[job]
+    elsewhere = has_amx() or (is_amd() and not has_avx512())
+    order = {**FASTEST, **_FASTEST_ELSEWHERE}[job] if elsewhere else FASTEST[job]
     return [backend for backend in order if importlib.util.find_spec(backend) is not None]
 
 

@@ -73,18 +73,21 @@ def installed(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("names", "with_amx", "training", "training_rnns", "search"),
+    ("names", "vendor", "flags", "training", "training_rnns", "search"),
     [
-        (("jax", "tensorflow", "torch"), False, "tensorflow", "jax", "jax"),
-        (("jax", "tensorflow", "torch"), True, "jax", "jax", "jax"),
-        (("tensorflow", "torch"), True, "tensorflow", "tensorflow", "tensorflow"),
-        (("jax", "torch"), False, "jax", "jax", "jax"),
+        (("jax", "tensorflow", "torch"), "GenuineIntel", "avx2 avx512f", "tensorflow", "jax", "jax"),
+        (("jax", "tensorflow", "torch"), "GenuineIntel", "avx2", "tensorflow", "jax", "jax"),
+        (("jax", "tensorflow", "torch"), "GenuineIntel", "avx2 avx512f amx_bf16", "jax", "jax", "jax"),
+        (("jax", "tensorflow", "torch"), "AuthenticAMD", "avx2 avx512f", "tensorflow", "jax", "jax"),
+        (("jax", "tensorflow", "torch"), "AuthenticAMD", "avx2", "jax", "jax", "jax"),
+        (("tensorflow", "torch"), "AuthenticAMD", "avx2", "tensorflow", "tensorflow", "tensorflow"),
+        (("jax", "torch"), "GenuineIntel", "avx2", "jax", "jax", "jax"),
     ],
 )
 def test_each_job_has_the_backend_that_is_fastest_at_it(
-    installed, monkeypatch, names, with_amx, training, training_rnns, search
+    installed, monkeypatch, names, vendor, flags, training, training_rnns, search
 ):
-    monkeypatch.setattr(backends, "has_amx", lambda: with_amx)
+    monkeypatch.setattr(processor, "_description", lambda: f"vendor_id : {vendor}\nflags : {flags}\n")
     jobs = {"training": training, "training RNNs": training_rnns, "search": search, "few steps": "torch"}
     for job, fastest in jobs.items():
         installed(*names)
@@ -115,7 +118,7 @@ def test_each_command_takes_the_backend_that_is_fastest_at_its_job(installed, mo
         raise Chosen(backends.choose_backend(*arguments))
 
     installed("jax", "tensorflow", "torch")
-    monkeypatch.setattr(backends, "has_amx", lambda: False)
+    monkeypatch.setattr(processor, "_description", lambda: "vendor_id : GenuineIntel\nflags : avx2\n")
     monkeypatch.setattr(guard, "choose_backend", choose)
     with pytest.raises(Chosen, match=f"^{backend}$"):
         cli.main(line.split())
