@@ -1,9 +1,9 @@
-"""Products with a matrix and their gradients: in bfloat16 by JAX on a CPU, in float32 by PyTorch on one of AMD's."""
+"""Products with a matrix and their gradients: bfloat16 by JAX on a CPU, float32 by PyTorch on AMD's with AVX-512."""
 
 from keras import backend, ops
 
 from keras_attn_zoo.numerics.bfloat16 import product_in_float32, transposed_in_memory
-from keras_attn_zoo.numerics.onednn import multiplied_by_onednn, transposes_quickly
+from keras_attn_zoo.numerics.onednn import multiplied_by_onednn
 from keras_attn_zoo.processor import is_jax_on_cpu
 from keras_attn_zoo.types import Tensor
 
@@ -77,10 +77,8 @@ def onednn_product(x: Tensor, kernel: Tensor, bias: Tensor | None, transposed: b
 
 
 def _onednn_kernel_gradient(left, right):
-    """leftᵀ right of float32 matrices, in the form that transposes the smaller one; MKL does so without a copy."""
+    """leftᵀ right of float32 matrices, in the form that transposes the smaller one."""
     if left.shape[1] > right.shape[1]:
         return _onednn_kernel_gradient(right, left).t()
-    if not transposes_quickly():
-        return ops.matmul(left.t(), right)
     # By the whole function again: a gradient may have a gradient.
     return onednn_product(left.t(), right, None, False)

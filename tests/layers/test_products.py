@@ -26,6 +26,7 @@ def used(request, monkeypatch):
     if BACKEND == "torch":
         monkeypatch.setattr(onednn, "_onednn", onednn._onednn.__wrapped__)
         monkeypatch.setattr(onednn, "is_amd", lambda: bool(request.param))
+        monkeypatch.setattr(onednn, "has_avx512", lambda: True)
         monkeypatch.setattr(onednn, "FEWEST", 1)
     elif request.param is not None:
         monkeypatch.setattr(few_rows, "columns_are_faster", lambda: request.param)

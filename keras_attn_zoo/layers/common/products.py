@@ -60,7 +60,7 @@ def product(
 ) -> Tensor:
     """Return x W + b in the form that is fastest on this machine.
 
-    Under PyTorch on an AMD CPU, `onednn_product` if they are large and in float32. Under JAX on a CPU,
+    Under PyTorch on an AMD CPU with AVX-512, `onednn_product` if they are large and in float32. Under JAX on a CPU,
     `bfloat16_product` if they are in bfloat16; in a `repeated` step (Wᵀ xᵀ)ᵀ, in bfloat16, on an Intel CPU, or on an
     AMD CPU without AVX-512: XLA repacks the right factor of a product each time, which in every step would be all
     weights instead of the few hypotheses. Barriers keep it from swapping the factors back. Wᵀ is one that is `turned`,
