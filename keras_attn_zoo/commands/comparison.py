@@ -17,6 +17,7 @@ from keras_attn_zoo.commands.options import (
     add_precision_argument,
     add_significance_argument,
     backend_of_run,
+    check_corpus_options,
     corpus_from_options,
     missing_corpus,
     refuse,
@@ -201,7 +202,9 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> float:
     if options.plan:
         from keras_attn_zoo.experiments.plan import plan_comparison, plan_without_text
 
+        check_corpus_options(options)
         if (missing := missing_corpus(options)) is not None:
+            more_tests(options)
             plan = plan_without_text(runs, missing)
             print(plan.table)
             return plan.seconds

@@ -295,26 +295,39 @@ def corpus_from_options(options: argparse.Namespace) -> "Corpus":
     """
     from keras_attn_zoo.experiments.corpora import corpus_from_files, corpus_from_name, embedded_corpus
 
-    sizes = SCALES[options.scale].corpus if getattr(options, "scale", None) else None
+    check_corpus_options(options)
+    sizes = _sizes_of_scale(options)
     if options.embedded or sizes:
-        why = f"--scale {options.scale} provides the text" if sizes else "--embedded provides the text"
-        refuse(options, why, corpus=None, train=None, valid=None, test=None, reverse=False, split_seed=0)
         return embedded_corpus(**(sizes or {}), task=task_of(options))
     if options.corpus is not None:
-        why = "--corpus provides the text"
-        refuse(options, why, train=None, valid=None, test=None, reverse=False, split_seed=0)
         if (task := task_of(options)) != TRANSLATION:
             _LOG.info("the corpus %s is for %s: --task %s", options.corpus, task, task)
         return corpus_from_name(options.corpus)
-    if not options.train:
-        raise UserError("no training text: give --train SOURCE TARGET, --train FILE.tsv, --corpus NAME, or --embedded.")
-    if options.valid and options.test:
-        refuse(options, "with --valid and --test, nothing is split", split_seed=0)
     valid, test = (
         files and files_of_text(name, files) for name, files in (("valid", options.valid), ("test", options.test))
     )
     train = files_of_text("train", options.train)
     return corpus_from_files(train, valid, test, options.split_seed, options.reverse)
+
+
+def check_corpus_options(options: argparse.Namespace) -> None:
+    """Raise if the options of `add_corpus_arguments` name no text, or exclude each other; no text is read."""
+    own: dict[str, object] = {"train": None, "valid": None, "test": None, "reverse": False, "split_seed": 0}
+    if _sizes_of_scale(options):
+        refuse(options, f"--scale {options.scale} provides the text", corpus=None, **own)
+    elif options.embedded:
+        refuse(options, "--embedded provides the text", corpus=None, **own)
+    elif options.corpus is not None:
+        refuse(options, "--corpus provides the text", **own)
+    elif not options.train:
+        raise UserError("no training text: give --train SOURCE TARGET, --train FILE.tsv, --corpus NAME, or --embedded.")
+    elif options.valid and options.test:
+        refuse(options, "with --valid and --test, nothing is split", split_seed=0)
+
+
+def _sizes_of_scale(options):
+    """The sizes of the built-in text of `--scale`, if it has one."""
+    return SCALES[options.scale].corpus if getattr(options, "scale", None) else None
 
 
 def missing_corpus(options: argparse.Namespace) -> "NamedCorpus | None":

@@ -56,7 +56,8 @@ def run_pairs(recipe: Recipe, options: argparse.Namespace) -> None:
         from keras_attn_zoo.training.progress import clock_time
 
         left = "unknown, as texts are missing" if math.isnan(seconds) else f"{clock_time(seconds)}, at most"
-        print(f"\nTime left for {counted(len(of_pairs), 'language pair')}: {left}.")
+        planned = len(of_pairs) - sum(map(len, failed.values()))
+        print(f"\nTime left for {counted(planned, 'language pair')}: {left}.")
     if failed:
         reasons = "; ".join(f"{', '.join(names)} ({why})" for why, names in failed.items())
         count = sum(map(len, failed.values()))

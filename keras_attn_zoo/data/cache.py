@@ -376,7 +376,7 @@ def build_cache(
         _Side("target", target_subwords, max_target_tokens),
     )
     limits = _TokenLimits(pairs, too_long)
-    settings = [pair_filter.described(), max_source_tokens, max_target_tokens, too_long]
+    settings = [pair_filter.described(pairs), max_source_tokens, max_target_tokens, too_long]
     if truncation != UNCUT:
         settings.append(asdict(truncation))
     found = fingerprint(pairs, (source_subwords, target_subwords), settings)

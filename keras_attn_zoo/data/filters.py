@@ -1,12 +1,16 @@
 """Filters of sentence pairs, and counts of those dropped."""
 
 import hashlib
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from keras_attn_zoo.data.words import has_illegal_characters, word_count
+from keras_attn_zoo.data.words import has_illegal_characters, has_words_of_one_character, word_count
 from keras_attn_zoo.errors import UserError
+
+# Pairs that tell what kind of text it is.
+_FIRST = 1000
 
 
 @dataclass
@@ -90,11 +94,17 @@ class Filter:
         if self.max_length_ratio is not None and self.max_length_ratio < 1:
             raise UserError(f"max_length_ratio={self.max_length_ratio} is below 1: give at least 1.")
 
-    def described(self) -> dict[str, Any]:
-        """Return the filter as plain data for fingerprints; those of earlier versions stay what they were."""
-        # As a new key would change the fingerprint of every text that was prepared before.
+    def described(self, pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
+        """Return the filter as plain data for the fingerprint of a text that it filters.
+
+        It is that of earlier versions where they did the same, so that what they prepared is found. They counted the
+        sentences of Chinese and Japanese text, which its first pairs are known by, as one word each.
+        """
         added = {"drop_illegal_characters"}
-        return {name: value for name, value in asdict(self).items() if value or name not in added}
+        found = {name: value for name, value in asdict(self).items() if value or name not in added}
+        counts = self.min_words > 1 or self.max_words is not None or self.max_length_ratio is not None
+        first = itertools.chain.from_iterable(itertools.islice(pairs, _FIRST if counts else 0))
+        return {**found, "words_of_one_character": True} if any(map(has_words_of_one_character, first)) else found
 
     def reason_to_drop(self, source: str, target: str) -> str | None:
         """Return the FilterReport attribute that counts a dropped pair; None to keep it."""

@@ -10,8 +10,8 @@ _KANA = "\u3041-\u30ff\u31f0-\u31ff\uff66-\uff9f"
 _CHINESE = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORDS_OF_ONE_CHARACTER = re.compile(f"[{_KANA}{_CHINESE}]")
 
-# Tab and line breaks are left out: they separate words.
-_CONTROL = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
+# Whitespace is left out, such as tabs and line breaks: it separates words.
+_CONTROL = "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"
 _PRIVATE = "\ue000-\uf8ff\U000f0000-\U0010ffff"
 _NONCHARACTERS = "\ufdd0-\ufdef" + "".join(chr(i + 0xFFFE) + chr(i + 0xFFFF) for i in range(0, 0x110000, 0x10000))
 # Bytes that could not be decoded, replaced or kept as surrogates.
@@ -51,10 +51,20 @@ def word_count(text: str) -> int:
     return len(_WORDS_OF_ONE_CHARACTER.sub(r" \g<0> ", text).split())
 
 
+def has_words_of_one_character(text: str) -> bool:
+    """Return whether a sentence has Chinese characters or kana.
+
+    Example:
+        >>> has_words_of_one_character("ein Haus"), has_words_of_one_character("第3 章")
+        (False, True)
+    """
+    return _WORDS_OF_ONE_CHARACTER.search(text) is not None
+
+
 def has_illegal_characters(text: str) -> bool:
     """Whether a sentence has characters that damaged text has and no other.
 
-    These are control characters except tab and line breaks, private-use characters, noncharacters, and those that
+    These are control characters except whitespace, private-use characters, noncharacters, and those that
     stand for bytes which could not be decoded: U+FFFD and surrogates.
 
     Example:

@@ -1,6 +1,6 @@
 """What a run has when it is finished: scores on the test text, and on others that its paper's tables want; pictures."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,12 @@ from keras_attn_zoo.experiments.drawing import draw_run
 from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.experiments.run_folder import WITH_TOP_K, RunFolder
-from keras_attn_zoo.experiments.scoring import score_again, score_run
+from keras_attn_zoo.experiments.scoring import score_again, score_run, training_summary
 from keras_attn_zoo.files import PathLike
 from keras_attn_zoo.models import Translator
+
+# Of models trained in any.
+SCORING_PRECISION = "float32"
 
 
 def score_and_draw(
@@ -36,7 +39,8 @@ def score_and_draw(
         text: the test text.
         max_tokens: see `load_translator`.
         keep_scores: whether a run that was scored and drawn before is left as it is; its translations are scored
-            again if they were with another tokeniser or case, and made again if they are lost or not those scored.
+            again if they were with another tokeniser or case, and made again if they are lost, not those scored, or of
+            the run before it was trained further.
         tokenize, lowercase: see `score_text`.
         tests: further test texts to score by name.
         more: other texts to score by name, without pairs that are too long; for `NAME-kK`, a latent alignment sums
@@ -59,15 +63,13 @@ def score_and_draw(
     whole = {"test": text, **(tests or {})}
     texts = {**whole, **(more or {})}
     lost = agreed([name for name in before if not run.has_translations(name)])
-    left = {
-        name: one for name, one in texts.items() if name not in before or name in lost or _is_other(before[name], one)
-    }
+    left = left_to_score(run, texts, before, lost)
     for name in dict.fromkeys((*texts, *(name for name in known if name in before))):
         if name not in (*left, *lost) and how_scored(before[name]["text"]) != how:
             score_again(folder, name, **how)
     drawn = not pictures or ("test" not in left and agreed(run.picture("curves").exists()))
     if left or not drawn:
-        translator = load_translator(folder, max_tokens=max_tokens)
+        translator = load_translator(folder, max_tokens=max_tokens, precision=SCORING_PRECISION)
         room = max_tokens or longest_translation(run.system().data.max_tokens)
         _score(run, translator, whole, left, room, how)
         if not drawn:
@@ -75,9 +77,28 @@ def score_and_draw(
     return sorted(run.picture("curves").parent.glob("*.png"))
 
 
-def _is_other(scores: Mapping[str, Any], text: ParallelText) -> bool:
-    """Whether scores are of another text, as those that were asked of `attn-zoo evaluate` by the same name may be."""
-    return scores.get("text_checksum", text.checksum) != text.checksum
+def left_to_score(
+    run: RunFolder, texts: Mapping[str, ParallelText], scores: Mapping[str, Any], lost: Collection[str]
+) -> dict[str, ParallelText]:
+    """Return the texts of which a run has no scores, or has those of another text or of fewer steps.
+
+    Such scores are what `attn-zoo evaluate` was asked for by the same name, or while the run was not yet trained.
+
+    Args:
+        run: the run.
+        texts: by name.
+        scores: those of the run.
+        lost: names of scores whose translations are lost.
+    """
+    steps = training_summary(run)["steps"] if scores else 0
+
+    def is_scored(name, text):
+        if name not in scores or name in lost:
+            return False
+        found = scores[name]
+        return found.get("text_checksum", text.checksum) == text.checksum and found["training"]["steps"] == steps
+
+    return {name: text for name, text in texts.items() if not is_scored(name, text)}
 
 
 def _score(run, translator, whole, texts, room, how):

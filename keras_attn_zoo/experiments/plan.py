@@ -17,6 +17,7 @@ from keras_attn_zoo.experiments.budget import amount, planned_steps
 from keras_attn_zoo.experiments.catalogue.listing import NamedCorpus
 from keras_attn_zoo.experiments.comparison import Run
 from keras_attn_zoo.experiments.corpora import Corpus
+from keras_attn_zoo.experiments.finished_run import SCORING_PRECISION, left_to_score
 from keras_attn_zoo.experiments.memory import activation_bytes, machine_bytes, on_cpu, shown_bytes, weight_bytes
 from keras_attn_zoo.experiments.outline import outline
 from keras_attn_zoo.experiments.parallel_text import ParallelText
@@ -36,6 +37,7 @@ from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.experiments.tabular import markdown_table
 from keras_attn_zoo.files import PathLike, kind_of
 from keras_attn_zoo.training.progress import clock_time, parameter_count
+from keras_attn_zoo.training.resumable_state import stopped_early
 from keras_attn_zoo.training.run_log import clock_of, read_steps
 from keras_attn_zoo.types import Logs
 
@@ -111,11 +113,14 @@ def plan_comparison(
                 raise UserError(f"{run.name}: {error}") from None
         scores, log, steps = folder.read_scores(), _steps(folder), planned_steps(system.training, batches)
         whole_texts = {"test": corpus.test, **corpus.more_tests, **(texts or {}).get(run.name, {})}
-        unscored = [text for name, text in whole_texts.items() if name not in scores]
+        lost = [name for name in scores if not folder.has_translations(name)]
+        trained = _is_trained(folder, system, steps, log)
+        # What is trained further is scored again.
+        unscored = [*(left_to_score(folder, whole_texts, scores, lost) if trained else whole_texts).values()]
         state = "begun" if folder.holds_run else "to do"
         training = translation = 0.0
         measured: list[str] = []
-        if "test" not in scores:
+        if not trained:
             speed = known.of_steps(run.name, system, data, batches)
             seconds = _seconds_left(system, steps, log, speed)
             training = seconds + speed.compilation + seconds * _of_validation(system, data)
@@ -125,10 +130,11 @@ def plan_comparison(
         elif not unscored:
             state = "done"
         if unscored:
-            search = known.of_search(run.name, system, data)
+            scored = _scoring(system)
+            search = known.of_search(run.name, scored, data)
             measured.append(search.measured)
-            translation += sum(search.of(encoded(text, system, data), system) for text in unscored)
-            translation += known.of_references(run.name, system, data, batches, unscored)
+            translation += sum(search.of(encoded(text, scored, data), scored) for text in unscored)
+            translation += known.of_references(run.name, scored, data, batches, unscored)
         sizes = [one.vocabulary_size for one in data.subwords]
         shown = needed.by(system, sizes, state == "done")
         of = system.training.budget if steps is None else f"{steps:,}"
@@ -205,6 +211,12 @@ def _seconds_left(system, steps, log, speed):
     return max(0, steps - len(log)) * speed.step
 
 
+def _is_trained(folder, system, steps, log):
+    """Whether a run has ended; one with a budget says so in its state, as does one without patience left."""
+    rounds_done = system.training.budget is None and folder.holds_run and len(log) >= steps
+    return rounds_done or stopped_early(folder.state)
+
+
 def _milestones(steps, log, bleu_after):
     """How many steps are left after which the test text is translated."""
     found = {math.ceil(steps * percent / 100) for percent in bleu_after} if steps is not None else ()
@@ -246,8 +258,8 @@ class _Times:
         key = _searching(system)
         if key not in self.searches:
             test = encoded(self.corpus.test, system, data)
-            alike = (folder for folder in self.folders if _searching(folder.system()) == key)
-            scored = (scored_search(folder, test, system) for folder in alike)
+            alike = (folder for folder in self.folders if _searching(_scoring(folder.system())) == key)
+            scored = (scored_search(folder, self.corpus.test, test, system) for folder in alike)
             found = next((one for one in scored if one is not None), None)
             if found is None:
                 _LOG.info("timing a search of %s", name)
@@ -299,6 +311,11 @@ def _same(system: System) -> tuple[str, str]:
     )
     same = System("any", system.backbone, system.data, kept, body=system.body)
     return repr(same), policy(system.precision)
+
+
+def _scoring(system: System) -> System:
+    """A system in the precision that it is scored in."""
+    return system.override(precision=SCORING_PRECISION)
 
 
 def _searching(system: System) -> tuple[str, ...]:

@@ -118,7 +118,7 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike) -> Pr
     }
     # Without truecasing, the key is that of earlier versions.
     cased = {} if settings.truecase is None else {"truecase": settings.truecase}
-    key = fingerprint(corpus.splits.train, (), [{**options, **cased}, pair_filter.described()])[:12]
+    key = fingerprint(corpus.splits.train, (), [{**options, **cased}, pair_filter.described(corpus.splits.train)])[:12]
     place = Path(folder) / key
     models = ("joint.spm",) if settings.joint else ("source.spm", "target.spm")
     cases = [side if settings.truecase in (side, "both") else None for side in ("source", "target")]

@@ -44,16 +44,26 @@ def encoded(text: ParallelText, system: System, data: PreparedData) -> EncodedTe
     return text.encoded(*data.subwords, truncation=system.data.truncation)
 
 
-def scored_search(folder: RunFolder, text: EncodedText, system: System) -> SearchTime | None:
-    """Return what the search of a run's test text took under this backend; None if there was none.
+def scored_search(folder: RunFolder, test: ParallelText, text: EncodedText, system: System) -> SearchTime | None:
+    """Return what the search of a run's test text took under this backend; None if there was no such search.
 
     Args:
         folder: the run.
-        text: its test text.
+        test: its test text.
+        text: the same, encoded.
         system: its system.
     """
-    found = folder.read_scores().get("test")
-    if found is None or found["backend"] != keras.config.backend():
+    search = system.search
+    wanted = {
+        "backend": keras.config.backend(),
+        "beams": search.beams,
+        "length_penalty": search.length_penalty,
+        "search_top_k": search.search_top_k,
+        "text_checksum": test.checksum,
+    }
+    found = folder.read_scores().get("test", {})
+    # Scores may be of another search or text, which `attn-zoo evaluate` was asked for.
+    if any(name not in found or found[name] != value for name, value in wanted.items()):
         return None
     compilation = min(found["translation_compilation_seconds"], found["translation_seconds"])
     seconds = found["translation_seconds"] - compilation

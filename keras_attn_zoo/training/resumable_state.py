@@ -32,6 +32,22 @@ def check_backend(own: str) -> None:
         )
 
 
+def stopped_early(path: PathLike) -> bool:
+    """Return whether the training whose state a file holds ended before its last round; False if there is no file.
+
+    Raises:
+        UserError: the state is damaged.
+    """
+    if kind_of(path) is None:
+        return False
+    check_file(path)
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return _saved_settings(arrays)["ended"]
+    except Exception:
+        raise _damaged(path) from None
+
+
 class ResumableState(keras.callbacks.Callback):
     """Save after every round everything that the next one depends on.
 
@@ -77,14 +93,11 @@ class ResumableState(keras.callbacks.Callback):
         check_file(self.path)
         try:
             with np.load(self.path, allow_pickle=False) as arrays:
-                saved = _checked_settings(json.loads(str(arrays["settings"])))
+                saved = _saved_settings(arrays)
                 values = {name: _numbers(arrays[str(i)]) for i, name in enumerate(saved["names"])}
                 random = {name: _numbers(arrays[f"random_{name}"]) for name in saved["random"]}
         except Exception:
-            # With an untrusted archive, NumPy, zipfile and json may raise anything.
-            raise UserError(
-                f"{shown(self.path)} is damaged: restore it from a backup, or remove the run folder to start over."
-            ) from None
+            raise _damaged(self.path) from None
         check_backend(saved["backend"])
         # A state saved before the first round is empty.
         self._values = values or None
@@ -177,8 +190,14 @@ def _numbers(array):
     return array
 
 
-def _checked_settings(settings):
-    """Raise if the settings of a state are not such as `_save` writes."""
+def _damaged(path):
+    """The error for any exception: with an untrusted archive, NumPy, zipfile and json may raise all kinds."""
+    return UserError(f"{shown(path)} is damaged: restore it from a backup, or remove the run folder to start over.")
+
+
+def _saved_settings(arrays):
+    """The settings of a state; raise if they are not such as `_save` writes."""
+    settings = json.loads(str(arrays["settings"]))
     lists = {"names": str, "random": str, "counters": dict}
     fits = all(isinstance(one, kind) for name, kind in lists.items() for one in settings[name])
     fits &= len(set(settings["names"])) == len(settings["names"])

@@ -81,6 +81,18 @@ def test_plans_of_pairs_have_headings_and_a_sum(recipe, monkeypatch):
     assert not recipe.seen
 
 
+def test_the_sum_of_plans_is_of_the_pairs_that_have_one(recipe, monkeypatch):
+    def plan_or_fail(runs, *_):
+        if "third" in {run.name for run in runs}:
+            raise UserError("no text.")
+        return plan.Plan("rnn", 60.0)
+
+    monkeypatch.setattr(plan, "plan_comparison", plan_or_fail)
+    status, output, error = recipe("--embedded", "--plan")
+    assert status == 2 and "1 of 2 language pairs failed: tr-en (no text)" in error
+    assert output.endswith("\nTime left for 1 language pair: 1:00, at most.\n")
+
+
 def test_each_pair_has_the_systems_of_its_tables_and_its_settings(recipe, tmp_path):
     status, _, error = recipe("--embedded")
     assert status == 0, error

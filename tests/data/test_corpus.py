@@ -199,12 +199,23 @@ def test_chinese_and_japanese_characters_are_words(text, words):
     assert word_count(text) == words
 
 
+def test_the_description_of_a_filter_is_the_same_unless_words_are_counted_otherwise():
+    plain, chinese = [("ein Haus", "a house")], [("ein Haus", "a house"), ("房子", "a house")]
+    before = {"min_words": 1, "max_words": None, "max_length_ratio": None, "drop_duplicates": False}
+    assert Filter().described(chinese) == Filter().described(plain) == before
+    for counting in ({"max_words": 9}, {"min_words": 2}, {"max_length_ratio": 3}):
+        assert Filter(**counting).described(plain) == {**before, **counting}
+        assert Filter(**counting).described(chinese) not in (Filter(**counting).described(plain), before)
+    dropping = Filter(drop_illegal_characters=True)
+    assert dropping.described(plain) == {**before, "drop_illegal_characters": True}
+
+
 def test_illegal_characters_are_those_of_unicode():
     categories = {"Cc": "control", "Co": "private use", "Cs": "surrogate"}
     for number in range(sys.maxunicode + 1):
         category = unicodedata.category(chr(number))
         nonce = number & 0xFFFE == 0xFFFE or 0xFDD0 <= number <= 0xFDEF or number == 0xFFFD
-        expected = chr(number) not in "\t\n\r" and (category in categories or nonce)
+        expected = not chr(number).isspace() and (category in categories or nonce)
         assert has_illegal_characters(chr(number)) == expected, hex(number)
     assert has_illegal_characters("ein H\x81us")
     assert not has_illegal_characters("ein Häuschen – für 3 €, 家 🏠, zu\u00adsammen\u200d")

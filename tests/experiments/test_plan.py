@@ -173,6 +173,64 @@ def test_texts_of_tables_translations_of_validation_and_milestones_count(out, co
     assert found["new"]["translation left"] == clock_time(own + every + twice)
 
 
+def left(corpus, out, *systems, **arguments):
+    """State, time of training and time of translation of runs."""
+    found = rows(plan_comparison(planned(*systems), corpus, out, **arguments).table)
+    return [[found[name][key] for key in ("state", "training left", "translation left")] for name, _ in systems]
+
+
+def test_a_run_that_was_scored_before_it_was_trained_is_not_done(out, corpus):
+    shutil.copyfile(out / "tiny" / "scores.json", out / "tiny-seed=2" / "scores.json")
+    wanted = ["begun", clock_time(validated(12, corpus, 7)), clock_time(10 + scored(corpus.splits.test, corpus, 2))]
+    assert left(corpus, out, ("tiny-seed=2", TINY.override(seed=2))) == [wanted]
+
+
+def test_a_run_that_ended_early_is_trained(out, corpus):
+    with np.load(out / "tiny-seed=2" / "state.npz") as arrays:
+        kept = dict(arrays)
+    kept["settings"] = np.array(json.dumps({**json.loads(str(kept["settings"])), "ended": True}))
+    np.savez(out / "tiny-seed=2" / "state.npz", **kept)
+    wanted = ["begun", "0:00", clock_time(10 + scored(corpus.splits.test, corpus, 2))]
+    assert left(corpus, out, ("tiny", TINY), ("tiny-seed=2", TINY.override(seed=2)))[1] == wanted
+
+
+@pytest.mark.parametrize("change", [{"text_checksum": "0"}, {"beams": 7}, {"training": 6}, "lost"], ids=str)
+def test_scores_that_are_made_again_are_left(out, corpus, monkeypatch, change):
+    """Those of another text, of fewer steps, and lost ones; of another search, they stay, but tell no time."""
+    monkeypatch.setattr(plan, "timed_search", lambda *arguments: SearchTime(0.5, 3.0, "8 sentences"))
+    path = out / "tiny" / "scores.json"
+    scores = json.loads(path.read_text())
+    if change == "lost":
+        (out / "tiny" / "hypotheses" / "test.txt").unlink()
+    elif "training" in change:
+        scores["test"]["training"]["steps"] = 6
+    else:
+        scores["test"] |= change
+    path.write_text(json.dumps(scores))
+    test = corpus.splits.test
+    known = change == "lost" or "training" in change
+    time = clock_time((10 if known else 0.5 * tokens(test) + 3) + scored(test, corpus, 2))
+    of_other_search = change != "lost" and "beams" in change
+    assert left(corpus, out, ("tiny", TINY), ("new", TINY.override(seed=3))) == [
+        ["done", "0:00", "0:00"] if of_other_search else ["begun", "0:00", time],
+        ["to do", clock_time(validated(24, corpus, 7)), time],
+    ]
+
+
+def test_what_was_trained_in_bfloat16_is_scored_in_float32(out, corpus, monkeypatch):
+    times = {"float32": 2.0, "bfloat16": 1.0}
+    monkeypatch.setattr(plan, "_timed", lambda system, *_: Speed(30 * times[system.precision], 0.0, "5 timed steps"))
+    monkeypatch.setattr(plan, "timed_search", lambda system, *_: SearchTime(times[system.precision], 0, "8 sentences"))
+    test, words = corpus.splits.test, corpus.splits.valid[:5]
+    half = TINY.override(hidden_dim=13, precision="bfloat16")
+    of_test = 2 * tokens(test) + scored(test, corpus, 60)
+    by_bleu = half.override(best_by="bleu", bleu_sentences=5)
+    assert left(corpus, out, ("a", half), ("b", by_bleu)) == [
+        ["to do", clock_time(validated(12 * 30, corpus)), clock_time(of_test)],
+        ["to do", clock_time(validated(12 * 30, corpus)), clock_time(of_test + 4 * tokens(words))],
+    ]
+
+
 @pytest.mark.parametrize(
     ("there", "said"), [(25e9, "; this machine has 25.0 GB\n"), (1e3, "1 kB, which may be too little")]
 )

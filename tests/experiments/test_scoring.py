@@ -65,6 +65,16 @@ def test_translations_that_are_not_those_of_the_scores_are_made_again(trained, c
         assert run.hypotheses("test").read_text("utf-8") == before and run.has_translations("test")
 
 
+def test_scores_of_a_run_that_was_then_trained_further_are_made_again(trained, corpus, tmp_path):
+    run = RunFolder(shutil.copytree(trained, tmp_path / "run"))
+    score_and_draw(run.path, corpus.test)
+    whole = run.read_scores()["test"]
+    run.add_scores("test", {**whole, "perplexity": 1.0, "training": {**whole["training"], "steps": 6}})
+    score_and_draw(run.path, corpus.test, keep_scores=True)
+    again = run.read_scores()["test"]
+    assert (again["perplexity"], again["training"]["steps"]) == (whole["perplexity"], whole["training"]["steps"])
+
+
 def test_a_table_ranked_by_a_score(trained, tmp_path):
     folders = [shutil.copytree(trained, tmp_path / name) for name in "abc"]
     for folder, value in zip(folders, (9.0, None, 3.0), strict=True):

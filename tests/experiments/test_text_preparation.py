@@ -102,12 +102,23 @@ def test_a_run_without_newer_preparation_has_the_data_and_presets_of_earlier_ver
     assert (trained / "data" / key).is_dir()
 
 
-def test_a_run_of_an_earlier_version_resumes_with_the_defaults(trained, tmp_path):
+# The settings of version 0.1.0.
+FIRST = {
+    "data": "vocabulary_size model_type joint byte_fallback min_words max_words max_length_ratio drop_duplicates "
+    "max_tokens sentences_per_batch tokens_per_batch bucket_count",
+    "training": "epochs validations_per_epoch learning_rate schedule warmup_steps decay_start decay_every "
+    "plateau_factor plateau_patience clip_norm label_smoothing accumulation_steps teacher_forcing teacher_forcing_end "
+    "teacher_forcing_steps best_by bleu_sentences patience word_vectors_source word_vectors_target pretraining_rounds",
+    "search": "beams length_penalty batch_size search_top_k",
+}
+
+
+def test_a_run_of_the_first_version_resumes_with_the_defaults(trained, tmp_path):
     run = RunFolder(shutil.copytree(trained, tmp_path / "run"))
     config = read_json(run.config)
-    for name in ("truecase", "subword_sampling_nbest", "subword_sampling_alpha"):
-        del config["system"]["data"][name]
-    del config["system"]["training"]["bleu_tokenize"]
+    for part, names in FIRST.items():
+        config["system"][part] = {name: config["system"][part][name] for name in names.split()}
+    del config["system"]["precision"]
     write_json(run.config, config)
     run.check_settings(TINY, config["corpus"])
     with pytest.raises(UserError, match=r"different settings \(system\.data\.truecase: "):
