@@ -105,7 +105,10 @@ def verdict(finding: Finding, name: str, value: Value) -> str:
     else:
         outcome = LEVEL
     possible, undecided = {outcome}, outcome == LEVEL and bool(value.p_values)
-    if undecided and abs(value.difference or 0.0) > _NONE:
+    if undecided:
+        seeds = zip(value.p_values, value.better, strict=True)
+        possible |= {BETTER if better else WORSE for p, better in seeds if p < _LEVEL_OF_SIGNIFICANCE}
+    if undecided and not finding.significant and abs(value.difference or 0.0) > _NONE:
         possible.add(BETTER if wanted.sign * (value.difference or 0.0) > 0 else WORSE)
     if possible <= set(finding.expected):
         return AGREES
@@ -185,7 +188,7 @@ def _notes(runs, comparisons):
         yield "here: differences are rounded after subtracting"
     if any(one.tested for one in run):
         yield f"*, **: p < 0.05, p < 0.01, with every seed; {about_test(runs.test)}"
-    if any(one.tested and LEVEL in one.finding.expected for one in run):
+    if any(one.tested and LEVEL in one.finding.expected and not one.finding.significant for one in run):
         yield f"a claim of no difference agrees if there is none of significance, and of at most {_NONE:g} point"
     cells = ((cell, one.pair) for one in run for cell in one.contrast.cells(one.pair))
     yield from dict.fromkeys(filter(None, (about_texts(cell, runs, pair) for cell, pair in cells)))

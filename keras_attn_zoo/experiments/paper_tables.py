@@ -170,6 +170,7 @@ class Finding:
         contrasts: the comparisons.
         margin: of measures without a test of significance, how large a difference must be to count.
         share: the same as a share of the other's number; what is larger counts.
+        significant: whether the claim is of significant differences alone, so that one without is none, however large.
     """
 
     claim: str
@@ -178,6 +179,7 @@ class Finding:
     contrasts: Sequence[Contrast]
     margin: float = 0.0
     share: float = 0.0
+    significant: bool = False
 
 
 def _cell(row, column, figure):

@@ -92,6 +92,27 @@ def test_a_large_difference_that_is_not_significant_does_not_show_that_there_is_
     assert verdict(finding(expected=expected), "TER", value) == found
 
 
+@pytest.mark.parametrize(
+    ("expected", "significant", "found"),
+    [
+        ((LEVEL, WORSE), False, "no significant difference"),
+        ((LEVEL, WORSE), True, "agrees"),
+        ((WORSE,), True, "no significant difference"),
+    ],
+)
+def test_a_claim_of_significance_alone_is_tested_alone(expected, significant, found):
+    value = Value([30.0], p_values=[0.2], better=[True], difference=1.3)
+    assert verdict(finding(expected=expected, significant=significant), "BLEU", value) == found
+
+
+@pytest.mark.parametrize(("p", "found"), [(0.04, "no significant difference"), (0.06, "agrees")])
+def test_one_seed_that_differs_shows_that_there_may_be_a_difference(p, found):
+    value = Value([30.0, 30.0], p_values=[p, 0.3], better=[True, False], difference=0.4)
+    for expected in ((LEVEL,), (LEVEL, WORSE)):
+        assert verdict(finding(expected=expected), "BLEU", value) == found
+    assert verdict(finding(expected=(LEVEL, BETTER)), "BLEU", value) == "agrees"
+
+
 def test_of_two_seeds_both_must_differ(tmp_path):
     for name, translations in (("base", WRONG), ("new", REFERENCES), ("base-seed=2", WRONG), ("new-seed=2", WRONG)):
         make_run(tmp_path / name, 30.0 if translations is WRONG else 90.0, translations=translations)
