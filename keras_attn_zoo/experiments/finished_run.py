@@ -12,11 +12,12 @@ from keras_attn_zoo.experiments.drawing import draw_run
 from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.experiments.run_folder import WITH_TOP_K, RunFolder
-from keras_attn_zoo.experiments.scoring import score_again, score_run, training_summary
-from keras_attn_zoo.files import PathLike
+from keras_attn_zoo.experiments.scoring import score_again, score_run
+from keras_attn_zoo.files import PathLike, kind_of
 from keras_attn_zoo.models import Translator
+from keras_attn_zoo.training.run_log import read_steps
 
-# Of models trained in any.
+# Of the scores of all runs, whatever they were trained in.
 SCORING_PRECISION = "float32"
 
 
@@ -62,10 +63,10 @@ def score_and_draw(
     before = agreed(run.read_scores() if keep_scores else {})
     whole = {"test": text, **(tests or {})}
     texts = {**whole, **(more or {})}
-    lost = agreed([name for name in before if not run.has_translations(name)])
-    left = left_to_score(run, texts, before, lost)
+    outdated = agreed(outdated_scores(run, before))
+    left = left_to_score(texts, before, outdated)
     for name in dict.fromkeys((*texts, *(name for name in known if name in before))):
-        if name not in (*left, *lost) and how_scored(before[name]["text"]) != how:
+        if name not in (*left, *outdated) and how_scored(before[name]["text"]) != how:
             score_again(folder, name, **how)
     drawn = not pictures or ("test" not in left and agreed(run.picture("curves").exists()))
     if left or not drawn:
@@ -77,26 +78,28 @@ def score_and_draw(
     return sorted(run.picture("curves").parent.glob("*.png"))
 
 
-def left_to_score(
-    run: RunFolder, texts: Mapping[str, ParallelText], scores: Mapping[str, Any], lost: Collection[str]
-) -> dict[str, ParallelText]:
-    """Return the texts of which a run has no scores, or has those of another text or of fewer steps.
+def outdated_scores(run: RunFolder, scores: Mapping[str, Any]) -> list[str]:
+    """Return the names of the scores of a run whose translations are lost, or that it had before its last steps."""
+    steps = len(read_steps(run.log)) if kind_of(run.log) else 0
+    return [name for name, one in scores.items() if one["training"]["steps"] < steps or not run.has_translations(name)]
 
-    Such scores are what `attn-zoo evaluate` was asked for by the same name, or while the run was not yet trained.
+
+def left_to_score(
+    texts: Mapping[str, ParallelText], scores: Mapping[str, Any], outdated: Collection[str]
+) -> dict[str, ParallelText]:
+    """Return the texts that a run has no scores of, by name.
+
+    There may be scores of another text by the same name, as `attn-zoo evaluate` was asked for.
 
     Args:
-        run: the run.
         texts: by name.
         scores: those of the run.
-        lost: names of scores whose translations are lost.
+        outdated: what `outdated_scores` returned.
     """
-    steps = training_summary(run)["steps"] if scores else 0
 
     def is_scored(name, text):
-        if name not in scores or name in lost:
-            return False
-        found = scores[name]
-        return found.get("text_checksum", text.checksum) == text.checksum and found["training"]["steps"] == steps
+        known = name in scores and name not in outdated
+        return known and scores[name].get("text_checksum", text.checksum) == text.checksum
 
     return {name: text for name, text in texts.items() if not is_scored(name, text)}
 

@@ -17,7 +17,7 @@ from keras_attn_zoo.experiments.budget import amount, planned_steps
 from keras_attn_zoo.experiments.catalogue.listing import NamedCorpus
 from keras_attn_zoo.experiments.comparison import Run
 from keras_attn_zoo.experiments.corpora import Corpus
-from keras_attn_zoo.experiments.finished_run import SCORING_PRECISION, left_to_score
+from keras_attn_zoo.experiments.finished_run import SCORING_PRECISION, left_to_score, outdated_scores
 from keras_attn_zoo.experiments.memory import activation_bytes, machine_bytes, on_cpu, shown_bytes, weight_bytes
 from keras_attn_zoo.experiments.outline import outline
 from keras_attn_zoo.experiments.parallel_text import ParallelText
@@ -113,10 +113,10 @@ def plan_comparison(
                 raise UserError(f"{run.name}: {error}") from None
         scores, log, steps = folder.read_scores(), _steps(folder), planned_steps(system.training, batches)
         whole_texts = {"test": corpus.test, **corpus.more_tests, **(texts or {}).get(run.name, {})}
-        lost = [name for name in scores if not folder.has_translations(name)]
+        outdated = outdated_scores(folder, scores)
         trained = _is_trained(folder, system, steps, log)
         # What is trained further is scored again.
-        unscored = [*(left_to_score(folder, whole_texts, scores, lost) if trained else whole_texts).values()]
+        unscored = [*(left_to_score(whole_texts, scores, outdated) if trained else whole_texts).values()]
         state = "begun" if folder.holds_run else "to do"
         training = translation = 0.0
         measured: list[str] = []

@@ -59,6 +59,7 @@ def scored_search(folder: RunFolder, test: ParallelText, text: EncodedText, syst
         "beams": search.beams,
         "length_penalty": search.length_penalty,
         "search_top_k": search.search_top_k,
+        "precision": system.precision,
         "text_checksum": test.checksum,
     }
     found = folder.read_scores().get("test", {})

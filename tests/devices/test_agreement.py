@@ -71,7 +71,7 @@ def test_a_process_scores_again_although_the_first_one_has_written_its_scores(re
 def test_a_process_draws_what_the_first_one_draws(rescored, monkeypatch):
     run, _ = rescored
     drawn = []
-    monkeypatch.setattr(finished_run, "load_translator", lambda folder, max_tokens: "translator")
+    monkeypatch.setattr(finished_run, "load_translator", lambda folder, **options: "translator")
     monkeypatch.setattr(finished_run, "draw_run", lambda folder, translator, text: drawn.append(translator))
     run.picture("curves").parent.mkdir()
     run.picture("curves").touch()

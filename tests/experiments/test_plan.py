@@ -194,7 +194,9 @@ def test_a_run_that_ended_early_is_trained(out, corpus):
     assert left(corpus, out, ("tiny", TINY), ("tiny-seed=2", TINY.override(seed=2)))[1] == wanted
 
 
-@pytest.mark.parametrize("change", [{"text_checksum": "0"}, {"beams": 7}, {"training": 6}, "lost"], ids=str)
+@pytest.mark.parametrize(
+    "change", [{"text_checksum": "0"}, {"beams": 7}, {"precision": "bfloat16"}, {"training": 6}, "lost"], ids=str
+)
 def test_scores_that_are_made_again_are_left(out, corpus, monkeypatch, change):
     """Those of another text, of fewer steps, and lost ones; of another search, they stay, but tell no time."""
     monkeypatch.setattr(plan, "timed_search", lambda *arguments: SearchTime(0.5, 3.0, "8 sentences"))
@@ -210,7 +212,7 @@ def test_scores_that_are_made_again_are_left(out, corpus, monkeypatch, change):
     test = corpus.splits.test
     known = change == "lost" or "training" in change
     time = clock_time((10 if known else 0.5 * tokens(test) + 3) + scored(test, corpus, 2))
-    of_other_search = change != "lost" and "beams" in change
+    of_other_search = change != "lost" and {"beams", "precision"} & change.keys()
     assert left(corpus, out, ("tiny", TINY), ("new", TINY.override(seed=3))) == [
         ["done", "0:00", "0:00"] if of_other_search else ["begun", "0:00", time],
         ["to do", clock_time(validated(24, corpus, 7)), time],
