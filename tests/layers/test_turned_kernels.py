@@ -41,6 +41,22 @@ def test_on_which_processors_columns_are_faster(vendor, flags, faster, monkeypat
     assert few_rows.columns_are_faster() is faster
 
 
+@pytest.mark.parametrize(
+    ("avx512", "filled"),
+    [
+        (True, {1: 1, 3: 4, 9: 16, 16: 16, 17: 17, 22: 32, 24: 32, 33: 33, 43: 64, 50: 64, 64: 64}),
+        (False, {1: 1, 3: 4, 9: 16, 16: 16, 17: 17, 24: 24, 25: 32, 28: 32, 40: 40, 44: 48, 50: 50, 60: 64, 64: 64}),
+    ],
+    ids=["with_avx512", "without_avx512"],
+)
+def test_to_which_numbers_of_rows_others_are_filled_up(avx512, filled, monkeypatch):
+    monkeypatch.setattr(few_rows, "has_avx512", lambda: avx512)
+    assert {rows: few_rows.filled_up(rows) for rows in filled} == filled
+    x = np.random.default_rng(0).integers(-3, 4, (2, 64, 5)).astype("float32")
+    for rows in filled:
+        np.testing.assert_array_equal(few_rows.columns_product(x[0, :rows], x[1]), x[0, :rows] @ x[1].T)
+
+
 @pytest.mark.parametrize("faster", [True, False], ids=["columns", "rows"])
 @pytest.mark.parametrize("kind", ["float32", "mixed_bfloat16"])
 @pytest.mark.parametrize("rows", [1, 2, 5, 50, 64, 65, 128, 129])
