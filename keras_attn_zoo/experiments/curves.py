@@ -42,7 +42,7 @@ def curves(folders: Collection[PathLike], key: str = "val_loss") -> Curves:
 
     Args:
         folders: run folders.
-        key: a figure that the log has for every round.
+        key: a figure that the log has for every round, or else for every step.
 
     Raises:
         UserError: the log of a run has no such figure.
@@ -51,14 +51,20 @@ def curves(folders: Collection[PathLike], key: str = "val_loss") -> Curves:
     for folder, name in zip(folders, titles(folders), strict=True):
         run = RunFolder(folder)
         run.check_links()
-        rounds = [line for line in read_log(run.log) if "round" in line]
-        lines = [line for line in rounds if line.get(key) is not None]
-        if not lines:
-            known = sorted({one for line in rounds for one in line} - {"round", "step"})
+        log = read_log(run.log)
+        rounds = [line for line in log if "round" in line]
+        lines = next(filter(None, ([line for line in some if _has(line, key)] for some in (rounds, log))), None)
+        if lines is None:
+            known = sorted({one for line in log for one in line if rounds and _has(line, one)} - {"round", "step"})
             choice = f"choose one of {', '.join(known)}" if known else "no round has been completed yet"
             raise UserError(f"the log of {shown(folder)} has no {shown(key)}: {choice}.")
         found[name] = ([line["step"] for line in lines], [line[key] for line in lines])
     return found
+
+
+def _has(line, key):
+    """Whether a line of a log has a number by this name."""
+    return isinstance(line.get(key), (int, float))
 
 
 def mean_curve(

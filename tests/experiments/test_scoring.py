@@ -115,6 +115,12 @@ def test_empty_sentences_are_not_drawn(trained, corpus, tmp_path):
 def test_a_number_that_no_round_has_is_named_with_those_it_has(trained):
     with pytest.raises(UserError, match=r"has no val_lossy: choose one of .*val_loss"):
         curves([trained], "val_lossy")
+    # What is logged for each step alone, unlike the shape, which is no number.
+    ((steps, values),) = curves([trained], "learning_rate").values()
+    assert steps == list(range(1, 13)) and all(value > 0 for value in values)
+    with pytest.raises(UserError, match=r"has no shape: choose one of .*learning_rate"):
+        curves([trained], "shape")
+    assert curves([trained], "loss")[trained.name][0] == [3, 6, 9, 12]
 
 
 @pytest.mark.parametrize("name", ["environment.json", "log.jsonl", "scores.json"])
