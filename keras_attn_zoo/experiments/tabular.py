@@ -122,4 +122,5 @@ def csv_text(lines: Sequence[Mapping[str, object]]) -> str:
 
 def _in_latex(text: str) -> str:
     """Text as LaTeX; a letter that its standard fonts lack becomes a question mark."""
-    return "".join(one if one < "\x80" or one in _LETTERS else "?" for one in text).translate(_LATEX)
+    found = "".join(one if one < "\x80" or one in _LETTERS else "?" for one in text).translate(_LATEX)
+    return found.replace(r"$^\ast$$^\ast$", r"$^{\ast\ast}$")

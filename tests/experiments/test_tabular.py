@@ -38,7 +38,7 @@ def test_latex_escapes_what_it_reads_otherwise():
         r"system & BLEU & accuracy \\",
         r"\midrule",
         r"rnn\_latent & 27.1 $\pm$ 0.3 & 50 \% \\",
-        r"a\&b\textasciitilde{}\{c\}\textasciicircum{}\textbackslash{}\#\$ & 30.0$^\ast$$^\ast$ & -- \\",
+        r"a\&b\textasciitilde{}\{c\}\textasciicircum{}\textbackslash{}\#\$ & 30.0$^{\ast\ast}$ & -- \\",
     ]
     assert r"\caption{50 \% of \_all\_. p \textless{} 0.05. bleu: nrefs:1\textbar{}\allowbreak{}case:mixed.}" in lines
     assert r"\begin{tabular}{lrr}" in lines
