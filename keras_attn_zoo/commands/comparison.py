@@ -202,8 +202,9 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> float:
     if options.plan:
         from keras_attn_zoo.experiments.plan import plan_comparison, plan_without_text
 
-        check_corpus_options(options)
         if (missing := missing_corpus(options)) is not None:
+            # What would be refused with the text is refused without it.
+            check_corpus_options(options)
             more_tests(options)
             plan = plan_without_text(runs, missing)
             print(plan.table)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from keras_attn_zoo.data.words import has_illegal_characters, has_words_of_one_character, word_count
+from keras_attn_zoo.data.words import has_illegal_characters, word_count
 from keras_attn_zoo.errors import UserError
 
 # Pairs that tell what kind of text it is.
@@ -104,7 +104,8 @@ class Filter:
         found = {name: value for name, value in asdict(self).items() if value or name not in added}
         counts = self.min_words > 1 or self.max_words is not None or self.max_length_ratio is not None
         first = itertools.chain.from_iterable(itertools.islice(pairs, _FIRST if counts else 0))
-        return {**found, "words_of_one_character": True} if any(map(has_words_of_one_character, first)) else found
+        otherwise = any(word_count(text) != len(text.split()) for text in first)
+        return {**found, "words_of_one_character": True} if otherwise else found
 
     def reason_to_drop(self, source: str, target: str) -> str | None:
         """Return the FilterReport attribute that counts a dropped pair; None to keep it."""

@@ -51,16 +51,6 @@ def word_count(text: str) -> int:
     return len(_WORDS_OF_ONE_CHARACTER.sub(r" \g<0> ", text).split())
 
 
-def has_words_of_one_character(text: str) -> bool:
-    """Return whether a sentence has Chinese characters or kana.
-
-    Example:
-        >>> has_words_of_one_character("ein Haus"), has_words_of_one_character("第3 章")
-        (False, True)
-    """
-    return _WORDS_OF_ONE_CHARACTER.search(text) is not None
-
-
 def has_illegal_characters(text: str) -> bool:
     """Whether a sentence has characters that damaged text has and no other.
 

@@ -55,8 +55,8 @@ def curves(folders: Collection[PathLike], key: str = "val_loss") -> Curves:
         rounds = [line for line in log if "round" in line]
         lines = next(filter(None, ([line for line in some if _has(line, key)] for some in (rounds, log))), None)
         if lines is None:
-            known = sorted({one for line in log for one in line if rounds and _has(line, one)} - {"round", "step"})
-            choice = f"choose one of {', '.join(known)}" if known else "no round has been completed yet"
+            known = sorted({one for line in log for one in line if _has(line, one)} - {"round", "step"})
+            choice = f"choose one of {', '.join(known)}" if rounds else "no round has been completed yet"
             raise UserError(f"the log of {shown(folder)} has no {shown(key)}: {choice}.")
         found[name] = ([line["step"] for line in lines], [line[key] for line in lines])
     return found

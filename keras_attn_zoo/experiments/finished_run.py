@@ -78,9 +78,14 @@ def score_and_draw(
     return sorted(run.picture("curves").parent.glob("*.png"))
 
 
+def logged_steps(run: RunFolder) -> list[dict[str, Any]]:
+    """Return the steps in the log of a run; none if there is no log."""
+    return read_steps(run.log) if kind_of(run.log) is not None else []
+
+
 def outdated_scores(run: RunFolder, scores: Mapping[str, Any]) -> list[str]:
     """Return the names of the scores of a run whose translations are lost, or that it had before its last steps."""
-    steps = len(read_steps(run.log)) if kind_of(run.log) else 0
+    steps = len(logged_steps(run))
     return [name for name, one in scores.items() if one["training"]["steps"] < steps or not run.has_translations(name)]
 
 

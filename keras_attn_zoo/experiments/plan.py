@@ -17,7 +17,7 @@ from keras_attn_zoo.experiments.budget import amount, planned_steps
 from keras_attn_zoo.experiments.catalogue.listing import NamedCorpus
 from keras_attn_zoo.experiments.comparison import Run
 from keras_attn_zoo.experiments.corpora import Corpus
-from keras_attn_zoo.experiments.finished_run import SCORING_PRECISION, left_to_score, outdated_scores
+from keras_attn_zoo.experiments.finished_run import SCORING_PRECISION, left_to_score, logged_steps, outdated_scores
 from keras_attn_zoo.experiments.memory import activation_bytes, machine_bytes, on_cpu, shown_bytes, weight_bytes
 from keras_attn_zoo.experiments.outline import outline
 from keras_attn_zoo.experiments.parallel_text import ParallelText
@@ -35,10 +35,10 @@ from keras_attn_zoo.experiments.search_time import SearchTime, encoded, scored_s
 from keras_attn_zoo.experiments.settings import TrainingSettings
 from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.experiments.tabular import markdown_table
-from keras_attn_zoo.files import PathLike, kind_of
+from keras_attn_zoo.files import PathLike
 from keras_attn_zoo.training.progress import clock_time, parameter_count
 from keras_attn_zoo.training.resumable_state import stopped_early
-from keras_attn_zoo.training.run_log import clock_of, read_steps
+from keras_attn_zoo.training.run_log import clock_of
 from keras_attn_zoo.types import Logs
 
 _LOG = logging.getLogger(__name__)
@@ -111,7 +111,7 @@ def plan_comparison(
                 folder.check_settings(system, described(corpus, data), corpus.test.rows())
             except UserError as error:
                 raise UserError(f"{run.name}: {error}") from None
-        scores, log, steps = folder.read_scores(), _steps(folder), planned_steps(system.training, batches)
+        scores, log, steps = folder.read_scores(), logged_steps(folder), planned_steps(system.training, batches)
         whole_texts = {"test": corpus.test, **corpus.more_tests, **(texts or {}).get(run.name, {})}
         outdated = outdated_scores(folder, scores)
         trained = _is_trained(folder, system, steps, log)
@@ -242,7 +242,7 @@ class _Times:
         self.speeds: dict[tuple[str, str], Speed] = {}
         self.searches: dict[tuple[str, ...], SearchTime] = {}
         for folder in self.folders:
-            if (speed := _logged(folder, _steps(folder))) is not None:
+            if (speed := _logged(folder, logged_steps(folder))) is not None:
                 self.speeds[_same(folder.system())] = speed
 
     def of_steps(self, name: str, system: System, data: PreparedData, batches: TranslationBatches) -> Speed:
@@ -321,11 +321,6 @@ def _scoring(system: System) -> System:
 def _searching(system: System) -> tuple[str, ...]:
     """What systems have in common whose searches take equally long."""
     return *_same(system), repr(system.search)
-
-
-def _steps(folder: RunFolder) -> list[dict[str, Any]]:
-    """The steps in the log of a run; none if there is no log."""
-    return read_steps(folder.log) if kind_of(folder.log) is not None else []
 
 
 def _logged(folder: RunFolder, steps: list[dict[str, Any]]) -> Speed | None:

@@ -34,9 +34,8 @@ from keras_attn_zoo.locks import locked
 _PARTS = ("hypotheses", "references", "alignments", "sentence_sums", "pictures")
 # Settings that runs of earlier versions lack, with what they did; those of its parts.
 _LATER_SETTINGS = {"precision": "float32"}
-_LATER_DATA = {"drop_illegal_characters": False, "subword_sampling_alpha": 0.1, "truncate_keep": "start"}
 _LATER_IN_PARTS: dict[str, dict[str, Any]] = {
-    "data": {**_LATER_DATA, "task": "translation"},
+    "data": dict(drop_illegal_characters=False, subword_sampling_alpha=0.1, truncate_keep="start", task="translation"),
     "training": {"bleu_tokenize": "13a"},
 }
 # File systems allow 255; temporary files add a suffix.

@@ -123,4 +123,5 @@ def csv_text(lines: Sequence[Mapping[str, object]]) -> str:
 def _in_latex(text: str) -> str:
     """Text as LaTeX; a letter that its standard fonts lack becomes a question mark."""
     found = "".join(one if one < "\x80" or one in _LETTERS else "?" for one in text).translate(_LATEX)
+    # Two superscripts side by side would stand apart.
     return found.replace(r"$^\ast$$^\ast$", r"$^{\ast\ast}$")

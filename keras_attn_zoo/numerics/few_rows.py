@@ -14,7 +14,7 @@ _FEW_ROWS_OF_TURNED = {"float32": 64, "bfloat16": 128}
 # On an Intel Xeon, 50 columns of float32 take 1.8 times as long as 64, and 9 take 1.4 times as long as 16: whole
 # vectors and groups of them are fast, the rest is not. From 17 columns on, it pays to compute up to half as many more.
 # On an AMD EPYC without AVX-512, only the last 9 to 15 columns are slow, 28 taking 1.9 times as long as 32: 50 take 0.8
-# of the time of 64.
+# of the time of 64. Intel's without AVX-512 were not measured.
 _WHOLE_VECTOR = 16
 _MOST_FILLED_UP = 1.5
 _MOST_LEFT = 8

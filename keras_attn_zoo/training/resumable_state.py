@@ -1,5 +1,6 @@
 """The state of a training run: all it needs to resume with the same results."""
 
+import contextlib
 import io
 import json
 from collections.abc import Iterable
@@ -40,12 +41,8 @@ def stopped_early(path: PathLike) -> bool:
     """
     if kind_of(path) is None:
         return False
-    check_file(path)
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return _saved_settings(arrays)["ended"]
-    except Exception:
-        raise _damaged(path) from None
+    with _opened(path) as arrays:
+        return _saved_settings(arrays)["ended"]
 
 
 class ResumableState(keras.callbacks.Callback):
@@ -90,14 +87,10 @@ class ResumableState(keras.callbacks.Callback):
         """
         if kind_of(self.path) is None:
             return False
-        check_file(self.path)
-        try:
-            with np.load(self.path, allow_pickle=False) as arrays:
-                saved = _saved_settings(arrays)
-                values = {name: _numbers(arrays[str(i)]) for i, name in enumerate(saved["names"])}
-                random = {name: _numbers(arrays[f"random_{name}"]) for name in saved["random"]}
-        except Exception:
-            raise _damaged(self.path) from None
+        with _opened(self.path) as arrays:
+            saved = _saved_settings(arrays)
+            values = {name: _numbers(arrays[str(i)]) for i, name in enumerate(saved["names"])}
+            random = {name: _numbers(arrays[f"random_{name}"]) for name in saved["random"]}
         check_backend(saved["backend"])
         # A state saved before the first round is empty.
         self._values = values or None
@@ -190,9 +183,18 @@ def _numbers(array):
     return array
 
 
-def _damaged(path):
-    """The error for any exception: with an untrusted archive, NumPy, zipfile and json may raise all kinds."""
-    return UserError(f"{shown(path)} is damaged: restore it from a backup, or remove the run folder to start over.")
+@contextlib.contextmanager
+def _opened(path):
+    """The arrays of a state; whatever they raise is a UserError."""
+    check_file(path)
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            yield arrays
+    except Exception:
+        # With an untrusted archive, NumPy, zipfile and json may raise anything.
+        raise UserError(
+            f"{shown(path)} is damaged: restore it from a backup, or remove the run folder to start over."
+        ) from None
 
 
 def _saved_settings(arrays):
