@@ -26,6 +26,7 @@ from keras_attn_zoo.commands.options import (
 )
 from keras_attn_zoo.commands.parser import Parser, checked
 from keras_attn_zoo.commands.pictures import draw_pictures
+from keras_attn_zoo.commands.run_checks import check_runs, check_with_text, room_of
 from keras_attn_zoo.commands.table_options import (
     EVERY,
     check_gold_is_scored,
@@ -45,12 +46,10 @@ from keras_attn_zoo.commands.text_options import (
     scoring_options,
 )
 from keras_attn_zoo.errors import UserError, choice
-from keras_attn_zoo.experiments.bodies import longest_translation
 from keras_attn_zoo.experiments.comparison import Recipe, Run, expand, parse_grid
 from keras_attn_zoo.experiments.paper_tables import bleu_percents, measures_of, systems_of
 from keras_attn_zoo.experiments.scales import SCALES
 from keras_attn_zoo.experiments.setting_types import shown_value
-from keras_attn_zoo.experiments.settings import SMALLEST_VOCABULARY
 from keras_attn_zoo.experiments.system import SETTINGS, System
 from keras_attn_zoo.files import kind_of, shown
 from keras_attn_zoo.locks import locked
@@ -182,7 +181,7 @@ def checked_comparison(recipe: Recipe, options: argparse.Namespace) -> tuple[Rec
     tell_of_other_languages(options)
     runs = _runs(recipe, options, out)
     if not options.table_only:
-        _check(runs, options, out)
+        check_runs(runs, options, out)
     return recipe, runs
 
 
@@ -200,28 +199,15 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> float:
     out = folder_of_runs(recipe, options)
     scoring = scoring_options(options, recipe.tokenizer_of(pair_of(options)))
     if options.plan:
-        from keras_attn_zoo.experiments.plan import plan_comparison, plan_without_text
-
-        if (missing := missing_corpus(options)) is not None:
-            # What would be refused with the text is refused without it.
-            check_corpus_options(options)
-            more_tests(options)
-            plan = plan_without_text(runs, missing)
-            print(plan.table)
-            return plan.seconds
-        corpus = _corpus(recipe, options)
-        texts = texts_of_tables(corpus, options)
-        more = {run.name: _more_texts(recipe, run, options, texts)[1] for run in runs}
-        plan = plan_comparison(runs, corpus, out, more, bleu_percents(recipe.tables))
+        plan = _plan(recipe, runs, options, out)
         print(plan.table)
         return plan.seconds
-    failed = {}
-    text = None
+    failed, corpus = {}, None
     if not options.table_only:
-        text = _corpus(recipe, options)
-        failed = _train(recipe, runs, options, out, scoring, text)
+        corpus, texts = _checked_text(recipe, runs, options, out)
+        failed = _train(recipe, runs, options, out, scoring, corpus, texts)
     tables = _write_tables(recipe, [run for run in runs if run.name not in failed], options, out, anyway=not failed)
-    draw_pictures(recipe, runs if tables is None else tables[-1], out, options.max_tokens, text)
+    draw_pictures(recipe, runs if tables is None else tables[-1], out, options.max_tokens, corpus)
     if tables is not None:
         from keras_attn_zoo.experiments.paper_page import write_page
 
@@ -235,6 +221,28 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> float:
     return 0.0
 
 
+def _plan(recipe, runs, options, out):
+    """What would be done."""
+    from keras_attn_zoo.experiments.plan import plan_comparison, plan_without_text
+
+    if (missing := missing_corpus(options)) is not None:
+        # What would be refused with the text is refused without it.
+        check_corpus_options(options)
+        more_tests(options)
+        return plan_without_text(runs, missing)
+    corpus, texts = _checked_text(recipe, runs, options, out)
+    more = {run.name: _more_texts(recipe, run, options, texts)[1] for run in runs}
+    return plan_comparison(runs, corpus, out, more, bleu_percents(recipe.tables))
+
+
+def _checked_text(recipe, runs, options, out):
+    """The text, and those that the tables have beside it; every system can be trained on it."""
+    corpus = _corpus(recipe, options)
+    texts = texts_of_tables(corpus, options)
+    check_with_text(runs, options, out, corpus)
+    return corpus, texts
+
+
 def _corpus(recipe, options):
     """The text that the options name, with the further test texts, which are read before a corpus is downloaded.
 
@@ -245,19 +253,6 @@ def _corpus(recipe, options):
     if options.scale == "paper" and recipe.words and options.corpus == recipe.corpus:
         corpus = corpus.within(*recipe.words)
     return dataclasses.replace(corpus, more_tests={**corpus.more_tests, **further})
-
-
-def _room(system, options):
-    """The tokens that a test sentence may have: `--max-tokens`, or those of the scale, if a system has less by itself.
-
-    One with weights for each position has room for no more.
-    """
-    from keras_attn_zoo.experiments.outline import outline
-
-    room = SCALES[options.scale].room if options.scale else None
-    if options.max_tokens is not None or room is None or longest_translation(system.data.max_tokens) >= room:
-        return options.max_tokens
-    return room if outline(system, SMALLEST_VOCABULARY, SMALLEST_VOCABULARY).longest_sentence is None else None
 
 
 def _tell_what_is_missing(runs, pair):
@@ -288,37 +283,15 @@ def _runs(recipe, options, out):
     return [dataclasses.replace(run, system=resumed(run.system, out / run.name, given)) for run in runs]
 
 
-def _check(runs, options, out):
-    """Raise if any system cannot be trained, before the first is."""
-    from keras_attn_zoo.experiments.preparation import check_system
-    from keras_attn_zoo.experiments.run_folder import RunFolder
-    from keras_attn_zoo.training.resumable_state import check_backend
-
-    for run in runs:
-        try:
-            check_system(run.system, _room(run.system, options))
-            folder = RunFolder(out / run.name)
-            folder.check_free(resume=True)
-            if folder.holds_run:
-                auto = run.system.precision == "auto"
-                system = run.system.override(precision=folder.system().precision) if auto else run.system
-                folder.check_settings(system, folder.corpus())
-                if kind_of(folder.state) and kind_of(folder.environment):
-                    check_backend(folder.backend())
-        except UserError as error:
-            raise UserError(f"{run.name}: {error}") from None
-
-
-def _train(recipe, runs, options, out, scoring, corpus):
+def _train(recipe, runs, options, out, scoring, corpus, texts):
     """Train and score; if a run fails, the others go on. Return the reasons for failures by name."""
     from keras_attn_zoo.experiments.finished_run import score_and_draw
     from keras_attn_zoo.experiments.training import train_system
 
     failed = {}
-    texts = texts_of_tables(corpus, options)
     milestones = {"bleu_after": bleu_percents(recipe.tables), "scoring": scoring}
     for number, run in enumerate(runs, start=1):
-        folder, room = out / run.name, {"max_tokens": _room(run.system, options)}
+        folder, room = out / run.name, {"max_tokens": room_of(run.system, options)}
         _LOG.info("run %d of %d: %s", number, len(runs), run.name)
         try:
             train_system(run.system, corpus, folder, out / "data", resume=True, **milestones, **room)

@@ -40,7 +40,7 @@ def write_page(runs: Runs, tables: Sequence[tuple[str, Table]]) -> Path | None:
     if not tables:
         return None
     path = runs.out / PAGE
-    parts = [f"# {runs.recipe.title}", _filled(runs.recipe.about), *_findings(runs)]
+    parts = [f"# {runs.recipe.title}", *map(_filled, (runs.recipe.about, runs.recipe.about_scale)), *_findings(runs)]
     for title, table in tables:
         parts += [f"## {title}", table.markdown()]
     parts += [*_pictures(runs), *_runs(runs), changes_table(runs)]

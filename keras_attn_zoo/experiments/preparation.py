@@ -25,7 +25,7 @@ from keras_attn_zoo.experiments.corpora import Corpus
 from keras_attn_zoo.experiments.memory import check_memory
 from keras_attn_zoo.experiments.outline import body_arguments, outline
 from keras_attn_zoo.experiments.precision import policy
-from keras_attn_zoo.experiments.settings import SMALLEST_VOCABULARY, DataSettings
+from keras_attn_zoo.experiments.settings import SMALLEST_VOCABULARY, DataSettings, TrainingSettings
 from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.experiments.tasks import check_task
 from keras_attn_zoo.files import PathLike, kind_of, remove_partials
@@ -38,7 +38,7 @@ from keras_attn_zoo.training.schedules import CosineSchedule, HalvingSchedule, I
 _LOG = logging.getLogger(__name__)
 
 
-def check_system(system: System, max_tokens: int | None = None) -> None:
+def check_system(system: System, max_tokens: int | None = None, tell: bool = True) -> None:
     """Raise if a system cannot be trained on this machine, or cannot handle the sentences it must translate.
 
     The check takes a fraction of a second, creates no weights and reads no text; `train_system` begins with it.
@@ -46,6 +46,7 @@ def check_system(system: System, max_tokens: int | None = None) -> None:
     Args:
         system: a `System`.
         max_tokens: maximum tokens of a test sentence; see `train_system`.
+        tell: whether to report the memory that training needs.
 
     Raises:
         UserError: mechanisms and sizes that do not fit together; more memory than the machine has; weights for
@@ -85,7 +86,7 @@ def check_system(system: System, max_tokens: int | None = None) -> None:
                 f"{system.name} has weights for {found.longest_sentence} tokens, but test sentences may have "
                 f"{max_tokens}: train it with max_length={max_tokens}, or lower --max-tokens."
             )
-    check_memory(system, found.parameters, size or SMALLEST_VOCABULARY, tell=size is not None)
+    check_memory(system, found.parameters, size or SMALLEST_VOCABULARY, tell=tell and size is not None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,7 +155,8 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike) -> Pr
                 made = build_cache(
                     folder, pairs, source, target, pair_filter, limit, limit, progress=show, truncation=truncation
                 )
-            _LOG.info("%s the %s text", "found the encoding of" if made.reused else "encoded", name)
+            if not made.reused:
+                _LOG.info("encoded the %s text", name)
             return made
 
         train = cache("train", corpus.splits.train, pair_filter)
@@ -320,9 +322,14 @@ def _inverse_sqrt(training, steps):
 
 
 def _cosine(training, steps):
-    if steps <= training.warmup_steps:
+    check_schedule(training, steps)
+    return CosineSchedule(training.learning_rate, training.warmup_steps, steps)
+
+
+def check_schedule(training: TrainingSettings, steps: int | None) -> None:
+    """Raise if so many steps, None for an unknown number, are too few for the schedule of the learning rate."""
+    if training.schedule == "cosine" and steps is not None and steps <= training.warmup_steps:
         raise UserError(
             f"schedule=cosine with warmup_steps={training.warmup_steps}: training has only {steps} steps; set fewer "
             "warm-up steps, or train for longer."
         )
-    return CosineSchedule(training.learning_rate, training.warmup_steps, steps)

@@ -40,7 +40,7 @@ SCALES = {
     for scale in (
         Scale(
             "smoke",
-            "tiny systems and 6 steps on a built-in corpus, to see that everything runs",
+            "tiny systems and 6 steps on a built-in corpus, to see that everything runs: scores and times mean nothing",
             {
                 **_widths(16, heads=2, ffn_dim=32),
                 **{"vocabulary_size": 150, "min_words": 1, "max_words": None, "max_tokens": 24, "bucket_count": 1},

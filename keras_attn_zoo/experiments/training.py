@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from keras_attn_zoo.data.batches import as_fit_input, evaluation_batches, fit_arguments
+from keras_attn_zoo.data.batches import TranslationBatches, as_fit_input, evaluation_batches, fit_arguments
 from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.shapes import EVALUATION_ROWS
 from keras_attn_zoo.devices import agreed, leader_first
@@ -21,7 +21,9 @@ from keras_attn_zoo.experiments.memory import check_memory
 from keras_attn_zoo.experiments.outline import outline
 from keras_attn_zoo.experiments.precision import resolve
 from keras_attn_zoo.experiments.preparation import (
+    PreparedData,
     build_translator,
+    check_schedule,
     check_system,
     check_test_text,
     compile_translator,
@@ -105,24 +107,12 @@ def _train(system, corpus, run, data, max_tokens, bleu_after, scoring):
     description = described(corpus, data)
     # Before the state is read: if it is another model's, that error would say less.
     run.check_settings(system, description, corpus.test.rows())
-    subwords = data.subwords
-    test = corpus.test.encoded(*subwords, truncation=system.data.truncation)
-    room = max_tokens or longest_translation(system.data.max_tokens)
-    for name, text in {"test": corpus.test, **corpus.more_tests}.items():
-        check_test_text(text.encoded(*subwords, truncation=system.data.truncation), room, name)
-        check_references(TASKS[system.data.task].metrics, text.references, name)
-    if system.data.vocabulary_size is None:
-        sizes = [one.vocabulary_size for one in subwords]
-        check_memory(system, outline(system, *sizes).parameters, sizes[1])
+    batches, steps = check_training(system, corpus, data, max_tokens)
     make_deterministic()
-    batches = training_batches(system, data)
     valid = evaluation_batches(
         data.valid, sentences_per_batch=EVALUATION_ROWS, bucket_count=min(3, system.data.bucket_count)
     )
-    steps = planned_steps(training, batches)
-    rounds = None if steps is None else math.ceil(steps / len(batches))
-    if rounds is not None:
-        _check_grown(system, rounds)
+    rounds = _rounds(batches, steps)
     watched, stopping = _watching(training, run)
     state = ResumableState(run.state, batches, [*watched, *stopping])
     ended = state.read()
@@ -145,6 +135,7 @@ def _train(system, corpus, run, data, max_tokens, bleu_after, scoring):
     if keys:
         first, *more = corpus.test.references
         search = {"batch_size": system.search.batch_size, "max_tokens": max_tokens}
+        test = corpus.test.encoded(*data.subwords, truncation=system.data.truncation)
         callbacks.append(BLEUAtSteps(keys, batches, test, first, more_references=more, **search, **scoring))
     # A run of a comparison has its seed and its point of the grid in its name.
     label = run.path.name if run.path.name.startswith(f"{system.name}-") else system.name
@@ -170,6 +161,47 @@ def _train(system, corpus, run, data, max_tokens, bleu_after, scoring):
             state.read()
             translator = _translator_of_round(system, data, until, steps)
             state.check(translator, grown=True)
+
+
+def check_training(
+    system: System, corpus: Corpus, data: PreparedData, max_tokens: int | None = None, tell: bool = True
+) -> tuple[TranslationBatches, int | None]:
+    """Raise if a system cannot be trained on a text, as far as is known before its weights are created.
+
+    Args:
+        system: a `System`.
+        corpus: a `Corpus`.
+        data: what `prepare_data` made of it.
+        max_tokens: see `train_system`.
+        tell: whether to report the memory that training needs, if that was not known without the text.
+
+    Returns:
+        the training batches, and how many steps are planned; None if the budget is a time.
+
+    Raises:
+        UserError: test sentences that are too long, or references that cannot be scored; more memory than the machine
+            has; a training that is too short for its schedule, or for the layers that it adds one by one.
+    """
+    subwords = data.subwords
+    room = max_tokens or longest_translation(system.data.max_tokens)
+    for name, text in {"test": corpus.test, **corpus.more_tests}.items():
+        check_test_text(text.encoded(*subwords, truncation=system.data.truncation), room, name)
+        check_references(TASKS[system.data.task].metrics, text.references, name)
+    if system.data.vocabulary_size is None:
+        sizes = [one.vocabulary_size for one in subwords]
+        check_memory(system, outline(system, *sizes).parameters, sizes[1], tell)
+    batches = training_batches(system, data)
+    steps = planned_steps(system.training, batches)
+    check_schedule(system.training, steps)
+    rounds = _rounds(batches, steps)
+    if rounds is not None:
+        _check_grown(system, rounds)
+    return batches, steps
+
+
+def _rounds(batches, steps):
+    """How many rounds so many steps are."""
+    return None if steps is None else math.ceil(steps / len(batches))
 
 
 def _scorers(system, corpus, data):

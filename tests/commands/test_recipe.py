@@ -46,6 +46,8 @@ def recipe(trained, tmp_path, monkeypatch, capsys):
             return RunFolder(folder) if folder.exists() else copy_run(trained, folder, system)
 
         monkeypatch.setattr(training, "train_system", train)
+        # Of the text that is given here, no system could be trained.
+        monkeypatch.setattr(comparison, "check_with_text", lambda *args: None)
         seen.clear()
         command = ["--out", str(tmp_path / "out"), "--train", "a", "b", *map(str, arguments)]
         (tmp_path / "a").write_text("rot haus\n" * 20)

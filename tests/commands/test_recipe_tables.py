@@ -9,8 +9,8 @@ from pathlib import Path
 import keras
 import pytest
 
-from keras_attn_zoo.commands import comparison
 from keras_attn_zoo.commands.recipe import run_recipe
+from keras_attn_zoo.commands.run_checks import room_of
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments import corpora, training
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
@@ -146,7 +146,7 @@ def test_a_further_test_text_fills_its_column(recipe, tmp_path, monkeypatch):
     # A test text is scored whole or not at all, unlike the validation text.
     (tmp_path / "long").write_text("haus " * 40 + "\n")
     status, _, error = recipe("--more-test", "news2018", "long", "long")
-    assert status == 2 and "sentence 1 has 41 tokens with its end, more than the 15" in error
+    assert status == 2 and "1 of 1 news2018 sentences have more than the 15 tokens that the model accepts" in error
     assert run.read_scores()["news2018"]["sentences"] == 6
 
 
@@ -228,10 +228,10 @@ def test_the_text_of_the_scale_paper_is_the_papers_own(tmp_path, monkeypatch, ca
 def test_published_test_texts_have_room(scale, given, system, longest):
     options = argparse.Namespace(scale=scale, max_tokens=given)
     system = SYSTEMS[system]
-    assert comparison._room(system, options) == longest
-    check_system(system, comparison._room(system, options))
+    assert room_of(system, options) == longest
+    check_system(system, room_of(system, options))
     # 500, which its test sentences may have by themselves.
-    assert comparison._room(system.override(max_tokens=400), options) == given
+    assert room_of(system.override(max_tokens=400), options) == given
 
 
 def test_the_text_of_earlier_runs_must_be_given_again(trained, tmp_path, monkeypatch, capsys):
@@ -308,6 +308,21 @@ def test_what_is_wrong_with_gold_links_is_said_before_training(recipe, arguments
     status, _, error = recipe(*arguments)
     assert (status, recipe.seen) == (2, [])
     assert text in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("plan", [(), ("--plan",)])
+@pytest.mark.parametrize(
+    ("grid", "text"),
+    [
+        (["vocabulary_size=9,500"], "rnn-vocabulary_size=500: vocabulary_size=500 is too large for a word model"),
+        (["schedule=constant,cosine"], "rnn-schedule=cosine: schedule=cosine with warmup_steps=4000"),
+        (["max_tokens=4,16"], "rnn-max_tokens=4: 1 of 6 test sentences have more than the 5 tokens"),
+    ],
+)
+def test_what_the_text_is_too_small_or_too_long_for_is_said_before_any_training(recipe, grid, text, plan):
+    status, _, error = recipe("--grid", *grid, *plan)
+    assert (status, recipe.seen) == (2, [])
+    assert text in error.splitlines()[-1]
 
 
 @pytest.mark.long

@@ -1,0 +1,66 @@
+"""What is checked of the runs of a comparison before the first one is trained."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.bodies import longest_translation
+from keras_attn_zoo.experiments.comparison import Run
+from keras_attn_zoo.experiments.corpora import Corpus
+from keras_attn_zoo.experiments.scales import SCALES
+from keras_attn_zoo.experiments.settings import SMALLEST_VOCABULARY
+from keras_attn_zoo.experiments.system import System
+from keras_attn_zoo.files import kind_of
+
+
+def check_runs(runs: Sequence[Run], options: argparse.Namespace, out: Path) -> None:
+    """Raise if any system cannot be trained, whatever the text, or not resume the run in its folder in `out`."""
+    from keras_attn_zoo.experiments.preparation import check_system
+    from keras_attn_zoo.experiments.run_folder import RunFolder
+    from keras_attn_zoo.training.resumable_state import check_backend
+
+    for run in runs:
+        try:
+            check_system(run.system, room_of(run.system, options), tell=False)
+            folder = RunFolder(out / run.name)
+            folder.check_free(resume=True)
+            if folder.holds_run:
+                auto = run.system.precision == "auto"
+                system = run.system.override(precision=folder.system().precision) if auto else run.system
+                folder.check_settings(system, folder.corpus())
+                if kind_of(folder.state) and kind_of(folder.environment):
+                    check_backend(folder.backend())
+        except UserError as error:
+            raise UserError(f"{run.name}: {error}") from None
+
+
+def check_with_text(runs: Sequence[Run], options: argparse.Namespace, out: Path, corpus: Corpus) -> None:
+    """Prepare the text for all runs; raise if any system cannot be trained on it."""
+    from keras_attn_zoo.devices import leader_first
+    from keras_attn_zoo.experiments.preparation import prepare_data
+    from keras_attn_zoo.experiments.training import check_training
+
+    prepared = {}
+    for run in runs:
+        try:
+            settings = repr(run.system.data)
+            if settings not in prepared:
+                with leader_first():
+                    prepared[settings] = prepare_data(corpus, run.system.data, out / "data")
+            check_training(run.system, corpus, prepared[settings], room_of(run.system, options), tell=False)
+        except UserError as error:
+            raise UserError(f"{run.name}: {error}") from None
+
+
+def room_of(system: System, options: argparse.Namespace) -> int | None:
+    """Return how many tokens a test sentence may have: `--max-tokens`, or as the scale has it; None for the system's.
+
+    A system with weights for each position has room for no more than its own.
+    """
+    from keras_attn_zoo.experiments.outline import outline
+
+    room = SCALES[options.scale].room if options.scale else None
+    if options.max_tokens is not None or room is None or longest_translation(system.data.max_tokens) >= room:
+        return options.max_tokens
+    return room if outline(system, SMALLEST_VOCABULARY, SMALLEST_VOCABULARY).longest_sentence is None else None
