@@ -7,6 +7,8 @@ from pathlib import Path
 
 # What Linux calls instructions that multiply bfloat16.
 _BFLOAT16_FLAGS = {"amx_bf16", "avx512_bf16"}
+# And those that multiply int8.
+_VNNI_FLAGS = {"avx512_vnni", "avx_vnni", "amx_int8"}
 
 
 def is_jax_on_cpu() -> bool:
@@ -69,6 +71,16 @@ def has_avx512() -> bool:
         False
     """
     return "avx512f" in _flags()
+
+
+def has_vnni() -> bool:
+    """Return whether it has instructions that multiply and add numbers of int8, VNNI.
+
+    Example:
+        >>> has_vnni()  # doctest: +SKIP
+        False
+    """
+    return not _VNNI_FLAGS.isdisjoint(_flags())
 
 
 def has_amx() -> bool:

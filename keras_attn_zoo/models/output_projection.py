@@ -7,7 +7,7 @@ from keras import ops
 from keras.quantizers import QuantizationConfig
 
 from keras_attn_zoo.layers.common.checks import check_positive
-from keras_attn_zoo.layers.common.products import check_int8, product, quantize_to_int8, uncast
+from keras_attn_zoo.layers.common.products import Dense, StepMap, check_int8, product, quantize_to_int8, uncast
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.types import Config, Shape, Tensor
 
@@ -106,7 +106,11 @@ class OutputProjection(keras.layers.Layer):
         if not quantized:
             # Where Keras quantizes because the policy was set, it is that of int8 already.
             policy = policy.get_config().get("source_name", policy)
-        return keras.layers.Dense(self.vocabulary_size, use_bias=False, dtype=policy, name="int8")
+        return Dense(self.vocabulary_size, use_bias=False, dtype=policy, name="int8")
+
+    def step_maps(self) -> list[StepMap]:
+        """Return the layer of the matrix in int8, by which the steps of a search multiply; none in floating point."""
+        return [] if self._quantized is None else [self._quantized]
 
     def quantized_call(self, readouts: Tensor) -> Tensor:
         """Return the logits of the quantized matrix."""

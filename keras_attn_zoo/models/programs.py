@@ -214,17 +214,28 @@ def _turning(model):
     return [one for one in step_maps(model) if one.may_turn()]
 
 
+def _floating(model):
+    """Those in int8 whose products are faster in floating point."""
+    return [one for one in model._flatten_layers() if isinstance(one, StepMap) and one.may_float()]
+
+
 def _compiled_by_jax(model, function, changing, devices, copies, beams):
     import jax
 
     weights = [*model.trainable_variables, *model.non_trainable_variables]
     variables = [*changing, *weights]
     turning = _turning(model) if beams and devices is None else []
+    floating = _floating(model) if devices is None else []
 
     def stateless(state, *inputs):
-        values, converted, kernels = state
+        values, converted, kernels, floats = state
+        # Without those that are turned, if there are many rows.
         by_variable = {id(layer._kernel): kernel for layer, kernel in zip(turning, kernels, strict=False)}
-        with turned(by_variable), CopiesScope(variables, values, [*(None for _ in changing), *converted]) as scope:
+        of_int8 = {id(layer._kernel): kernel for layer, kernel in zip(floating, floats, strict=True)}
+        with (
+            turned(by_variable, of_int8),
+            CopiesScope(variables, values, [*(None for _ in changing), *converted]) as scope,
+        ):
             outputs = function(*inputs)
         return outputs, [scope.get_current_value(variable) for variable in changing]
 
@@ -235,7 +246,8 @@ def _compiled_by_jax(model, function, changing, devices, copies, beams):
         # With many rows, no product reads them.
         reads = turning and uses_turned(model.compute_dtype, tree.flatten(inputs)[0].shape[0] * beams)
         kernels = copies.turned(turning) if reads else []
-        state = [*(variable.value for variable in changing), *values], copies.of(values), kernels
+        made = copies.of(values), kernels, copies.floating(floating)
+        state = [*(variable.value for variable in changing), *values], *made
         outputs, changed = program(state, *inputs)
         for variable, value in zip(changing, changed, strict=True):
             variable.assign(value)

@@ -24,7 +24,7 @@ class WeightCopies:
 
     def __init__(self, model: keras.Model) -> None:
         self._model = model
-        self._converted, self._turned = _Copies(), _Copies()
+        self._converted, self._turned, self._floating = _Copies(), _Copies(), _Copies()
 
     def of(self, arrays: Sequence[Tensor]) -> list[Tensor | None]:
         """Return a copy of every array in the type that the model computes in; None for those that have it."""
@@ -40,6 +40,10 @@ class WeightCopies:
     def turned(self, layers: Sequence[StepMap]) -> list[Tensor]:
         """Return the kernel of every layer as `product` wants it: Wᵀ."""
         return self._turned.of([layer._kernel.value for layer in layers], [layer.turn for layer in layers])
+
+    def floating(self, layers: Sequence[StepMap]) -> list[Tensor]:
+        """Return the kernel of every layer, which is in int8, in floating point."""
+        return self._floating.of([layer._kernel.value for layer in layers], [layer.float_of for layer in layers])
 
 
 class _Copies:

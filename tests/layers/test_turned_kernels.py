@@ -83,3 +83,46 @@ def test_which_products_read_it(rows, kind, faster, monkeypatch):
             outside = keras.ops.convert_to_numpy(keras.ops.cast(layer(x), "float32"))
         wanted = inputs @ kernel.reshape(WIDTH, -1) + 1
         np.testing.assert_allclose(outside.reshape(wanted.shape), wanted, rtol=0.02, atol=0.06)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "flags", "slow"),
+    [
+        ("AuthenticAMD", "fma avx2", True),
+        ("AuthenticAMD", "avx2 avx512f avx512_vnni", False),
+        ("GenuineIntel", "avx2 avx512f", True),
+        ("GenuineIntel", "avx2 avx_vnni", False),
+        ("", "", False),
+    ],
+)
+def test_on_which_processors_integers_are_slow(vendor, flags, slow, monkeypatch):
+    monkeypatch.setattr(processor, "_description", lambda: f"vendor_id\t: {vendor}\nflags\t\t: {flags}\n")
+    assert few_rows.integers_are_slow() is slow
+    for layer, _ in maps("float32"):
+        assert not layer.may_float()
+        layer.quantize("int8")
+        assert layer.may_float() is slow
+        layer.enable_lora(1)
+        assert not layer.may_float() and not layer.may_turn()
+
+
+@pytest.mark.parametrize("rows", [5, 65])
+def test_a_kernel_of_int8_is_read_in_floating_point_where_that_was_made(rows, monkeypatch):
+    """In a loop, Wᵀ if there are few rows; what was not made leaves the product of integers, which rounds the rows."""
+    monkeypatch.setattr(few_rows, "columns_are_faster", lambda: True)
+    for layer, shape in maps("float32"):
+        x = np.random.default_rng(0).normal(size=(rows, *shape)).astype("float32")
+        layer.quantize("int8")
+        whole = layer.float_of(layer._kernel.value)
+        kept = {id(layer._kernel): whole}, {id(layer._kernel): 2 * whole}
+
+        def run(x, layer=layer, kept=kept):
+            with turned({name: keras.ops.transpose(one) for name, one in kept[1].items()}, kept[0]), repeated():
+                return layer(x)
+
+        exact = x.reshape(rows, -1).astype("float64") @ keras.ops.convert_to_numpy(whole).astype("float64")
+        wanted = exact * (2 if rows == 5 else 1) + 1
+        np.testing.assert_allclose(compiled(run)(x).reshape(wanted.shape), wanted, rtol=0, atol=1e-5)
+        with turned({}):
+            rounded = keras.ops.convert_to_numpy(layer(x)).reshape(wanted.shape)
+        assert 1e-4 < np.abs(rounded - exact - 1).max() < 0.1

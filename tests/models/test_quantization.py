@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.layers.common import products
 from keras_attn_zoo.models import Translator
 from keras_attn_zoo.models.output_projection import OutputProjection
 from keras_attn_zoo.models.quantization import Quantization
@@ -76,6 +77,36 @@ def test_a_trained_translator_is_quantized_quietly_and_comes_back_from_a_preset(
     again = Translator.from_preset(tmp_path / "preset")
     assert int8_layers(again) == int8_layers(translator)
     np.testing.assert_allclose(log_probs(again), after, rtol=1e-5)
+
+
+@pytest.mark.skipif(keras.config.backend() != "jax", reason="of JAX alone")
+@pytest.mark.parametrize("body", [tiny.backbone, tiny.transformer], ids=["rnn", "transformer"])
+def test_where_integers_are_slow_programs_multiply_by_what_they_stand_for(body, monkeypatch):
+    """As a model in floating point does whose kernels are those of int8; with other weights, by those."""
+    monkeypatch.setattr(products, "integers_are_slow", lambda: True)
+    rng, of_steps = np.random.default_rng(0), (products.StepMap, OutputProjection)
+    plain, translator = tiny.translator(body=body), None
+    for _ in range(2):
+        for weight in plain.weights:
+            weight.assign_add(rng.normal(scale=0.1, size=weight.shape))
+        quantized = tiny.translator(body=body)
+        quantized.set_weights(plain.get_weights())
+        quantized.quantize("int8", filters=lambda layer: isinstance(layer, of_steps))
+        if translator is None:
+            translator = quantized
+        translator.set_weights(quantized.get_weights())
+        of_int8 = {layer.path: layer for layer in quantized.backbone._flatten_layers() if layer.quantization_mode}
+        for layer in plain.backbone._flatten_layers():
+            if isinstance(layer, OutputProjection):
+                layer.kernel.assign(of_int8[layer.path].kernel)
+            elif layer.path in of_int8:
+                kernel = of_int8[layer.path].float_of(of_int8[layer.path]._kernel.value)
+                layer._kernel.assign(keras.ops.reshape(kernel, layer._kernel.shape))
+        np.testing.assert_allclose(log_probs(translator), log_probs(plain), rtol=1e-5)
+        found, wanted = ([[one.text for one in each] for each in x.translate(SOURCES)] for x in (translator, plain))
+        assert found == wanted
+    monkeypatch.setattr(products, "integers_are_slow", lambda: False)
+    assert np.abs(log_probs(quantized) / log_probs(plain) - 1).max() > 1e-4
 
 
 @pytest.mark.one_backend

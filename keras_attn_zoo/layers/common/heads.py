@@ -45,14 +45,21 @@ class _HeadMap(StepMap, keras.layers.EinsumDense):
 
     def matrix(self) -> Tensor:
         """The kernel as a floating-point matrix, a row for each input, LoRA included."""
+        given = self.floating()
+        if given is not None:
+            return given
         if self.quantization_mode is None:
             kernel = uncast(self.kernel if self.lora_enabled else self._kernel, self.compute_dtype)
         else:
-            kernel = ops.cast(self._kernel, self.compute_dtype) / self._adjust_scale_for_dequant(self.kernel_scale)
+            kernel = ops.cast(self._kernel, self.compute_dtype) / self.scale_of_kernel()
             if self.lora_enabled:
                 share = self.lora_alpha / self.lora_rank
                 kernel = kernel + share * ops.matmul(self.lora_kernel_a, self.lora_kernel_b)
         return ops.reshape(kernel, (math.prod(kernel.shape[: self.input_axes]), -1))
+
+    def scale_of_kernel(self) -> Tensor:
+        """Return by what a kernel in int8 is divided, in a shape that fits it."""
+        return self._adjust_scale_for_dequant(self.kernel_scale)
 
     def multiplied(self, x: Tensor, kernel: Tensor, bias: Tensor | None) -> Tensor:
         """Return the `product` with the result of `matrix`."""
@@ -88,7 +95,9 @@ class HeadProjection(_HeadMap):
         return ops.transpose(ops.reshape(x, (batch, length, self.num_heads, self.head_dim)), (0, 2, 1, 3))
 
     def quantized_call(self, x: Tensor, training: bool | None = None) -> Tensor:
-        """Project by Keras' einsum of integers."""
+        """Project by Keras' einsum of integers, or by the kernel in floating point where a search has made it."""
+        if self.floating() is not None:
+            return self.call(x)
         return ops.transpose(super().quantized_call(x, training=training), (0, 2, 1, 3))
 
     def compute_output_spec(self, x: Tensor, training: bool | None = None) -> keras.KerasTensor:
@@ -127,7 +136,9 @@ class HeadMerge(_HeadMap):
         return ops.reshape(self.multiplied(joined, kernel, self.bias), (batch, length, self.width))
 
     def quantized_call(self, contexts: Tensor, training: bool | None = None) -> Tensor:
-        """Join by Keras' einsum of integers."""
+        """Join by Keras' einsum of integers, or by the kernel in floating point where a search has made it."""
+        if self.floating() is not None:
+            return self.call(contexts)
         return super().quantized_call(ops.transpose(contexts, (0, 2, 1, 3)), training=training)
 
     def compute_output_spec(self, contexts: Tensor, training: bool | None = None) -> keras.KerasTensor:

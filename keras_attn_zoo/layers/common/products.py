@@ -11,7 +11,13 @@ from keras import ops
 from keras.quantizers import QuantizationConfig
 from keras.src.backend.common.variables import AutocastScope
 
-from keras_attn_zoo.numerics.few_rows import columns_product, turned_product, uses_columns, uses_turned
+from keras_attn_zoo.numerics.few_rows import (
+    columns_product,
+    integers_are_slow,
+    turned_product,
+    uses_columns,
+    uses_turned,
+)
 from keras_attn_zoo.numerics.loop_products import in_loop, product_in_loop
 from keras_attn_zoo.numerics.onednn import faster_by_onednn
 from keras_attn_zoo.numerics.product_gradients import bfloat16_product, onednn_product, plain_product
@@ -20,6 +26,7 @@ from keras_attn_zoo.types import Config, Tensor
 
 _REPEATED = contextvars.ContextVar("repeated", default=False)
 _TURNED: contextvars.ContextVar[Mapping[int, Tensor] | None] = contextvars.ContextVar("turned", default=None)
+_FLOATING: contextvars.ContextVar[Mapping[int, Tensor] | None] = contextvars.ContextVar("floating", default=None)
 
 
 @contextlib.contextmanager
@@ -37,17 +44,20 @@ def repeated() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def turned(kernels: Mapping[int, Tensor]) -> Iterator[None]:
+def turned(kernels: Mapping[int, Tensor], floating: Mapping[int, Tensor] | None = None) -> Iterator[None]:
     """Mark the code inside as one without gradients; give products, if `repeated`, Wᵀ of kernels.
 
     Args:
         kernels: Wᵀ by the identity of the variable of W, in the type that layers compute in.
+        floating: W by the identity of the variable of a kernel in int8, in that type, where no product of integers is
+            wanted.
     """
-    token = _TURNED.set(kernels)
+    tokens = _TURNED.set(kernels), _FLOATING.set(floating)
     try:
         yield
     finally:
-        _TURNED.reset(token)
+        _TURNED.reset(tokens[0])
+        _FLOATING.reset(tokens[1])
 
 
 def product(
@@ -146,7 +156,7 @@ def operand_type(compute_dtype: str) -> str:
 
 
 class StepMap:
-    """Mixin for a layer with a kernel that the steps of a search multiply by, and may want `turned`."""
+    """Mixin for a layer with a kernel that the steps of a search multiply by, and may want `turned`, or `floating`."""
 
     _kernel: keras.Variable
     # The axes of the kernel that are those of an input.
@@ -155,12 +165,31 @@ class StepMap:
     def may_turn(self) -> bool:
         """Return whether the layer multiplies by its kernel as it is, in a type in which that is faster turned."""
         plain = self.quantization_mode is None and not self.lora_enabled  # type: ignore[attr-defined]
-        return plain and uses_turned(self.compute_dtype)  # type: ignore[attr-defined]
+        return (plain or self.may_float()) and uses_turned(self.compute_dtype)  # type: ignore[attr-defined]
+
+    def may_float(self) -> bool:
+        """Return whether the kernel is in int8, but products of floating point are faster: Keras' are of integers."""
+        quantized = self.quantization_mode == "int8" and not self.lora_enabled  # type: ignore[attr-defined]
+        return quantized and self.compute_dtype == "float32" and integers_are_slow()  # type: ignore[attr-defined]
+
+    def float_of(self, kernel: Tensor) -> Tensor:
+        """Return W of a value of the kernel, in the type that the layer computes in, without LoRA."""
+        kernel = ops.cast(kernel, self.compute_dtype)  # type: ignore[attr-defined]
+        if self.quantization_mode is not None:  # type: ignore[attr-defined]
+            kernel = kernel / self.scale_of_kernel()
+        return ops.reshape(kernel, (math.prod(kernel.shape[: self.input_axes]), -1))
 
     def turn(self, kernel: Tensor) -> Tensor:
         """Return Wᵀ of a value of the kernel, in the type that the layer computes in."""
-        kernel = ops.cast(kernel, self.compute_dtype)  # type: ignore[attr-defined]
-        return ops.transpose(ops.reshape(kernel, (math.prod(kernel.shape[: self.input_axes]), -1)))
+        return ops.transpose(self.float_of(kernel))
+
+    def scale_of_kernel(self) -> Tensor:
+        """Return by what a kernel in int8 is divided, in a shape that fits it."""
+        return self.kernel_scale  # type: ignore[attr-defined]
+
+    def floating(self) -> Tensor | None:
+        """Return W of a kernel in int8 where a search has made it; else None."""
+        return (_FLOATING.get() or {}).get(id(self._kernel))
 
 
 class Dense(StepMap, keras.layers.Dense):
@@ -177,8 +206,18 @@ class Dense(StepMap, keras.layers.Dense):
         in_bfloat16 = _in_bfloat16(inputs, kernel, self.compute_dtype)
         if not (by_columns or in_bfloat16 or in_loop() or faster_by_onednn(inputs, kernel, self.bias)):
             return super().call(inputs, training=training)
+        return self._projected(inputs, kernel)
+
+    def _projected(self, inputs, kernel):
         x = projected(inputs, kernel, self.bias, variable=self._kernel, compute_dtype=self.compute_dtype)
         return x if self.activation is None else self.activation(x)
+
+    def quantized_call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
+        """Project by Keras' product of integers, or by the kernel in floating point where a search has made it."""
+        kernel = self.floating()
+        if kernel is None:
+            return super().quantized_call(inputs, training=training)
+        return self._projected(inputs, kernel)
 
     def quantize(
         self, mode: str | None = None, type_check: bool = True, config: QuantizationConfig | None = None
