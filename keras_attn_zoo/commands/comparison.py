@@ -286,6 +286,7 @@ def _runs(recipe, options, out):
 def _train(recipe, runs, options, out, scoring, corpus, texts):
     """Train and score; if a run fails, the others go on. Return the reasons for failures by name."""
     from keras_attn_zoo.experiments.finished_run import score_and_draw
+    from keras_attn_zoo.experiments.run_folder import RunFolder
     from keras_attn_zoo.experiments.training import train_system
 
     failed = {}
@@ -298,7 +299,8 @@ def _train(recipe, runs, options, out, scoring, corpus, texts):
             names, more = _more_texts(recipe, run, options, texts)
             known = [*names, *recipe.tests_of(pair_of(options))]
             of_tables = {"tests": corpus.more_tests, "more": more, "known": known}
-            score_and_draw(folder, corpus.test, keep_scores=True, **of_tables, **room, **scoring)
+            with RunFolder(folder).lock():
+                score_and_draw(folder, corpus.test, keep_scores=True, **of_tables, **room, **scoring)
         except Exception as error:
             failed[run.name] = told_failure(run.name, error)
     return failed

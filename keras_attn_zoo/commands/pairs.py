@@ -28,8 +28,8 @@ def run_pairs(recipe: Recipe, options: argparse.Namespace) -> None:
     What fails with one pair stops no other.
 
     Raises:
-        UserError: what is wrong with any pair, before the first one is trained; the pairs that failed, after all
-            others.
+        UserError: what is wrong with any pair, as far as is known without its text, before the first one is trained;
+            the pairs that failed, after all others.
     """
     if pair_of(options) != EVERY:
         run_comparison(recipe, options)

@@ -19,6 +19,7 @@ from keras_attn_zoo.commands import (
     plot_top_k,
     plot_weights,
 )
+from keras_attn_zoo.commands.failures import told_failure
 from keras_attn_zoo.commands.parser import Parser
 from keras_attn_zoo.commands.text_options import own_text
 from keras_attn_zoo.data.words import word_count
@@ -126,6 +127,10 @@ def draw_pictures(
             commands[command].run(options)
         except UserError as error:
             _LOG.warning("%s was not drawn: %s", file, error)
+            continue
+        except Exception as error:
+            # Tables and page are whole without it.
+            told_failure(file, error)
             continue
         with locked(out, ".results.lock", wait=True):
             write_json(out / _DRAWN_OF, {**_drawn_of(out), file: _origin(line, drawn)})

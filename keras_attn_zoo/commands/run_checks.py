@@ -1,6 +1,7 @@
 """What is checked of the runs of a comparison before the first one is trained."""
 
 import argparse
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.bodies import longest_translation
 from keras_attn_zoo.experiments.comparison import Run
 from keras_attn_zoo.experiments.corpora import Corpus
+from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.scales import SCALES
 from keras_attn_zoo.experiments.settings import SMALLEST_VOCABULARY
 from keras_attn_zoo.experiments.system import System
@@ -17,7 +19,6 @@ from keras_attn_zoo.files import kind_of
 def check_runs(runs: Sequence[Run], options: argparse.Namespace, out: Path) -> None:
     """Raise if any system cannot be trained, whatever the text, or not resume the run in its folder in `out`."""
     from keras_attn_zoo.experiments.preparation import check_system
-    from keras_attn_zoo.experiments.run_folder import RunFolder
     from keras_attn_zoo.training.resumable_state import check_backend
 
     for run in runs:
@@ -26,9 +27,7 @@ def check_runs(runs: Sequence[Run], options: argparse.Namespace, out: Path) -> N
             folder = RunFolder(out / run.name)
             folder.check_free(resume=True)
             if folder.holds_run:
-                auto = run.system.precision == "auto"
-                system = run.system.override(precision=folder.system().precision) if auto else run.system
-                folder.check_settings(system, folder.corpus())
+                folder.check_settings(as_resumed(run, folder), folder.corpus())
                 if kind_of(folder.state) and kind_of(folder.environment):
                     check_backend(folder.backend())
         except UserError as error:
@@ -36,21 +35,35 @@ def check_runs(runs: Sequence[Run], options: argparse.Namespace, out: Path) -> N
 
 
 def check_with_text(runs: Sequence[Run], options: argparse.Namespace, out: Path, corpus: Corpus) -> None:
-    """Prepare the text for all runs; raise if any system cannot be trained on it."""
+    """Prepare the text for all runs; raise if any system cannot be trained on it, or its run is one of another text."""
     from keras_attn_zoo.devices import leader_first
-    from keras_attn_zoo.experiments.preparation import prepare_data
+    from keras_attn_zoo.experiments.preparation import described, prepare_data
     from keras_attn_zoo.experiments.training import check_training
 
-    prepared = {}
+    groups: dict[str, list[Run]] = {}
     for run in runs:
-        try:
-            settings = repr(run.system.data)
-            if settings not in prepared:
-                with leader_first():
-                    prepared[settings] = prepare_data(corpus, run.system.data, out / "data")
-            check_training(run.system, corpus, prepared[settings], room_of(run.system, options), tell=False)
-        except UserError as error:
-            raise UserError(f"{run.name}: {error}") from None
+        groups.setdefault(repr(run.system.data), []).append(run)
+    for group in groups.values():
+        data, checked = None, set()
+        for run in group:
+            try:
+                if data is None:
+                    with leader_first():
+                        data = prepare_data(corpus, run.system.data, out / "data")
+                folder = RunFolder(out / run.name)
+                if folder.holds_run:
+                    folder.check_settings(as_resumed(run, folder), described(corpus, data), corpus.test.rows())
+                # Whether it can be trained does not depend on the seed.
+                if (system := repr(dataclasses.replace(run.system, seed=0))) not in checked:
+                    check_training(run.system, corpus, data, room_of(run.system, options), tell=False)
+                    checked.add(system)
+            except UserError as error:
+                raise UserError(f"{run.name}: {error}") from None
+
+
+def as_resumed(run: Run, folder: RunFolder) -> System:
+    """Return the system of a run that is in this folder already, whose precision it keeps if none was asked for."""
+    return run.system.override(precision=folder.system().precision) if run.system.precision == "auto" else run.system
 
 
 def room_of(system: System, options: argparse.Namespace) -> int | None:

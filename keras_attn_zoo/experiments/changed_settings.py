@@ -25,7 +25,7 @@ def changes(pairs: Iterable[tuple[str, System, System]]) -> Changes:
     """
     found: Changes = {}
     for name, theirs, own in pairs:
-        known, values = theirs.values, own.values
+        known, values = ({**one.values, "precision": one.precision} for one in (theirs, own))
         for key in values.keys() & known.keys():
             if values[key] != known[key]:
                 names = found.setdefault(key, {}).setdefault((_shown(known[key]), _shown(values[key])), [])

@@ -223,7 +223,7 @@ def expand(
     Args:
         entries: the systems, by name.
         settings: changes for every system that has the setting. With a budget, no run stops early unless a patience
-            is given too: all are of one length.
+            is given too: all are of one length. Epochs take the place of a system's budget.
         grid: values to try of each setting, by name. A system has one run for all points that differ only in
             settings that it does not have.
         seeds: the seeds; by default each system's own.
@@ -249,6 +249,9 @@ def expand(
         raise UserError("training ends after a budget or after epochs: give one of them, in the grid or outside.")
     if any((settings.get("budget"), *grid.get("budget", ()))) and "patience" not in {*settings, *grid}:
         settings = {**settings, "patience": None}
+    if "epochs" in {*settings, *grid}:
+        # A scale, or a paper, may have one, which would go before the epochs.
+        settings = {"budget": None, **settings}
     names = sorted(grid)
     points = [dict(zip(names, values, strict=True)) for values in itertools.product(*(grid[name] for name in names))]
     points = [{**point, "seed": seed} for point in points for seed in seeds] if seeds else points

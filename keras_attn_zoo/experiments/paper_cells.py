@@ -352,7 +352,8 @@ def _alike(folders):
             check_seed(folder, run.system().seed)
             if (other := seeds.get(run.system().seed)) is not None:
                 raise UserError(f"it has the seed of {other}.")
-            settings = {**run.system().to_dict(), "seed": None, "name": None}
+            trained_on = run.corpus().get("fingerprint")
+            settings = {**run.system().to_dict(), "seed": None, "name": None}, trained_on
             of_text = run.read_translations("test")[1], how_scored(run.read_scores()["test"]["text"])
         except UserError as error:
             _LOG.warning("the paper's tables leave out %s: %s", shown(folder), error)
@@ -362,7 +363,9 @@ def _alike(folders):
         if (settings, of_text) == first[:2]:
             kept[seed] = folder
         else:
-            why = "was scored on another text, or otherwise," if settings == first[0] else "has other settings"
+            same = [own == its for own, its in zip(settings, first[0], strict=True)]
+            why = "was scored on another text, or otherwise," if all(same) else "has other settings"
+            why = "was trained on another text" if same == [True, False] else why
             _LOG.warning("the paper's tables leave out %s: it %s than %s", folder.name, why, first[2])
     return kept
 

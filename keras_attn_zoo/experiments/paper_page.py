@@ -114,9 +114,8 @@ def _runs(runs):
         "test sentences",
         heading,
     ]
-    about = [f"text: {'; '.join(texts)}", *filter(None, [recipe.about_scale])]
     yield "## Runs"
-    yield Table([*headings, "beams, length penalty", "backend"], rows, about).markdown()
+    yield Table([*headings, "beams, length penalty", "backend"], rows, [f"text: {'; '.join(texts)}"]).markdown()
 
 
 def _several(values):

@@ -10,7 +10,7 @@ from typing import Any
 
 import keras
 
-from keras_attn_zoo.data.batches import TranslationBatches, fit_arguments
+from keras_attn_zoo.data.batches import Batch, TranslationBatches, fit_arguments
 from keras_attn_zoo.devices import leader_first
 from keras_attn_zoo.errors import UserError, counted
 from keras_attn_zoo.experiments.budget import amount, planned_steps
@@ -42,8 +42,8 @@ from keras_attn_zoo.training.run_log import clock_of
 from keras_attn_zoo.types import Logs
 
 _LOG = logging.getLogger(__name__)
-# Steps to time: those of a shape that has been compiled, and the most of all.
-_TIMED, _MOST_STEPS = 3, 20
+# Steps to time, and batches by whose shapes they stand for all.
+_TIMED, _MOST_SHAPES = 3, 500
 # How long a token takes in validation, which has no backward pass, compared with training.
 _OF_VALIDATION = 1 / 3
 
@@ -331,13 +331,33 @@ def _logged(folder: RunFolder, steps: list[dict[str, Any]]) -> Speed | None:
     return Speed(clock.steady / len(steps), clock.compilation_of_one, f"the log of {folder.path.name}")
 
 
-class _StepTimes(keras.callbacks.Callback):
-    """Record the shapes and seconds of the first steps, then stop."""
+class _OneShape(keras.utils.PyDataset):
+    """Batches of the most frequent shape, over and over: each further one would have to be compiled."""
+
+    repeat, round, num_batches = True, 0, None
 
     def __init__(self, batches: TranslationBatches) -> None:
-        super().__init__()
+        super().__init__(workers=1)
+        shapes = _shapes(batches)
+        self.shape = max(dict.fromkeys(shapes), key=shapes.count)
         self.batches = batches
-        self.calls: list[tuple[tuple[int, int], float]] = []
+        self.indices = [index for index, shape in enumerate(shapes) if shape == self.shape]
+
+    def __len__(self) -> int:
+        """Count one that compiles, and those to time."""
+        return 1 + _TIMED
+
+    def __getitem__(self, index: int) -> Batch:
+        """Build a batch."""
+        return self.batches[self.indices[index % len(self.indices)]]
+
+
+class _StepTimes(keras.callbacks.Callback):
+    """Record the seconds of steps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds: list[float] = []
 
     def on_train_batch_begin(self, batch: int, logs: Logs | None = None) -> None:
         """Start the clock."""
@@ -346,37 +366,26 @@ class _StepTimes(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Logs) -> None:
         """Record a step."""
         float(logs["loss"])
-        seconds = time.perf_counter() - self._began
-        self.calls.append((self.batches.bound(len(self.calls)), seconds))
-        again = len(self.calls) - len({shape for shape, _ in self.calls})
-        self.model.stop_training = again >= _TIMED or len(self.calls) >= _MOST_STEPS
+        self.seconds.append(time.perf_counter() - self._began)
 
 
 def _timed(system: System, data: PreparedData, batches: TranslationBatches) -> Speed:
-    """The speed of a system, from its first steps; nothing is kept of them."""
+    """The speed of a system, from a few steps of one shape; nothing is kept of them."""
     translator = build_translator(system, data.subwords, system.data.max_tokens)
     # The learning rate does not matter.
     constant = system.override(schedule="constant")
     compile_translator(translator, constant, None)
-    times = _StepTimes(batches)
-    # A round may have fewer steps than are timed.
-    arguments = {**fit_arguments(batches), "steps_per_epoch": _MOST_STEPS}
-    translator.fit(**arguments, epochs=1, callbacks=[times], verbose=0)
+    times = _StepTimes()
+    of_one: Any = _OneShape(batches)
+    translator.fit(**fit_arguments(of_one), epochs=1, callbacks=[times], verbose=0)
     rows = dict(zip(batches.bounds, batches.rows, strict=True))
+    first, *others = times.seconds
+    step = sum(others) / len(others)
+    positions = [rows[shape] * sum(shape) for shape in _shapes(batches)]
+    share = sum(positions) / len(positions) / (rows[of_one.shape] * sum(of_one.shape))
+    return Speed(share * step, max(0.0, first - step) * len(batches.bounds), f"{len(others)} timed steps")
 
-    def positions(shape):
-        return rows[shape] * sum(shape)
 
-    seen: set[tuple[int, int]] = set()
-    firsts: list[tuple[int, float]] = []
-    repeated: list[tuple[int, float]] = []
-    for shape, seconds in times.calls:
-        (repeated if shape in seen else firsts).append((positions(shape), seconds))
-        seen.add(shape)
-    # In an epoch of as many batches as shapes, all of them compile.
-    rate = sum(s for _, s in repeated or firsts) / sum(count for count, _ in repeated or firsts)
-    compilations = [max(0.0, seconds - rate * count) for count, seconds in firsts]
-    some = range(min(batches.batches_per_epoch, 500))
-    step = rate * sum(positions(batches.bound(i)) for i in some) / len(some)
-    compilation = sum(compilations) / len(compilations) * len(batches.bounds)
-    return Speed(step, compilation, f"{len(repeated or firsts)} timed steps")
+def _shapes(batches):
+    """The shapes of the first batches of an epoch."""
+    return [batches.bound(index) for index in range(min(batches.batches_per_epoch, _MOST_SHAPES))]

@@ -104,7 +104,10 @@ def _unnamed(changed: Changes, runs: Mapping[str, Run]) -> Changes:
 
 
 def over_seeds(runs: Mapping[str, Run], results: Sequence[Result]) -> dict[str, list[Result]]:
-    """Return the results of runs that differ in their seed alone, by the name that they share, or that of the first."""
+    """Return the results of runs that differ in their seed alone, by the name that they share, or that of the first.
+
+    Runs that were trained on other text differ in more.
+    """
     groups: dict[str, list[Result]] = {}
     first: dict[str, str] = {}
     taken = set()
@@ -113,7 +116,8 @@ def over_seeds(runs: Mapping[str, Run], results: Sequence[Result]) -> dict[str, 
         point = {key: value for key, value in run.point.items() if key != "seed"}
         name = run_name(run.entry, point)
         # Calls may have given them other settings.
-        settings = json.dumps({**system.to_dict(), "seed": None})
+        trained_on = RunFolder(one.folder).corpus().get("fingerprint")
+        settings = json.dumps([{**system.to_dict(), "seed": None}, trained_on])
         if first.setdefault(name, settings) != settings:
             name = next((known for known, its in first.items() if its == settings), run.name)
             first[name] = settings

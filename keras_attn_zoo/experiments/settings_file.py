@@ -4,7 +4,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.errors import UserError, choice
 from keras_attn_zoo.experiments.setting_types import Mechanism, shown_value
 from keras_attn_zoo.experiments.system import SETTINGS, check_settings
 from keras_attn_zoo.files import PathLike, check_file, reason_of, shown
@@ -35,10 +35,12 @@ def read_settings(path: PathLike) -> dict[str, Any]:
     flat = {}
     for name, value in found.items():
         if isinstance(value, dict) and "attention" not in value:
-            if not any(isinstance(part.get(name), Mechanism) for part in SETTINGS.values()):
+            parts = SETTINGS.values()
+            mechanisms = sorted({one for part in parts for one in part if isinstance(part[one], Mechanism)})
+            if name not in mechanisms:
                 raise UserError(
-                    f"{shown(path)}: {shown_value(name)} is a table, but no mechanism: write settings above all "
-                    "tables, such as epochs = 3."
+                    f"{shown(path)}: {shown_value(name)} is a table, but no mechanism: {choice(name, mechanisms)} "
+                    "Write settings above all tables, such as epochs = 3."
                 )
             flat.update({f"{name}.{argument}": one for argument, one in value.items()})
         else:

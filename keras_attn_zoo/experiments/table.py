@@ -295,7 +295,8 @@ def _star(against):
 
 def _rank(rank_by, scores):
     try:
-        return rank_by(scores)
+        # An infinite score is stored as null.
+        return math.inf if (rank := rank_by(scores)) is None else rank
     except (KeyError, TypeError):
         return math.inf
 

@@ -130,13 +130,18 @@ def _train(system, corpus, run, data, max_tokens, bleu_after, scoring):
         return run
     callbacks = _scorers(system, corpus, data)
     keys: dict[int, list[str]] = {}
+    # How many steps a budget of tokens allows is only known when it is spent.
+    by_tokens = training.budget is not None and amount(training.budget)[1] == "tokens"
+    at_end = [bleu_key(100)] if by_tokens and 100 in bleu_after else []
     for percent in bleu_after if steps is not None else ():
-        keys.setdefault(math.ceil(steps * percent / 100), []).append(bleu_key(percent))
-    if keys:
+        if bleu_key(percent) not in at_end:
+            keys.setdefault(math.ceil(steps * percent / 100), []).append(bleu_key(percent))
+    if keys or at_end:
         first, *more = corpus.test.references
         search = {"batch_size": system.search.batch_size, "max_tokens": max_tokens}
         test = corpus.test.encoded(*data.subwords, truncation=system.data.truncation)
-        callbacks.append(BLEUAtSteps(keys, batches, test, first, more_references=more, **search, **scoring))
+        scores = {"more_references": more, "last": at_end, **search, **scoring}
+        callbacks.append(BLEUAtSteps(keys, batches, test, first, **scores))
     # A run of a comparison has its seed and its point of the grid in its name.
     label = run.path.name if run.path.name.startswith(f"{system.name}-") else system.name
     with progress_bar(label, steps, "step", batches.round * len(batches)) as show:

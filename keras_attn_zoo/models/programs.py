@@ -225,7 +225,7 @@ def _compiled_by_jax(model, function, changing, devices, copies, beams):
     weights = [*model.trainable_variables, *model.non_trainable_variables]
     variables = [*changing, *weights]
     turning = _turning(model) if beams and devices is None else []
-    floating = _floating(model) if devices is None else []
+    floating = _floating(model)
 
     def stateless(state, *inputs):
         values, converted, kernels, floats = state

@@ -39,11 +39,17 @@ class WeightCopies:
 
     def turned(self, layers: Sequence[StepMap]) -> list[Tensor]:
         """Return the kernel of every layer as `product` wants it: Wᵀ."""
-        return self._turned.of([layer._kernel.value for layer in layers], [layer.turn for layer in layers])
+        return self._of_kernels(self._turned, layers, [layer.turn for layer in layers])
 
     def floating(self, layers: Sequence[StepMap]) -> list[Tensor]:
         """Return the kernel of every layer, which is in int8, in floating point."""
-        return self._floating.of([layer._kernel.value for layer in layers], [layer.float_of for layer in layers])
+        return self._of_kernels(self._floating, layers, [layer.float_of for layer in layers])
+
+    def _of_kernels(self, copies, layers, functions):
+        """The results of functions of kernels, which also hold as long as the scales of those in int8."""
+        scales = [layer.kernel_scale.value for layer in layers if layer.quantization_mode is not None]
+        arrays = [*(layer._kernel.value for layer in layers), *scales]
+        return copies.of(arrays, [*functions, *(lambda _: None for _ in scales)])[: len(layers)]
 
 
 class _Copies:

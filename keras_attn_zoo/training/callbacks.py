@@ -62,6 +62,7 @@ class BLEUAtSteps(ValidationBLEU):
         batches: the `TranslationBatches` that are trained on.
         sources, references, batch_size, **scoring: see `ValidationBLEU`.
         max_tokens: maximum tokens of these sentences and their translations; None for those of training.
+        last: names of the score at the end of a training that is stopped after an unknown number of steps.
     """
 
     def __init__(
@@ -72,10 +73,11 @@ class BLEUAtSteps(ValidationBLEU):
         references: Sequence[str],
         batch_size: int = 32,
         max_tokens: int | None = None,
+        last: Sequence[str] = (),
         **scoring: Any,
     ) -> None:
         super().__init__(sources, references, batch_size, **scoring)
-        self.keys, self.batches, self.max_tokens = keys, batches, max_tokens
+        self.keys, self.batches, self.max_tokens, self.last = keys, batches, max_tokens, last
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
         """Count the steps that were taken before."""
@@ -92,14 +94,14 @@ class BLEUAtSteps(ValidationBLEU):
 
     def on_epoch_end(self, epoch: int, logs: Logs) -> None:
         """Translate after the last step, and add the scores of the round to the logs."""
-        self._translate()
+        self._translate(self.last if self.model.stop_training else ())
         logs.update(self._found)
         self._found = {}
 
-    def _translate(self):
-        if self._step in self.keys:
+    def _translate(self, last=()):
+        if keys := [*self.keys.get(self._step, ()), *last]:
             with self._room():
-                self._found |= dict.fromkeys(self.keys[self._step], self.score())
+                self._found |= dict.fromkeys(keys, self.score())
 
     @contextlib.contextmanager
     def _room(self) -> Iterator[None]:

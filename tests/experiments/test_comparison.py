@@ -105,6 +105,15 @@ def test_a_budget_of_a_comparison_is_spent_whole(settings, grid, patience):
     assert [run.system.training.patience for run in runs] == patience
 
 
+@pytest.mark.parametrize("grid", [{}, {"epochs": [2.0]}], ids=["settings", "grid"])
+def test_epochs_take_the_place_of_the_budget_of_a_system(grid):
+    """That of a scale, or of a paper, which would go before them."""
+    systems = {"rnn": Entry(RNN.override(budget="9steps", epochs=5.0))}
+    (run,) = expand(systems, {} if grid else {"epochs": 2.0}, grid)
+    assert (run.system.training.budget, run.system.training.epochs) == (None, 2.0)
+    assert expand(systems, {"dropout": 0.3})[0].system.training.budget == "9steps"
+
+
 def test_names_of_folders_are_stable_and_tell_values_apart():
     """A name is what a stored run is found by: those below may never change."""
     assert run_name("a", {}) == "a"

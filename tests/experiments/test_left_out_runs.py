@@ -18,7 +18,7 @@ from tests.made_runs import REFERENCES, WRONG, make_run, translate_as
 BLEU_OF_TWO = ([Line("BLEU", measure="BLEU")], [Line("Base", entry="base"), Line("New", entry="new")])
 
 
-@pytest.mark.parametrize("differs", ["text", "tokeniser", "settings"])
+@pytest.mark.parametrize("differs", ["text", "tokeniser", "settings", "training"])
 def test_seeds_that_cannot_be_averaged_are_left_out_by_name(tmp_path, caplog, differs):
     make_run(tmp_path / "base", 30.0)
     make_run(tmp_path / "base-seed=2", 32.0)
@@ -30,9 +30,21 @@ def test_seeds_that_cannot_be_averaged_are_left_out_by_name(tmp_path, caplog, di
         config = json.loads(other.config.read_text())
         config["system"]["training"]["learning_rate"] = 0.5
         other.config.write_text(json.dumps(config))
+    if differs == "training":
+        config = json.loads(other.config.read_text())
+        other.config.write_text(json.dumps({**config, "corpus": {"fingerprint": "of another text"}}))
+        folders = {one: tmp_path / one for one in ("base", "base-seed=2", "base-seed=3")}
+        for folder in folders.values():
+            config = json.loads((folder / "config.json").read_text())
+            config["system"]["name"] = "base"
+            (folder / "config.json").write_text(json.dumps(config))
+        runs = {name: Run(name, "base", RunFolder(folder).system(), {}) for name, folder in folders.items()}
+        groups = over_seeds(runs, read_results(folders.values()))
+        assert {name: len(group) for name, group in groups.items()} == {"base": 2, "base-seed=3": 1}
     rows, _ = written(tmp_path, recipe_of(*BLEU_OF_TWO))
     assert rows["Base"] == ["31.0 ± 1.4"]
-    why = "has other settings" if differs == "settings" else "was scored on another text, or otherwise,"
+    reasons = {"settings": "has other settings", "training": "was trained on another text"}
+    why = reasons.get(differs, "was scored on another text, or otherwise,")
     assert f"leave out base-seed=3: it {why} than base" in caplog.text
 
 

@@ -18,7 +18,12 @@ from keras_attn_zoo.evaluation.text_scores import score_text
 from keras_attn_zoo.experiments.corpora import Corpus
 from keras_attn_zoo.experiments.drawing import draw_run
 from keras_attn_zoo.experiments.loading import load_translator
-from keras_attn_zoo.experiments.preparation import build_translator, compile_translator
+from keras_attn_zoo.experiments.preparation import (
+    build_translator,
+    compile_translator,
+    prepare_data,
+    training_batches,
+)
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.scoring import score_run
 from keras_attn_zoo.experiments.system import System
@@ -167,6 +172,16 @@ def test_bleu_after_parts_of_the_training_is_logged_and_changes_nothing(trained,
     wanted = score_text([one[0].text for one in best], corpus.test.targets, metrics="bleu")
     assert np.isclose(found[-1]["test_bleu_after_100%"], wanted["bleu"].score)
     assert [{k: v for k, v in line.items() if not k.startswith("test_bleu")} for line in found] == plain
+
+
+@pytest.mark.long
+def test_bleu_after_all_of_a_budget_of_tokens_is_that_of_its_last_step(corpus, tmp_path):
+    """Three steps are expected, which is a round, and four taken; after a half, that of the expected step."""
+    batches = training_batches(TINY, prepare_data(corpus, TINY.data, tmp_path / "data"))
+    tokens = sum(int(batches[index][2].sum()) for index in range(3)) + 1
+    run = train_system(TINY.override(budget=f"{tokens}tokens"), corpus, tmp_path / "run", bleu_after=(50, 100))
+    bleu = [(line["step"], key) for line in read_log(run.log) for key in line if key.startswith("test_bleu")]
+    assert bleu == [(3, "test_bleu_after_50%"), (4, "test_bleu_after_100%")]
 
 
 @pytest.mark.long

@@ -79,10 +79,21 @@ def test_a_trained_translator_is_quantized_quietly_and_comes_back_from_a_preset(
     np.testing.assert_allclose(log_probs(again), after, rtol=1e-5)
 
 
+def take_kernels(plain, quantized):
+    """Give a model in floating point the kernels that those in int8 stand for."""
+    of_int8 = {layer.path: layer for layer in quantized.backbone._flatten_layers() if layer.quantization_mode}
+    for layer in plain.backbone._flatten_layers():
+        if isinstance(layer, OutputProjection):
+            layer.kernel.assign(of_int8[layer.path].kernel)
+        elif layer.path in of_int8:
+            kernel = of_int8[layer.path].float_of(of_int8[layer.path]._kernel.value)
+            layer._kernel.assign(keras.ops.reshape(kernel, layer._kernel.shape))
+
+
 @pytest.mark.skipif(keras.config.backend() != "jax", reason="of JAX alone")
 @pytest.mark.parametrize("body", [tiny.backbone, tiny.transformer], ids=["rnn", "transformer"])
 def test_where_integers_are_slow_programs_multiply_by_what_they_stand_for(body, monkeypatch):
-    """As a model in floating point does whose kernels are those of int8; with other weights, by those."""
+    """As a model in floating point does whose kernels are those of int8; with other weights or scales, by those."""
     monkeypatch.setattr(products, "integers_are_slow", lambda: True)
     rng, of_steps = np.random.default_rng(0), (products.StepMap, OutputProjection)
     plain, translator = tiny.translator(body=body), None
@@ -92,21 +103,21 @@ def test_where_integers_are_slow_programs_multiply_by_what_they_stand_for(body, 
         quantized = tiny.translator(body=body)
         quantized.set_weights(plain.get_weights())
         quantized.quantize("int8", filters=lambda layer: isinstance(layer, of_steps))
-        if translator is None:
-            translator = quantized
+        translator = translator or quantized
         translator.set_weights(quantized.get_weights())
-        of_int8 = {layer.path: layer for layer in quantized.backbone._flatten_layers() if layer.quantization_mode}
-        for layer in plain.backbone._flatten_layers():
-            if isinstance(layer, OutputProjection):
-                layer.kernel.assign(of_int8[layer.path].kernel)
-            elif layer.path in of_int8:
-                kernel = of_int8[layer.path].float_of(of_int8[layer.path]._kernel.value)
-                layer._kernel.assign(keras.ops.reshape(kernel, layer._kernel.shape))
+        take_kernels(plain, translator)
         np.testing.assert_allclose(log_probs(translator), log_probs(plain), rtol=1e-5)
         found, wanted = ([[one.text for one in each] for each in x.translate(SOURCES)] for x in (translator, plain))
         assert found == wanted
     monkeypatch.setattr(products, "integers_are_slow", lambda: False)
     assert np.abs(log_probs(quantized) / log_probs(plain) - 1).max() > 1e-4
+    for layer in translator.backbone._flatten_layers():
+        if isinstance(layer, products.StepMap) and layer.quantization_mode:
+            layer.kernel_scale.assign(2 * layer.kernel_scale)
+    before = log_probs(plain)
+    take_kernels(plain, translator)
+    assert np.abs(log_probs(plain) / before - 1).max() > 0.01
+    np.testing.assert_allclose(log_probs(translator), log_probs(plain), rtol=1e-5)
 
 
 @pytest.mark.one_backend
