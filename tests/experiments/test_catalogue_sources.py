@@ -347,6 +347,21 @@ def test_rows_of_the_hub(of_hub, server, tmp_path, kind, row, given, expected):
 
 
 @pytest.mark.parametrize(
+    "given, expected",
+    [({}, "abcde"), ({"most": 2}, "ab"), ({"skip": 3}, "de"), ({"skip": 1, "most": 2}, "bc"), ({"skip": 9}, "")],
+)
+def test_some_rows_of_the_hub(of_hub, server, tmp_path, given, expected):
+    files = {
+        f"{name}.jsonl": rows_of("jsonl", [{"translation": {"a": letter, "b": letter}} for letter in letters])
+        for name, letters in (("1", "abc"), ("2", "de"))
+    }
+    server.add_data_set("a/rows", files)
+    hub = {"repository": "a/rows", "valid": {"files": "*.jsonl", **given}}
+    found = list(hub_source.read_part(hub, "valid", ("a", "b"), tmp_path, {}))
+    assert found == [(letter, letter) for letter in expected]
+
+
+@pytest.mark.parametrize(
     "kind, content, given, message",
     [
         ("jsonl", b'{"a": 1}', {}, "train.jsonl has no translation.a or translation.b: its data set has changed"),

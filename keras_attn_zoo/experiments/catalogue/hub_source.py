@@ -44,6 +44,12 @@ def read_part(
         UserError: a full disk; a file without the columns.
     """
     given = {**data_set, **data_set[part]}
+    first = given.get("skip", 0)
+    last = first + given["most"] if "most" in given else None
+    yield from itertools.islice(_pairs(given, sides, folder, origin), first, last)
+
+
+def _pairs(given, sides, folder, origin):
     turns, fields = given.get("turns"), given.get("fields") or [f"translation.{side}" for side in sides]
     for path in _files(given["repository"], given.get("revision", "main"), given["files"], folder, origin):
         columns = [turns] if turns else [name for field in fields for name in _names(field)]
