@@ -6,10 +6,11 @@ import subprocess
 import sys
 
 import keras
+import numpy as np
 import pytest
 
 from tests import tiny
-from tests.devices.law import OTHERS, check, numbers
+from tests.devices.law import OTHERS, ROUNDING, check, numbers
 from tests.devices.runs import check_resumed, two_of_jax
 from tests.tiny_run import TINY
 
@@ -20,12 +21,27 @@ import jax
 
 from keras_attn_zoo.devices import devices_of, using
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.layers.common import products
 
 
 def test_two_devices_give_the_numbers_of_one():
     devices = devices_of(2)
     assert devices.parts == 2
     check(numbers(devices, parts=2, dropout=0.1), numbers(None, parts=2, dropout=0.1))
+
+
+@pytest.mark.parametrize("slow", [True, False], ids=["in_float32", "by_integers"])
+def test_so_they_do_in_int8(slow, monkeypatch):
+    """Whether products are of integers or not."""
+    monkeypatch.setattr(products, "integers_are_slow", lambda: slow)
+    sources, targets = tiny.sentences("source", 5), tiny.sentences("target", 5)
+    found = []
+    for devices in (None, devices_of(2)):
+        with using(devices):
+            translator = tiny.translator(body=tiny.transformer)
+            translator.quantize("int8")
+            found.append([one.log_prob for one in translator.score(sources, targets)])
+    np.testing.assert_allclose(found[1], found[0], rtol=ROUNDING)
 
 
 @pytest.mark.slow
