@@ -33,6 +33,23 @@ def drawn(tmp_path, monkeypatch):
     return draw
 
 
+def test_a_picture_that_fails_stops_no_other(tmp_path, monkeypatch, caplog):
+    """Whatever it fails with: tables and page are written after it."""
+    seen = []
+
+    def run(options):
+        seen.append(options.output.name)
+        raise RuntimeError("a defect")
+
+    commands = [dataclasses.replace(command, run=run) for command in pictures.PICTURES]
+    monkeypatch.setattr(pictures, "PICTURES", commands)
+    make_run(tmp_path / "a")
+    recipe = Recipe("A paper", ENTRIES, ("a",), pictures={"one.png": "curves a", "two.png": "curves a"})
+    draw_pictures(recipe, expand(ENTRIES, {}), tmp_path)
+    assert seen == ["one.png", "two.png"]
+    assert "one.png failed: RuntimeError: a defect" in caplog.text
+
+
 def test_a_picture_of_the_best_translations(drawn, tmp_path, caplog):
     """The best is sentence 4, with a dash too many, the second 2, which is too short; the others have a wrong word."""
     translations = list(WRONG)

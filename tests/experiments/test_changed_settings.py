@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from keras_attn_zoo.experiments.changed_settings import changes_line, changes_of, changes_table
+from keras_attn_zoo.experiments.changed_settings import changes, changes_line, changes_of, changes_table
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.paper_cells import Runs
 from keras_attn_zoo.experiments.paper_tables import Pair
@@ -33,6 +33,11 @@ def test_each_difference_is_shown_once(trained, tmp_path):
     assert rows[2] == ["setting", "recipe", "here", "of"]
     assert rows[4:] == [["`beams`", "3", "2", "`one`"], ["`beams`", "4", "2", "`two`"], ["`epochs`", "5.0", "2.0", ""]]
     assert changes_line(found) == "Settings changed: beams=2 (3) or 2 (4), epochs=2.0 (5.0)."
+
+
+def test_a_precision_is_a_difference():
+    found = changes([("one", TINY, TINY), ("two", TINY, TINY.override(precision="bfloat16"))])
+    assert changes_line(found) == "Settings changed: precision=bfloat16 (float32)."
 
 
 def test_systems_are_named_where_others_do_not_differ(trained, tmp_path):

@@ -76,17 +76,18 @@ def test_scores_of_a_run_that_was_then_trained_further_are_made_again(trained, c
 
 
 def test_a_table_ranked_by_a_score(trained, tmp_path):
-    folders = [shutil.copytree(trained, tmp_path / name) for name in "abc"]
-    for folder, value in zip(folders, (9.0, None, 3.0), strict=True):
+    """The last have none, or an infinite one, which is stored as null."""
+    folders = [shutil.copytree(trained, tmp_path / name) for name in "abcd"]
+    for folder, value in zip(folders, (9.0, None, 3.0, "null"), strict=True):
         scores = {name: one for name, one in RunFolder(folder).read_scores()["test"].items() if name != "free_running"}
-        own = {} if value is None else {"free_running": {"perplexity": value}}
+        own = {} if value is None else {"free_running": {"perplexity": None if value == "null" else value}}
         RunFolder(folder).add_scores("test", {**scores, **own})
 
     def rows(**arguments):
         return [name for name, *_ in results_table(read_results(folders), **arguments).rows]
 
-    assert rows() == ["a", "b", "c"]
-    assert rows(rank_by=lambda scores: scores["free_running"]["perplexity"]) == ["c", "a", "b"]
+    assert rows() == ["a", "b", "c", "d"]
+    assert rows(rank_by=lambda scores: scores["free_running"]["perplexity"]) == ["c", "a", "b", "d"]
 
 
 def test_curves_of_folders_of_one_name(trained, tmp_path):
