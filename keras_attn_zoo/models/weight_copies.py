@@ -48,26 +48,28 @@ class WeightCopies:
     def _of_kernels(self, copies, layers, functions):
         """The results of functions of kernels, which also hold as long as the scales of those in int8."""
         scales = [layer.kernel_scale.value for layer in layers if layer.quantization_mode is not None]
-        arrays = [*(layer._kernel.value for layer in layers), *scales]
-        return copies.of(arrays, [*functions, *(lambda _: None for _ in scales)])[: len(layers)]
+        return copies.of([layer._kernel.value for layer in layers], functions, scales)
 
 
 class _Copies:
-    """What functions make of arrays, as long as these are the same and somebody holds them."""
+    """What functions make of arrays, as long as these and those beside them are the same and somebody holds them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._originals: list[weakref.ref[Any]] = []
         self._copies: list[Any] = []
 
-    def of(self, arrays: Sequence[Tensor], functions: Sequence[Callable[[Tensor], Any]]) -> list[Any]:
-        """Return the result of every function of its array."""
+    def of(
+        self, arrays: Sequence[Tensor], functions: Sequence[Callable[[Tensor], Any]], beside: Sequence[Tensor] = ()
+    ) -> list[Any]:
+        """Return the result of every function of its array, which may depend on all `beside`."""
         with self._lock:
-            known = len(self._originals) == len(arrays)
-            if not known or any(one() is not array for one, array in zip(self._originals, arrays, strict=True)):
+            read = [*arrays, *beside]
+            known = len(self._originals) == len(read)
+            if not known or any(one() is not array for one, array in zip(self._originals, read, strict=True)):
                 copies = [function(x) for function, x in zip(functions, arrays, strict=True)]
                 # Training makes new weights, and must not pay for copies of the old ones.
-                self._originals = [weakref.ref(array, self._forget) for array in arrays]
+                self._originals = [weakref.ref(array, self._forget) for array in read]
                 self._copies = copies
                 return copies
             return self._copies

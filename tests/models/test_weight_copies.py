@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_attn_zoo.layers.common import products
 from keras_attn_zoo.models import programs
 from keras_attn_zoo.models.weight_copies import CopiesScope, WeightCopies
 from keras_attn_zoo.numerics import few_rows
@@ -149,13 +150,16 @@ def test_kernels_are_turned_in_the_type_of_their_layer(monkeypatch):
 
 
 def test_what_is_not_turned(monkeypatch):
-    """Kernels that are not what a layer multiplies by."""
+    """Kernels that are not what a layer multiplies by, as those of int8 are not where integers are fast."""
     monkeypatch.setattr(few_rows, "columns_are_faster", lambda: True)
     model = tiny.translator(body=tiny.transformer)
     assert programs._turning(model) == programs.step_maps(model) != []
     quantized = tiny.translator(body=tiny.transformer)
     quantized.quantize("int8")
-    assert programs._turning(quantized) == []
+    for slow in (False, True):
+        monkeypatch.setattr(products, "integers_are_slow", lambda slow=slow: slow)
+        assert programs._turning(quantized) == (programs.step_maps(quantized) if slow else [])
+    assert len(programs.step_maps(quantized)) == len(programs.step_maps(model)) + 1
     model.backbone.enable_lora(2)
     wanted = [layer for layer in programs.step_maps(model) if not layer.lora_enabled]
     assert programs._turning(model) == wanted and len(wanted) < len(programs.step_maps(model))
