@@ -206,7 +206,8 @@ def _on_tensors(function):
 
 def step_maps(model: keras.Model) -> list[StepMap]:
     """Return the layers whose kernels the steps of a search multiply by."""
-    return [one for layer in model.backbone.layers if hasattr(layer, "step_maps") for one in layer.step_maps()]
+    layers = model.backbone._flatten_layers()
+    return [one for layer in layers if hasattr(layer, "step_maps") for one in layer.step_maps()]
 
 
 def _turning(model):
