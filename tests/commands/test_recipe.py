@@ -10,13 +10,12 @@ import pytest
 from keras_attn_zoo.commands import compare, comparison
 from keras_attn_zoo.commands.recipe import run_recipe
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments import finished_run, training
+from keras_attn_zoo.experiments import training
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.named_systems import SYSTEMS
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.experiments.table import read_results, results_table
-from keras_attn_zoo.locks import InUseError
 from tests.made_runs import REFERENCES, WRONG, copy_run, make_run, translate_as
 from tests.tiny_run import TINY
 
@@ -58,19 +57,6 @@ def recipe(trained, tmp_path, monkeypatch, capsys):
         return status, *capsys.readouterr(), dict(seen)
 
     return run
-
-
-def test_a_run_is_scored_by_one_process_at_a_time(recipe, monkeypatch):
-    seen = []
-
-    def score(folder, *args, **kwargs):
-        with pytest.raises(InUseError), RunFolder(folder).lock():
-            pass
-        seen.append(folder.name)
-
-    monkeypatch.setattr(finished_run, "score_and_draw", score)
-    recipe()
-    assert seen == ["rnn", "plain"]
 
 
 def test_a_setting_goes_to_the_systems_that_know_it(recipe):

@@ -12,13 +12,14 @@ import pytest
 from keras_attn_zoo.commands.recipe import run_recipe
 from keras_attn_zoo.commands.run_checks import room_of
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments import corpora, training
+from keras_attn_zoo.experiments import corpora, finished_run, training
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.named_systems import SYSTEMS
 from keras_attn_zoo.experiments.paper_tables import Line, Pair, PaperTable
 from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.experiments.preparation import check_system
 from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.locks import InUseError
 from tests.made_runs import copy_run
 from tests.tiny_run import TINY, make_text
 
@@ -308,6 +309,19 @@ def test_what_is_wrong_with_gold_links_is_said_before_training(recipe, arguments
     status, _, error = recipe(*arguments)
     assert (status, recipe.seen) == (2, [])
     assert text in error and error.count("\n") == 1
+
+
+def test_a_run_is_scored_by_one_process_at_a_time(recipe, monkeypatch):
+    seen = []
+
+    def score(folder, *args, **kwargs):
+        with pytest.raises(InUseError), RunFolder(folder).lock():
+            pass
+        seen.append(folder.name)
+
+    monkeypatch.setattr(finished_run, "score_and_draw", score)
+    recipe()
+    assert seen == ["rnn"]
 
 
 @pytest.mark.parametrize("plan", [(), ("--plan",)])
