@@ -29,7 +29,7 @@ How the paper is read:
   0.999, not 0.98. The paper trains 250,000 steps, or 150,000 or 20,000 for smaller corpora, as does `--scale paper`;
   otherwise it is at most 30 epochs here, stopping after eight epochs without a better validation loss. The paper trains
   on eight GPUs, on two for English-Turkish and Chinese-English, and does not give the size of its batches.
-- `wmt14-en-fr` has 40.8 million pairs, the paper's 36 million; `wmt17-en-lv` 3.6, the paper's 4.46. It does not say which.
+- `wmt14-en-fr` has 40.8 million pairs, the paper's 36 million; `wmt17-en-lv` 3.6, not 4.46. It does not say which.
 - At the scale "paper", larger texts are validated about every 5,000 steps, where a run that was stopped resumes.
 - All embeddings are tied; the paper says that the vocabulary is joint. Its size is 40,000 for English with German and
   French, else 32,000; for Chinese, each side has its own, and only the target's is tied. Training sentences have at
