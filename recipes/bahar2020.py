@@ -254,6 +254,9 @@ LATENTS = {
 OF_TRANSFORMER = [name for name, baseline in LATENTS.items() if baseline == "transformer"]
 FINDINGS = (
     Finding(
+        "The Transformer is better than the RNN", "§7.2, Table 3", (BETTER,), [Contrast("transformer", "rnn-attention")]
+    ),
+    Finding(
         "A latent alignment translates slightly better than the Transformer",
         "§7.2, Table 3",
         (BETTER,),
@@ -279,6 +282,22 @@ FINDINGS = (
             Contrast(name, name, "AER, all layers", "gold", other_measure="AER")
             for name in ("transformer", *OF_TRANSFORMER)
         ],
+    ),
+    Finding(
+        "Trained with six positions, the latent model translates better than with two",
+        "§7.4, Figure 3",
+        (BETTER,),
+        [Contrast("transformer-latent-top-6", "transformer-latent-top-2", split="valid", figures="32.3 30.8")],
+    ),
+    Finding(
+        "With more than six, it does not become significantly better",
+        "§7.4, Figure 3",
+        (LEVEL, WORSE),
+        [
+            Contrast(name, "transformer-latent-top-6", split="valid")
+            for name in ("transformer-latent-top-10", "transformer-latent")
+        ],
+        significant=True,
     ),
     Finding(
         "A search that sums over one position loses BLEU against one that sums over six",

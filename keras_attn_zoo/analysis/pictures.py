@@ -182,7 +182,7 @@ def _attention_figure(matrices, source_tokens, target_tokens, gold=None):
             height / page_height,
         )
     )
-    figure.colorbar(image, cax=bar, ticks=[0, 0.25, 0.5, 0.75, 1] if height > 1 else [0, 1])
+    figure.colorbar(image, cax=bar, ticks=[0, 0.25, 0.5, 0.75, 1] if height > 1 else [0, 1], label="weight")
     return figure
 
 

@@ -17,7 +17,7 @@ from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.named_systems import SYSTEMS
 from keras_attn_zoo.experiments.paper_tables import Line, Pair, PaperTable
 from keras_attn_zoo.experiments.parallel_text import ParallelText
-from keras_attn_zoo.experiments.preparation import check_system
+from keras_attn_zoo.experiments.preparation import check_system, described, prepare_data
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.locks import InUseError
 from tests.made_runs import copy_run
@@ -45,6 +45,14 @@ RECIPE = Recipe(
 )
 
 
+def copy_of_text(trained, folder, system, corpus):
+    """A copy of a run, as if another system had been trained in it, on the text of the comparison."""
+    copy = copy_run(trained, folder, system)
+    data = prepare_data(corpus, system.data, folder.parent / "data")
+    copy.config.write_text(json.dumps({**json.loads(copy.config.read_text()), "corpus": described(corpus, data)}))
+    return copy
+
+
 @pytest.fixture
 def recipe(trained, tmp_path, monkeypatch, capsys):
     """Run the recipe; a system is trained by a copy of a run."""
@@ -54,7 +62,7 @@ def recipe(trained, tmp_path, monkeypatch, capsys):
     def train(system, corpus, folder, *args, **kwargs):
         seen.append((folder, system, kwargs["bleu_after"]))
         if not folder.exists():
-            copy_run(trained, folder, system).scores.unlink()
+            copy_of_text(trained, folder, system, corpus).scores.unlink()
         return RunFolder(folder)
 
     def run(*arguments):
@@ -67,8 +75,6 @@ def recipe(trained, tmp_path, monkeypatch, capsys):
         return status, *capsys.readouterr()
 
     monkeypatch.setattr(training, "train_system", train)
-    # The text of the copies is another one.
-    monkeypatch.setattr(RunFolder, "check_settings", lambda *args: None)
     monkeypatch.chdir(tmp_path)
     run.seen = seen
     return run
@@ -273,7 +279,9 @@ def test_a_run_of_another_backend_is_named_before_any_is_trained(recipe, trained
 
 @pytest.mark.long
 def test_a_run_of_an_earlier_version_gets_what_it_lacks(recipe, trained, tmp_path):
-    run = copy_run(trained, tmp_path / "out" / "rnn", RECIPE.of("ro-en").entries["rnn"].system)
+    texts = {part: [f"text/{part}.de", f"text/{part}.en"] for part in ("train", "valid", "test")}
+    system = RECIPE.of("ro-en").entries["rnn"].system
+    run = copy_of_text(trained, tmp_path / "out" / "rnn", system, corpora.corpus_from_files(**texts))
     before = {key: value for key, value in run.read_scores()["test"].items() if key != "text_checksum"}
     run.scores.unlink()
     run.add_scores("test", before)

@@ -1,6 +1,5 @@
 """The linear maps into attention heads and out of them, with weights as in Keras' multi-head attention."""
 
-import math
 from typing import Any
 
 import keras
@@ -49,13 +48,12 @@ class _HeadMap(StepMap, keras.layers.EinsumDense):
         if given is not None:
             return given
         if self.quantization_mode is None:
-            kernel = uncast(self.kernel if self.lora_enabled else self._kernel, self.compute_dtype)
-        else:
-            kernel = ops.cast(self._kernel, self.compute_dtype) / self.scale_of_kernel()
-            if self.lora_enabled:
-                share = self.lora_alpha / self.lora_rank
-                kernel = kernel + share * ops.matmul(self.lora_kernel_a, self.lora_kernel_b)
-        return ops.reshape(kernel, (math.prod(kernel.shape[: self.input_axes]), -1))
+            return self.as_matrix(uncast(self.kernel if self.lora_enabled else self._kernel, self.compute_dtype))
+        kernel = self.float_of(self._kernel)
+        if self.lora_enabled:
+            share = self.lora_alpha / self.lora_rank
+            kernel = kernel + share * self.as_matrix(ops.matmul(self.lora_kernel_a, self.lora_kernel_b))
+        return kernel
 
     def scale_of_kernel(self) -> Tensor:
         """Return by what a kernel in int8 is divided, in a shape that fits it."""

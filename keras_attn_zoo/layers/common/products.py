@@ -177,6 +177,10 @@ class StepMap:
         kernel = ops.cast(kernel, self.compute_dtype)  # type: ignore[attr-defined]
         if self.quantization_mode is not None:  # type: ignore[attr-defined]
             kernel = kernel / self.scale_of_kernel()
+        return self.as_matrix(kernel)
+
+    def as_matrix(self, kernel: Tensor) -> Tensor:
+        """Return a value of the kernel as a matrix, a row for each input."""
         return ops.reshape(kernel, (math.prod(kernel.shape[: self.input_axes]), -1))
 
     def turn(self, kernel: Tensor) -> Tensor:
