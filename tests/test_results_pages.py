@@ -5,6 +5,7 @@ import importlib
 import json
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ from PIL import Image
 
 from keras_attn_zoo.analysis.pictures import plot_curves
 from keras_attn_zoo.experiments.paper_cells import Runs
+from keras_attn_zoo.experiments.paper_files import write_tables
 from keras_attn_zoo.experiments.paper_findings import compare
 from keras_attn_zoo.experiments.paper_tables import PaperTable
+from tests.made_runs import make_run
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "results"
@@ -55,6 +58,23 @@ def test_a_page_has_what_it_is_made_of(writer, name, tmp_path):
         assert f"## {table.name}: {table.caption} |" in text
         assert all(f"[{cell.figure}]" in text for row in table.cells() for cell in row if cell.figure)
     assert not re.search(r"/(tmp|work|home)/", text)
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
+def test_tables_compile(writer, tmp_path):
+    for name in NAMES:
+        recipe = writer.load_recipe(name)
+        out = tmp_path / name
+        make_run(out / next(iter(recipe.entries)))
+        assert write_tables(Runs(recipe, out, "bootstrap")), name
+    packages = [r"\usepackage{booktabs}", r"\usepackage{graphicx}"]
+    inputs = [rf"\input{{{name}/tables}}" for name in NAMES]
+    parts = [r"\documentclass{article}", *packages, r"\begin{document}", *inputs, r"\end{document}"]
+    (tmp_path / "papers.tex").write_text("\n".join(parts), encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "papers.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    assert not re.search(r"Overfull|Missing character", done.stdout)
 
 
 def test_a_page_shows_no_sentence_of_a_text(writer):
