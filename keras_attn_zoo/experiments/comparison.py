@@ -269,7 +269,9 @@ def expand(
     used = {key for name, point in itertools.product(entries, points) for key in understood(name, point)}
     for key in (*settings, *grid):
         if key not in used:
-            raise UserError(f"none of the systems {', '.join(entries)} has a setting {key!r}{_nearest(key, entries)}")
+            who = ", ".join(entries)
+            lacks = f"the system {who} has no" if len(entries) == 1 else f"none of the systems {who} has a"
+            raise UserError(f"{lacks} setting {key!r}{_nearest(key, entries)}")
     runs: dict[str, Run] = {}
     for name, point in itertools.product(entries, points):
         own, baseline = differing(name, point), entries[name].baseline

@@ -73,7 +73,7 @@ def test_a_setting_goes_to_the_systems_that_know_it(recipe):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (("--systems", "plain", "--set", "hidden_dim=6"), "none of the systems plain has a setting 'hidden_dim'"),
+        (("--systems", "plain", "--set", "hidden_dim=6"), "the system plain has no setting 'hidden_dim'"),
         (("--set", "search_top_k=3"), "none of the systems rnn, plain has a setting 'search_top_k'"),
         (("--set", "num_heads=3"), "plain: .*width of 8 is not divisible by 3 heads"),
         (("--set", "decoder_attention=bahdanow"), "plain: 'bahdanow' is not a decoder attention"),

@@ -64,15 +64,15 @@ def test_arguments_of_a_mechanism_are_settings_of_the_systems_whose_mechanism_ha
     assert runs[0].system == PLAIN
     assert runs[1].system.backbone["cross_attention"] == described
     assert runs[3].system.backbone["cross_attention"] == [described, described]
-    with pytest.raises(UserError, match=r"none of the systems plain has a setting 'cross_attention\.subtraction'"):
+    with pytest.raises(UserError, match=r"the system plain has no setting 'cross_attention\.subtraction'"):
         expand({"plain": Entry(PLAIN)}, {"cross_attention.subtraction": 1})
 
 
 @pytest.mark.parametrize(
     ("settings", "grid", "seeds", "text"),
     [
-        ({}, {"num_heads": [1]}, [], "none of the systems rnn has a setting 'num_heads'"),
-        ({"num_heads": 1}, {}, [1, 2], "none of the systems rnn has a setting 'num_heads'"),
+        ({}, {"num_heads": [1]}, [], "the system rnn has no setting 'num_heads'"),
+        ({"num_heads": 1}, {}, [1, 2], "the system rnn has no setting 'num_heads'"),
         ({"dropout": 0.1}, {"dropout": [0.2]}, [], "dropout was given twice"),
         ({"budget": "9steps"}, {"epochs": [1.0, 2.0]}, [], "a budget or after epochs: give one of them"),
         ({"epochs": 2.0}, {"budget": ["9steps"]}, [], "a budget or after epochs: give one of them"),
