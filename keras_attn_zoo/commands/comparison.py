@@ -345,8 +345,8 @@ def _write_tables(recipe, runs, options, out, anyway):
     asked = [out / name for name in names]
     others: list[str] = []
     if options.table_only and not (options.seeds or options.grid):
-        # A system may have been trained with other seeds alone, or on a grid.
-        others = names_of(out, (run.entry for run in runs if out / run.name not in asked))
+        # A comparison that was stopped has no results that name its other seeds, or the runs of its grid.
+        others = [name for name in names_of(out, (run.entry for run in runs)) if out / name not in asked]
     if not asked and not others:
         if not anyway:
             return None
@@ -362,7 +362,8 @@ def _write_tables(recipe, runs, options, out, anyway):
         for name in (*further_names(folders), *(["valid"] if of_grid else [])):
             try:
                 found = read_results(comparable(folders, asked, name), (name,), baselines, test)
-                further["validation text" if name == "valid" else name] = found
+                title = "validation text" if name == "valid" and "validation text" not in further else name
+                further[title] = found
             except UserError as error:
                 _LOG.warning("the results have no table of %r: %s", name, error)
         print(write_results(out, recipe, runs, results, further))

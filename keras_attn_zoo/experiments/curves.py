@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.run_folder import WITH_TOP_K, RunFolder
 from keras_attn_zoo.files import PathLike, shown
 from keras_attn_zoo.training.run_log import read_log
 
@@ -27,9 +27,15 @@ def titles(folders: Collection[PathLike]) -> list[str]:
         ['a', 'b']
         >>> titles(["/data/one/a", "/data/two/a"])
         ['one/a', 'two/a']
+
+    Raises:
+        UserError: a folder was given twice.
     """
     # The folder "." has a name too.
     paths = [os.path.abspath(folder).split(os.sep) for folder in folders]
+    twice = next((folder for folder, path in zip(folders, paths, strict=True) if paths.count(path) > 1), None)
+    if twice is not None:
+        raise UserError(f"{shown(twice)} was given twice: leave it out once.")
     for count in range(1, max(map(len, paths), default=1) + 1):
         names = ["/".join(path[-count:]) for path in paths]
         if len(set(names)) == len(names):
@@ -169,7 +175,8 @@ def curves_over_top_k(
     """
     found = {}
     for folder, title in zip(folders, titles(folders), strict=True):
-        scores = [s for key, s in RunFolder(folder).read_scores().items() if key.startswith(f"{name}-k")]
+        every = RunFolder(folder).read_scores().items()
+        scores = [s for key, s in every if (found_k := WITH_TOP_K.fullmatch(key)) and found_k[1] == name]
         found[title] = {s["search_top_k"]: value(s) for s in scores if s["search_top_k"] is not None}
         if not found[title]:
             raise UserError(

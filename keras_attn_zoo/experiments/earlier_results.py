@@ -12,12 +12,13 @@ from keras_attn_zoo.evaluation.text_scores import how_scored
 from keras_attn_zoo.experiments.comparison import Recipe, Run, check_seed, run_name
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.scales import SCALES
+from keras_attn_zoo.experiments.score_data import without_outdated
 from keras_attn_zoo.experiments.setting_types import shown_value
 from keras_attn_zoo.experiments.system import check_settings
 from keras_attn_zoo.files import kind_of, read_json, shown
 
 _LOG = logging.getLogger(__name__)
-_NAME = re.compile(r"(?!\.\.?$)[^/\\\0]{1,200}")
+_NAME = re.compile(r"(?!\.\.?$)[^/\\\0]{1,255}")
 # Where a setting begins in the name of a run.
 _SETTING = re.compile(r"-(?=[a-z][a-z_]*(?:\.\w+)?=)")
 FILE = "results.json"
@@ -196,6 +197,12 @@ def comparable(folders: Sequence[Path], asked: Sequence[Path], name: str) -> lis
         name: name of the scores.
     """
     scored = [folder for folder in folders if name in RunFolder(folder).read_scores()]
+    for folder in scored[:]:
+        if name not in without_outdated(RunFolder(folder).read_scores()):
+            _LOG.warning(
+                "the results of %r leave out %s, which was trained further since: score it again", name, folder.name
+            )
+            scored.remove(folder)
     how = {folder: _how(folder, name) for folder in scored}
     first = sorted(scored, key=lambda folder: folder not in asked)
     wanted = next((how[folder] for folder in first if how[folder] is not None), None)

@@ -35,14 +35,14 @@ def best_translations(run: RunFolder) -> list[Example]:
         UserError: the run has no translations or no test text, or was scored on another text.
     """
     translations, references = run.read_translations("test")
-    sources, firsts = own_test_text(run).sources, references[0]
-    if len(sources) != len(firsts):
+    own, firsts = own_test_text(run), references[0]
+    if [line.split() for line in own.targets] != [line.split() for line in firsts]:
         raise UserError(f"{shown(run.path)} was scored on another text than its own: evaluate it again.")
     how = how_scored(run.read_scores()["test"]["text"])
     found = [
         Example(number, source, first, translation, sentence_bleu(translation, first, *more, **how))
         for number, (source, translation, first, *more) in enumerate(
-            zip(sources, translations, *references, strict=True), start=1
+            zip(own.sources, translations, *references, strict=True), start=1
         )
     ]
     # Short sentences are easily right.

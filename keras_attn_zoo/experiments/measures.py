@@ -9,13 +9,12 @@ import numpy as np
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.multi_bleu import MultiBLEU, require_moses
-from keras_attn_zoo.evaluation.text_scores import NORMALIZED_TER, how_scored, score_text
+from keras_attn_zoo.evaluation.text_scores import NORMALIZED_TER, TOKENIZE, how_scored, score_text
 from keras_attn_zoo.experiments.paper_tables import BLEU_AFTER
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.table import COLUMNS, steady_translation_seconds
 from keras_attn_zoo.experiments.tasks import METRICS
 from keras_attn_zoo.files import kind_of
-from keras_attn_zoo.training.callbacks import bleu_key
 from keras_attn_zoo.training.run_log import read_log
 
 _MULTI_BLEU = "Multi-BLEU"
@@ -141,6 +140,13 @@ def _steps_per_second(scores):
     return scores["training"]["steps_per_second"]
 
 
+def _relative_time(scores, baseline):
+    ours, its = ({**one["training"]} for one in (scores, baseline))
+    if any(ours.get(key) != its.get(key) for key in ("environment", "precision")):
+        raise ValueError("the baseline was trained under another backend, or in another precision")
+    return _steps_per_second(baseline) / _steps_per_second(scores)
+
+
 def _training_seconds(scores):
     training = scores["training"]
     if not training["steps"]:
@@ -200,7 +206,7 @@ MEASURES = {
     "training time": Measure(lambda one: _training_seconds(one.scores), digits=0, sign=-1),
     "translation time": Measure(lambda one: _translation_seconds(one.scores), sign=-1),
     "training time of a step, relative": Measure(
-        lambda one: _steps_per_second(one.baseline) / _steps_per_second(one.scores),
+        lambda one: _relative_time(one.scores, one.baseline),
         unit="x",
         sign=-1,
         note="training time: of a step, the median for each shape of batch, relative to the baseline's",
@@ -213,6 +219,12 @@ MEASURES = {
 }
 
 
+def bleu_key(percent: int, tokenize: str = TOKENIZE, lowercase: bool = False) -> str:
+    """Return the name in the log of the test text's BLEU after a part of the training, scored in this way."""
+    how = f"{'' if tokenize == TOKENIZE else f'_{tokenize}'}{'_lowercase' if lowercase else ''}"
+    return f"test_bleu_after_{percent}%{how}"
+
+
 def measure(name: str) -> Measure:
     """Return one of `MEASURES`, or "BLEU after N% of the steps", of the test text.
 
@@ -222,12 +234,16 @@ def measure(name: str) -> Measure:
     """
     if (found := BLEU_AFTER.fullmatch(name)) is None:
         return MEASURES[name]
-    key = bleu_key(int(found[1]))
     note = (
         "BLEU by steps is of the test text, with the weights of that step; empty if training ended before, or had a "
-        "budget of minutes"
+        "budget of minutes, or if it was scored again in another way"
     )
-    return Measure(lambda one: next(line[key] for line in one.rounds if line.get(key) is not None), note=note)
+
+    def value(one):
+        key = bleu_key(int(found[1]), **how_scored(one.scores["text"]))
+        return next(line[key] for line in one.rounds if line.get(key) is not None)
+
+    return Measure(value, note=note)
 
 
 def tested(one: Measure, pair: str | None) -> tuple[str, str | None] | None:

@@ -17,6 +17,7 @@ from keras_attn_zoo.experiments.corpora import is_description
 from keras_attn_zoo.experiments.measures import Scored, measure, number, ratio_of, tested
 from keras_attn_zoo.experiments.paper_tables import Cell, PaperTable
 from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.score_data import how_searched, without_outdated
 from keras_attn_zoo.experiments.table import Result
 from keras_attn_zoo.files import kind_of, read_json, shown
 
@@ -240,7 +241,7 @@ class Runs:
     def _read(self, folder):
         if folder not in self._scores:
             try:
-                self._scores[folder] = RunFolder(folder).read_scores()
+                self._scores[folder] = without_outdated(RunFolder(folder).read_scores())
             except UserError as error:
                 _LOG.warning("the paper's tables leave out %s: %s", shown(folder), error)
                 self._scores[folder] = {}
@@ -354,7 +355,8 @@ def _alike(folders):
                 raise UserError(f"it has the seed of {other}.")
             trained_on = run.corpus().get("fingerprint")
             settings = {**run.system().to_dict(), "seed": None, "name": None}, trained_on
-            of_text = run.read_translations("test")[1], how_scored(run.read_scores()["test"]["text"])
+            scores = run.read_scores()["test"]
+            of_text = run.read_translations("test")[1], how_scored(scores["text"]), how_searched(scores)
         except UserError as error:
             _LOG.warning("the paper's tables leave out %s: %s", shown(folder), error)
             continue

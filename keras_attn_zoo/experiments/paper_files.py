@@ -1,6 +1,5 @@
 """The tables of a paper, written from the runs in a folder: ours, and the paper's figures in brackets."""
 
-import json
 import logging
 import re
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from keras_attn_zoo.experiments.paper_cells import Runs, Value
 from keras_attn_zoo.experiments.paper_tables import Cell, Examples, PaperTable
 from keras_attn_zoo.experiments.table import about_test
 from keras_attn_zoo.experiments.tabular import Table, csv_text
-from keras_attn_zoo.files import write_text
+from keras_attn_zoo.files import write_json, write_text
 
 _LOG = logging.getLogger(__name__)
 # A figure of a paper, and the digits behind its point.
@@ -60,7 +59,7 @@ def write_tables(runs: Runs) -> list[tuple[str, Table]]:
     lines = [{"table": one["table"], **_line(record)} for one in contents for record in one["cells"]]
     write_text(out / "tables.csv", csv_text(lines))
     content = {"title": title, "scale": recipe.scale, "significance": runs.test, "tables": contents}
-    write_text(out / "tables.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    write_json(out / "tables.json", content)
     _LOG.info("the paper's tables: %s", out / "tables.md")
     return tables
 

@@ -13,7 +13,7 @@ from keras_attn_zoo.experiments.paper_findings import DIFFERS, compare, findings
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.tabular import Table
 from keras_attn_zoo.experiments.tasks import METRICS, first_heading
-from keras_attn_zoo.files import check_file, kind_of, write_text
+from keras_attn_zoo.files import check_file, kind_of, shown, write_text
 from keras_attn_zoo.training.progress import parameter_count
 from keras_attn_zoo.training.run_log import read_log
 
@@ -65,7 +65,10 @@ def _findings(runs):
     comments = runs.out / COMMENTS
     if kind_of(comments) is not None:
         check_file(comments)
-        yield comments.read_text("utf-8").strip()
+        try:
+            yield comments.read_text("utf-8").strip()
+        except UnicodeDecodeError as error:
+            raise UserError(f"{shown(comments)} is not UTF-8 ({error}): convert it.") from None
     elif any(one.verdict == DIFFERS for one in comparisons):
         yield _UNEXPLAINED
 
@@ -103,7 +106,7 @@ def _runs(runs):
             row += [_several(map(_steps, folders)), parameter_count(first["parameters"])]
             score = statistics.fmean(one["text"]["metrics"][METRICS[heading]]["score"] for one in scores)
             row += [_several(one["sentences"] for one in scores), f"{score:.1f}"]
-            row += [f"{first['beams']}, {first['length_penalty']:g}"]
+            row += [_several(f"{one['beams']}, {one['length_penalty']:g}" for one in scores)]
             rows.append([*row, _several(one["training"]["environment"] for one in scores)])
     headings = [
         "system",

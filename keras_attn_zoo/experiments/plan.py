@@ -326,7 +326,8 @@ def _searching(system: System) -> tuple[str, ...]:
 def _logged(folder: RunFolder, steps: list[dict[str, Any]]) -> Speed | None:
     """The speed of a run under this backend by its log, if that has steps beyond those that compile."""
     shapes, clock = {tuple(step["shape"]) for step in steps}, clock_of(steps)
-    if len(clock.unresolved) == len(shapes) or not folder.holds_run or folder.backend() != keras.config.backend():
+    known = len(clock.unresolved) < len(shapes) and clock.steady > 0
+    if not known or not folder.holds_run or folder.backend() != keras.config.backend():
         return None
     return Speed(clock.steady / len(steps), clock.compilation_of_one, f"the log of {folder.path.name}")
 

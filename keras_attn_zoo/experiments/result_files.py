@@ -9,12 +9,14 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.changed_settings import Changes, changes, changes_line
 from keras_attn_zoo.experiments.comparison import OF_SYSTEMS, Recipe, Run, run_name
 from keras_attn_zoo.experiments.earlier_results import FILE, LEFT_OUT, RUNS, left_out_of, title_of
+from keras_attn_zoo.experiments.paper_cells import text_name
 from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.score_data import how_searched
 from keras_attn_zoo.experiments.setting_types import shown_value
 from keras_attn_zoo.experiments.table import COLUMNS, Result, number, results_table, spread_table
 from keras_attn_zoo.experiments.tabular import csv_text
 from keras_attn_zoo.experiments.tasks import METRICS
-from keras_attn_zoo.files import read_json, shown, write_text
+from keras_attn_zoo.files import read_json, shown, write_json, write_text
 
 
 def check_folder(out: Path, recipe: Recipe) -> None:
@@ -76,7 +78,8 @@ def write_results(
         (one.folder.name, recipe.entries[of_run[one.folder.name].entry].system, RunFolder(one.folder).system())
         for one in results
     )
-    markdown = "\n\n".join(filter(None, [*parts, changes_line(_unnamed(changed, of_run)), recipe.note])) + "\n"
+    lines = [changes_line(_unnamed(changed, of_run)), _texts_line(results), recipe.note]
+    markdown = "\n\n".join(filter(None, [*parts, *lines])) + "\n"
     write_text(out / "results.md", markdown)
     write_text(out / "results.tex", "\n\n".join(table.latex(title) for title, table in tables) + "\n")
     records = [
@@ -88,8 +91,17 @@ def write_results(
     write_text(out / "results.csv", csv_text([_line(record) for record in records]))
     content: dict[str, Any] = {"title": headline, "scale": recipe.scale, "note": recipe.note}
     content |= {"significance": results[0].test, RUNS: records, LEFT_OUT: left_out_of(out, records)}
-    write_text(out / FILE, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    write_json(out / FILE, content)
     return markdown
+
+
+def _texts_line(results: Sequence[Result]) -> str:
+    """What the runs were trained on, if it is not the same for all, as far as its name says."""
+    names: dict[str, list[str]] = {}
+    for one in results:
+        names.setdefault(text_name(RunFolder(one.folder).corpus()), []).append(one.folder.name)
+    whose = "; ".join(f"{text} ({', '.join(runs)})" for text, runs in names.items())
+    return f"Trained on different texts: {whose}." if len(names) > 1 else ""
 
 
 def _unnamed(changed: Changes, runs: Mapping[str, Run]) -> Changes:
@@ -106,7 +118,7 @@ def _unnamed(changed: Changes, runs: Mapping[str, Run]) -> Changes:
 def over_seeds(runs: Mapping[str, Run], results: Sequence[Result]) -> dict[str, list[Result]]:
     """Return the results of runs that differ in their seed alone, by the name that they share, or that of the first.
 
-    Runs that were trained on other text differ in more.
+    Runs that were trained on other text, or scored with another search, differ in more.
     """
     groups: dict[str, list[Result]] = {}
     first: dict[str, str] = {}
@@ -117,7 +129,7 @@ def over_seeds(runs: Mapping[str, Run], results: Sequence[Result]) -> dict[str, 
         name = run_name(run.entry, point)
         # Calls may have given them other settings.
         trained_on = RunFolder(one.folder).corpus().get("fingerprint")
-        settings = json.dumps([{**system.to_dict(), "seed": None}, trained_on])
+        settings = json.dumps([{**system.to_dict(), "seed": None}, trained_on, how_searched(one.scores)])
         if first.setdefault(name, settings) != settings:
             name = next((known for known, its in first.items() if its == settings), run.name)
             first[name] = settings

@@ -2,7 +2,6 @@
 
 import hashlib
 import itertools
-import math
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -15,6 +14,7 @@ from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.environment import environment
 from keras_attn_zoo.experiments.moved_text import with_names_of
+from keras_attn_zoo.experiments.score_data import are_scores, finite
 from keras_attn_zoo.experiments.setting_types import shown_value
 from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.files import (
@@ -285,7 +285,7 @@ class RunFolder:
             return {}
         self.check_links()
         scores = read_json(self.scores)
-        if not isinstance(scores, dict) or not all(_fits(one, _SCORES) for one in scores.values()):
+        if not are_scores(scores):
             raise UserError(f"{shown(self.scores)} is damaged: it holds something other than scores. Remove the file.")
         return scores
 
@@ -296,61 +296,7 @@ class RunFolder:
             UserError: the name cannot be a file name.
         """
         check_name(name)
-        write_json(self.scores, {**self.read_scores(), name: _finite(scores)})
-
-
-# The scores that tables and pictures read. In a dict, `...` is any name, and a name with a question mark is optional.
-_NUMBER, _MAYBE = (int, float), (int, float, type(None))
-_SCORES = {
-    "sentences": int,
-    "beams": int,
-    "length_penalty": _NUMBER,
-    "search_top_k": (int, type(None)),
-    "text": {
-        "metrics": {...: {"score": _NUMBER, "signature": str}},
-        "tokenize?": str,
-        "lowercase?": bool,
-        "references?": int,
-    },
-    "perplexity?": _MAYBE,
-    "accuracy?": _MAYBE,
-    "alignment?": {...: _MAYBE},
-    "translation_seconds": _NUMBER,
-    "translation_compilation_seconds": _NUMBER,
-    "training": {
-        "steps": int,
-        "seconds": _NUMBER,
-        "compilation_seconds": _NUMBER,
-        "tokens_per_second": _MAYBE,
-        "environment": str,
-        "precision?": str,
-    },
-    "parameters": int,
-    "precision?": str,
-    "text_checksum?": str,
-    "translations_checksum?": str,
-}
-
-
-def _fits(value, shape):
-    """Whether plain data has the given shape; extra entries are ignored."""
-    if not isinstance(shape, dict):
-        return isinstance(value, shape) and isinstance(value, bool) == (shape is bool)
-    if not isinstance(value, dict):
-        return False
-    if ... in shape:
-        return all(_fits(one, shape[...]) for one in value.values())
-    return all(
-        _fits(value[name.rstrip("?")], one) if name.rstrip("?") in value else name.endswith("?")
-        for name, one in shape.items()
-    )
-
-
-def _finite(value):
-    """Plain data with None for NaN and infinity, which JSON does not have; tables show a dash."""
-    if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        write_json(self.scores, {**self.read_scores(), name: finite(scores)})
 
 
 # Of scores with a search over so many source positions, as `attn-zoo evaluate --top-k` names them.

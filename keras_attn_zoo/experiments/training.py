@@ -17,6 +17,7 @@ from keras_attn_zoo.evaluation.overlap_scores import check_references
 from keras_attn_zoo.experiments.bodies import longest_translation
 from keras_attn_zoo.experiments.budget import amount, planned_steps
 from keras_attn_zoo.experiments.corpora import Corpus
+from keras_attn_zoo.experiments.measures import bleu_key
 from keras_attn_zoo.experiments.memory import check_memory
 from keras_attn_zoo.experiments.outline import outline
 from keras_attn_zoo.experiments.precision import resolve
@@ -38,7 +39,7 @@ from keras_attn_zoo.files import PathLike, kind_of, shown
 from keras_attn_zoo.messages import progress_bar
 from keras_attn_zoo.models.word_vectors import load_word_vectors
 from keras_attn_zoo.training.budget import SpentBudget
-from keras_attn_zoo.training.callbacks import BestPreset, BLEUAtSteps, FreeRunningLoss, ValidationBLEU, bleu_key
+from keras_attn_zoo.training.callbacks import BestPreset, BLEUAtSteps, FreeRunningLoss, ValidationBLEU
 from keras_attn_zoo.training.progress import Progress
 from keras_attn_zoo.training.random_state import SeparateNoise, make_deterministic
 from keras_attn_zoo.training.resumable_state import ResumableState
@@ -132,10 +133,10 @@ def _train(system, corpus, run, data, max_tokens, bleu_after, scoring):
     keys: dict[int, list[str]] = {}
     # How many steps a budget of tokens allows is only known when it is spent.
     by_tokens = training.budget is not None and amount(training.budget)[1] == "tokens"
-    at_end = [bleu_key(100)] if by_tokens and 100 in bleu_after else []
+    at_end = [bleu_key(100, **scoring)] if by_tokens and 100 in bleu_after else []
     for percent in bleu_after if steps is not None else ():
-        if bleu_key(percent) not in at_end:
-            keys.setdefault(math.ceil(steps * percent / 100), []).append(bleu_key(percent))
+        if (key := bleu_key(percent, **scoring)) not in at_end:
+            keys.setdefault(math.ceil(steps * percent / 100), []).append(key)
     if keys or at_end:
         first, *more = corpus.test.references
         search = {"batch_size": system.search.batch_size, "max_tokens": max_tokens}

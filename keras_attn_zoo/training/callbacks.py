@@ -137,11 +137,6 @@ class FreeRunningLoss(keras.callbacks.Callback):
         logs["val_free_running_loss"] = corpus_likelihood(scored)["loss"]
 
 
-def bleu_key(percent: int) -> str:
-    """Return the name in the log of the test text's BLEU after a part of the training."""
-    return f"test_bleu_after_{percent}%"
-
-
 class BestPreset(keras.callbacks.Callback):
     """Save the model as a preset whenever a monitored figure improves.
 

@@ -173,6 +173,9 @@ def _is_record(record):
     numbers = {name: value for name, value in record.items() if name != "shape"}
     if not all(value is None or type(value) in (int, float) for value in numbers.values()):
         return False
+    # What no float holds, nothing computes with.
+    if any(type(value) is int and abs(value) > 2**63 for value in numbers.values()):
+        return False
     if "round" in record:
         return type(record["round"]) is int
     shape = record.get("shape")

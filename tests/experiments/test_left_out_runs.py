@@ -18,7 +18,7 @@ from tests.made_runs import REFERENCES, WRONG, make_run, translate_as
 BLEU_OF_TWO = ([Line("BLEU", measure="BLEU")], [Line("Base", entry="base"), Line("New", entry="new")])
 
 
-@pytest.mark.parametrize("differs", ["text", "tokeniser", "settings", "training"])
+@pytest.mark.parametrize("differs", ["text", "tokeniser", "search", "settings", "training"])
 def test_seeds_that_cannot_be_averaged_are_left_out_by_name(tmp_path, caplog, differs):
     make_run(tmp_path / "base", 30.0)
     make_run(tmp_path / "base-seed=2", 32.0)
@@ -26,6 +26,8 @@ def test_seeds_that_cannot_be_averaged_are_left_out_by_name(tmp_path, caplog, di
     if differs == "tokeniser":
         scores = other.read_scores()["test"]
         other.add_scores("test", {**scores, "text": {**scores["text"], "tokenize": "char"}})
+    if differs == "search":
+        other.add_scores("test", {**other.read_scores()["test"], "beams": 12})
     if differs == "settings":
         config = json.loads(other.config.read_text())
         config["system"]["training"]["learning_rate"] = 0.5
