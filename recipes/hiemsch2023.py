@@ -191,7 +191,11 @@ FINDINGS = (
         "A teacher forcing ratio of 0.5 is better than one of 0.8 on the validation text, where none is forced",
         "§5, Figure 1",
         (BETTER,),
-        [Contrast("experiment-4", "experiment-1", "loss, free-running", "valid")],
+        [
+            Contrast(f"experiment-{half}", f"experiment-{more}", "loss, free-running", "valid")
+            for half in (4, 3)
+            for more in (1, 2)
+        ],
     ),
     Finding(
         "With that ratio, a learning rate of 1e-4 is better than one of 5e-4",

@@ -128,6 +128,18 @@ FINDINGS = (
         [Contrast(name, BASELINE, split="valid") for name in EXPANDED[:2]],
     ),
     Finding(
+        "The first, with the matrices of the other keys and values, is as good as the second, which has its own",
+        "§5.1, Table 1",
+        (LEVEL, BETTER),
+        [Contrast(EXPANDED[0], EXPANDED[1], split="valid")],
+    ),
+    Finding(
+        "The third, which sees the context of its own head alone, is slightly worse",
+        "§5.1, Table 1",
+        (WORSE,),
+        [Contrast(EXPANDED[2], EXPANDED[0], split="valid")],
+    ),
+    Finding(
         "The fourth, which does not transform the value, is significantly worse",
         "§5.1, Table 1",
         (WORSE,),

@@ -202,7 +202,7 @@ FINDINGS = (
         [Contrast(name, "transformer") for name in RANS],
     ),
     Finding(
-        "RAN in the decoder alone translates significantly better than the Transformer",
+        "On most language pairs, RAN in the decoder alone translates significantly better than the Transformer",
         "§3.2, Table 1",
         (BETTER,),
         [Contrast("ran-d", "transformer")],
@@ -222,6 +222,7 @@ FINDINGS = (
         (BETTER,),
         [Contrast("ran-all", name) for name in ("gaussian", "synthesizer")],
     ),
+    Finding("RAN has fewer parameters", "§1", (BETTER,), [Contrast("ran-all", "transformer", "parameters")]),
     Finding(
         "RAN in both places searches faster than the Transformer, by up to 23.6 %",
         "§3.3, Figure 3",
@@ -230,13 +231,16 @@ FINDINGS = (
         share=0.03,
     ),
     Finding(
-        "Without the positions of the encoder, the Transformer fails; RAN makes up for them",
+        "Without the positions of the encoder, the Transformer fails",
         "§4.4, Table 2",
         (WORSE,),
-        [
-            Contrast("no-encoder-positions", "transformer", figures="12.90 27.12"),
-            Contrast("no-encoder-positions", "no-encoder-positions-ran-e"),
-        ],
+        [Contrast("no-encoder-positions", "transformer", figures="12.90 27.12")],
+    ),
+    Finding(
+        "RAN in the encoder makes up for them",
+        "§4.4, Table 2",
+        (LEVEL, BETTER),
+        [Contrast("no-encoder-positions-ran-e", "transformer", figures="26.80 27.12")],
     ),
     Finding(
         "Without those of the decoder, it does as well",
@@ -280,18 +284,21 @@ def entry(name, places):
     return Entry(system, {"BLEU": PAPER[name]}, BASELINES.get(name, "transformer"))
 
 
-CAPTIONS = {
-    "speed-by-batch.png": "Decoding speed by batch size",
-    "speed-by-beam.png": "Decoding speed by the number of beams",
-    "entropy.png": "Entropy of the attention of each layer",
-    "weights-encoder.png": "Attention weights in layers of the encoder",
-    "weights-decoder.png": "Attention weights in layers of the decoder",
-    "matrices.png": "The learned matrices of RAN",
-    "matrices-synthesizer.png": "The learned matrices of the Random Synthesizer",
-    "divergence.png": "Jensen-Shannon divergence between layers",
-    "by-source-length.png": "BLEU by the length of the source",
-    "by-target-length.png": "BLEU by the length of the reference",
-}
+# Of each picture: its file, the command that draws it, and its caption.
+PICTURES = """
+speed-by-batch.png | speed transformer ran-all --by batch --sentences 200 | Decoding speed by batch size
+speed-by-beam.png | speed transformer ran-all --by beam --sentences 200 | Decoding speed by the number of beams
+entropy.png | entropy transformer synthesizer ran-all | Entropy of the attention of each layer
+weights-encoder.png | weights {three} --places encoder | Attention weights in layers of the encoder
+weights-decoder.png | weights {three} --places decoder | Attention weights in layers of the decoder
+matrices.png | matrices ran-all | The learned matrices of RAN
+matrices-synthesizer.png | matrices synthesizer | The learned matrices of the Random Synthesizer
+divergence.png | divergence transformer synthesizer ran-all | Jensen-Shannon divergence between layers
+by-source-length.png | by-length {rans} --side source | BLEU by the length of the source
+by-target-length.png | by-length {rans} --side target | BLEU by the length of the reference
+""".format(three="transformer synthesizer ran-all --layers 1 3 6", rans="--over-seeds transformer ran-e ran-d ran-all")
+PICTURED = {line.split(" | ")[0]: line.split(" | ")[1:] for line in PICTURES.strip().splitlines()}
+CAPTIONS = {file: caption for file, (_, caption) in PICTURED.items()}
 # Table 4, by task: its columns, the systems' figures, what is trained, and for how long.
 COLUMNS = {"summarization": ("ROUGE-1", "ROUGE-2", "ROUGE-L"), "dialogue": ("BLEU", "ROUGE-L", "METEOR")}
 TABLE_4 = {
@@ -353,7 +360,7 @@ def task_recipe(task):
         about=f"Does RAN do as well where source and target are of one language? The paper tries {task}.",
         findings=(
             Finding(
-                "RAN does as well as the Transformer",
+                "RAN is competitive with the Transformer",
                 "§5, Table 4",
                 (LEVEL, BETTER),
                 [Contrast(name, "transformer", measure) for name in RANS for measure in COLUMNS[task]],
@@ -370,18 +377,7 @@ RECIPE = Recipe(
     entries={name: entry(name, places) for name, places in SYSTEMS.items()},
     published={"budget": "250000steps", "patience": None},
     default=("transformer", "gaussian", "synthesizer", "ran-e", "ran-d", "ran-all"),
-    pictures={
-        "speed-by-batch.png": "speed transformer ran-all --by batch --sentences 200",
-        "speed-by-beam.png": "speed transformer ran-all --by beam --sentences 200",
-        "entropy.png": "entropy transformer synthesizer ran-all",
-        "weights-encoder.png": "weights transformer synthesizer ran-all --layers 1 3 6 --places encoder",
-        "weights-decoder.png": "weights transformer synthesizer ran-all --layers 1 3 6 --places decoder",
-        "matrices.png": "matrices ran-all",
-        "matrices-synthesizer.png": "matrices synthesizer",
-        "divergence.png": "divergence transformer synthesizer ran-all",
-        "by-source-length.png": "by-length --over-seeds transformer ran-e ran-d ran-all --side source",
-        "by-target-length.png": "by-length --over-seeds transformer ran-e ran-d ran-all --side target",
-    },
+    pictures={file: command for file, (command, _) in PICTURED.items()},
     about="Most heads of self-attention learn simple patterns of positions. The paper replaces self-attention "
     "by matrices that are learned, the same for every sentence, and refined from layer to layer (RAN), "
     "and asks whether comparing tokens with one another is needed at all.",

@@ -334,7 +334,7 @@ def _write_tables(recipe, runs, options, out, anyway):
 
     Return the paper's runs and tables, for its page, and all runs of the results; None if no run was scored.
     """
-    from keras_attn_zoo.experiments.earlier_results import comparable, gathered, names_of
+    from keras_attn_zoo.experiments.earlier_results import FILE, comparable, gathered, names_of
     from keras_attn_zoo.experiments.paper_cells import Runs
     from keras_attn_zoo.experiments.paper_files import write_tables
     from keras_attn_zoo.experiments.result_files import write_results
@@ -345,8 +345,11 @@ def _write_tables(recipe, runs, options, out, anyway):
     asked = [out / name for name in names]
     others: list[str] = []
     if options.table_only and not (options.seeds or options.grid):
-        # A comparison that was stopped has no results that name its other seeds, or the runs of its grid.
-        others = [name for name in names_of(out, (run.entry for run in runs)) if out / name not in asked]
+        # A system may have been trained with other seeds alone, or on a grid; one that was stopped has no results yet
+        # that name these.
+        alone = kind_of(out / FILE) is None
+        wanted = [run.entry for run in runs if alone or out / run.name not in asked]
+        others = [name for name in names_of(out, wanted) if out / name not in asked]
     if not asked and not others:
         if not anyway:
             return None

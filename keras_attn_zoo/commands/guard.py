@@ -1,6 +1,7 @@
 """Run a command line: signals, streams, choice of backend; failures become one line and an exit status."""
 
 import argparse
+import contextlib
 import logging
 import signal
 import sys
@@ -21,6 +22,10 @@ from keras_attn_zoo.process import (
 )
 
 
+# The status of a process that SIGPIPE ends, of which there is none on Windows.
+_UNREAD = 141
+
+
 def guarded(
     parser: argparse.ArgumentParser,
     action: Callable[[argparse.Namespace], int | None] | None,
@@ -38,7 +43,7 @@ def guarded(
 
     Returns:
         the exit status: 0 for success; 2 for bad input, a full disk, exhausted memory or a failing library; 130, 143
-        or 129 after Ctrl-C, SIGTERM or SIGHUP.
+        or 129 after Ctrl-C, SIGTERM or SIGHUP; 141 if training ended because nobody reads its output.
     """
     with Stoppable(f"{parser.prog}: stopped.", last=arguments is None) as stoppable:
         try:
@@ -84,7 +89,16 @@ def _run(parser, action, arguments, farewell, stoppable):
         job = options.job(options) if callable(options.job) else options.job
         backend = choose_backend(options.backend, job, own, getattr(options, "devices", None))
         with on_devices(options, backend) as leads, shown(logging.INFO if leads else logging.ERROR):
-            return (action or options.action)(options) or 0
+            try:
+                return (action or options.action)(options) or 0
+            except BrokenPipeError:
+                # Whoever reads no more of a text has what he wants; a run that ends here does not.
+                if not getattr(options, "resumes", False) or getattr(options, "plan", False):
+                    raise
+                with contextlib.suppress(OSError):
+                    print(f"{parser.prog}: nobody reads the output any more.\n{stoppable.farewell}", file=sys.stderr)
+                drop_output()
+                return _UNREAD
     finally:
         # While an error can still be reported.
         sys.stdout.flush()

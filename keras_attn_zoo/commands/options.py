@@ -36,6 +36,7 @@ MODEL = "a run folder, the name or folder of a preset, or hf://user/preset"
 
 def add_backend_argument(parser: Parser, default: str | None = None, resumes: bool = False) -> None:
     """Add `--backend`; `resumes` says whether there may be a run to resume."""
+    parser.set_defaults(resumes=resumes)
     parser.add_argument(
         "--backend",
         metavar="NAME",

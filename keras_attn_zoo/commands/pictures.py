@@ -196,7 +196,7 @@ def _sentences(words, recipe, folders):
         entry = next(table.entry for table in recipe.tables if isinstance(table, Examples))
         if entry not in folders:
             raise UserError(f"its sentences are examples of {entry}, which was not run.")
-        examples = [one for one in best_translations(RunFolder(folders[entry])) if one.source and one.translation]
+        examples = best_translations(RunFolder(folders[entry]))
         for one in wanted:
             if (number := int(one[2])) > len(examples):
                 raise UserError(

@@ -31,6 +31,8 @@ class Example:
 def best_translations(run: RunFolder) -> list[Example]:
     """Return the translations of a run's test text by sentence BLEU, best first; of equal ones, the longest first.
 
+    Empty ones, and those of empty sentences, are left out.
+
     Raises:
         UserError: the run has no translations or no test text, or was scored on another text.
     """
@@ -44,6 +46,7 @@ def best_translations(run: RunFolder) -> list[Example]:
         for number, (source, translation, first, *more) in enumerate(
             zip(own.sources, translations, *references, strict=True), start=1
         )
+        if source and translation
     ]
     # Short sentences are easily right.
     return sorted(found, key=lambda one: (-one.score, -word_count(one.reference), one.number))

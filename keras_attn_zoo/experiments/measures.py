@@ -203,6 +203,7 @@ MEASURES = {
     },
     "AER": _aer("aer_without_full_stop"),
     "AER, all layers": _aer("all_layers_aer_without_full_stop"),
+    "parameters": _of_scores("parameters", unit=" M", sign=-1),
     "training time": Measure(lambda one: _training_seconds(one.scores), digits=0, sign=-1),
     "translation time": Measure(lambda one: _translation_seconds(one.scores), sign=-1),
     "training time of a step, relative": Measure(

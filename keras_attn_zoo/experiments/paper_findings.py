@@ -11,7 +11,7 @@ from keras_attn_zoo.experiments.run_folder import WITH_TOP_K
 from keras_attn_zoo.experiments.table import about_test
 from keras_attn_zoo.experiments.tabular import Table
 
-AGREES, DIFFERS, NO_DIFFERENCE, NOT_RUN = "agrees", "differs", "no significant difference", "not run"
+AGREES, DIFFERS, UNDECIDED, NOT_RUN = "agrees", "differs", "undecided", "not run"
 # Both systems were run, and one of them has no such number, or not with the same seeds.
 NOT_MEASURED, INCOMPARABLE = "not measured", "scored on different texts"
 # Of texts in which nothing is right.
@@ -112,7 +112,7 @@ def verdict(finding: Finding, name: str, value: Value) -> str:
         possible.add(BETTER if wanted.sign * (value.difference or 0.0) > 0 else WORSE)
     if possible <= set(finding.expected):
         return AGREES
-    return NO_DIFFERENCE if undecided else DIFFERS
+    return UNDECIDED if undecided else DIFFERS
 
 
 def _star(value):

@@ -1,6 +1,7 @@
 """How a command ends: signals, streams, and failures that are not its own."""
 
 import contextlib
+import dataclasses
 import errno
 import importlib.util
 import io
@@ -51,6 +52,20 @@ def test_ctrl_c_without_a_signal(attn_zoo, monkeypatch):
     act(monkeypatch, stop)
     status, _, error = attn_zoo("demo")
     assert status == 130 and "resume it" in error and "Traceback" not in error
+
+
+@pytest.mark.parametrize(("resumes", "expected"), [(True, 141), (False, 0)])
+def test_training_whose_output_nobody_reads_has_not_succeeded(attn_zoo, monkeypatch, resumes, expected):
+    def write():
+        raise BrokenPipeError
+
+    act(monkeypatch, write)
+    demo, *others = cli.COMMANDS
+    monkeypatch.setattr(cli, "COMMANDS", [dataclasses.replace(demo, resumes=resumes), *others])
+    status, _, error = attn_zoo("demo")
+    assert status == expected
+    said = "attn-zoo: nobody reads the output any more.\nattn-zoo: stopped. Run the demonstration again to resume it.\n"
+    assert error == (said if expected else "")
 
 
 def test_a_second_signal_ends_the_process_whatever_it_is_busy_with(attn_zoo, monkeypatch, left):

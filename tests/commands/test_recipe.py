@@ -271,7 +271,7 @@ def test_runs_that_cannot_join_the_results_are_named(recipe, tmp_path):
 
 @pytest.mark.parametrize("results", [True, False])
 def test_a_table_alone_finds_runs_of_other_seeds_and_of_a_grid(recipe, tmp_path, results):
-    """Whether or not results name them; but not beside a run of the system's own name, nor if others are asked for."""
+    """Whether or not results name them; beside a run of the own name if there are none; not if others are asked for."""
     out = tmp_path / "out"
     assert recipe("--systems", "rnn", "--seeds", 10, 2)[0] == 0
     status, _, error, _ = recipe("--systems", "plain", "--grid", "num_heads=1,2", "cross_attention.normalizer=softmax")
@@ -292,6 +292,9 @@ def test_a_table_alone_finds_runs_of_other_seeds_and_of_a_grid(recipe, tmp_path,
     assert points[names[3]] == {"cross_attention.normalizer": "softmax", "num_heads": 2, "seed": 1}
     (out / "results.json").unlink()
     shutil.copytree(out / "rnn-seed=2", out / "rnn")
+    assert recipe("--table-only", "--systems", "rnn")[0] == 0
+    assert sorted(runs_and_baselines(out)) == ["rnn", "rnn-seed=10", "rnn-seed=2"]
+    (out / "results.json").write_text(json.dumps({**content(out), "runs": []}))
     assert recipe("--table-only", "--systems", "rnn")[0] == 0
     assert list(runs_and_baselines(out)) == ["rnn"]
 

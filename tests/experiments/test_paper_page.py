@@ -54,8 +54,8 @@ def page_of(folder, recipe):
 @pytest.mark.parametrize(
     ("expected", "verdicts"),
     [
-        ((BETTER,), ["agrees", "differs", "no significant difference"]),
-        ((WORSE,), ["differs", "agrees", "no significant difference"]),
+        ((BETTER,), ["agrees", "differs", "undecided"]),
+        ((WORSE,), ["differs", "agrees", "undecided"]),
         ((LEVEL,), ["differs", "differs", "agrees"]),
         ((LEVEL, WORSE), ["differs", "agrees", "agrees"]),
     ],
@@ -77,11 +77,11 @@ def test_significance_decides_about_bleu(tmp_path, expected, verdicts):
     ("expected", "difference", "found"),
     [
         ((LEVEL,), -1.0, "agrees"),
-        ((LEVEL,), -1.1, "no significant difference"),
-        ((LEVEL, BETTER), -1.1, "no significant difference"),
+        ((LEVEL,), -1.1, "undecided"),
+        ((LEVEL, BETTER), -1.1, "undecided"),
         ((LEVEL, WORSE), -1.1, "agrees"),
         ((LEVEL, BETTER), 1.1, "agrees"),
-        ((BETTER,), 1.1, "no significant difference"),
+        ((BETTER,), 1.1, "undecided"),
     ],
 )
 def test_a_large_difference_that_is_not_significant_does_not_show_that_there_is_none(expected, difference, found):
@@ -95,9 +95,9 @@ def test_a_large_difference_that_is_not_significant_does_not_show_that_there_is_
 @pytest.mark.parametrize(
     ("expected", "significant", "found"),
     [
-        ((LEVEL, WORSE), False, "no significant difference"),
+        ((LEVEL, WORSE), False, "undecided"),
         ((LEVEL, WORSE), True, "agrees"),
-        ((WORSE,), True, "no significant difference"),
+        ((WORSE,), True, "undecided"),
     ],
 )
 def test_a_claim_of_significance_alone_is_tested_alone(expected, significant, found):
@@ -105,7 +105,7 @@ def test_a_claim_of_significance_alone_is_tested_alone(expected, significant, fo
     assert verdict(finding(expected=expected, significant=significant), "BLEU", value) == found
 
 
-@pytest.mark.parametrize(("p", "found"), [(0.04, "no significant difference"), (0.06, "agrees")])
+@pytest.mark.parametrize(("p", "found"), [(0.04, "undecided"), (0.06, "agrees")])
 def test_one_seed_that_differs_shows_that_there_may_be_a_difference(p, found):
     value = Value([30.0, 30.0], p_values=[p, 0.3], better=[True, False], difference=0.4)
     for expected in ((LEVEL,), (LEVEL, WORSE)):
@@ -117,7 +117,7 @@ def test_of_two_seeds_both_must_differ(tmp_path):
     for name, translations in (("base", WRONG), ("new", REFERENCES), ("base-seed=2", WRONG), ("new-seed=2", WRONG)):
         make_run(tmp_path / name, 30.0 if translations is WRONG else 90.0, translations=translations)
     ((_, here, found),) = compared(tmp_path, finding(Contrast("new", "base")))
-    assert (here, found) == ("+30.0 (60.0 – 30.0)", "no significant difference")
+    assert (here, found) == ("+30.0 (60.0 – 30.0)", "undecided")
 
 
 def test_a_lower_error_rate_is_better_without_a_test(tmp_path):
@@ -243,7 +243,7 @@ def test_of_language_pairs_those_with_numbers_are_shown(tmp_path):
         make_run(tmp_path / pair / "new", 30.0, names=names, **untimed)
     found = compare(Runs(recipe, tmp_path, "bootstrap"))
     assert [(one.pair, one.here, one.verdict) for one in found] == [
-        ("en-it", "+0.0 (30.0 – 30.0)", "no significant difference"),
+        ("en-it", "+0.0 (30.0 – 30.0)", "undecided"),
         ("tr-en", "", "not measured"),
     ]
 

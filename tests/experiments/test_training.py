@@ -194,14 +194,14 @@ def test_bleu_after_parts_of_the_training_is_of_long_sentences_too(corpus, tmp_p
     options = {"max_tokens": 40, "bleu_after": (10, 25, 100), "scoring": {"tokenize": "char", "lowercase": True}}
     run = train_system(system, text, tmp_path / "run", **options)
     (line,) = (one for one in numbers(run.path) if any(key.startswith("test_bleu") for key in one))
-    assert line["test_bleu_after_10%"] == line["test_bleu_after_25%"]
+    assert line["test_bleu_after_10%_char_lowercase"] == line["test_bleu_after_25%_char_lowercase"]
     translator = load_translator(run.path)
     # What is saved has the room of training.
     assert translator.preprocessor.encoder_sequence_length < 40
     translator.make_room(40)
     best = [one[0].text for one in translator.translate([source for source, _ in pairs])]
     wanted = score_text(best, [target for _, target in pairs], "bleu", lowercase=True, tokenize="char")
-    assert np.isclose(line["test_bleu_after_100%"], wanted["bleu"].score)
+    assert np.isclose(line["test_bleu_after_100%_char_lowercase"], wanted["bleu"].score)
 
 
 @pytest.mark.long
