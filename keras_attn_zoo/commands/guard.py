@@ -21,7 +21,6 @@ from keras_attn_zoo.process import (
     reason,
 )
 
-
 # The status of a process that SIGPIPE ends, of which there is none on Windows.
 _UNREAD = 141
 
