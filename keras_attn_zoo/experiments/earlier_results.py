@@ -181,10 +181,19 @@ def _baseline(entry, system, point, recipe):
     known, its = own.values, recipe.entries[name].system
     # Its output and its mechanisms decide which settings it has: those that were changed here were changed there.
     changed = {key: value for key, value in system.values.items() if value != known.get(key)}
+    for key in {one.partition(".")[0] for one in point if "." in one} & changed.keys():
+        # An argument that is a value of the grid makes no other mechanism.
+        if _mechanism(changed[key]) == _mechanism(known.get(key)):
+            del changed[key]
     if system.seed == own.seed:
         point = {**point, "seed": system.seed}
     has = its.understood({**changed, **point})
     return run_name(name, {key: has[key] for key in point if key in has and (key, has[key]) != ("seed", its.seed)})
+
+
+def _mechanism(value):
+    """The name of a mechanism that has arguments or none."""
+    return value.get("attention") if isinstance(value, dict) else value
 
 
 def comparable(folders: Sequence[Path], asked: Sequence[Path], name: str) -> list[Path]:

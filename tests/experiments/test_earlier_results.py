@@ -7,6 +7,7 @@ import pytest
 
 from keras_attn_zoo.experiments.comparison import Entry, Recipe, expand
 from keras_attn_zoo.experiments.earlier_results import gathered, names_of
+from keras_attn_zoo.experiments.named_systems import SYSTEMS
 from keras_attn_zoo.experiments.system import System
 from tests.made_runs import make_run
 
@@ -75,6 +76,18 @@ def test_a_baseline_of_the_results_stays_unless_another_system_is_the_baseline(t
         content["runs"][1] |= {"baseline_system": system, "baseline": baseline}
         (tmp_path / "results.json").write_text(json.dumps(content))
         assert [run.baseline for run in gathered([], tmp_path, recipe)] == [None, expected]
+
+
+def test_a_baseline_without_the_argument_of_a_grid_has_one_run_for_all_its_values(tmp_path):
+    entries = {"bahdanau": Entry(SYSTEMS["bahdanau"], baseline="uniform"), "uniform": Entry(SYSTEMS["uniform"])}
+    runs = expand(entries, {}, {"cross_attention.units": [8, 16], "learning_rate": [0.01]})
+    made(tmp_path, runs)
+    found = gathered([], tmp_path, Recipe("A paper", entries, ("bahdanau",)))
+    assert {one.name: one.baseline for one in found} == {
+        "bahdanau-cross_attention.units=8-learning_rate=0.01": "uniform-learning_rate=0.01",
+        "bahdanau-cross_attention.units=16-learning_rate=0.01": "uniform-learning_rate=0.01",
+        "uniform-learning_rate=0.01": None,
+    }
 
 
 def test_names_of_scored_runs_are_in_order(tmp_path):
