@@ -294,7 +294,7 @@ def _nearest(key, entries):
     if parts is None:
         return "."
     known = {one for entry in entries.values() for one in arguments_of(entry.system.sizes.get(parts[0], []))}
-    return f": {choice(parts[1], sorted(known))}" if known else "."
+    return f": of the arguments of {parts[0]}, {choice(parts[1], sorted(known))}" if known else "."
 
 
 def run_name(name: str, point: Mapping[str, Any]) -> str:
