@@ -76,19 +76,12 @@ def test_plots_are_pictures(attn_zoo, trained, tmp_path, encodings, capsys):
     assert [(sentence, encodings.pop((model, sentence))) for model, sentence in list(encodings)] == [("rot haus", 2)], (
         "once for each picture; what is found never"
     )
-    beside = (
-        "plot",
-        "attention",
-        trained,
-        "rot haus",
-        "--subwords",
-        "--beside",
-        trained,
-        "--output",
-        tmp_path / "e.png",
-    )
-    assert attn_zoo(*beside)[0] == 0
+    copy = shutil.copytree(trained, tmp_path / "copy")
+    beside = ("plot", "attention", trained, "rot haus", "--subwords", "--output", tmp_path / "e.png", "--beside")
+    assert attn_zoo(*beside, copy)[0] == 0
     assert [(sentence, encodings.pop((model, sentence))) for model, sentence in list(encodings)] == [("rot haus", 1)]
+    status, _, error = attn_zoo(*beside, trained)
+    assert status == 2 and "was given twice: leave it out once" in error
     assert (
         attn_zoo("plot", "attention", trained, "rot haus", "--target", "house", "--output", tmp_path / "b.svg")[0] == 0
     )
@@ -101,7 +94,7 @@ def test_plots_are_pictures(attn_zoo, trained, tmp_path, encodings, capsys):
             "--target",
             "house red",
             "--beside",
-            trained,
+            copy,
             "--output",
             tmp_path / "d.png",
         )[0]
