@@ -1,5 +1,6 @@
 """Curves: figures of runs over training steps, and scores over the number of source positions."""
 
+import itertools
 import json
 import math
 import os
@@ -36,11 +37,8 @@ def titles(folders: Collection[PathLike]) -> list[str]:
     twice = next((folder for folder, path in zip(folders, paths, strict=True) if paths.count(path) > 1), None)
     if twice is not None:
         raise UserError(f"{shown(twice)} was given twice: leave it out once.")
-    for count in range(1, max(map(len, paths), default=1) + 1):
-        names = ["/".join(path[-count:]) for path in paths]
-        if len(set(names)) == len(names):
-            return names
-    return [str(folder) for folder in folders]
+    by_parts = (["/".join(path[-count:]) for path in paths] for count in itertools.count(1))
+    return next(names for names in by_parts if len(set(names)) == len(names))
 
 
 def curves(folders: Collection[PathLike], key: str = "val_loss") -> Curves:

@@ -69,6 +69,7 @@ def test_the_name_of_another_text_is_no_number_of_positions(tmp_path):
 
 def test_a_folder_that_is_given_twice_is_named():
     assert titles(["runs/a", "runs/b"]) == ["a", "b"]
+    assert titles([]) == [] and titles(["/one/a", "/one/a/a", "/a"]) == ["one/a", "a/a", "/a"]
     with pytest.raises(UserError, match="runs/a was given twice"):
         titles(["runs/a", "runs/b", "runs/a"])
 
