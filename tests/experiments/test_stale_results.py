@@ -5,16 +5,16 @@ import json
 import pytest
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.comparison import Run
+from keras_attn_zoo.experiments.comparison import Recipe, Run
 from keras_attn_zoo.experiments.curves import curves_over_top_k, titles
 from keras_attn_zoo.experiments.earlier_results import comparable
 from keras_attn_zoo.experiments.examples import best_translations
 from keras_attn_zoo.experiments.measures import Scored, bleu_key, measure, number
 from keras_attn_zoo.experiments.paper_tables import Line
-from keras_attn_zoo.experiments.result_files import over_seeds
+from keras_attn_zoo.experiments.result_files import over_seeds, write_results
 from keras_attn_zoo.experiments.score_data import are_scores
 from keras_attn_zoo.experiments.table import read_results
-from tests.experiments.test_paper_tables import recipe_of, written
+from tests.experiments.test_paper_tables import ENTRIES, recipe_of, written
 from tests.made_runs import REFERENCES, WRONG, make_run
 
 
@@ -28,6 +28,21 @@ def test_a_score_from_before_the_run_was_trained_further_is_left_out(tmp_path, c
     assert written(tmp_path, recipe_of(*table))[0] == {"Base": [""]}
     assert comparable([run.path], [run.path], "news") == [] and "trained further since" in caplog.text
     assert comparable([run.path], [run.path], "test") == [run.path]
+
+
+def test_results_name_the_texts_if_there_are_several(tmp_path):
+    runs = []
+    for name, text in (("base", "one"), ("new", "two")):
+        run = make_run(tmp_path / name)
+        config = json.loads(run.config.read_text())
+        description = {"train": [f"{text}.de", f"{text}.en"], "reverse": False, "split_seed": 0}
+        run.config.write_text(json.dumps({**config, "corpus": description}))
+        runs.append(Run(name, name, run.system(), {}))
+    recipe = Recipe("A paper", ENTRIES, ("base",))
+    said = "Trained on different texts: one.de, one.en (base); two.de, two.en (new)."
+    for some in (runs, runs[:1]):
+        results = read_results([tmp_path / one.name for one in some])
+        assert (said in write_results(tmp_path, recipe, some, results)) == (len(some) == 2)
 
 
 def test_examples_of_another_text_of_as_many_sentences_are_refused(tmp_path):
