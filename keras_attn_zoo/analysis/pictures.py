@@ -18,7 +18,7 @@ import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import LogFormatter
+from matplotlib.ticker import LogFormatter, MaxNLocator
 
 from keras_attn_zoo.analysis.canvas import (
     DPI,
@@ -292,6 +292,9 @@ def _curves_figure(curves, ylabel, title=None, xlabel="step", log_scale=False, t
         axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
     if ticks:
         axes.set_xticks(list(ticks), [str(text) for text in ticks.values()])
+    elif all((steps == steps.round()).all() for steps, _ in checked.values()):
+        # There is no step between two steps, however few there are.
+        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
     label(axes, xlabel, ylabel, title)
     add_grid(axes)
     add_legend(axes, lines, checked)

@@ -226,6 +226,18 @@ def test_long_names_leave_the_axes_their_width(tmp_path):
     assert _png_size(tmp_path / "long.png")[0] > _png_size(tmp_path / "short.png")[0] + 400
 
 
+@pytest.mark.parametrize("steps", [[6], [1, 2], [100, 350, 812]])
+def test_whole_steps_have_whole_labels(steps):
+    def labels(steps):
+        axes = pictures._curves_figure({"a": (steps, [1.0] * len(steps))}, "loss").axes[0]
+        low, high = axes.get_xlim()
+        return [step for step in axes.get_xticks() if low <= step <= high]
+
+    found = labels(steps)
+    assert 1 <= len(found) <= 12 and found == [round(step) for step in found]
+    assert any(step % 1 for step in labels([0.25, 0.75]))
+
+
 def test_logarithmic_axis():
     axes = pictures._curves_figure({"a": ([1, 2], [1.0, 100.0])}, "perplexity", log_scale=True).axes[0]
     assert axes.get_yscale() == "log"
