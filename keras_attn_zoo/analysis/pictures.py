@@ -335,7 +335,8 @@ def plot_curves(
         title: text above the picture.
         xlabel: label of the steps.
         log_scale: whether the axis of the values is logarithmic.
-        ticks: `{step: label}` for the only steps, each drawn with a marker; by default round numbers are labelled.
+        ticks: `{step: label}` for the only steps, each drawn with a marker; by default round numbers are labelled,
+            whole ones if all steps are whole.
         deviations: `{name: deviations}` of some of the curves, drawn as a band of their values plus and minus these.
 
     Raises:
