@@ -7,8 +7,6 @@ from pathlib import Path
 
 # What Linux calls instructions that multiply bfloat16.
 _BFLOAT16_FLAGS = {"amx_bf16", "avx512_bf16"}
-# And those that multiply int8.
-_VNNI_FLAGS = {"avx512_vnni", "avx_vnni", "amx_int8"}
 
 
 def is_jax_on_cpu() -> bool:
@@ -73,14 +71,24 @@ def has_avx512() -> bool:
     return "avx512f" in _flags()
 
 
-def has_vnni() -> bool:
-    """Return whether it has instructions that multiply and add numbers of int8, VNNI.
+def has_avx512_vnni() -> bool:
+    """Return whether it multiplies and adds numbers of int8 by VNNI in vectors of AVX-512.
 
     Example:
-        >>> has_vnni()  # doctest: +SKIP
+        >>> has_avx512_vnni()  # doctest: +SKIP
         False
     """
-    return not _VNNI_FLAGS.isdisjoint(_flags())
+    return "avx512_vnni" in _flags()
+
+
+def has_amx_int8() -> bool:
+    """Return whether it multiplies int8 by Intel's AMX.
+
+    Example:
+        >>> has_amx_int8()  # doctest: +SKIP
+        False
+    """
+    return "amx_int8" in _flags()
 
 
 def has_amx() -> bool:

@@ -3,7 +3,7 @@
 from keras import backend, ops
 
 from keras_attn_zoo.numerics.bfloat16 import product_in_float32, transposed_in_memory
-from keras_attn_zoo.processor import has_avx512, has_vnni, is_amd, is_intel, is_jax_on_cpu
+from keras_attn_zoo.processor import has_amx_int8, has_avx512, has_avx512_vnni, is_amd, is_intel, is_jax_on_cpu
 from keras_attn_zoo.types import Tensor
 
 # On an Intel Xeon, the form by columns takes half the time of the plain one up to this number of rows, as long above.
@@ -31,10 +31,10 @@ def columns_are_faster() -> bool:
 def integers_are_slow() -> bool:
     """Return whether products of int8 take longer than those of float32, as by JAX on a CPU without VNNI.
 
-    On an AMD EPYC with AVX2 alone, they take 1.33 times as long in a search. Processors other than AMD's and Intel's
-    were not measured.
+    On an AMD EPYC with AVX2 alone, they take 1.33 times as long in a search. XLA uses VNNI only in vectors of AVX-512.
+    Processors other than AMD's and Intel's were not measured.
     """
-    return is_jax_on_cpu() and (is_amd() or is_intel()) and not has_vnni()
+    return is_jax_on_cpu() and (is_amd() or is_intel()) and not (has_avx512_vnni() or has_amx_int8())
 
 
 def uses_columns(rows: int) -> bool:

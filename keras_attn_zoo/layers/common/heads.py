@@ -59,9 +59,12 @@ class _HeadMap(StepMap, keras.layers.EinsumDense):
         """Return by what a kernel in int8 is divided, in a shape that fits it."""
         return self._adjust_scale_for_dequant(self.kernel_scale)
 
-    def multiplied(self, x: Tensor, kernel: Tensor, bias: Tensor | None) -> Tensor:
-        """Return the `product` with the result of `matrix`."""
-        return product(x, kernel, bias, variable=self._kernel, compute_dtype=self.compute_dtype)
+    def multiplied(self, x: Tensor) -> Tensor:
+        """Return x W + b for rows x `(rows, inputs)`."""
+        bias = None if self.bias is None else ops.reshape(self.bias, (-1,))
+        if self.floating() is None and self.quantization_mode is not None and self.multiplies_integers():
+            return self.of_integers(x, bias)
+        return product(x, self.matrix(), bias, variable=self._kernel, compute_dtype=self.compute_dtype)
 
 
 class HeadProjection(_HeadMap):
@@ -88,13 +91,12 @@ class HeadProjection(_HeadMap):
     def call(self, x: Tensor, training: bool | None = None) -> Tensor:
         """Project."""
         batch, length = ops.shape(x)[0], ops.shape(x)[1]
-        bias = None if self.bias is None else ops.reshape(self.bias, (-1,))
-        x = self.multiplied(ops.reshape(x, (-1, x.shape[-1])), self.matrix(), bias)
+        x = self.multiplied(ops.reshape(x, (-1, x.shape[-1])))
         return ops.transpose(ops.reshape(x, (batch, length, self.num_heads, self.head_dim)), (0, 2, 1, 3))
 
     def quantized_call(self, x: Tensor, training: bool | None = None) -> Tensor:
-        """Project by Keras' einsum of integers, or by the kernel in floating point where a search has made it."""
-        if self.floating() is not None:
+        """Project by a product of integers, or by the kernel in floating point where a search has made it."""
+        if self.floating() is not None or self.multiplies_integers():
             return self.call(x)
         return ops.transpose(super().quantized_call(x, training=training), (0, 2, 1, 3))
 
@@ -129,13 +131,12 @@ class HeadMerge(_HeadMap):
     def call(self, contexts: Tensor, training: bool | None = None) -> Tensor:
         """Join."""
         batch, length = ops.shape(contexts)[0], ops.shape(contexts)[2]
-        kernel = self.matrix()
-        joined = ops.reshape(ops.transpose(contexts, (0, 2, 1, 3)), (-1, kernel.shape[0]))
-        return ops.reshape(self.multiplied(joined, kernel, self.bias), (batch, length, self.width))
+        joined = ops.reshape(ops.transpose(contexts, (0, 2, 1, 3)), (-1, contexts.shape[1] * contexts.shape[3]))
+        return ops.reshape(self.multiplied(joined), (batch, length, self.width))
 
     def quantized_call(self, contexts: Tensor, training: bool | None = None) -> Tensor:
-        """Join by Keras' einsum of integers, or by the kernel in floating point where a search has made it."""
-        if self.floating() is not None:
+        """Join by a product of integers, or by the kernel in floating point where a search has made it."""
+        if self.floating() is not None or self.multiplies_integers():
             return self.call(contexts)
         return super().quantized_call(ops.transpose(contexts, (0, 2, 1, 3)), training=training)
 

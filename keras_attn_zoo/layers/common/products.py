@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 from keras import ops
-from keras.quantizers import QuantizationConfig
+from keras.quantizers import AbsMaxQuantizer, QuantizationConfig
 from keras.src.backend.common.variables import AutocastScope
 
 from keras_attn_zoo.numerics.few_rows import (
@@ -18,6 +18,7 @@ from keras_attn_zoo.numerics.few_rows import (
     uses_columns,
     uses_turned,
 )
+from keras_attn_zoo.numerics.int8 import unsigned_product, uses_unsigned
 from keras_attn_zoo.numerics.loop_products import in_loop, product_in_loop
 from keras_attn_zoo.numerics.onednn import faster_by_onednn
 from keras_attn_zoo.numerics.product_gradients import bfloat16_product, onednn_product, plain_product
@@ -195,6 +196,20 @@ class StepMap:
         """Return W of a kernel in int8 where a search has made it; else None."""
         return (_FLOATING.get() or {}).get(id(self._kernel))
 
+    def multiplies_integers(self) -> bool:
+        """Return whether `of_integers` takes the place of Keras' product, which has a gradient and weights of LoRA."""
+        quantizer = self.inputs_quantizer  # type: ignore[attr-defined]
+        rounds = isinstance(quantizer, AbsMaxQuantizer) and quantizer.output_dtype == "int8"
+        return rounds and _TURNED.get() is not None and not self.lora_enabled and uses_unsigned()  # type: ignore[attr-defined]
+
+    def of_integers(self, x: Tensor, bias: Tensor | None) -> Tensor:
+        """Return x W + b of a kernel in int8: Keras' result for rows `(rows, inputs)`, rounded in the same way."""
+        rows, scale = self.inputs_quantizer(x, axis=-1)  # type: ignore[attr-defined]
+        found = unsigned_product(rows, self.as_matrix(ops.convert_to_tensor(self._kernel)))
+        scale = ops.reshape(self.kernel_scale, (1, -1)) * scale  # type: ignore[attr-defined]
+        found = ops.cast(found, self.compute_dtype) / scale  # type: ignore[attr-defined]
+        return found if bias is None else found + bias
+
 
 class Dense(StepMap, keras.layers.Dense):
     """`keras.layers.Dense` with the `product` of this module where that is faster.
@@ -217,11 +232,15 @@ class Dense(StepMap, keras.layers.Dense):
         return x if self.activation is None else self.activation(x)
 
     def quantized_call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
-        """Project by Keras' product of integers, or by the kernel in floating point where a search has made it."""
+        """Project by a product of integers, or by the kernel in floating point where a search has made it."""
         kernel = self.floating()
-        if kernel is None:
+        if kernel is not None:
+            return self._projected(inputs, kernel)
+        if not self.multiplies_integers():
             return super().quantized_call(inputs, training=training)
-        return self._projected(inputs, kernel)
+        found = self.of_integers(ops.reshape(inputs, (-1, inputs.shape[-1])), self.bias)
+        found = ops.reshape(found, (*ops.shape(inputs)[:-1], self.units))
+        return found if self.activation is None else self.activation(found)
 
     def quantize(
         self, mode: str | None = None, type_check: bool = True, config: QuantizationConfig | None = None
