@@ -12,7 +12,7 @@ import warnings
 from pathlib import Path
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.processor import has_amx, has_avx512, is_amd
+from keras_attn_zoo.processor import has_avx512, is_amd, is_intel
 
 # What a command spends its time on, and the backends in the order of their speed at it on a CPU, see docs/speed.md.
 FASTEST = {
@@ -22,7 +22,7 @@ FASTEST = {
     # Two backends compile, which takes longer than the steps.
     "few steps": ("torch", "tensorflow", "jax"),
 }
-# On processors with AMX, and on AMD's without AVX-512, the order differs.
+# On Intel's processors with AVX-512, and on AMD's without it, the order differs.
 _FASTEST_ELSEWHERE = {"training": ("jax", "tensorflow", "torch")}
 BACKENDS = tuple(sorted(FASTEST["search"]))
 # glibc's options, by its numbers: how many arrays may come from the system one by one, how much may lie free (-1:
@@ -141,7 +141,7 @@ def take_installed_backend() -> None:
 
 def _installed(job):
     """The installed backends, the fastest at a job first."""
-    elsewhere = has_amx() or (is_amd() and not has_avx512())
+    elsewhere = is_intel() if has_avx512() else is_amd()
     order = {**FASTEST, **_FASTEST_ELSEWHERE}[job] if elsewhere else FASTEST[job]
     return [backend for backend in order if importlib.util.find_spec(backend) is not None]
 

@@ -6,7 +6,7 @@ import keras
 
 from keras_attn_zoo.devices import agreed
 from keras_attn_zoo.experiments.memory import on_cpu
-from keras_attn_zoo.processor import multiplies_bfloat16
+from keras_attn_zoo.processor import is_faster_in_bfloat16
 
 _LOG = logging.getLogger(__name__)
 # Weights are float32 under both policies, and so is whatever has to be exact.
@@ -42,6 +42,6 @@ def _suitable():
     """The precision that is faster here, and the reason in words."""
     if not on_cpu():
         return "bfloat16", f"{keras.config.backend()} runs on an accelerator"
-    if multiplies_bfloat16():
-        return "bfloat16", "this CPU multiplies bfloat16"
-    return "float32", "this CPU does not multiply bfloat16"
+    if is_faster_in_bfloat16():
+        return "bfloat16", "this CPU multiplies it faster"
+    return "float32", "this CPU does not multiply bfloat16 faster"

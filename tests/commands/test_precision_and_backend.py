@@ -75,9 +75,8 @@ def installed(monkeypatch):
 @pytest.mark.parametrize(
     ("names", "vendor", "flags", "training", "training_rnns", "search"),
     [
-        (("jax", "tensorflow", "torch"), "GenuineIntel", "avx2 avx512f", "tensorflow", "jax", "jax"),
+        (("jax", "tensorflow", "torch"), "GenuineIntel", "avx2 avx512f", "jax", "jax", "jax"),
         (("jax", "tensorflow", "torch"), "GenuineIntel", "avx2", "tensorflow", "jax", "jax"),
-        (("jax", "tensorflow", "torch"), "GenuineIntel", "avx2 avx512f amx_bf16", "jax", "jax", "jax"),
         (("jax", "tensorflow", "torch"), "AuthenticAMD", "avx2 avx512f", "tensorflow", "jax", "jax"),
         (("jax", "tensorflow", "torch"), "AuthenticAMD", "avx2", "jax", "jax", "jax"),
         (("tensorflow", "torch"), "AuthenticAMD", "avx2", "tensorflow", "tensorflow", "tensorflow"),
@@ -152,12 +151,18 @@ def test_a_run_is_resumed_under_its_own_backend(installed):
 
 
 @pytest.mark.parametrize(
-    ("flags", "multiplies"),
-    [("fpu avx512_bf16 amx_tile", True), ("fpu amx_bf16", True), ("fpu avx512f avx512_bf16x", False)],
+    ("vendor", "flags", "instructions", "faster"),
+    [
+        ("AuthenticAMD", "fpu avx512_bf16 amx_tile", ["avx512_bf16"], True),
+        ("GenuineIntel", "fpu avx512_bf16 amx_tile", ["avx512_bf16"], False),
+        ("GenuineIntel", "fpu avx512_bf16 amx_bf16", ["amx_bf16", "avx512_bf16"], True),
+        ("AuthenticAMD", "fpu avx512f avx512_bf16x", [], False),
+    ],
 )
-def test_instructions_for_bfloat16(monkeypatch, flags, multiplies):
-    monkeypatch.setattr(processor, "_description", lambda: f"processor\t: 0\nflags\t\t: {flags}\nbugs\t\t:\n")
-    assert processor.multiplies_bfloat16() == multiplies
+def test_instructions_for_bfloat16(monkeypatch, vendor, flags, instructions, faster):
+    monkeypatch.setattr(processor, "_description", lambda: f"vendor_id\t: {vendor}\nflags\t\t: {flags}\nbugs\t\t:\n")
+    assert processor.bfloat16_instructions() == instructions
+    assert processor.is_faster_in_bfloat16() is faster
 
 
 @pytest.mark.parametrize(("command", "resumes"), [("train", True), ("compare", True), ("presets", False)])

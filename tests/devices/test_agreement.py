@@ -82,7 +82,7 @@ def test_a_process_draws_what_the_first_one_draws(rescored, monkeypatch):
 
 
 def test_all_processes_compute_in_the_precision_of_the_first(monkeypatch):
-    monkeypatch.setattr(precision, "multiplies_bfloat16", lambda: True)
+    monkeypatch.setattr(precision, "is_faster_in_bfloat16", lambda: True)
     monkeypatch.setattr(precision, "on_cpu", lambda: True)
     assert precision.resolve("auto") == "bfloat16"
     with using(Second(["float32", "this CPU does not multiply bfloat16"])):

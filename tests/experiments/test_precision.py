@@ -26,7 +26,7 @@ def machine(monkeypatch):
 
     def set_up(cpu, multiplies=False):
         monkeypatch.setattr(precision, "on_cpu", lambda: cpu)
-        monkeypatch.setattr(precision, "multiplies_bfloat16", lambda: multiplies)
+        monkeypatch.setattr(precision, "is_faster_in_bfloat16", lambda: multiplies)
 
     return set_up
 

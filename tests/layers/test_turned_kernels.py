@@ -91,7 +91,9 @@ def test_which_products_read_it(rows, kind, faster, monkeypatch):
         ("AuthenticAMD", "fma avx2", True),
         ("AuthenticAMD", "avx2 avx512f avx512_vnni", False),
         ("GenuineIntel", "avx2 avx512f", True),
-        ("GenuineIntel", "avx2 avx_vnni", False),
+        ("GenuineIntel", "avx2 avx_vnni", True),
+        ("GenuineIntel", "avx2 avx512f avx512_vnni", False),
+        ("GenuineIntel", "avx2 avx512f amx_int8", False),
         ("", "", False),
     ],
 )

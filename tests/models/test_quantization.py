@@ -120,6 +120,25 @@ def test_where_integers_are_slow_programs_multiply_by_what_they_stand_for(body, 
     np.testing.assert_allclose(log_probs(translator), log_probs(plain), rtol=1e-5)
 
 
+@pytest.mark.skipif(keras.config.backend() != "jax", reason="of JAX alone")
+@pytest.mark.parametrize("body", [tiny.backbone, tiny.transformer], ids=["rnn", "transformer"])
+def test_every_form_of_the_product_of_integers_translates_alike(body, monkeypatch):
+    monkeypatch.setattr(products, "integers_are_slow", lambda: False)
+    translator, found = tiny.translator(body=body), {}
+    translator.quantize("int8")
+    product, calls = products.unsigned_product, []
+    monkeypatch.setattr(products, "unsigned_product", lambda *factors: calls.append(factors) or product(*factors))
+    for unsigned in (False, True):
+        monkeypatch.setattr(products, "uses_unsigned", lambda unsigned=unsigned: unsigned)
+        # Programs are kept.
+        translator.compile(sampler="beam")
+        assert not calls
+        found[unsigned] = log_probs(translator), [one[0].text for one in translator.translate(SOURCES)]
+    assert calls
+    np.testing.assert_allclose(found[True][0], found[False][0], rtol=1e-5)
+    assert found[True][1] == found[False][1]
+
+
 @pytest.mark.one_backend
 @pytest.mark.parametrize("storage", ["float16", "int8"])
 def test_a_quantized_body_of_any_storage_loads_in_any_policy(storage, tmp_path):
