@@ -213,7 +213,7 @@ def test_installed_contenders_run(monkeypatch, capsys, tmp_path):
 
 
 @pytest.mark.one_backend
-@pytest.mark.parametrize("processor", ["", "-avx2"], ids=["amx", "avx2"])
+@pytest.mark.parametrize("processor", ["", "-avx2", "-avx512"], ids=["amx", "avx2", "avx512"])
 def test_the_page_of_peers_is_what_the_command_writes_of_its_records(processor):
     """No figure in a block is typed, and none of another task or machine."""
     compare = runpy.run_path(str(BENCHMARKS / "peers" / "compare.py"))
