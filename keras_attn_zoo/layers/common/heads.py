@@ -62,7 +62,7 @@ class _HeadMap(StepMap, keras.layers.EinsumDense):
     def multiplied(self, x: Tensor) -> Tensor:
         """Return x W + b for rows x `(rows, inputs)`."""
         bias = None if self.bias is None else ops.reshape(self.bias, (-1,))
-        if self.floating() is None and self.quantization_mode is not None and self.multiplies_integers():
+        if self.floating() is None and self.multiplies_integers():
             return self.of_integers(x, bias)
         return product(x, self.matrix(), bias, variable=self._kernel, compute_dtype=self.compute_dtype)
 

@@ -170,8 +170,11 @@ class StepMap:
 
     def may_float(self) -> bool:
         """Return whether the kernel is in int8, but products of floating point are faster: Keras' are of integers."""
-        quantized = self.quantization_mode == "int8" and not self.lora_enabled  # type: ignore[attr-defined]
-        return quantized and self.compute_dtype == "float32" and integers_are_slow()  # type: ignore[attr-defined]
+        return self._in_int8() and self.compute_dtype == "float32" and integers_are_slow()  # type: ignore[attr-defined]
+
+    def _in_int8(self):
+        """Whether the kernel is in int8, with nothing of LoRA beside it."""
+        return self.quantization_mode == "int8" and not self.lora_enabled  # type: ignore[attr-defined]
 
     def float_of(self, kernel: Tensor) -> Tensor:
         """Return W of a value of the kernel, in the type that the layer computes in, without LoRA."""
@@ -198,9 +201,10 @@ class StepMap:
 
     def multiplies_integers(self) -> bool:
         """Return whether `of_integers` takes the place of Keras' product, which has a gradient and weights of LoRA."""
+        if not self._in_int8() or _TURNED.get() is None or not uses_unsigned():
+            return False
         quantizer = self.inputs_quantizer  # type: ignore[attr-defined]
-        rounds = isinstance(quantizer, AbsMaxQuantizer) and quantizer.output_dtype == "int8"
-        return rounds and _TURNED.get() is not None and not self.lora_enabled and uses_unsigned()  # type: ignore[attr-defined]
+        return isinstance(quantizer, AbsMaxQuantizer) and quantizer.output_dtype == "int8"
 
     def of_integers(self, x: Tensor, bias: Tensor | None) -> Tensor:
         """Return x W + b of a kernel in int8: Keras' result for rows `(rows, inputs)`, rounded in the same way."""
