@@ -36,9 +36,9 @@ class Quantization:
     ) -> None:
         """Quantize the kernels of all projections to int8; other layers stay as they are.
 
-        Products are of integers, for which the rows are rounded too. Under JAX on a CPU without instructions for them, VNNI
-        of AVX-512 or AMX, translations and scores multiply by copies of most quantized kernels in float32 instead, which
-        is faster.
+        Products are of integers, for which the rows are rounded too. Under JAX on a CPU without instructions for them
+        (VNNI of AVX-512, or AMX), translations and scores multiply by copies of most quantized kernels in float32
+        instead, which is faster.
 
         A preset of the result is loaded in int8. To store any model in a quarter of the size, and load it in floating
         point, call `save_to_preset(..., storage="int8")` instead.
