@@ -43,5 +43,5 @@ def _suitable():
     if not on_cpu():
         return "bfloat16", f"{keras.config.backend()} runs on an accelerator"
     if is_faster_in_bfloat16():
-        return "bfloat16", "this CPU multiplies it faster"
+        return "bfloat16", "this CPU multiplies it faster than float32"
     return "float32", "this CPU does not multiply bfloat16 faster"

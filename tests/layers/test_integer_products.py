@@ -88,7 +88,7 @@ def test_layers_give_the_result_of_keras_product(rows, kind, calls):
 
 
 def test_what_keras_alone_does_is_left_to_it(calls):
-    """Gradients, LoRA, rows that stay in floating point or are rounded in another way."""
+    """LoRA, rows that stay in floating point or are rounded in another way."""
 
     class Other(AbsMaxQuantizer):
         def __call__(self, x, axis=None, to_numpy=False):
@@ -120,5 +120,9 @@ def test_what_keras_alone_does_is_left_to_it(calls):
     ],
 )
 def test_on_which_processors_it_is_faster(flags, unsigned, monkeypatch):
+    import jax
+
     monkeypatch.setattr(processor, "_description", lambda: f"vendor_id\t: GenuineIntel\nflags\t\t: {flags}\n")
-    assert int8.uses_unsigned() is unsigned
+    for version, computes in (((0, 10, 1), True), ((0, 11, 0), True), ((0, 10, 0), False), ((0, 4, 38), False)):
+        monkeypatch.setattr(jax, "__version_info__", version)
+        assert int8.uses_unsigned() is (unsigned and computes)

@@ -1,5 +1,6 @@
 """The linear maps into attention heads and out of them, with weights as in Keras' multi-head attention."""
 
+import math
 from typing import Any
 
 import keras
@@ -131,7 +132,7 @@ class HeadMerge(_HeadMap):
     def call(self, contexts: Tensor, training: bool | None = None) -> Tensor:
         """Join."""
         batch, length = ops.shape(contexts)[0], ops.shape(contexts)[2]
-        joined = ops.reshape(ops.transpose(contexts, (0, 2, 1, 3)), (-1, contexts.shape[1] * contexts.shape[3]))
+        joined = ops.reshape(ops.transpose(contexts, (0, 2, 1, 3)), (-1, math.prod(self._kernel.shape[:2])))
         return ops.reshape(self.multiplied(joined), (batch, length, self.width))
 
     def quantized_call(self, contexts: Tensor, training: bool | None = None) -> Tensor:
