@@ -29,7 +29,7 @@ def columns_are_faster() -> bool:
 
 
 def integers_are_slow() -> bool:
-    """Return whether products of int8 take longer than those of float32, as by JAX on a CPU without VNNI of AVX-512, or AMX.
+    """Return whether products of int8 take longer than those of float32, as by JAX on a CPU without VNNI or AMX.
 
     On an AMD EPYC with AVX2 alone, they take 1.33 times as long in a search. XLA uses VNNI only in vectors of AVX-512.
     Processors other than AMD's and Intel's were not measured.

@@ -200,7 +200,7 @@ class StepMap:
         return (_FLOATING.get() or {}).get(id(self._kernel))
 
     def multiplies_integers(self) -> bool:
-        """Return whether `of_integers` is faster than Keras' product, and no gradient, LoRA or other rounding is needed."""
+        """Return whether `of_integers` takes the place of Keras' product, which alone has gradients and LoRA."""
         if not self._in_int8() or _TURNED.get() is None or not uses_unsigned():
             return False
         quantizer = self.inputs_quantizer  # type: ignore[attr-defined]
