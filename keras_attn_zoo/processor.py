@@ -104,7 +104,7 @@ def has_amx() -> bool:
 def is_faster_in_bfloat16() -> bool:
     """Return whether it multiplies bfloat16 faster than float32: by AMX, or one of AMD's by AVX-512.
 
-    An Intel Xeon without AMX has the same instructions of AVX-512, but in bfloat16 it trains slower than in float32.
+    An Intel Xeon with the same instructions of AVX-512, and without AMX, trains slower in bfloat16 than in float32.
 
     Example:
         >>> is_faster_in_bfloat16()  # doctest: +SKIP

@@ -22,7 +22,7 @@ from tests.tiny_run import TINY
 
 @pytest.fixture
 def machine(monkeypatch):
-    """A function that lets the choice believe in another machine: a CPU, and whether it multiplies bfloat16."""
+    """A function that lets the choice believe in another machine: a CPU, and whether it multiplies bfloat16 faster."""
 
     def set_up(cpu, multiplies=False):
         monkeypatch.setattr(precision, "on_cpu", lambda: cpu)

@@ -3,10 +3,12 @@
 import keras
 import numpy as np
 import pytest
+from keras import ops
 
+from keras_attn_zoo.layers.common.heads import HeadMerge
 from keras_attn_zoo.layers.common.products import Dense, operand_type, product, repeated
 from keras_attn_zoo.numerics import few_rows, onednn, product_gradients
-from tests.layers.calls import BACKEND, compiled, value_and_gradients
+from tests.layers.calls import BACKEND, compiled, of_unknown_sizes, value_and_gradients
 
 # One row, few rows as in a search, of which some are filled up, and more than those.
 ROWS = (1, 2, 5, 17, 50, 64, 65)
@@ -157,3 +159,12 @@ def test_the_gradient_of_a_kernel_in_bfloat16_is_not_rounded():
     _, by_weight, _ = value_and_gradients(layer, lambda given: keras.ops.sum(layer(given["x"])), {"x": x})
     # bfloat16 has 256 and 258.
     np.testing.assert_array_equal(by_weight["kernel"], np.full((3, 2), 257))
+
+
+def test_heads_of_an_unknown_number_are_joined():
+    layer = HeadMerge(4, bias_initializer="ones")
+    layer.build((None, 2, None, 3))
+    contexts = np.random.default_rng(0).normal(size=(5, 2, 7, 3)).astype("float32")
+    joined = of_unknown_sizes(lambda inputs: layer(inputs["contexts"]), {"contexts": contexts}, ("contexts",))
+    wanted = np.einsum("bhld,hdw->blw", contexts, ops.convert_to_numpy(layer.kernel)) + 1
+    np.testing.assert_allclose(joined({"contexts": contexts}), wanted, atol=1e-5)

@@ -133,10 +133,12 @@ def test_every_form_of_the_product_of_integers_translates_alike(body, monkeypatc
         # Programs are kept.
         translator.compile(sampler="beam")
         assert not calls
-        found[unsigned] = log_probs(translator), [one[0].text for one in translator.translate(SOURCES)]
+        hypotheses = [one for each in translator.translate(SOURCES, n_best=5) for one in each]
+        found[unsigned] = log_probs(translator), [one.score for one in hypotheses], [one.text for one in hypotheses]
     assert calls
-    np.testing.assert_allclose(found[True][0], found[False][0], rtol=1e-5)
-    assert found[True][1] == found[False][1]
+    for of_signed, of_unsigned in zip(found[False][:2], found[True][:2], strict=True):
+        np.testing.assert_allclose(of_unsigned, of_signed, rtol=1e-5)
+    assert found[True][2] == found[False][2] and len(set(found[True][2])) > len(SOURCES)
 
 
 @pytest.mark.one_backend

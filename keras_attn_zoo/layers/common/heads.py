@@ -1,6 +1,5 @@
 """The linear maps into attention heads and out of them, with weights as in Keras' multi-head attention."""
 
-import math
 from typing import Any
 
 import keras
@@ -63,8 +62,8 @@ class _HeadMap(StepMap, keras.layers.EinsumDense):
     def multiplied(self, x: Tensor) -> Tensor:
         """Return x W + b for rows x `(rows, inputs)`."""
         bias = None if self.bias is None else ops.reshape(self.bias, (-1,))
-        if self.floating() is None and self.multiplies_integers():
-            return self.of_integers(x, bias)
+        if self.multiplies_unsigned():
+            return self.of_unsigned(x, bias)
         return product(x, self.matrix(), bias, variable=self._kernel, compute_dtype=self.compute_dtype)
 
 
@@ -97,7 +96,7 @@ class HeadProjection(_HeadMap):
 
     def quantized_call(self, x: Tensor, training: bool | None = None) -> Tensor:
         """Project by a product of integers, or by the kernel in floating point where a search has made it."""
-        if self.floating() is not None or self.multiplies_integers():
+        if self.floating() is not None or self.multiplies_unsigned():
             return self.call(x)
         return ops.transpose(super().quantized_call(x, training=training), (0, 2, 1, 3))
 
@@ -132,12 +131,12 @@ class HeadMerge(_HeadMap):
     def call(self, contexts: Tensor, training: bool | None = None) -> Tensor:
         """Join."""
         batch, length = ops.shape(contexts)[0], ops.shape(contexts)[2]
-        joined = ops.reshape(ops.transpose(contexts, (0, 2, 1, 3)), (-1, math.prod(self._kernel.shape[:2])))
+        joined = ops.reshape(ops.transpose(contexts, (0, 2, 1, 3)), (-1, self.input_size))
         return ops.reshape(self.multiplied(joined), (batch, length, self.width))
 
     def quantized_call(self, contexts: Tensor, training: bool | None = None) -> Tensor:
         """Join by a product of integers, or by the kernel in floating point where a search has made it."""
-        if self.floating() is not None or self.multiplies_integers():
+        if self.floating() is not None or self.multiplies_unsigned():
             return self.call(contexts)
         return super().quantized_call(ops.transpose(contexts, (0, 2, 1, 3)), training=training)
 

@@ -174,7 +174,7 @@ class StepMap:
 
     def _in_int8(self):
         """Whether the kernel is in int8, with nothing of LoRA beside it."""
-        return self.quantization_mode == "int8" and not self.lora_enabled  # type: ignore[attr-defined]
+        return self.quantization_mode == "int8" and not self.lora_enabled
 
     def float_of(self, kernel: Tensor) -> Tensor:
         """Return W of a value of the kernel, in the type that the layer computes in, without LoRA."""
@@ -185,7 +185,12 @@ class StepMap:
 
     def as_matrix(self, kernel: Tensor) -> Tensor:
         """Return a value of the kernel as a matrix, a row for each input."""
-        return ops.reshape(kernel, (math.prod(kernel.shape[: self.input_axes]), -1))
+        return ops.reshape(kernel, (self.input_size, -1))
+
+    @property
+    def input_size(self) -> int:
+        """Number of inputs, of all axes together."""
+        return math.prod(self._kernel.shape[: self.input_axes])
 
     def turn(self, kernel: Tensor) -> Tensor:
         """Return Wᵀ of a value of the kernel, in the type that the layer computes in."""
@@ -199,14 +204,14 @@ class StepMap:
         """Return W of a kernel in int8 where a search has made it; else None."""
         return (_FLOATING.get() or {}).get(id(self._kernel))
 
-    def multiplies_integers(self) -> bool:
-        """Return whether `of_integers` takes the place of Keras' product, which alone has gradients and LoRA."""
-        if not self._in_int8() or _TURNED.get() is None or not uses_unsigned():
+    def multiplies_unsigned(self) -> bool:
+        """Return whether `of_unsigned` takes the place of Keras' product, which alone has gradients and LoRA."""
+        if not self._in_int8() or _TURNED.get() is None or self.floating() is not None or not uses_unsigned():
             return False
         quantizer = self.inputs_quantizer  # type: ignore[attr-defined]
         return isinstance(quantizer, AbsMaxQuantizer) and quantizer.output_dtype == "int8"
 
-    def of_integers(self, x: Tensor, bias: Tensor | None) -> Tensor:
+    def of_unsigned(self, x: Tensor, bias: Tensor | None) -> Tensor:
         """Return x W + b of a kernel in int8: Keras' result for rows `(rows, inputs)`, rounded in the same way."""
         rows, scale = self.inputs_quantizer(x, axis=-1)  # type: ignore[attr-defined]
         found = unsigned_product(rows, self.as_matrix(ops.convert_to_tensor(self._kernel)))
@@ -240,9 +245,9 @@ class Dense(StepMap, keras.layers.Dense):
         kernel = self.floating()
         if kernel is not None:
             return self._projected(inputs, kernel)
-        if not self.multiplies_integers():
+        if not self.multiplies_unsigned():
             return super().quantized_call(inputs, training=training)
-        found = self.of_integers(ops.reshape(inputs, (-1, inputs.shape[-1])), self.bias)
+        found = self.of_unsigned(ops.reshape(inputs, (-1, inputs.shape[-1])), self.bias)
         found = ops.reshape(found, (*ops.shape(inputs)[:-1], self.units))
         return found if self.activation is None else self.activation(found)
 
