@@ -49,6 +49,8 @@ def run(model, backend, cache, options):
         command += ["--max-tokens", str(options.max_tokens)]
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
     environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    # pip compiles what it installs.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
     if done.returncode:

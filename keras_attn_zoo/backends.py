@@ -220,8 +220,8 @@ def _quieten(backend, devices):
     if backend == "jax":
         cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "keras-attn-zoo" / "jax"
         os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache))
-        # Not only what takes a second: a command's small programs together take as long.
-        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+        # Not only what takes a second: a command's small programs together take a quarter of one.
+        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.02")
     if backend == "tensorflow":
         # It warns of several functions traced one after the other, as if one were traced again and again.
         logging.getLogger("tensorflow").setLevel(logging.ERROR)

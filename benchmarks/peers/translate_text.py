@@ -112,6 +112,8 @@ def main():
     threads = str(options.threads)
     environment = {**os.environ, "OMP_NUM_THREADS": threads, "TF_NUM_INTRAOP_THREADS": threads}
     environment |= {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": str(ROOT)}
+    # pip compiles what it installs.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     words = len(options.text.read_text(encoding="utf-8").split())
     rows = []
     with tempfile.TemporaryDirectory() as folder:

@@ -190,8 +190,7 @@ def compiled(
         # No AutoGraph: rewriting the function and all that it calls takes longer than tracing it.
         return tf.function(function, jit_compile=getattr(model, "jit_compile", True), autograph=False)
     if backend == "jax" and not model.run_eagerly:
-        program = _compiled_by_jax(model, function, changing, devices, copies, beams)
-        return _on_tensors(program) if devices is None else program
+        return _compiled_by_jax(model, function, changing, devices, copies, beams)
     if backend == "torch":
         import torch
 
