@@ -146,8 +146,9 @@ def test_undrawn_weights_are_zero_and_their_initialisers_draw_afterwards():
         layer.build((None, 4, 3))
         other = keras.layers.Dense(2, kernel_initializer=given)
         other.build((None, 3))
-        count = other.add_weight(shape=(2,), initializer="ones", dtype="int32", trainable=False)
-        flag = other.add_weight(shape=(), initializer="zeros", dtype="bool", trainable=False)
+        counter = keras.layers.Layer()
+        count = counter.add_weight(shape=(2,), initializer="ones", dtype="int32", trainable=False)
+        flag = counter.add_weight(shape=(), initializer="zeros", dtype="bool", trainable=False)
     for weight in layer.weights:
         assert (keras.ops.convert_to_numpy(weight) == (1.0 if "bias" in weight.path else 0.0)).all(), weight.path
     assert keras.ops.convert_to_numpy(other.kernel).any()
