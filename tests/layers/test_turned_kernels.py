@@ -128,3 +128,16 @@ def test_a_kernel_of_int8_is_read_in_floating_point_where_that_was_made(rows, mo
         with turned({}):
             rounded = keras.ops.convert_to_numpy(layer(x)).reshape(wanted.shape)
         assert 1e-4 < np.abs(rounded - exact - 1).max() < 0.1
+
+
+@pytest.mark.parametrize(
+    ("version", "vendor", "slow"),
+    [((0, 8, 0), "GenuineIntel", True), ((0, 8, 1), "GenuineIntel", False), ((0, 8, 0), "", False)],
+)
+def test_of_which_versions_integers_are_slow(version, vendor, slow, monkeypatch):
+    import jax
+
+    flags = f"vendor_id\t: {vendor}\nflags\t\t: avx512f avx512_vnni\n"
+    monkeypatch.setattr(processor, "_description", lambda: flags)
+    monkeypatch.setattr(jax, "__version_info__", version)
+    assert few_rows.integers_are_slow() is slow
