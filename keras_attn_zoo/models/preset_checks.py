@@ -151,8 +151,11 @@ def _check_object(tree, where, preset):
     cls = keras.saving.get_registered_object(registered)
     if cls is None:
         raise UserError(f"{where} has a {shown(registered.partition('>')[2])}, a class {_unknown(preset)}")
-    config, known = tree.get("config"), _arguments(cls)
-    for argument in config if isinstance(config, dict) else ():
+    config = tree.get("config")
+    if not isinstance(config, dict):
+        return
+    known = _arguments(cls)
+    for argument in config:
         if argument not in known:
             raise UserError(f"{where} gives {cls.__name__} the argument {shown(argument)}, {_unknown(preset)}")
 

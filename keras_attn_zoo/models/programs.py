@@ -190,7 +190,11 @@ def compiled(
         # No AutoGraph: rewriting the function and all that it calls takes longer than tracing it.
         return tf.function(function, jit_compile=getattr(model, "jit_compile", True), autograph=False)
     if backend == "jax" and not model.run_eagerly:
-        return _compiled_by_jax(model, function, changing, devices, copies, beams)
+        import jax
+
+        program = _compiled_by_jax(model, function, changing, devices, copies, beams)
+        # Keras' conversion would compile a program for each shape.
+        return program if devices is not None else lambda *inputs: program(*jax.device_put(inputs))
     if backend == "torch":
         import torch
 

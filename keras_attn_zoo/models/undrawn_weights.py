@@ -26,8 +26,6 @@ _RANDOM = (
     "TruncatedNormal",
     "VarianceScaling",
 )
-# Those that do not, and what they return.
-_CONSTANT = {"Zeros": np.zeros, "Ones": np.ones}
 _OTHER_NAMES = {"RandomNormal": "normal", "RandomUniform": "uniform", "Orthogonal": "OrthogonalInitializer"}
 # Numbers of a model that are not in its file, such as those of metrics.
 _UNSAVED = 10_000
@@ -38,8 +36,7 @@ def undrawn_weights(stored: int | None = None) -> Iterator[None]:
     """Start layers created here with zeros instead of weights drawn from an initialiser that they name.
 
     Drawing random numbers, orthogonal matrices above all, takes most of the time of
-    loading a small model. Zeros and ones that they name come from NumPy: a compiled
-    backend would compile its own for every shape. Initialisers created earlier or in other threads draw as
+    loading a small model. Initialisers created earlier or in other threads draw as
     usual; those created here do so afterwards.
 
     Args:
@@ -57,8 +54,8 @@ def undrawn_weights(stored: int | None = None) -> Iterator[None]:
     """
     made: list[tuple[Any, type]] = []
     names = {}
-    for name in (*_RANDOM, *_CONSTANT):
-        stand_in = _stand_in(getattr(keras.initializers, name), _CONSTANT.get(name, np.zeros), made)
+    for name in _RANDOM:
+        stand_in = _stand_in(getattr(keras.initializers, name), made)
         names[name] = names[_snake_case(name)] = names[_OTHER_NAMES.get(name, name)] = stand_in
     try:
         # Keras looks here first, and only in this thread.
@@ -124,8 +121,8 @@ def _counting_method(add_weight):
     return add
 
 
-def _stand_in(original, values, made):
-    """Return a subclass of an initialiser that returns NumPy's zeros or ones; `made` gets its instances."""
+def _stand_in(original, made):
+    """Return a subclass of a random initialiser that returns zeros; `made` gets its instances."""
 
     class Undrawn(original):
         @classmethod
@@ -135,7 +132,8 @@ def _stand_in(original, values, made):
             return initializer
 
         def __call__(self, shape, dtype=None, **kwargs):
-            return keras.ops.cast(values(shape, "float32"), keras.backend.standardize_dtype(dtype))
+            # From NumPy, since a compiled backend would compile zeros for every shape.
+            return keras.ops.convert_to_tensor(np.zeros(shape, "float32"), dtype)
 
     # Layers that copy others by their configuration, such as `Bidirectional`, find it by this name.
     Undrawn.__name__, Undrawn.__module__ = original.__name__, original.__module__
