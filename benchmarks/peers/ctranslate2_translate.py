@@ -12,7 +12,8 @@ from plain_weights import translate_file
 
 def main(model, read, write, beams, compute_type):
     threads = int(os.environ["OMP_NUM_THREADS"])
-    translator = ctranslate2.Translator(model, compute_type=compute_type, intra_threads=threads)
+    # Batches at once, each with one thread: the faster of its two ways, above all on an Intel Xeon.
+    translator = ctranslate2.Translator(model, compute_type=compute_type, intra_threads=1, inter_threads=threads)
     # Sorted by length, in batches of 32, as `attn-zoo translate` does by default.
     options = {"beam_size": int(beams), "length_penalty": 0, "max_batch_size": 32}
 

@@ -71,7 +71,7 @@ def contenders(options, beams, peers, folder, environment):
     """Return commands by name, each with the file that it writes and its environment."""
     found, text = {}, str(options.text)
     ours = [sys.executable, "-m", "keras_attn_zoo.cli", "translate", options.preset, "--length-penalty", "0"]
-    for backend in BACKENDS:
+    for backend in options.backends:
         output = f"{folder}/{backend}"
         command = [*ours, "--beams", str(beams), "--backend", backend, "--input", text, "--output", output]
         # Compiled programs are kept there.
@@ -105,6 +105,7 @@ def main():
     parser.add_argument("--preset", required=True, metavar="PRESET", help="a Transformer with pre-normalisation")
     parser.add_argument("--text", required=True, type=Path, metavar="FILE")
     parser.add_argument("--beams", nargs="+", type=int, default=[1, 4])
+    parser.add_argument("--backends", nargs="+", default=list(BACKENDS), choices=list(BACKENDS), metavar="NAME")
     parser.add_argument("--runs", type=int, default=3, help="timed runs of each command (default: 3)")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="default: all cores")
     parser.add_argument("--peer", default=sys.executable, metavar="PYTHON", help="a Python that has the peers")
@@ -121,7 +122,7 @@ def main():
         for beams in options.beams:
             commands = contenders(options, beams, peers, folder, environment)
             seconds, lines = measure(commands, options.runs)
-            reference = [*commands][len(BACKENDS) if peers else 0]
+            reference = [*commands][len(options.backends) if peers else 0]
             wanted = lines[reference]
             for name, found in lines.items():
                 same = sum(one == other for one, other in zip(found, wanted, strict=True)) / len(wanted)
