@@ -3,7 +3,7 @@
 from keras import backend, ops
 
 from keras_attn_zoo.numerics.bfloat16 import product_in_float32, transposed_in_memory
-from keras_attn_zoo.processor import has_amx_int8, has_avx512, has_avx512_vnni, is_amd, is_intel, is_jax_on_cpu
+from keras_attn_zoo.processor import has_avx512, is_amd, is_intel, is_jax_on_cpu
 from keras_attn_zoo.types import Tensor
 
 # On an Intel Xeon, the form by columns takes half the time of the plain one up to this number of rows, as long above.
@@ -16,9 +16,6 @@ _FEW_ROWS_OF_TURNED = {"float32": 64, "bfloat16": 128}
 # On an AMD EPYC without AVX-512, only the last 9 to 15 columns are slow, 28 taking 1.9 times as long as 32: 50 take 0.8
 # of the time of 64. Intel's without AVX-512 were not measured.
 _WHOLE_VECTOR = 16
-# The version of JAX whose products of integers use what the processor has. Those before take 3.6 to 9 times as long as
-# products of float32 on an Intel Xeon with VNNI.
-_FAST_INTEGERS = (0, 8, 1)
 _MOST_FILLED_UP = 1.5
 _MOST_LEFT = 8
 
@@ -29,19 +26,6 @@ def columns_are_faster() -> bool:
     An AMD EPYC with AVX-512 takes a tenth to a half longer. Others were not measured.
     """
     return is_intel() or (is_amd() and not has_avx512())
-
-
-def integers_are_slow() -> bool:
-    """Return whether products of int8 take longer than those of float32, as by JAX on a CPU without VNNI or AMX.
-
-    On an AMD EPYC with AVX2 alone, they take 1.33 times as long in a search. XLA uses VNNI only in vectors of AVX-512,
-    and from JAX 0.8.1 on. Processors other than AMD's and Intel's were not measured.
-    """
-    if not is_jax_on_cpu() or not (is_amd() or is_intel()):
-        return False
-    import jax
-
-    return jax.__version_info__ < _FAST_INTEGERS or not (has_avx512_vnni() or has_amx_int8())
 
 
 def uses_columns(rows: int) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from keras_attn_zoo import processor
 from keras_attn_zoo.layers.common.heads import HeadMerge, HeadProjection
 from keras_attn_zoo.layers.common.products import Dense, repeated, turned
-from keras_attn_zoo.numerics import few_rows
+from keras_attn_zoo.numerics import few_rows, int8
 from tests.layers.calls import BACKEND, compiled
 
 pytestmark = pytest.mark.skipif(BACKEND != "jax", reason="of JAX alone")
@@ -99,7 +99,7 @@ def test_which_products_read_it(rows, kind, faster, monkeypatch):
 )
 def test_on_which_processors_integers_are_slow(vendor, flags, slow, monkeypatch):
     monkeypatch.setattr(processor, "_description", lambda: f"vendor_id\t: {vendor}\nflags\t\t: {flags}\n")
-    assert few_rows.integers_are_slow() is slow
+    assert int8.integers_are_slow() is slow
     for layer, _ in maps("float32"):
         assert not layer.may_float()
         layer.quantize("int8")
@@ -140,4 +140,4 @@ def test_of_which_versions_integers_are_slow(version, vendor, slow, monkeypatch)
     flags = f"vendor_id\t: {vendor}\nflags\t\t: avx512f avx512_vnni\n"
     monkeypatch.setattr(processor, "_description", lambda: flags)
     monkeypatch.setattr(jax, "__version_info__", version)
-    assert few_rows.integers_are_slow() is slow
+    assert int8.integers_are_slow() is slow

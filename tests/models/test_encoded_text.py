@@ -1,6 +1,5 @@
 """Text that is encoded once, then translated, scored and decoded along; and the few programs that do it."""
 
-import contextlib
 import re
 
 import keras
@@ -116,8 +115,11 @@ def test_samplers_that_change_do_not_pile_up(task):
 def test_arrays_in_another_byte_order_are_refused(task):
     """JAX would read the bytes of such an array in the wrong order."""
     programs = Programs(task)
-    for kind in ("<i4", "<i8", ">i4"):
-        expectation = pytest.raises(TypeError, match="i4") if kind == ">i4" else contextlib.nullcontext()
-        with expectation:
-            found = programs.run("double", lambda: lambda x: 2 * x, np.arange(3, dtype=kind))
-            np.testing.assert_array_equal(found, [0, 2, 4])
+
+    def double(kind):
+        return programs.run("double", lambda: lambda x: 2 * x, np.arange(3, dtype=kind))
+
+    for kind in ("<i4", "<i8"):
+        np.testing.assert_array_equal(double(kind), [0, 2, 4])
+    with pytest.raises(TypeError, match="i4"):
+        double(">i4")

@@ -13,12 +13,11 @@ from keras.src.backend.common.variables import AutocastScope
 
 from keras_attn_zoo.numerics.few_rows import (
     columns_product,
-    integers_are_slow,
     turned_product,
     uses_columns,
     uses_turned,
 )
-from keras_attn_zoo.numerics.int8 import unsigned_product, uses_unsigned
+from keras_attn_zoo.numerics.int8 import integers_are_slow, unsigned_product, uses_unsigned
 from keras_attn_zoo.numerics.loop_products import in_loop, product_in_loop
 from keras_attn_zoo.numerics.onednn import faster_by_onednn
 from keras_attn_zoo.numerics.product_gradients import bfloat16_product, onednn_product, plain_product
