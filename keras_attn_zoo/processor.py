@@ -68,7 +68,7 @@ def has_avx512() -> bool:
         >>> has_avx512()  # doctest: +SKIP
         False
     """
-    return "avx512f" in _flags()
+    return "avx512f" in flags()
 
 
 def has_avx512_vnni() -> bool:
@@ -78,7 +78,7 @@ def has_avx512_vnni() -> bool:
         >>> has_avx512_vnni()  # doctest: +SKIP
         False
     """
-    return "avx512_vnni" in _flags()
+    return "avx512_vnni" in flags()
 
 
 def has_amx_int8() -> bool:
@@ -88,7 +88,7 @@ def has_amx_int8() -> bool:
         >>> has_amx_int8()  # doctest: +SKIP
         False
     """
-    return "amx_int8" in _flags()
+    return "amx_int8" in flags()
 
 
 def has_amx() -> bool:
@@ -120,7 +120,17 @@ def bfloat16_instructions() -> list[str]:
         >>> bfloat16_instructions()  # doctest: +SKIP
         ['avx512_bf16']
     """
-    return sorted(_BFLOAT16_FLAGS.intersection(_flags()))
+    return sorted(_BFLOAT16_FLAGS.intersection(flags()))
+
+
+def flags() -> list[str]:
+    """Return what Linux calls its features.
+
+    Example:
+        >>> "avx2" in flags()  # doctest: +SKIP
+        True
+    """
+    return _known("flags").split()
 
 
 def processor_name() -> str:
@@ -137,10 +147,6 @@ def _known(key):
     """What is said of the first core; "" if nothing is."""
     found = re.search(rf"^{key}\s*:(.*)$", _description(), re.MULTILINE)
     return found[1].strip() if found else ""
-
-
-def _flags():
-    return _known("flags").split()
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+from keras_attn_zoo import backends
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.precision import policy, resolve
@@ -22,6 +23,8 @@ def load_translator(
     precision: str = "float32",
 ) -> Translator:
     """Load the translator of a run folder or of a preset.
+
+    Its programs are kept beside what JAX compiles, if JAX has a folder for that, as it has on the command line.
 
     Args:
         path: a run folder, or whatever `Translator.from_preset` takes.
@@ -48,6 +51,8 @@ def load_translator(
     translator.compile(sampler=BeamSearch(search.beams, search.length_penalty), search_top_k=search.search_top_k)
     if max_tokens is not None:
         translator.make_room(max_tokens)
+    if (folder := backends.programs_folder()) is not None:
+        translator.keep_programs(folder)
     return translator
 
 

@@ -164,7 +164,7 @@ class Exploration(TextMethods):
         stop = (self.preprocessor.tokenizer.end_token_id,)
         # A sampler with a search of its own, such as `PooledBeamSearch`, records none.
         records = searches_as_beam_search(sampler)
-        key = ("trace", *search_key(sampler, top_k))
+        key = ("trace", stop, *search_key(sampler, top_k))
 
         def make():
             return lambda inputs: search(self, inputs, sampler, stop, top_k, trace=records)

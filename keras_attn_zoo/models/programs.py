@@ -18,6 +18,7 @@ from keras_attn_zoo.data.shapes import GridBatch, pad_rows
 from keras_attn_zoo.devices import Devices, current
 from keras_attn_zoo.layers.common.products import StepMap, turned
 from keras_attn_zoo.models.concurrency import FirstCalls, at_once, in_order, in_parts
+from keras_attn_zoo.models.program_cache import ProgramCache
 from keras_attn_zoo.models.weight_copies import CopiesScope, WeightCopies
 from keras_attn_zoo.numerics.few_rows import uses_turned
 from keras_attn_zoo.types import TensorTree
@@ -29,13 +30,17 @@ MOST_PROGRAMS = 16
 class Programs:
     """The compiled functions of a model, each created on first use; those used least recently are dropped.
 
+    Args:
+        model: the model.
+        cache: where traced functions are kept for other processes.
+
     Example:
         >>> programs = Programs(translator)
         >>> found = programs.run("logits", lambda: lambda x: translator(x)["logits"], inputs)  # doctest: +SKIP
     """
 
-    def __init__(self, model: keras.Model) -> None:
-        self._model = model
+    def __init__(self, model: keras.Model, cache: ProgramCache | None = None) -> None:
+        self._model, self.cache = model, cache
         self._copies = WeightCopies(model)
         self._compiled: dict[Hashable, tuple[Callable, FirstCalls]] = {}
         self._lock = threading.Lock()
@@ -70,12 +75,13 @@ class Programs:
         """The function of a key, from arrays to arrays."""
         devices = None if changing else current()
         # TensorFlow's graphs hold the variables that they were traced with, and LoRA and `quantize` replace variables.
+        name = key
         key = key, devices, tuple(map(id, self._model.variables))
         with self._lock:
             # Put last: the first is the one that was used least recently.
             known = self._compiled.pop(key, None)
             program, first_calls = known or (
-                compiled(self._model, make(), changing, devices, self._copies, beams),
+                compiled(self._model, make(), changing, devices, self._copies, beams, self._keep(name, beams)),
                 FirstCalls(),
             )
             self._compiled[key] = program, first_calls
@@ -99,6 +105,12 @@ class Programs:
             return found
 
         return run if around is None else around(run)
+
+    def _keep(self, name, beams):
+        """A function that keeps what is traced of a jitted one."""
+        if self.cache is None or self._model.run_eagerly:
+            return lambda program: program
+        return functools.partial(self.cache.keep, (name, beams))
 
     def run_batches(
         self,
@@ -170,6 +182,7 @@ def compiled(
     devices: Devices | None,
     copies: WeightCopies,
     beams: int,
+    keep: Callable[[Callable], Callable],
 ) -> Callable:
     """Compile a function of tensors that reads the variables of a model, without gradients.
 
@@ -180,6 +193,7 @@ def compiled(
         devices: `Devices` that share the rows of its arguments; without them, each computes all.
         copies: the model's; JAX alone takes them.
         beams: hypotheses of a sentence, if the function runs the steps of a search; else 0.
+        keep: function of what JAX has jitted to what is run in its place; not where variables change, or on devices.
     """
     backend = keras.config.backend()
     if backend == "tensorflow" and not model.run_eagerly:
@@ -192,7 +206,7 @@ def compiled(
     if backend == "jax" and not model.run_eagerly:
         import jax
 
-        program = _compiled_by_jax(model, function, changing, devices, copies, beams)
+        program = _compiled_by_jax(model, function, changing, devices, copies, beams, keep)
         # Keras' conversion would compile a program for each shape.
         return program if devices is not None else lambda *inputs: program(*jax.device_put(inputs))
     if backend == "torch":
@@ -223,7 +237,7 @@ def _floating(model):
     return [one for one in model._flatten_layers() if isinstance(one, StepMap) and one.may_float()]
 
 
-def _compiled_by_jax(model, function, changing, devices, copies, beams):
+def _compiled_by_jax(model, function, changing, devices, copies, beams, keep):
     import jax
 
     weights = [*model.trainable_variables, *model.non_trainable_variables]
@@ -244,6 +258,8 @@ def _compiled_by_jax(model, function, changing, devices, copies, beams):
         return outputs, [scope.get_current_value(variable) for variable in changing]
 
     program = jax.jit(stateless) if devices is None else devices.over_rows(stateless)
+    if devices is None and not changing:
+        program = keep(program)
 
     def call(*inputs):
         values = [variable.value for variable in weights]

@@ -212,7 +212,7 @@ class TextMethods:
         stop = (preprocessor.tokenizer.end_token_id,)
         top_k = self.search_top_k if top_k is None else top_k
         limit = max_length or preprocessor.decoder_sequence_length
-        key = ("search", attention, n_best, limit, *search_key(sampler, top_k))
+        key = ("search", attention, n_best, limit, stop, *search_key(sampler, top_k))
 
         def make():
             return lambda inputs: search(self, inputs, sampler, stop, top_k, attention, n_best=n_best, limit=limit)

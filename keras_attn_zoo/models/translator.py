@@ -4,6 +4,7 @@ import functools
 import numbers
 import reprlib
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -14,10 +15,12 @@ from keras_attn_zoo.choices import HIGHEST_PENALTY, MOST_BEAMS
 from keras_attn_zoo.data.shapes import row_batches
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError, check_arguments
+from keras_attn_zoo.files import PathLike
 from keras_attn_zoo.models.backbone import OPTIONAL_INPUTS, TranslationBackbone
 from keras_attn_zoo.models.exploration import Exploration
 from keras_attn_zoo.models.preprocessor import TranslationPreprocessor
 from keras_attn_zoo.models.presets import PresetLoading, check_vocabulary_sizes
+from keras_attn_zoo.models.program_cache import ProgramCache
 from keras_attn_zoo.models.programs import Programs
 from keras_attn_zoo.models.quantization import Quantization
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
@@ -146,7 +149,25 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
         super().compile(optimizer=optimizer, loss=None, weighted_metrics=None, sampler=sampler, **kwargs)
         self.compile_training(label_smoothing, accumulation_steps)
         self.search_top_k = search_top_k
-        self._programs = Programs(self)
+        self._programs = Programs(self, self._programs.cache if hasattr(self, "_programs") else None)
+
+    def keep_programs(self, folder: PathLike) -> None:
+        """Keep what is traced of searches and scores in a folder, so that another process translates sooner.
+
+        Under JAX on a CPU alone; elsewhere, nothing happens. Give JAX a folder for what it compiles, too:
+        `jax.config.update("jax_compilation_cache_dir", FOLDER)`. A file is found by the model's configuration, the
+        names, shapes and types of its variables, the package's files, and the versions and settings of all else that
+        tracing depends on. A model with layers from elsewhere keeps nothing. A method or an attribute of a layer that
+        you replace goes unnoticed: do not call this then.
+
+        Args:
+            folder: the folder; it is created when there is something to keep. Those of 500 programs that were used
+                last stay.
+
+        Example:
+            >>> translator.keep_programs("cache/programs")
+        """
+        self._programs.cache = ProgramCache(Path(folder), self)
 
     def get_compile_config(self) -> Config:
         """Return the arguments of `compile`, for a `.keras` file."""
