@@ -152,6 +152,9 @@ class Programs:
             run = in_parts(run, self._at_once)
         elif clock is None:
             count = self._at_once()
+            # One of each shape first: threads that begin with the same shape wait for each other.
+            first = {(batch.rows, batch.widths): batch for batch in reversed(batches)}
+            batches.sort(key=lambda batch: first[batch.rows, batch.widths] is not batch)
 
         def run_batch(batch):
             packed = pack(*([side[i] for i in batch.members] for side in sides), *batch.widths)

@@ -1,5 +1,6 @@
 """`--precision`, and the backend that a command takes by itself."""
 
+import importlib.util
 import json
 import os
 import platform
@@ -18,6 +19,7 @@ from keras_attn_zoo.commands.parser import Parser
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.named_systems import SYSTEMS
+from tests.commands.conftest import SENTENCES
 from tests.tiny_run import TINY
 
 TRAIN = ("train", "--system", "uniform", "--run", "runs/a")
