@@ -127,12 +127,13 @@ def test_a_peer_that_is_not_installed_does_not_translate(monkeypatch, capsys, tm
     """It is left out with a word; a peer that fails otherwise is an error."""
     text = runpy.run_path(str(BENCHMARKS / "peers" / "translate_text.py"))
     monkeypatch.setitem(text["convert"].__globals__, "FOLDER", tmp_path)
-    monkeypatch.setitem(text["convert"].__globals__, "PEERS", {"one": ("One", ()), "other": ("Other", ())})
+    peers = {"one": ("One", "one", ()), "other": ("Other", "pytest", ())}
+    monkeypatch.setitem(text["convert"].__globals__, "PEERS", peers)
     (tmp_path / "preset_weights.py").touch()
     (tmp_path / "one_model.py").write_text("import a_toolkit_that_is_absent")
     (tmp_path / "other_model.py").touch()
     options = text["argparse"].Namespace(preset="a", peer=sys.executable)
-    assert text["convert"](options, tmp_path, {}) == ["other"]
+    assert text["convert"](options, tmp_path, {}) == {"other": f"Other {pytest.__version__}"}
     assert "One: left out, No module named 'a_toolkit_that_is_absent'" in capsys.readouterr().err
 
     (tmp_path / "other_model.py").write_text("raise ValueError('no such layer')")
@@ -206,7 +207,7 @@ def test_installed_contenders_run(monkeypatch, capsys, tmp_path):
     if on_cpu():
         options = compare["argparse"].Namespace(threads=1, device="cuda", python={}, runs=1)
         assert compare["run"](names[0], "smoke-train", options) == {"missing": "it runs on the CPU alone"}
-    monkeypatch.setitem(compare["machine"].__globals__, "machine", lambda device: f"a {device}")
+    monkeypatch.setitem(compare["main"].__globals__, "machine", lambda device: f"a {device}")
     with pytest.raises(SystemExit):
         left_out("--device", "cuda", "--tasks", "smoke-train", "--contenders", *names, "--output", str(records))
     assert "not of a cuda" in capsys.readouterr().err
@@ -218,11 +219,48 @@ def test_the_page_of_peers_is_what_the_command_writes_of_its_records(processor):
     """No figure in a block is typed, and none of another task or machine."""
     compare = runpy.run_path(str(BENCHMARKS / "peers" / "compare.py"))
     page = (BENCHMARKS.parent / "docs" / f"speed-peers{processor}.md").read_text("utf-8")
-    lines = (BENCHMARKS / "peers" / f"records{processor}.jsonl").read_text("utf-8").splitlines()
-    records = [json.loads(line) for line in lines]
+    records = compare["read"](BENCHMARKS / "peers" / f"records{processor}.jsonl")
     assert {record["machine"] for record in records} == {records[0]["machine"]}
     blocks = re.findall(r"<!-- peers: ([\w-]+) -->", page)
     assert sorted(blocks) == sorted({"machine", *(record["task"] for record in records)}) and len(blocks) > 5
-    assert compare["with_blocks"](page, records) == page
+    filled = compare["fill"].__globals__["filled"]
+    assert filled(page, compare["blocks"](records)) == page
     records[0]["seconds"] = [second / 2 for second in records[0]["seconds"]]
-    assert compare["with_blocks"](page, records) != page
+    assert filled(page, compare["blocks"](records)) != page
+
+
+@pytest.mark.one_backend
+def test_the_table_of_files_of_text_is_what_the_command_writes_of_its_records(monkeypatch, tmp_path):
+    text = runpy.run_path(str(BENCHMARKS / "peers" / "translate_text.py"))
+    page, copy = (BENCHMARKS.parent / "docs" / "speed-search.md").read_text("utf-8"), tmp_path / "page.md"
+    path = BENCHMARKS / "peers" / "text-avx512.jsonl"
+
+    def written(records):
+        copy.write_text(page, "utf-8")
+        monkeypatch.setattr(sys, "argv", ["translate_text", "--read", str(records), "--page", str(copy)])
+        text["main"]()
+        return copy.read_text("utf-8")
+
+    assert written(path) == page
+    other = tmp_path / "other.jsonl"
+    other.write_text(path.read_text("utf-8").replace('"words": 11393', '"words": 22786'))
+    assert written(other) != page
+
+
+@pytest.mark.one_backend
+def test_the_table_of_files_of_text():
+    """The median of the runs after the first, with their spread, and the share of translations as the first peer's."""
+    text = runpy.run_path(str(BENCHMARKS / "peers" / "translate_text.py"))
+    common = {"machine": "a machine", "threads": 2, "lines": 1000, "words": 6000, "reference": "a peer"}
+    runs = {"ours": ([9.0, 3.0, 2.0, 6.0], 990), "a peer": ([1.5, 1.5], 1000)}
+    records = [
+        {**common, "beams": 4, "name": name, "seconds": seconds, "same": same} for name, (seconds, same) in runs.items()
+    ]
+    where, _, table = text["block"](records).partition("\n\n")
+    assert where == "a machine, 2 threads, 1,000 lines, 6,000 words."
+    header, _, *rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
+    assert header[-1] == "as a peer"
+    assert rows == [
+        ["4", "ours", "2000", "3.0", "2.0 – 6.0", "9.0", "99.0%"],
+        ["4", "a peer", "4000", "1.5", "1.5 – 1.5", "1.5", "100.0%"],
+    ]

@@ -14,7 +14,6 @@ import argparse
 import datetime
 import json
 import os
-import re
 import statistics
 import subprocess
 import sys
@@ -22,11 +21,11 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(FOLDER)]
+
+from records import add_page_arguments, append, fill, machine, read  # noqa: E402
 
 from keras_attn_zoo.experiments.tabular import markdown_table  # noqa: E402
-from keras_attn_zoo.files import write_text  # noqa: E402
-from keras_attn_zoo.processor import bfloat16_instructions, processor_name  # noqa: E402
 
 # Wherever a library may have dropout, all contenders have it.
 _DROPOUT = {"dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1}
@@ -114,14 +113,6 @@ def run(name, task, options):
     return {**answers[0], "seconds": [answer["seconds"] for answer in answers[1:]]}
 
 
-def machine(device):
-    """The GPU, or the processor with its instructions for bfloat16."""
-    if device == "cuda":
-        command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[0]
-    return " with ".join(filter(None, [processor_name(), " and ".join(bfloat16_instructions())]))
-
-
 def blocks(records):
     """What a page says of the machine and of each task, by name, in Markdown."""
     found = {"machine": f"{records[0]['machine']}, {records[0]['threads']} threads."}
@@ -157,23 +148,12 @@ def report(records):
     return "\n\n".join(text if name == "machine" else f"## {name}\n\n{text}" for name, text in blocks(records).items())
 
 
-def with_blocks(page, records):
-    """A page with a block after each `<!-- peers: NAME -->`, up to the `<!-- end -->`; without a record, as it was."""
-    known = blocks(records)
-
-    def filled(found):
-        return f"{found['head']}\n\n{known.get(found['name'], found['old'])}\n\n<!-- end -->"
-
-    pattern = r"(?P<head><!-- peers: (?P<name>[\w-]+) -->)\n\n(?P<old>.*?)\n\n<!-- end -->"
-    return re.sub(pattern, filled, page, flags=re.DOTALL)
-
-
 def write(records, page):
     """Fill the blocks of a page, or print tables if there is none."""
     if page is None:
         print(report(records))
     else:
-        write_text(page, with_blocks(Path(page).read_text(encoding="utf-8"), records))
+        fill(page, blocks(records))
 
 
 def main():
@@ -186,15 +166,14 @@ def main():
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="default: cpu")
     parser.add_argument("--python", nargs="+", default=[], metavar="PEER=PATH", help="the Python of a peer")
     parser.add_argument("--output", metavar="FILE", help="append each result to this file, and leave out what it has")
-    parser.add_argument("--read", metavar="FILE", help="write the table of such a file, and run nothing")
-    parser.add_argument("--page", metavar="FILE", help="fill this page's blocks in place of printing tables")
+    add_page_arguments(parser)
     options = parser.parse_args()
     if options.read:
-        write([json.loads(line) for line in Path(options.read).read_text().splitlines()], options.page)
+        write(read(options.read), options.page)
         return
     options.python = dict(pair.split("=", 1) for pair in options.python)
     path = Path(options.output) if options.output else None
-    records = [json.loads(line) for line in path.read_text().splitlines()] if path and path.exists() else []
+    records = read(path) if path and path.exists() else []
     here = machine(options.device)
     if others := {one["machine"] for one in records} - {here}:
         parser.error(f"{path} has results of {others.pop()}, not of {here}: give another file.")
@@ -214,8 +193,7 @@ def main():
                 day = datetime.date.today().isoformat()
                 records.append({**record, "machine": here, "threads": options.threads, "date": day})
                 if path:
-                    with path.open("a") as file:
-                        file.write(json.dumps(records[-1]) + "\n")
+                    append(path, records[-1])
                 tokens = TASKS[task]["batch"] * TASKS[task]["length"]
                 speed = tokens / statistics.median(found["seconds"])
                 print(f"{task}, {name}: {speed:.0f} tokens/s", file=sys.stderr, flush=True)
