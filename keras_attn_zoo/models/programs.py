@@ -81,7 +81,7 @@ class Programs:
             # Put last: the first is the one that was used least recently.
             known = self._compiled.pop(key, None)
             program, first_calls = known or (
-                compiled(self._model, make(), changing, devices, self._copies, beams, self._keep(name, beams)),
+                compiled(self._model, make(), changing, devices, self._copies, beams, self._keep(name)),
                 FirstCalls(),
             )
             self._compiled[key] = program, first_calls
@@ -106,11 +106,9 @@ class Programs:
 
         return run if around is None else around(run)
 
-    def _keep(self, name, beams):
+    def _keep(self, name):
         """A function that keeps what is traced of a jitted one."""
-        if self.cache is None or self._model.run_eagerly:
-            return lambda program: program
-        return functools.partial(self.cache.keep, (name, beams))
+        return (lambda program: program) if self.cache is None else functools.partial(self.cache.keep, name)
 
     def run_batches(
         self,

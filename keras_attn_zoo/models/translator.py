@@ -2,6 +2,7 @@
 
 import functools
 import numbers
+import os
 import reprlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -151,23 +152,29 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
         self.search_top_k = search_top_k
         self._programs = Programs(self, self._programs.cache if hasattr(self, "_programs") else None)
 
-    def keep_programs(self, folder: PathLike) -> None:
+    def keep_programs(self, folder: PathLike | None) -> None:
         """Keep what is traced of searches and scores in a folder, so that another process translates sooner.
 
-        Under JAX on a CPU alone; elsewhere, nothing happens. Give JAX a folder for what it compiles, too:
-        `jax.config.update("jax_compilation_cache_dir", FOLDER)`. A file is found by the model's configuration, the
-        names, shapes and types of its variables, the package's files, and the versions and settings of all else that
-        tracing depends on. A model with layers from elsewhere keeps nothing. A method or an attribute of a layer that
-        you replace goes unnoticed: do not call this then.
+        Under JAX on a CPU alone; elsewhere, nothing happens. JAX needs its own cache as well, for which the folder may
+        be the same: `jax.config.update("jax_compilation_cache_dir", folder)`. A file is found by all that tracing
+        depends on: configuration, variables without their values, the package's files, and the versions and settings
+        of libraries. Any number of models may share a folder. Nothing is kept of a model with layers from elsewhere. A
+        method that you replace in a layer goes unnoticed: do not call this then.
 
         Args:
-            folder: the folder; it is created when there is something to keep. Those of 500 programs that were used
-                last stay.
+            folder: the folder, which is created when there is something to keep; None to keep nothing from now on. The
+                500 programs used last stay. What is in there is run: a folder of another user, root aside, or one that
+                everybody may write to, is not used.
+
+        Raises:
+            UserError: something other than a path.
 
         Example:
             >>> translator.keep_programs("cache/programs")
         """
-        self._programs.cache = ProgramCache(Path(folder), self)
+        if folder is not None and (not isinstance(folder, (str, os.PathLike)) or not os.fspath(folder)):
+            raise UserError(f"keep_programs needs the path of a folder, or None; received {reprlib.repr(folder)}.")
+        self._programs = Programs(self, None if folder is None else ProgramCache(Path(folder), self))
 
     def get_compile_config(self) -> Config:
         """Return the arguments of `compile`, for a `.keras` file."""

@@ -1,50 +1,19 @@
 """Kept programs: another process does not trace them, and whatever they depend on makes others of them."""
 
+import importlib.util
 import os
-import shutil
-import types
-from pathlib import Path
+import sys
 
 import keras
 import keras_hub
+import numpy as np
 import pytest
 
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.models import program_cache, text_methods
 from keras_attn_zoo.models.program_cache import ProgramCache
 from tests import tiny
-
-TEXTS, TARGETS = tiny.sentences("source")[:3], tiny.sentences("target")[:3]
-under_jax = pytest.mark.skipif(keras.config.backend() != "jax", reason="programs of JAX")
-
-
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "programs"
-
-
-@pytest.fixture
-def traced(monkeypatch):
-    """A list with an entry for every search that is traced."""
-    search, calls = text_methods.search, []
-
-    def counted(*args, **kwargs):
-        calls.append(args)
-        return search(*args, **kwargs)
-
-    monkeypatch.setattr(text_methods, "search", counted)
-    return calls
-
-
-def kept(folder, **kwargs):
-    """A translator as another process would load it."""
-    task = tiny.translator(**{"body": tiny.transformer, **kwargs})
-    task.keep_programs(folder)
-    return task
-
-
-def files(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()} if folder.exists() else {}
+from tests.models.kept_programs import TARGETS, TEXTS, files, kept, under_jax
 
 
 @under_jax
@@ -82,17 +51,25 @@ def other_end(task):
     task.preprocessor.tokenizer.end_token_id = 5
 
 
-def other_files(monkeypatch):
-    """As if one of the package's files had another time."""
-    stat = Path.stat
+def frozen(task):
+    task.backbone.output_projection.trainable = False
 
-    def changed(path, **kwargs):
-        found = stat(path, **kwargs)
-        if path.name != "transformer_backbone.py":
-            return found
-        return types.SimpleNamespace(st_size=found.st_size, st_mtime_ns=found.st_mtime_ns + 1)
 
-    monkeypatch.setattr(Path, "stat", changed)
+def quantized(**config):
+    """Int8 with another quantizer of activations."""
+    return lambda task: task.quantize(config=keras.quantizers.Int8QuantizationConfig(**config))
+
+
+def adapted(alpha):
+    """LoRA whose factors are not zero."""
+
+    def adapt(task):
+        projection = next(layer for layer in task._flatten_layers() if isinstance(layer, keras.layers.EinsumDense))
+        projection.enable_lora(2, lora_alpha=alpha)
+        for factor in (projection.lora_kernel_a, projection.lora_kernel_b):
+            factor.assign(np.full(factor.shape, 0.3))
+
+    return adapt
 
 
 CHANGES = {
@@ -103,7 +80,8 @@ CHANGES = {
     "size": ({"ffn_dim": 12}, None, {}),
     "type": ({"dtype": "bfloat16"}, None, {}),
     "int8": ({}, lambda task: task.quantize("int8"), {}),
-    "LoRA": ({}, lambda task: task.backbone.enable_lora(2), {}),
+    "LoRA": ({}, adapted(2), {}),
+    "frozen": ({}, frozen, {}),
     "end": ({}, other_end, {}),
     "length": ({}, None, {"max_length": 9}),
     "attention": ({}, None, {"attention": True}),
@@ -115,9 +93,6 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_whatever_a_search_depends_on_makes_it_another(folder, traced, change):
     arguments, then, options = CHANGES[change]
-
-    def translations(task, **options):
-        return [[(one.text, one.score) for one in best] for best in task.translate(TEXTS, **options)]
 
     def changed(make):
         task = make(**arguments)
@@ -132,32 +107,181 @@ def test_whatever_a_search_depends_on_makes_it_another(folder, traced, change):
     assert traced
 
 
+def translations(task, **options):
+    return [[(one.text, one.score) for one in best] for best in task.translate(TEXTS, **options)]
+
+
 @under_jax
-@pytest.mark.parametrize("change", ["files", "version", "processor", "setting of JAX", "setting of Keras"])
-def test_other_surroundings_make_it_another(folder, traced, monkeypatch, change):
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (adapted(2), adapted(20)),
+        (quantized(), quantized(activation_quantizer=None)),
+        (
+            quantized(),
+            quantized(activation_quantizer=keras.quantizers.AbsMaxQuantizer(axis=-1, value_range=(-7, 7))),
+        ),
+    ],
+    ids=["LoRA", "weights alone", "narrow"],
+)
+def test_what_only_layers_know_makes_another(folder, traced, one, other):
+    def made(change, folder=None):
+        task = tiny.translator(body=tiny.transformer)
+        change(task)
+        task.keep_programs(folder)
+        return translations(task)
+
+    wanted = made(other)
+    assert made(one, folder) != wanted
+    traced.clear()
+    assert made(other, folder) == wanted
+    assert traced
+    traced.clear()
+    assert made(other, folder) == wanted
+    assert traced == []
+
+
+def of_jax(name, value):
+    def change(monkeypatch, request):
+        import jax
+
+        before = jax.config.values[name]
+        request.addfinalizer(lambda: jax.config.update(name, before))
+        jax.config.update(name, value)
+
+    return change
+
+
+def replaced(owner, name, value):
+    return lambda monkeypatch, request: monkeypatch.setattr(owner, name, value)
+
+
+def version(name):
+    return lambda monkeypatch, request: monkeypatch.setattr(sys.modules[name], "__version__", "99")
+
+
+SURROUNDINGS = {
+    "Keras": version("keras"),
+    "KerasHub": version("keras_hub"),
+    "JAX": version("jax"),
+    "features of the processor": replaced(program_cache, "flags", lambda: ["none"]),
+    "AMD": replaced(program_cache, "is_amd", lambda: "another"),
+    "Intel": replaced(program_cache, "is_intel", lambda: "another"),
+    "epsilon": replaced(keras.config, "epsilon", lambda: 1e-3),
+    "flash attention": replaced(keras.config, "is_flash_attention_enabled", lambda: "another"),
+    "precision of products": of_jax("jax_default_matmul_precision", "highest"),
+}
+
+
+@under_jax
+@pytest.mark.parametrize("change", SURROUNDINGS)
+def test_other_surroundings_make_it_another(folder, traced, monkeypatch, request, change):
     kept(folder).translate(TEXTS)
     written = set(files(folder))
     traced.clear()
-    if change == "files":
-        other_files(monkeypatch)
-    elif change == "version":
-        monkeypatch.setattr(program_cache.keras, "__version__", "3.99")
-    elif change == "processor":
-        monkeypatch.setattr(program_cache, "flags", lambda: ["none"])
-    elif change == "setting of Keras":
-        monkeypatch.setattr(keras.config, "epsilon", lambda: 1e-3)
-    else:
-        import jax
+    SURROUNDINGS[change](monkeypatch, request)
+    kept(folder).translate(TEXTS)
+    assert traced
+    assert set(files(folder)) > written
 
-        before = jax.config.jax_default_matmul_precision
-        jax.config.update("jax_default_matmul_precision", "highest")
+
+@under_jax
+def test_settings_count_as_they_are_at_the_call(folder, traced):
+    import jax
+
+    task = kept(folder)
+    with jax.default_matmul_precision("highest"):
+        task.translate(TEXTS)
+    (other,) = files(folder)
+    task.translate(TEXTS)
+    assert len(traced) == 2
+    traced.clear()
+    kept(folder).translate(TEXTS)
+    assert traced == []
+    # Neither the folder of JAX's cache, which may be moved, nor other limits of it.
+    before = jax.config.jax_compilation_cache_dir
+    jax.config.update("jax_compilation_cache_dir", str(folder))
     try:
         kept(folder).translate(TEXTS)
     finally:
-        if change == "setting of JAX":
-            jax.config.update("jax_default_matmul_precision", before)
+        jax.config.update("jax_compilation_cache_dir", before)
+    assert traced == []
+    # What is left without it is the other one.
+    for name in files(folder).keys() - {other}:
+        (folder / name).unlink()
+    kept(folder).translate(TEXTS)
     assert traced
-    assert set(files(folder)) > written
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A file that stands for those of the package; a process begins when it is called."""
+    path = tmp_path / "search.py"
+    path.write_text("beams = 1")
+    monkeypatch.setattr(program_cache, "_files", lambda: [path])
+
+    def begin():
+        monkeypatch.setattr(program_cache, "_IMPORTED", program_cache._state_of_files())
+        return path
+
+    return begin
+
+
+@under_jax
+def test_the_contents_of_the_package_count(folder, traced, package):
+    package()
+    kept(folder).translate(TEXTS)
+    traced.clear()
+    path = package()
+    # Not its time.
+    os.utime(path, (1, 1))
+    package()
+    kept(folder).translate(TEXTS)
+    assert traced == []
+    path.write_text("beams = 2")
+    os.utime(path, (1, 1))
+    package()
+    kept(folder).translate(TEXTS)
+    assert traced
+    assert len(files(folder)) == 2
+
+
+@under_jax
+def test_a_process_whose_package_has_changed_keeps_nothing(folder, traced, package):
+    package()
+    before = kept(folder)
+    package().write_text("beams = 22")
+    for task in (before, kept(folder)):
+        task.translate(TEXTS)
+    assert len(traced) == 2
+    assert files(folder) == {}
+
+
+@under_jax
+@pytest.mark.parametrize("why", ["working copy", "flatbuffers"])
+def test_nothing_is_kept_without_what_it_needs(folder, monkeypatch, why):
+    if why == "working copy":
+        monkeypatch.setattr(keras, "__file__", "/home/me/keras/keras/__init__.py")
+    else:
+        find = importlib.util.find_spec
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == why else find(name))
+    kept(folder).translate(TEXTS)
+    assert files(folder) == {}
+
+
+@under_jax
+def test_nothing_is_kept_where_several_devices_share_the_rows(folder, traced):
+    import jax
+
+    if jax.device_count() < 2:
+        pytest.skip("one device")
+    keras.distribution.set_distribution(keras.distribution.DataParallel(devices=jax.devices()[:2]))
+    try:
+        kept(folder).translate(TEXTS)
+    finally:
+        keras.distribution.set_distribution(None)
+    assert traced
+    assert files(folder) == {}
 
 
 class Doubled(keras.layers.LayerNormalization):
@@ -179,16 +303,40 @@ def test_a_model_with_a_layer_from_elsewhere_keeps_nothing(folder):
 
 
 @under_jax
-@pytest.mark.parametrize("setting", ["jax_debug_nans", "jax_disable_jit"])
-def test_nothing_is_kept_as_jax_looks_for_faults(folder, setting):
-    import jax
+@pytest.mark.parametrize("setting", ["jax_debug_nans", "jax_debug_infs", "jax_disable_jit"])
+def test_nothing_is_kept_as_jax_looks_for_faults(folder, monkeypatch, request, setting):
+    task = kept(folder)
+    of_jax(setting, True)(monkeypatch, request)
+    task.score(TEXTS[:1], TARGETS[:1])
+    assert files(folder) == {}
 
-    jax.config.update(setting, True)
-    try:
-        task = kept(folder)
-        task.score(TEXTS[:1], TARGETS[:1])
-    finally:
-        jax.config.update(setting, False)
+
+@under_jax
+def test_an_error_in_the_model_is_its_own_and_comes_once(folder, monkeypatch):
+    task, calls = kept(folder), []
+
+    def failing(*args, **kwargs):
+        calls.append(args)
+        raise ArithmeticError("no such sum")
+
+    monkeypatch.setattr(text_methods, "search", failing)
+    with pytest.raises(ArithmeticError, match="no such sum"):
+        task.translate(TEXTS)
+    assert len(calls) == 1
+
+
+@under_jax
+def test_what_cannot_be_exported_is_run_as_it_is(folder, traced, monkeypatch):
+    import jax.export
+
+    def export(*args, **kwargs):
+        raise NotImplementedError
+
+    wanted = tiny.hypotheses(tiny.translator(body=tiny.transformer), TEXTS)
+    monkeypatch.setattr(jax.export, "export", export)
+    traced.clear()
+    assert tiny.hypotheses(kept(folder), TEXTS) == wanted
+    assert len(traced) == 1
     assert files(folder) == {}
 
 
@@ -198,79 +346,35 @@ def test_random_searches_are_not_kept(folder):
     assert files(folder) == {}
 
 
-DAMAGES = {
-    "empty": lambda data: b"",
-    "cut": lambda data: data[:-1],
-    "changed": lambda data: data[:500] + bytes([data[500] ^ 1]) + data[501:],
-    "without its checksum": lambda data: data[32:],
-}
+class Foreign(BeamSearch):
+    """A sampler from elsewhere."""
 
 
 @under_jax
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_file_is_replaced(folder, traced, damage):
-    wanted = tiny.hypotheses(kept(folder), TEXTS)
-    written = files(folder)
-    traced.clear()
-    for name, data in written.items():
-        (folder / name).write_bytes(DAMAGES[damage](data))
-    assert tiny.hypotheses(kept(folder), TEXTS) == wanted
-    assert traced
-    traced.clear()
-    assert tiny.hypotheses(kept(folder), TEXTS) == wanted
-    assert traced == []
-    assert files(folder).keys() == written.keys()
-
-
-@under_jax
-def test_a_folder_that_cannot_be_written_costs_nothing_but_time(folder, traced):
-    wanted = tiny.hypotheses(tiny.translator(body=tiny.transformer), TEXTS)
-    folder.write_text("a file")
-    assert tiny.hypotheses(kept(folder), TEXTS) == wanted
-    assert folder.read_text() == "a file"
-
-
-@under_jax
-def test_what_was_used_last_stays_and_files_of_others_too(folder, monkeypatch):
-    monkeypatch.setattr(program_cache, "MOST_KEPT", 2)
-    task = kept(folder)
-    task.score(TEXTS, TARGETS)
-    (score,) = files(folder)
-    (folder / "notes.txt").write_text("mine")
-    task.force(TEXTS, TARGETS)
-    for at, name in enumerate(files(folder)):
-        os.utime(folder / name, (at, at))
-    # Used again, though written first.
-    kept(folder).score(TEXTS, TARGETS)
-    task.translate(TEXTS)
-    left = files(folder)
-    assert len(left) == 3
-    assert score in left
-    assert left["notes.txt"] == b"mine"
-
-
-@under_jax
-def test_a_copy_of_the_folder_serves_as_well(folder, tmp_path, traced):
-    wanted = tiny.hypotheses(kept(folder), TEXTS)
-    shutil.copytree(folder, tmp_path / "copy")
-    traced.clear()
-    assert tiny.hypotheses(kept(tmp_path / "copy"), TEXTS) == wanted
-    assert traced == []
-
-
-@under_jax
-def test_compiling_anew_goes_on_keeping(folder):
-    task = kept(folder)
-    task.compile(sampler="greedy")
-    task.translate(TEXTS)
-    assert files(folder)
-
-
-@under_jax
-@pytest.mark.parametrize("key", [object(), (1, object()), frozenset({1})])
+@pytest.mark.parametrize("key", [object(), (1, object()), frozenset({1}), (1, Foreign(2))])
 def test_a_function_whose_name_is_not_that_of_another_process_is_not_kept(folder, key):
     program = object()
     assert ProgramCache(folder, tiny.translator()).keep(key, program) is program
+
+
+@under_jax
+def test_numbers_of_numpy_are_numbers(folder, traced):
+    kept(folder).force(TEXTS, TARGETS, layers=[0, 1])
+    (written,) = files(folder)
+    kept(folder).force(TEXTS, TARGETS, layers=list(np.arange(2)))
+    assert list(files(folder)) == [written]
+
+
+@under_jax
+def test_the_end_counts_in_an_explored_search(folder):
+    tasks = [kept(folder), kept(folder)]
+    other_end(tasks[1])
+    for task in tasks:
+        task.explore(TEXTS[:1])
+    ends = [name for name in files(folder)]
+    fresh = kept(folder)
+    fresh.explore(TEXTS[:1])
+    assert list(files(folder)) == ends and len(ends) > 2
 
 
 @pytest.mark.skipif(keras.config.backend() == "jax", reason="other backends")
