@@ -264,3 +264,18 @@ def test_the_table_of_files_of_text():
         ["4", "ours", "2000", "3.0", "2.0 – 6.0", "9.0", "99.0%"],
         ["4", "a peer", "4000", "1.5", "1.5 – 1.5", "1.5", "100.0%"],
     ]
+    with pytest.raises(SystemExit, match="of more than one machine: give one file for each"):
+        text["block"]([*records, {**records[0], "machine": "another"}])
+
+
+@pytest.mark.one_backend
+def test_a_page_without_blocks_and_a_file_without_records_are_refused(tmp_path):
+    records = runpy.run_path(str(BENCHMARKS / "peers" / "records.py"))
+    page = tmp_path / "page.md"
+    page.write_text("No block.\n")
+    with pytest.raises(SystemExit, match=r"page\.md has no block for text\."):
+        records["fill"](page, {"text": "a table"})
+    assert page.read_text() == "No block.\n"
+    with pytest.raises(SystemExit, match=r"empty\.jsonl is empty\."):
+        (tmp_path / "empty.jsonl").touch()
+        records["read"](tmp_path / "empty.jsonl")

@@ -173,7 +173,7 @@ def main():
         return
     options.python = dict(pair.split("=", 1) for pair in options.python)
     path = Path(options.output) if options.output else None
-    records = read(path) if path and path.exists() else []
+    records = read(path) if path and path.exists() and path.stat().st_size else []
     here = machine(options.device)
     if others := {one["machine"] for one in records} - {here}:
         parser.error(f"{path} has results of {others.pop()}, not of {here}: give another file.")

@@ -18,8 +18,15 @@ def machine(device):
 
 
 def read(path):
-    """The records of a file."""
-    return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+    """The records of a file.
+
+    Raises:
+        SystemExit: it has none.
+    """
+    records = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+    if not records:
+        raise SystemExit(f"{path} is empty.")
+    return records
 
 
 def append(path, record):
@@ -39,8 +46,15 @@ def filled(page, known):
 
 
 def fill(path, known):
-    """Fill the blocks of a page."""
-    write_text(path, filled(Path(path).read_text(encoding="utf-8"), known))
+    """Fill the blocks of a page.
+
+    Raises:
+        SystemExit: it has none of them.
+    """
+    page = Path(path).read_text(encoding="utf-8")
+    if not any(f"<!-- peers: {name} -->" in page for name in known):
+        raise SystemExit(f"{path} has no block for {', '.join(known)}.")
+    write_text(path, filled(page, known))
 
 
 def add_page_arguments(parser):

@@ -38,6 +38,8 @@ PEERS = {
     "opennmt": ("OpenNMT-py", "OpenNMT-py", ("float32",)),
 }
 ABSENT = "ModuleNotFoundError: "
+# What all records of a table share.
+_COMMON = ("machine", "threads", "lines", "words", "reference")
 
 
 def run(command, environment):
@@ -67,7 +69,7 @@ def convert(options, folder, environment):
         except ModuleNotFoundError as error:
             print(f"{name}: left out, {error}", file=sys.stderr, flush=True)
         else:
-            script = "import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))"
+            script = "import sys, importlib.metadata as of; print(of.version(sys.argv[1]))"
             found[peer] = f"{name} {run([options.peer, '-c', script, package], environment).strip()}"
     return found
 
@@ -116,6 +118,8 @@ def compared(options):
     text = options.text.read_text(encoding="utf-8")
     common = {"words": len(text.split()), "lines": len(text.splitlines()), "threads": options.threads}
     common |= {"machine": machine("cpu"), "date": datetime.date.today().isoformat()}
+    if not common["lines"]:
+        raise SystemExit(f"{options.text} is empty.")
     with tempfile.TemporaryDirectory() as folder:
         peers = convert(options, folder, environment)
         for beams in options.beams:
@@ -131,6 +135,9 @@ def compared(options):
 def block(records):
     """The machine, the text and the table, in Markdown."""
     first = records[0]
+    for name in _COMMON:
+        if len({one[name] for one in records}) > 1:
+            raise SystemExit(f"the records are of more than one {name}: give one file for each.")
     rows = []
     for one in records:
         # The first run may have compiled.
@@ -152,7 +159,14 @@ def main():
     parser.add_argument("--text", type=Path, metavar="FILE")
     parser.add_argument("--beams", nargs="+", type=int, default=[1, 4])
     parser.add_argument("--backends", nargs="+", default=list(BACKENDS), choices=list(BACKENDS), metavar="NAME")
-    parser.add_argument("--runs", type=int, default=3, help="timed runs of each command (default: 3)")
+    parser.add_argument(
+        "--runs",
+        type=int,
+        default=3,
+        choices=range(1, 100),
+        metavar="N",
+        help="timed runs of each command (default: 3)",
+    )
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="default: all cores")
     parser.add_argument("--peer", default=sys.executable, metavar="PYTHON", help="a Python that has the peers")
     parser.add_argument("--output", metavar="FILE", help="append each result to this file")

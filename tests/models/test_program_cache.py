@@ -51,10 +51,6 @@ def other_end(task):
     task.preprocessor.tokenizer.end_token_id = 5
 
 
-def frozen(task):
-    task.backbone.output_projection.trainable = False
-
-
 def quantized(**config):
     """Int8 with another quantizer of activations."""
     return lambda task: task.quantize(config=keras.quantizers.Int8QuantizationConfig(**config))
@@ -81,7 +77,6 @@ CHANGES = {
     "type": ({"dtype": "bfloat16"}, None, {}),
     "int8": ({}, lambda task: task.quantize("int8"), {}),
     "LoRA": ({}, adapted(2), {}),
-    "frozen": ({}, frozen, {}),
     "end": ({}, other_end, {}),
     "length": ({}, None, {"max_length": 9}),
     "attention": ({}, None, {"attention": True}),
@@ -139,6 +134,18 @@ def test_what_only_layers_know_makes_another(folder, traced, one, other):
     traced.clear()
     assert made(other, folder) == wanted
     assert traced == []
+
+
+@under_jax
+def test_which_layers_are_frozen_counts(folder, traced):
+    """The state begins with what is trained, and layers have variables of the same names and shapes."""
+    wanted = translations(tiny.translator(body=tiny.transformer))
+    for i in (0, 1):
+        task = kept(folder)
+        task.backbone.get_layer(f"decoder_{i}").trainable = False
+        traced.clear()
+        assert translations(task) == wanted
+        assert traced
 
 
 def of_jax(name, value):
