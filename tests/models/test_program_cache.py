@@ -139,9 +139,9 @@ def test_what_only_layers_know_makes_another(folder, traced, one, other):
 @under_jax
 def test_which_layers_are_frozen_counts(folder, traced):
     """The state begins with what is trained, and layers have variables of the same names and shapes."""
-    wanted = translations(tiny.translator(body=tiny.transformer))
+    wanted = translations(tiny.translator(body=tiny.transformer, dropout=0.0))
     for i in (0, 1):
-        task = kept(folder)
+        task = kept(folder, dropout=0.0)
         task.backbone.get_layer(f"decoder_{i}").trainable = False
         traced.clear()
         assert translations(task) == wanted
@@ -277,14 +277,22 @@ def test_nothing_is_kept_without_what_it_needs(folder, monkeypatch, why):
 
 
 @under_jax
-def test_nothing_is_kept_where_several_devices_share_the_rows(folder, traced):
+@pytest.mark.parametrize("by", ["Keras", "JAX"])
+def test_nothing_is_kept_where_several_devices_are_used(folder, traced, by):
     import jax
 
     if jax.device_count() < 2:
         pytest.skip("one device")
-    keras.distribution.set_distribution(keras.distribution.DataParallel(devices=jax.devices()[:2]))
+    if by == "Keras":
+        keras.distribution.set_distribution(keras.distribution.DataParallel(devices=jax.devices()[:2]))
     try:
-        kept(folder).translate(TEXTS)
+        task = kept(folder)
+        if by == "JAX":
+            mesh = jax.sharding.Mesh(np.array(jax.devices()[:2]), "devices")
+            everywhere = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+            for variable in task.variables:
+                variable.assign(jax.device_put(variable.value, everywhere))
+        task.translate(TEXTS)
     finally:
         keras.distribution.set_distribution(None)
     assert traced

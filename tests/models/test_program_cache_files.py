@@ -85,10 +85,14 @@ def test_a_link_is_not_followed(folder, tmp_path, traced):
     aside.write_text("mine")
     (folder / name).unlink()
     (folder / name).symlink_to(aside)
+    assert tiny.hypotheses(kept(folder), TEXTS) == wanted
+    assert aside.read_text() == "mine"
+    # Nor to one that would serve.
+    (folder / name).rename(tmp_path / name)
+    (folder / name).symlink_to(tmp_path / name)
     traced.clear()
     assert tiny.hypotheses(kept(folder), TEXTS) == wanted
     assert traced
-    assert aside.read_text() == "mine"
 
 
 @under_jax
