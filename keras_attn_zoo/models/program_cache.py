@@ -136,7 +136,7 @@ def _settings():
     import jax
 
     values = jax.config.values
-    if keras.distribution.distribution() is not None or any(values.get(name) for name in _DEBUGGING):
+    if any(values.get(name) for name in _DEBUGGING):
         return None
     # Folders and limits of JAX's own cache change no trace.
     of_jax = (f"{name}={value}" for name, value in values.items() if "cache" not in name)
@@ -180,7 +180,8 @@ def _found(path, program, arguments):
     import jax
     from jax import export
 
-    if _state_of_files() != _IMPORTED or not _is_safe(path.parent):
+    on_several_devices = any(len(x.devices()) > 1 for x in jax.tree.leaves(arguments))
+    if on_several_devices or _state_of_files() != _IMPORTED or not _is_safe(path.parent):
         return program
     exported = _read(path)
     if exported is None:
@@ -191,8 +192,6 @@ def _found(path, program, arguments):
             data = bytes(exported.serialize())
         except Exception:
             # Not everything can be exported.
-            return program
-        if exported.nr_devices != 1:
             return program
         _write(path, data)
     return jax.jit(exported.call)
