@@ -42,10 +42,10 @@ class ProgramCache:
     """The traced programs of a translator in a folder, each found by all that it depends on.
 
     These are: what the program is called among those of the model, with its settings; the backbone's configuration, and
-    the public attributes of its layers that are numbers or text; the variables, by name, shape and type, but not their
-    values; the shapes and types of the arguments; the contents of this package's files; the versions of Keras, KerasHub
-    and JAX, and their settings at the time of the call; and the processor. A file that is damaged counts as none, and
-    those used least recently are removed.
+    the public attributes of its layers that are numbers, text or functions; the variables, by name, shape and type, but
+    not their values; the shapes and types of the arguments; the contents of this package's files; the versions of
+    Keras, KerasHub and JAX, and their settings at the time of the call; and the processor. A file that is damaged
+    counts as none, and those used least recently are removed.
 
     Nothing is kept of a model with layers from elsewhere; where several devices are used; with working copies of Keras
     or JAX; once a file of this package is other than when it was imported; or as JAX looks for faults. A folder of
@@ -79,7 +79,7 @@ class ProgramCache:
             if called not in known:
                 identity = name, _description(self._model), *_shapes((state, *inputs)), settings, self._surroundings
                 path = self._folder / f"{hashlib.sha256(repr(identity).encode()).hexdigest()}.traced"
-                ours = all(map(_is_known, self._model._flatten_layers()))
+                ours = all(map(_is_ours, self._model._flatten_layers()))
                 known[called] = _found(path, program, (state, *inputs)) if ours else program
             return known[called](state, *inputs)
 
@@ -99,7 +99,22 @@ def _name(key):
 
 
 def _is_known(thing):
-    return type(thing).__module__.partition(".")[0] in _KNOWN
+    """Whether a class, a function or an object is from known code."""
+    return str(thing.__module__).partition(".")[0] in _KNOWN
+
+
+def _is_ours(layer):
+    """Whether a layer is from known code, and so are its functions."""
+    return _is_known(layer) and all(map(_is_known, _functions(layer).values()))
+
+
+def _functions(layer):
+    """What a layer may call that is not a layer, by name: an activation, a method that was replaced."""
+    return {
+        name: value
+        for name, value in vars(layer).items()
+        if not name.startswith("_") and callable(value) and not isinstance(value, keras.layers.Layer)
+    }
 
 
 def _description(model):
@@ -107,16 +122,20 @@ def _description(model):
     backbone = model.backbone
     # Keras numbers the layers of a process.
     config = {**backbone.get_config(), "name": type(backbone).__qualname__}
-    variables = [(_NUMBER.sub("", one.path), one.trainable) for one in model.variables]
+    variables = [_NUMBER.sub("", one.path) for one in model.variables]
     return config, [_attributes(layer) for layer in backbone._flatten_layers()], variables
 
 
 def _attributes(layer):
-    """Attributes of a layer that are numbers, text, or say how it is quantized."""
+    """Attributes of a layer that are numbers, text or functions, or say how it is quantized."""
     plain = (bool, int, float, str, tuple, np.generic, type(None))
     described = (keras.DTypePolicy, keras.quantizers.Quantizer)
     found = {name: value for name, value in vars(layer).items() if not name.startswith("_") and name != "name"}
-    return sorted(
+    functions = [
+        (name, value.__module__, getattr(value, "__qualname__", type(value).__qualname__))
+        for name, value in sorted(_functions(layer).items())
+    ]
+    return functions, sorted(
         (name, repr(value.get_config() if isinstance(value, described) else value))
         for name, value in {**found, "dtype_policy": layer.dtype_policy}.items()
         if isinstance(value, (*plain, *described))

@@ -241,7 +241,8 @@ def _floating(model):
 def _compiled_by_jax(model, function, changing, devices, copies, beams, keep):
     import jax
 
-    weights = [*model.trainable_variables, *model.non_trainable_variables]
+    # Whose order does not change as layers are frozen.
+    weights = list(model.variables)
     variables = [*changing, *weights]
     turning = _turning(model) if beams and devices is None else []
     floating = _floating(model)

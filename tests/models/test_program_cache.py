@@ -100,6 +100,15 @@ def test_whatever_a_search_depends_on_makes_it_another(folder, traced, change):
     assert traced
 
 
+def activated(function):
+    """Another activation in one network."""
+
+    def activate(task):
+        task.backbone.get_layer("encoder_0").ffn_hidden.activation = function
+
+    return activate
+
+
 def translations(task, **options):
     return [[(one.text, one.score) for one in best] for best in task.translate(TEXTS, **options)]
 
@@ -108,6 +117,7 @@ def translations(task, **options):
 @pytest.mark.parametrize(
     ("one", "other"),
     [
+        (lambda task: None, activated(keras.activations.tanh)),
         (adapted(2), adapted(20)),
         (quantized(), quantized(activation_quantizer=None)),
         (
@@ -115,7 +125,7 @@ def translations(task, **options):
             quantized(activation_quantizer=keras.quantizers.AbsMaxQuantizer(axis=-1, value_range=(-7, 7))),
         ),
     ],
-    ids=["LoRA", "weights alone", "narrow"],
+    ids=["activation", "LoRA", "weights alone", "narrow"],
 )
 def test_what_only_layers_know_makes_another(folder, traced, one, other):
     def made(change, folder=None):
@@ -135,15 +145,17 @@ def test_what_only_layers_know_makes_another(folder, traced, one, other):
 
 
 @under_jax
-def test_which_layers_are_frozen_counts(folder, traced):
-    """The state begins with what is trained, and layers have variables of the same names and shapes."""
-    wanted = translations(tiny.translator(body=tiny.transformer, dropout=0.0))
-    for i in (0, 1):
-        task = kept(folder, dropout=0.0)
-        task.backbone.get_layer(f"decoder_{i}").trainable = False
-        traced.clear()
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_which_layers_are_frozen_changes_nothing(folder, traced, dropout):
+    """Though their variables have the same shapes, and Keras lists first those that are trained."""
+    wanted = translations(tiny.translator(body=tiny.transformer, dropout=dropout))
+    traced.clear()
+    for frozen in ([], ["source_embedding"], ["encoder_0", "decoder_1"]):
+        task = kept(folder, dropout=dropout)
+        for name in frozen:
+            task.backbone.get_layer(name).trainable = False
         assert translations(task) == wanted
-        assert traced
+    assert len(traced) == 1
 
 
 def of_jax(name, value):
@@ -307,13 +319,24 @@ class Doubled(keras.layers.LayerNormalization):
         return 2 * super().call(*args, **kwargs)
 
 
+def doubled(task):
+    normalization = next(layer for layer in task._flatten_layers() if "LayerNormalization" in type(layer).__name__)
+    normalization.__class__ = Doubled
+
+
+def replaced_call(task):
+    layer = task.backbone.get_layer("encoder_0").ffn_hidden
+    call = layer.call
+    layer.call = lambda *args, **kwargs: 2 * call(*args, **kwargs)
+
+
 @under_jax
-def test_a_model_with_a_layer_from_elsewhere_keeps_nothing(folder):
+@pytest.mark.parametrize("change", [doubled, replaced_call, activated(lambda x: keras.ops.tanh(x))])
+def test_a_model_with_a_layer_or_a_function_from_elsewhere_keeps_nothing(folder, change):
     plain = tiny.hypotheses(kept(folder), TEXTS)
     written = files(folder)
     task = kept(folder)
-    normalization = next(layer for layer in task._flatten_layers() if "LayerNormalization" in type(layer).__name__)
-    normalization.__class__ = Doubled
+    change(task)
     assert tiny.hypotheses(task, TEXTS) != plain
     assert files(folder) == written
 
