@@ -157,8 +157,8 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
 
         Under JAX on a CPU alone; elsewhere, nothing happens. JAX needs its own cache as well, for which the folder may
         be the same: `jax.config.update("jax_compilation_cache_dir", folder)`. A file is found by the configuration,
-        the settings of layers, the variables without their values, the package's files, and the versions and settings of
-        libraries. Any number of models may share a folder. Nothing is kept of a model with layers or functions from
+        the settings of layers, the variables without their values, the package's files, and the versions and settings
+        of libraries. Any number of models may share a folder. Nothing is kept of a model with layers or functions from
         elsewhere. What you replace in a class, or in a module of Keras or of this package, goes unnoticed: keep no
         programs then.
 

@@ -1,7 +1,6 @@
 """Kept programs: another process does not trace them, and whatever they depend on makes others of them."""
 
 import importlib.util
-import os
 import sys
 
 import keras
@@ -228,50 +227,6 @@ def test_settings_count_as_they_are_at_the_call(folder, traced):
         (folder / name).unlink()
     kept(folder).translate(TEXTS)
     assert traced
-
-
-@pytest.fixture
-def package(tmp_path, monkeypatch):
-    """A file that stands for those of the package; a process begins when it is called."""
-    path = tmp_path / "search.py"
-    path.write_text("beams = 1")
-    monkeypatch.setattr(program_cache, "_files", lambda: [path])
-
-    def begin():
-        monkeypatch.setattr(program_cache, "_IMPORTED", program_cache._state_of_files())
-        return path
-
-    return begin
-
-
-@under_jax
-def test_the_contents_of_the_package_count(folder, traced, package):
-    package()
-    kept(folder).translate(TEXTS)
-    traced.clear()
-    path = package()
-    # Not its time.
-    os.utime(path, (1, 1))
-    package()
-    kept(folder).translate(TEXTS)
-    assert traced == []
-    path.write_text("beams = 2")
-    os.utime(path, (1, 1))
-    package()
-    kept(folder).translate(TEXTS)
-    assert traced
-    assert len(files(folder)) == 2
-
-
-@under_jax
-def test_a_process_whose_package_has_changed_keeps_nothing(folder, traced, package):
-    package()
-    before = kept(folder)
-    package().write_text("beams = 22")
-    for task in (before, kept(folder)):
-        task.translate(TEXTS)
-    assert len(traced) == 2
-    assert files(folder) == {}
 
 
 @under_jax

@@ -186,3 +186,47 @@ def test_compiling_anew_goes_on_keeping(folder):
     task.compile(sampler="greedy")
     task.translate(TEXTS)
     assert files(folder)
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A file that stands for those of the package; a process begins when it is called."""
+    path = tmp_path / "search.py"
+    path.write_text("beams = 1")
+    monkeypatch.setattr(program_cache, "_files", lambda: [path])
+
+    def begin():
+        monkeypatch.setattr(program_cache, "_IMPORTED", program_cache._state_of_files())
+        return path
+
+    return begin
+
+
+@under_jax
+def test_the_contents_of_the_package_count(folder, traced, package):
+    package()
+    kept(folder).translate(TEXTS)
+    traced.clear()
+    path = package()
+    # Not its time.
+    os.utime(path, (1, 1))
+    package()
+    kept(folder).translate(TEXTS)
+    assert traced == []
+    path.write_text("beams = 2")
+    os.utime(path, (1, 1))
+    package()
+    kept(folder).translate(TEXTS)
+    assert traced
+    assert len(files(folder)) == 2
+
+
+@under_jax
+def test_a_process_whose_package_has_changed_keeps_nothing(folder, traced, package):
+    package()
+    before = kept(folder)
+    package().write_text("beams = 22")
+    for task in (before, kept(folder)):
+        task.translate(TEXTS)
+    assert len(traced) == 2
+    assert files(folder) == {}
