@@ -31,6 +31,8 @@ _RELEASES = {"site-packages", "dist-packages"}
 # With these, JAX does more than run a program.
 _DEBUGGING = ("jax_debug_nans", "jax_debug_infs", "jax_disable_jit")
 _KERAS_SETTINGS = ("floatx", "epsilon", "image_data_format", "is_flash_attention_enabled", "is_nnx_enabled")
+# Keras gives instances their own; neither is called in a trace.
+_WRAPPED = {"build", "quantize"}
 _NUMBER = re.compile(r"_\d+(?=/|$)")
 _FILE = re.compile(r"[0-9a-f]{64}\.traced")
 _UNFINISHED = ".unfinished"
@@ -113,7 +115,7 @@ def _functions(layer):
     return {
         name: value
         for name, value in vars(layer).items()
-        if not name.startswith("_") and callable(value) and not isinstance(value, keras.layers.Layer)
+        if not name.startswith("_") and name not in _WRAPPED and callable(value) and not isinstance(value, keras.Layer)
     }
 
 
