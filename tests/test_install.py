@@ -18,7 +18,6 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 # Modules by the requirement that brings them, and those that come along with Keras.
 BROUGHT = {"keras": {"keras", "h5py"}, "numpy": {"numpy"}, "keras-hub": {"keras_hub", "huggingface_hub", "kagglehub"}}
 BROUGHT["rouge-score"] = {"rouge_score"}
-BROUGHT["jax"] = {"jax", "jaxlib"}
 BROUGHT["tensorflow"] = {"tensorflow", "tensorflow_text"}
 
 LAYERS_ALONE = """

@@ -248,6 +248,7 @@ def _read(path):
 
 def _write(path, data):
     """Write a file, and remove those used least recently; without either where that fails."""
+    # Not by `files.open_output`, which writes to what a link or a pipe of this name leads to.
     with contextlib.suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, suffix=_UNFINISHED, delete=False) as file:
