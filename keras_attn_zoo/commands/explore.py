@@ -52,6 +52,28 @@ def add_arguments(parser: Parser) -> None:
         default=8000,
         help="port to serve on; 0 for any free port (default: 8000)",
     )
+    page.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="another name by which the page is reached, such as that of a proxy; may be repeated (default: the "
+        "address that it is served on, and names of this machine)",
+    )
+    page.add_argument(
+        "--base-path",
+        default="/",
+        metavar="PATH",
+        help="path of the page, where a proxy passes it on, such as /proxy/8000/ (default: /)",
+    )
+    page.add_argument(
+        "--allow-frame",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="origin of pages that may show this one in a frame, such as https://example.org, or the scheme of an "
+        "application, such as vscode-webview:; may be repeated (default: the page's own origin)",
+    )
     add_search_arguments(parser)
     add_length_argument(parser)
     add_precision_argument(parser)
@@ -63,7 +85,7 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.models.exploration import explore
 
-    _check_options(options)
+    access = _checked(options)
     models, sentences = _models_and_sentences(options.arguments)
     sentences, translations, gold = _text(options, models, sentences)
     translators = {
@@ -77,18 +99,23 @@ def run(options: argparse.Namespace) -> None:
         page.save(options.output)
         _LOG.info("wrote %s", options.output)
     if options.serve:
-        _serve(page, translators, options)
+        _serve(page, translators, options, access)
 
 
-def _check_options(options):
+def _checked(options):
+    """Check the options; return what the server permits."""
+    from keras_attn_zoo.explore.access import Access
+
     if options.output is None and not options.serve:
         raise UserError("say where the page goes: --output page.html, or --serve.")
     if not options.serve:
-        refuse(options, "there is no --serve", host="127.0.0.1", port=8000)
+        of_server = {"host": "127.0.0.1", "port": 8000, "allow_host": [], "base_path": "/", "allow_frame": []}
+        refuse(options, "there is no --serve", **of_server)
     if options.gold is None:
         refuse(options, "there is no --gold", gold_reverse=False, index_base=0)
     elif options.force is None:
         raise UserError("--gold needs --force: its links are those of given translations.")
+    return Access(options.allow_host, options.base_path, options.allow_frame)
 
 
 def _models_and_sentences(arguments):
@@ -187,14 +214,14 @@ def _own_text(options, model):
     raise UserError("there is nothing to explore: give sentences, or a file of them with --text.")
 
 
-def _serve(page, translators, options):
+def _serve(page, translators, options, access):
     from keras_attn_zoo.explore.server import PageServer
     from keras_attn_zoo.models.exploration import explore
 
     def examine(sentence, target):
         return explore(translators, [sentence], [target])
 
-    with PageServer(page, examine, options.host, options.port) as server:
+    with PageServer(page, examine, options.host, options.port, access) as server:
         print(f"the page is at {server.url} until Ctrl-C", flush=True)
         server.serve_forever()
 

@@ -49,29 +49,34 @@ class Page:
         Args:
             live: whether it takes more sentences, from the server that serves it.
         """
-        style, script = _asset("style.css"), "\n".join(map(_asset, _SCRIPTS))
-        script = f'"use strict";\n(() => {{\n{script}\n}})();'
-        # Nothing but the style and the script that stand here is used or run, whatever a sentence holds.
-        policy = [
-            "default-src 'none'",
-            f"script-src '{_hash(script)}'",
-            f"style-src '{_hash(style)}'",
-            "img-src data:",
-            "base-uri 'none'",
-            "form-action 'none'",
-            *(["connect-src 'self'"] if live else []),
-        ]
         parts = {
             "TITLE": html.escape(self._title()),
-            "POLICY": "; ".join(policy),
-            "STYLE": style,
-            "SCRIPT": script,
+            "POLICY": self.policy(live),
+            "STYLE": _asset("style.css"),
+            "SCRIPT": _script(),
             "LIVE": "live" if live else "saved",
             "DATA": pack(self.systems, self.sentences, self.results),
         }
         before, *rest = _asset("page.html").split("@@")
         # Odd parts are names.
         return before + "".join(parts[part] if i % 2 == 0 else part for i, part in enumerate(rest))
+
+    def policy(self, live: bool = False) -> str:
+        """Return the page's content security policy: only the style and the script on it count.
+
+        Args:
+            live: whether it takes more sentences, from the server that serves it.
+        """
+        policy = [
+            "default-src 'none'",
+            f"script-src '{_hash(_script())}'",
+            f"style-src '{_hash(_asset('style.css'))}'",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+            *(["connect-src 'self'"] if live else []),
+        ]
+        return "; ".join(policy)
 
     def _title(self):
         """The systems and the first sentence, by which a tab of the browser is found again."""
@@ -108,6 +113,11 @@ class Page:
 
 def _asset(name):
     return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _script():
+    script = "\n".join(map(_asset, _SCRIPTS))
+    return f'"use strict";\n(() => {{\n{script}\n}})();'
 
 
 def _hash(text):

@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import os
+import re
 import socket
 import threading
 import time
@@ -13,24 +14,31 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.explore.access import Access
 from keras_attn_zoo.explore.packing import pack, safe_json
 from keras_attn_zoo.explore.page import Page
 from keras_attn_zoo.files import reason_of, shown
 
 _LOG = logging.getLogger(__name__)
-# The largest request: two sentences.
+# The largest request: two sentences, and what is said before them.
 MOST_BYTES = 20_000
+MOST_HEAD = 2**16
 # Seconds in which a request has to arrive as a whole, and in which an answer has to be taken.
 TIMEOUT = 10
 PATIENCE = 60
 # Connections at a time; a browser opens six.
 MOST_CONNECTIONS = 32
-_USUAL_PORTS = {"http": 80, "https": 443}
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+# Seconds for one that was closed to make room, and for a request that is turned away to arrive.
+_MOMENT = 0.5
+# Refusals that are logged: a site could ask under one name after the other.
+_MOST_SAID = 20
+# As the standard has them: what differs, a proxy and this server could read in different ways.
+_REQUEST_LINE = re.compile(rb"[A-Z]+ /[!-~]* HTTP/1\.[01]\r\n")
+_HEADER = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*\r\n")
+_ONCE = ("Host", "Origin", "Content-Length", "Content-Type", "Transfer-Encoding")
 _HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
@@ -39,8 +47,9 @@ _HEADERS = {
 class PageServer(http.server.ThreadingHTTPServer):
     """A server of one page, and of what it asks for: `GET /` and `POST /explore`.
 
-    It reads no file. A request that names another host than the one it listens on is refused, so that no site can
-    reach it through a name of its own; sentences come as JSON, which no form of another site can send.
+    It reads no file. It answers to its own address and to names of this machine, so that no site can reach it through a
+    name of its own; sentences come from the page itself, as JSON, which no form of another site can send. `Access` says
+    what else is permitted. Whatever is refused is told in a line, which says how to permit it.
 
     Args:
         page: the page.
@@ -48,6 +57,7 @@ class PageServer(http.server.ThreadingHTTPServer):
             `UserError`.
         host: address to listen on.
         port: port to listen on; 0 for a free one.
+        access: further names, the path before that of the page, and pages that may show it in a frame; None for none.
 
     Raises:
         UserError: the port is taken or unavailable; no such address, or an empty one.
@@ -57,16 +67,30 @@ class PageServer(http.server.ThreadingHTTPServer):
     """
 
     daemon_threads = True
+    # Connections that the system keeps until they are accepted; of more than five at once, others would wait seconds.
+    request_queue_size = 128
     # A server that was just stopped may be started again at once; Windows would share a port that is in use.
     allow_reuse_address, allow_reuse_port = os.name != "nt", False
 
     def __init__(
-        self, page: Page, examine: Callable[[str, str | None], Page], host: str = "127.0.0.1", port: int = 8000
+        self,
+        page: Page,
+        examine: Callable[[str, str | None], Page],
+        host: str = "127.0.0.1",
+        port: int = 8000,
+        access: Access | None = None,
     ) -> None:
         if not host.strip():
             raise UserError("the address to listen on is empty: give one, such as 127.0.0.1, or 0.0.0.0 for all.")
         self.page, self._examine, self._one_at_a_time = page.html(live=True).encode(), examine, threading.Lock()
+        self.access = access or Access()
+        frames, older = self.access.frame_headers()
+        self.page_headers = {"Content-Security-Policy": f"{page.policy(live=True)}; {frames}", **older}
         self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        # Connections whose request is not there yet, those that have waited longest first.
+        self._waiting: dict[Any, None] = {}
+        self._of_waiting = threading.Lock()
+        self._said: set[str] = set()
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
             super().__init__((host, port), _Handler)
@@ -82,31 +106,18 @@ class PageServer(http.server.ThreadingHTTPServer):
             ) from None
         self.host, self.port = host, self.server_address[1]
         # A browser asks for the address that it reads in an unusual spelling: for 127.0.0.1 where it is given 127.1.
-        self._address = str(self.server_address[0])
+        address = str(self.server_address[0])
+        self.own_names = None if address in ("0.0.0.0", "::") else {host.lower(), address}
 
     @property
     def url(self) -> str:
         """Where the page is."""
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}/"
 
-    def allows(self, host: str | None) -> bool:
-        """Whether a `Host` header names this server."""
-        name = (host or "").strip().lower()
-        before, _, port = name.rpartition(":")
-        if _is_number(port):
-            if int(port) != self.port:
-                return False
-            name = before
-        names = {self.host.lower(), self._address, *(_LOOPBACK if self._address in _LOOPBACK else ())}
-        if self._address in ("0.0.0.0", "::"):
-            # Asked to listen everywhere: by addresses alone, which no site's name turns into.
-            return name in _LOOPBACK or _is_address(name.strip("[]"))
-        return name.strip("[]") in names
-
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread of its own, unless too many are already there."""
-        if not self._free.acquire(blocking=False):
-            self.shutdown_request(request)
+        """Answer in a thread of its own; where too many are there, in place of one that waits, or not now."""
+        if not self._free.acquire(blocking=False) and not self._make_room():
+            self._turn_away(request)
             return
         try:
             super().process_request(request, client_address)
@@ -119,13 +130,54 @@ class PageServer(http.server.ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self.has_arrived(request)
             self._free.release()
+
+    def awaits(self, connection: Any) -> None:
+        """Let a connection be closed if others want its place, until its request has arrived."""
+        with self._of_waiting:
+            self._waiting.pop(connection, None)
+            self._waiting[connection] = None
+
+    def has_arrived(self, connection: Any) -> None:
+        """Keep a connection until its request is answered."""
+        with self._of_waiting:
+            self._waiting.pop(connection, None)
+
+    def _make_room(self):
+        """Close the connection that has waited longest for a request; return whether there is room."""
+        with self._of_waiting:
+            oldest = next(iter(self._waiting), None)
+            if oldest is None:
+                return False
+            del self._waiting[oldest]
+            # What has arrived is still answered.
+            with contextlib.suppress(OSError):
+                oldest.shutdown(socket.SHUT_RD)
+        return self._free.acquire(timeout=_MOMENT)
+
+    def _turn_away(self, request):
+        content = safe_json({"error": "too many sentences are waiting to be explored: try again in a moment."}).encode()
+        head = f"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: {len(content)}\r\n"
+        head += "Content-Type: application/json; charset=utf-8\r\nConnection: close\r\n\r\n"
+        with contextlib.suppress(OSError):
+            request.settimeout(_MOMENT)
+            # Where something is left unread, the system cuts the connection before the answer is read.
+            request.recv(MOST_HEAD)
+            request.sendall(head.encode() + content)
+        self.shutdown_request(request)
 
     def examine(self, sentence: str, target: str | None) -> str:
         """Return the JSON of a sentence."""
         with self._one_at_a_time:
             page = self._examine(sentence, target)
         return pack(page.systems, page.sentences, page.results)
+
+    def say(self, message: str) -> None:
+        """Log a refusal, once."""
+        if message not in self._said and len(self._said) < _MOST_SAID:
+            self._said.add(message)
+            _LOG.warning("%s", message)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of a browser that has gone."""
@@ -160,7 +212,38 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def handle_one_request(self):
         self._arriving.deadline = time.monotonic() + TIMEOUT
+        self.server.awaits(self.connection)
         super().handle_one_request()
+
+    def parse_request(self):
+        """Read the head of a request, if there is only one way to read it."""
+        self.command, self.request_version, self.requestline = None, self.protocol_version, ""
+        if not _REQUEST_LINE.fullmatch(self.raw_requestline):
+            return self._fail(400, "the request does not begin with a method, a path and HTTP/1.1.")
+        head = b""
+        while not head.endswith(b"\r\n\r\n") and head != b"\r\n":
+            line = self.rfile.readline(MOST_HEAD)
+            head += line
+            if len(head) > MOST_HEAD:
+                return self._fail(431, f"a request has at most {MOST_HEAD:,} bytes of headers.")
+            if line != b"\r\n" and not _HEADER.fullmatch(line):
+                return self._fail(400, "a header of the request is not a name, a colon and a value in one line.")
+        rest, self.rfile = self.rfile, io.BytesIO(head)
+        try:
+            if not super().parse_request():
+                return False
+        finally:
+            self.rfile = rest
+        twice = next((name for name in _ONCE if len(self.headers.get_all(name, [])) > 1), None)
+        if twice is not None:
+            return self._fail(400, f"the request has two headers {twice}.")
+        if "Content-Length" in self.headers and "Transfer-Encoding" in self.headers:
+            return self._fail(400, "the request says in two ways how long it is.")
+        return True
+
+    def send_error(self, code, message=None, explain=None):
+        """Say in our own form what the base class refuses."""
+        self._fail(code, f"{message or 'this is not possible'}.")
 
     def do_GET(self):
         self._get(body=True)
@@ -172,25 +255,36 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if "Content-Length" in self.headers or "Transfer-Encoding" in self.headers:
             # What is not read would be taken for the next request.
             self.close_connection = True
-        if not self._is_for_here():
-            self._fail(403, "this server answers to its own address alone.")
-        elif self.path != "/":
-            self._fail(404, "there is nothing here; the page is at /.")
-        else:
-            self._send(200, self.server.page, "text/html; charset=utf-8", body)
+        if self._is_refused(self.server.access.refused_host(self.headers.get("Host", ""), self.server.own_names)):
+            return
+        found = self.server.access.route(self.path)
+        if found is None or found == "explore":
+            self._refuse(*self.server.access.nothing_at(self.path))
+        elif found:
+            self._send(308, b"", "text/plain", headers={"Location": found})
+        elif not self._is_refused(self.server.access.refused_frame(self.headers)):
+            self._send(200, self.server.page, "text/html; charset=utf-8", body, self.server.page_headers)
 
-    def _is_for_here(self):
-        hosts = self.headers.get_all("Host", [])
-        return len(hosts) == 1 and self.server.allows(hosts[0])
+    def _is_refused(self, refusal):
+        """Whether there is a refusal; then it is sent."""
+        if refusal is not None:
+            self._refuse(*refusal)
+        return refusal is not None
+
+    def _refuse(self, status, message):
+        """Refuse what an option may permit: it is said where the server runs too."""
+        self.server.say(message)
+        self._fail(status, message)
 
     def do_POST(self):
-        if not self._is_for_here():
-            return self._fail(403, "this server answers to its own address alone.")
-        if self.path != "/explore":
-            return self._fail(404, "there is nothing here.")
+        access, host = self.server.access, self.headers.get("Host", "")
+        if self._is_refused(access.refused_host(host, self.server.own_names)):
+            return None
+        if access.route(self.path) != "explore":
+            return self._refuse(*access.nothing_at(self.path))
         origin = self.headers.get("Origin")
-        if origin is not None and not self.server.allows(_with_port(origin)):
-            return self._fail(403, "this server answers to its own page alone.")
+        if origin is not None and self._is_refused(access.refused_origin(origin, host)):
+            return None
         if self.headers.get_content_type() != "application/json":
             return self._fail(415, "send JSON.")
         length = self.headers.get("Content-Length", "")
@@ -199,6 +293,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if int(length) > MOST_BYTES:
             return self._fail(413, f"a request has at most {MOST_BYTES:,} bytes: shorten the sentence.")
         body = self.rfile.read(int(length))
+        self.server.has_arrived(self.connection)
         try:
             sentence, target = _read(body)
             answer = self.server.examine(sentence, target)
@@ -214,13 +309,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         # What was not read would be taken for the next request.
         self.close_connection = True
         self._send(status, safe_json({"error": message}).encode(), "application/json; charset=utf-8")
+        return False
 
-    def _send(self, status, content, kind, body=True):
+    def _send(self, status, content, kind, body=True, headers=None):
+        self.server.has_arrived(self.connection)
         self.connection.settimeout(PATIENCE)
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
-        for name, value in _HEADERS.items():
+        # What is not the page may stand in any frame, so that a refusal is read there too.
+        for name, value in {"Content-Security-Policy": "default-src 'none'", **_HEADERS, **(headers or {})}.items():
             self.send_header(name, value)
         if self.close_connection:
             self.send_header("Connection", "close")
@@ -248,23 +346,9 @@ def _read(body):
     return sentence, target
 
 
-def _with_port(origin):
-    """The host of an origin, with its port: a browser leaves out the usual one."""
-    scheme, _, host = origin.partition("://")
-    return host if _is_number(host.rpartition(":")[2]) else f"{host}:{_USUAL_PORTS.get(scheme, 0)}"
-
-
 def _is_number(text):
     """Whether `int` reads it as a size or a port: it takes other scripts' digits too, and no thousands of them."""
     return text.isascii() and text.isdecimal() and len(text) < 10
-
-
-def _is_address(name):
-    for family in (socket.AF_INET, socket.AF_INET6):
-        with contextlib.suppress(OSError):
-            socket.inet_pton(family, name)
-            return True
-    return False
 
 
 @contextlib.contextmanager

@@ -104,6 +104,12 @@ BAD = {
     "--gold needs --force": ["RUN", "rot", "--gold", "x", "--output", "PAGE"],
     "there is no --gold": ["RUN", "rot", "--index-base", "1", "--output", "PAGE"],
     "there is no --serve": ["RUN", "rot", "--port", "1", "--output", "PAGE"],
+    "there is no --serve: leave out --allow-host and --base-path and --allow-frame.": [
+        *("RUN", "rot", "--allow-host", "a", "--base-path", "/a/", "--allow-frame", "https://a", "--output", "PAGE")
+    ],
+    "a host is a name or an address": ["RUN", "--serve", "--allow-host", "a", "--allow-host", "https://a"],
+    "the base path is one": ["RUN", "--serve", "--base-path", "https://a/b"],
+    "is given by its origin": ["RUN", "--serve", "--allow-frame", "*"],
     "there is no file": ["RUN", "--text", "nowhere", "--output", "PAGE"],
     "cannot write": ["RUN", "rot", "--output", "RUN/test.tsv/page.html"],
 }
@@ -132,8 +138,11 @@ def test_serving(attn_zoo, trained, monkeypatch):
         thread = threading.Thread(target=lambda: server.http.server.ThreadingHTTPServer.serve_forever(self))
         thread.start()
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request("GET", "/", headers={"Host": "zoo.example"})
+        page = connection.getresponse()
+        found["policy"] = page.headers["Content-Security-Policy"] if page.read() else None
         body = json.dumps({"sentence": "rot haus", "target": "house red"})
-        connection.request("POST", "/explore", body, {"Content-Type": "application/json"})
+        connection.request("POST", "/proxy/8/explore", body, {"Content-Type": "application/json"})
         found["answer"], found["port"] = connection.getresponse().read().decode(), self.port
         body = json.dumps({"sentence": "rot " * 40})
         connection.request("POST", "/explore", body, {"Content-Type": "application/json"})
@@ -143,9 +152,10 @@ def test_serving(attn_zoo, trained, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(server.PageServer, "serve_forever", serve)
-    status, output, error = attn_zoo("explore", trained / "best", "--serve", "--port", "0")
+    permitted = ("--allow-host", "zoo.example", "--base-path", "/proxy/8/", "--allow-frame", "https://a.example")
+    status, output, error = attn_zoo("explore", trained / "best", "--serve", "--port", "0", *permitted)
     assert (status, output) == (130, f"the page is at http://127.0.0.1:{found['port']}/ until Ctrl-C\n")
-    assert "Traceback" not in error
+    assert "Traceback" not in error and found["policy"].endswith("frame-ancestors 'self' https://a.example")
     paths = unpack(found["answer"])[0]["sentences"][0]["results"][0]["paths"]
     assert [path["text"] for path in paths][1] == "house red"
     # As where it was started, by a command.

@@ -128,6 +128,25 @@ class Browser:
         self.send("Page.navigate", url=Path(address).as_uri() if isinstance(address, Path) else address)
         self.wait("document.documentElement.dataset.ready === 'yes'")
 
+    @contextlib.contextmanager
+    def frame(self, address):
+        """While the context lasts, run expressions in the frame of another site at an address."""
+        page, self._session = self._session, None
+        try:
+            end = time.monotonic() + TIMEOUT
+            while not (found := self._targets(address)):
+                if time.monotonic() > end:
+                    raise AssertionError(f"there is no frame of {address}")
+                time.sleep(0.02)
+            self._session = self.send("Target.attachToTarget", targetId=found[0], flatten=True)["sessionId"]
+            yield
+        finally:
+            self._session = page
+
+    def _targets(self, address):
+        targets = self.send("Target.getTargets")["targetInfos"]
+        return [one["targetId"] for one in targets if one["type"] == "iframe" and one["url"].startswith(address)]
+
     def size(self, width, height, touch=False):
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=touch)
         self.send("Emulation.setTouchEmulationEnabled", enabled=touch)
