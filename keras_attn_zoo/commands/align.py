@@ -106,7 +106,7 @@ def _text_and_gold(options):
 
 def _own_gold(model):
     """Return the word pairs and gold links of a run on the built-in corpus; None and None for anything else."""
-    from keras_attn_zoo.experiments.corpora import corpus_from_description
+    from keras_attn_zoo.experiments.described_corpora import corpus_from_description
     from keras_attn_zoo.experiments.run_folder import RunFolder
 
     run = RunFolder(model)

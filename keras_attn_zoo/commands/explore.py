@@ -199,7 +199,7 @@ def _without_empty_lines(file, sentences, *others):
 
 def _own_text(options, model):
     """The first sentences of a run's own test text, with their translations, and gold links if there are any."""
-    from keras_attn_zoo.experiments.corpora import own_test_text
+    from keras_attn_zoo.experiments.described_corpora import own_test_text
     from keras_attn_zoo.experiments.run_folder import RunFolder
 
     refuse(options, "there are no sentences", force=None, gold=None)

@@ -12,6 +12,7 @@ from keras_attn_zoo.analysis.suffixes import SUFFIXES, checked_suffix
 from keras_attn_zoo.backends import BACKENDS
 from keras_attn_zoo.commands.parser import Parser, checked, typed
 from keras_attn_zoo.commands.task_options import TRANSLATION, task_of
+from keras_attn_zoo.data.splits import MAX_HELD_OUT
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.bodies import MOST_HEADS, MOST_LAYERS
 from keras_attn_zoo.experiments.run_folder import RunFolder, check_name
@@ -71,6 +72,14 @@ def add_corpus_arguments(parser: Parser) -> argparse._ArgumentGroup:
         default=0,
         metavar="N",
         help="seed of the random 8:1:1 split made without --valid and --test (default: %(default)s)",
+    )
+    group.add_argument(
+        "--max-held-out",
+        type=typed(Whole(least=1, most=10**9, optional=True)),
+        default=MAX_HELD_OUT,
+        metavar="N",
+        help="maximum validation sentences, and maximum test sentences, of that split; the others are for training; "
+        "none for no maximum (default: %(default)s)",
     )
     group.add_argument(
         "--corpus",
@@ -308,12 +317,13 @@ def corpus_from_options(options: argparse.Namespace) -> "Corpus":
         files and files_of_text(name, files) for name, files in (("valid", options.valid), ("test", options.test))
     )
     train = files_of_text("train", options.train)
-    return corpus_from_files(train, valid, test, options.split_seed, options.reverse)
+    return corpus_from_files(train, valid, test, options.split_seed, options.reverse, options.max_held_out)
 
 
 def check_corpus_options(options: argparse.Namespace) -> None:
     """Raise if the options of `add_corpus_arguments` name no text, or exclude each other; no text is read."""
-    own: dict[str, object] = {"train": None, "valid": None, "test": None, "reverse": False, "split_seed": 0}
+    of_split: dict[str, object] = {"split_seed": 0, "max_held_out": MAX_HELD_OUT}
+    own: dict[str, object] = {"train": None, "valid": None, "test": None, "reverse": False, **of_split}
     if _sizes_of_scale(options):
         refuse(options, f"--scale {options.scale} provides the text", corpus=None, **own)
     elif options.embedded:
@@ -323,7 +333,7 @@ def check_corpus_options(options: argparse.Namespace) -> None:
     elif not options.train:
         raise UserError("no training text: give --train SOURCE TARGET, --train FILE.tsv, --corpus NAME, or --embedded.")
     elif options.valid and options.test:
-        refuse(options, "with --valid and --test, nothing is split", split_seed=0)
+        refuse(options, "with --valid and --test, nothing is split", **of_split)
 
 
 def _sizes_of_scale(options):

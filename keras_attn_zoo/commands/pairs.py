@@ -10,6 +10,7 @@ from keras_attn_zoo.commands.comparison import checked_comparison, run_compariso
 from keras_attn_zoo.commands.failures import told_failure
 from keras_attn_zoo.commands.options import refuse
 from keras_attn_zoo.commands.table_options import EVERY, pair_of, runs_in
+from keras_attn_zoo.data.splits import MAX_HELD_OUT
 from keras_attn_zoo.errors import UserError, counted
 from keras_attn_zoo.experiments.comparison import Recipe
 from keras_attn_zoo.experiments.paper_tables import systems_of
@@ -71,7 +72,8 @@ def _of_pairs(recipe: Recipe, options: argparse.Namespace) -> dict[str, argparse
         UserError: there is no text for each, or one text for all.
     """
     files = dict.fromkeys(("train", "valid", "test", "corpus"))
-    one_text: dict[str, Any] = {**files, "more_test": [], "reverse": False, "split_seed": 0}
+    of_split = {"split_seed": 0, "max_held_out": MAX_HELD_OUT}
+    one_text: dict[str, Any] = {**files, "more_test": [], "reverse": False, **of_split}
     refuse(options, f"--pair {EVERY} takes the paper's text of each pair", **one_text)
     built_in = options.embedded or (options.scale and SCALES[options.scale].corpus)
     pairs = list(recipe.pairs)

@@ -71,7 +71,7 @@ def _lengths(lines):
 
 def _corpus_of(folder, known):
     """The text of a run: one that is known, or read again."""
-    from keras_attn_zoo.experiments.corpora import own_corpus
+    from keras_attn_zoo.experiments.described_corpora import own_corpus
     from keras_attn_zoo.experiments.run_folder import RunFolder
 
     run = RunFolder(folder)

@@ -1,8 +1,9 @@
 """What is checked of the runs of a comparison before the first one is trained."""
 
 import argparse
+import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from keras_attn_zoo.errors import UserError
@@ -22,7 +23,7 @@ def check_runs(runs: Sequence[Run], options: argparse.Namespace, out: Path) -> N
     from keras_attn_zoo.training.resumable_state import check_backend
 
     for run in runs:
-        try:
+        with _named(run):
             check_system(run.system, room_of(run.system, options), tell=False)
             folder = RunFolder(out / run.name)
             folder.check_free(resume=True)
@@ -30,8 +31,6 @@ def check_runs(runs: Sequence[Run], options: argparse.Namespace, out: Path) -> N
                 folder.check_settings(as_resumed(run, folder), folder.corpus())
                 if kind_of(folder.state) and kind_of(folder.environment):
                     check_backend(folder.backend())
-        except UserError as error:
-            raise UserError(f"{run.name}: {error}") from None
 
 
 def check_with_text(runs: Sequence[Run], options: argparse.Namespace, out: Path, corpus: Corpus) -> None:
@@ -41,24 +40,38 @@ def check_with_text(runs: Sequence[Run], options: argparse.Namespace, out: Path,
     from keras_attn_zoo.experiments.training import check_training
 
     groups: dict[str, list[Run]] = {}
+    keys: dict[str, str] = {}
     for run in runs:
         groups.setdefault(repr(run.system.data), []).append(run)
-    for group in groups.values():
-        data, checked = None, set()
+    # Of all runs, before any text is prepared.
+    for prepared, group in groups.items():
+        description = described(corpus, group[0].system.data)
+        keys[prepared] = description["fingerprint"]
         for run in group:
-            try:
-                if data is None:
-                    with leader_first():
-                        data = prepare_data(corpus, run.system.data, out / "data")
+            with _named(run):
                 folder = RunFolder(out / run.name)
                 if folder.holds_run:
-                    folder.check_settings(as_resumed(run, folder), described(corpus, data), corpus.test.rows())
+                    folder.check_settings(as_resumed(run, folder), description, corpus.test.rows())
+    for prepared, group in groups.items():
+        data, checked = None, set()
+        for run in group:
+            with _named(run):
+                if data is None:
+                    with leader_first():
+                        data = prepare_data(corpus, run.system.data, out / "data", keys[prepared])
                 # Whether it can be trained does not depend on the seed.
                 if (system := repr(dataclasses.replace(run.system, seed=0))) not in checked:
                     check_training(run.system, corpus, data, room_of(run.system, options), tell=False)
                     checked.add(system)
-            except UserError as error:
-                raise UserError(f"{run.name}: {error}") from None
+
+
+@contextlib.contextmanager
+def _named(run: Run) -> Iterator[None]:
+    """Let errors begin with the name of the run."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{run.name}: {error}") from None
 
 
 def as_resumed(run: Run, folder: RunFolder) -> System:

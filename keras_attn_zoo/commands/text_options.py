@@ -126,7 +126,7 @@ def own_text(model: PathLike) -> "ParallelText":
     Raises:
         UserError: the model is no run, or see `own_test_text`.
     """
-    from keras_attn_zoo.experiments.corpora import own_test_text
+    from keras_attn_zoo.experiments.described_corpora import own_test_text
     from keras_attn_zoo.experiments.run_folder import RunFolder
 
     run = RunFolder(model)

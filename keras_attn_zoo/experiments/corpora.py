@@ -2,33 +2,24 @@
 
 import dataclasses
 import functools
-import itertools
 import logging
 import os
-import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from keras_attn_zoo.data.filters import Filter, filter_pairs
-from keras_attn_zoo.data.splits import Pair, Splits, random_split
+from keras_attn_zoo.data.splits import MAX_HELD_OUT, Pair, Splits, random_split, split_sizes
 from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile, read_columns, read_lines
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import Alignment
 from keras_attn_zoo.experiments.parallel_text import Gold, ParallelText
-from keras_attn_zoo.experiments.tasks import check_generated
 from keras_attn_zoo.files import PathLike, check_file, kind_of, shown
-
-if TYPE_CHECKING:
-    from keras_attn_zoo.experiments.run_folder import RunFolder
 
 _LOG = logging.getLogger(__name__)
 
 # Source and target, or one TSV file; of a test text, further references after them.
 TextFiles: TypeAlias = PathLike | tuple[PathLike, ...]
-
-# For a corpus that a run folder asks for; ours has 12,900 pairs, and a thousand take about a second.
-_MOST_GENERATED = 100_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +59,7 @@ def corpus_from_files(
     test: TextFiles | None = None,
     seed: int = 0,
     reverse: bool = False,
+    max_held_out: int | None = MAX_HELD_OUT,
 ) -> Corpus:
     """Read a corpus from files.
 
@@ -78,6 +70,7 @@ def corpus_from_files(
             8:1:1 at random.
         seed: seed of the random split.
         reverse: whether the second file or column is the source.
+        max_held_out: maximum validation pairs, and test pairs, of the random split; None for no maximum.
 
     Raises:
         UserError: only one of `valid` and `test`; a missing file; a TSV file beside another one that is not a
@@ -94,7 +87,14 @@ def corpus_from_files(
     description: dict[str, Any] = {"train": _names(train), "reverse": reverse}
     if valid is None or test is None:
         description["split_seed"] = seed
-        return Corpus(random_split(read_pairs(train, reverse), seed=seed), description)
+        pairs = open_pairs(train, reverse)
+        _check_sides(train, pairs)
+        splits = random_split(pairs, seed=seed, max_held_out=max_held_out)
+        # Where it changes nothing, the text is that of earlier versions, which had no maximum.
+        sizes = [len(part) for part in splits]
+        if sizes != split_sizes(sum(sizes)):
+            description["max_held_out"] = max_held_out
+        return Corpus(splits, description)
     description.update(valid=_names(valid), test=_names(test))
     pairs, more = read_test(test, reverse)
     return Corpus(
@@ -145,98 +145,6 @@ def corpus_from_name(name: str, fetch: bool = True) -> Corpus:
         )
     more = {one: ParallelText(read_pairs(files[one], reverse)) for one in named.more_tests if one in files}
     return Corpus(splits, {"name": name, "sha256": sums}, more_tests=more)
-
-
-def corpus_from_description(description: dict[str, Any], test_only: bool = False) -> Corpus:
-    """Read the corpus described in a run folder.
-
-    Args:
-        description: what the run folder says.
-        test_only: whether a corpus to be generated needs no training and validation text, which is drawn last.
-
-    Raises:
-        UserError: it is not a description of a corpus; a corpus to be generated is too large; a file is missing; a
-            corpus by name is not on this machine, or is another text.
-    """
-    if not is_description(description):
-        raise UserError(f"{str(description)[:100]!r} does not describe a corpus: is config.json damaged?")
-    if "generated" in description:
-        sizes, task = description["generated"], check_generated(description.get("task", "translation"))
-        if sum(sizes.get(name, 0) for name in ("train", "valid", "test")) > _MOST_GENERATED:
-            raise UserError(
-                f"the corpus to generate has more than {_MOST_GENERATED:,} sentence pairs: give --test instead."
-            )
-        sizes = {**sizes, "train": 0, "valid": 0} if test_only else sizes
-        return embedded_corpus(**sizes, task=task)
-    if "name" in description:
-        corpus = corpus_from_name(description["name"], fetch=False)
-        if corpus.description["sha256"] != description["sha256"]:
-            raise UserError(
-                f"the corpus {description['name']} on this machine is another text than the run's: give --test."
-            )
-        return corpus.within(*description["words"]) if "words" in description else corpus
-    parts = {name: _one_or_two(description[name]) for name in ("train", "valid", "test") if name in description}
-    return corpus_from_files(**parts, seed=description.get("split_seed", 0), reverse=description["reverse"])
-
-
-def own_test_text(run: "RunFolder", ask: Callable[[str], bool] | None = None) -> ParallelText:
-    """Return the test text of a run.
-
-    A run folder keeps its test text. Older ones name files elsewhere, and so may
-    one from an untrusted source: such files are read only if `ask` allows it.
-
-    Args:
-        run: a `RunFolder`.
-        ask: function that takes a one-line question and returns whether the answer is yes; None means no.
-
-    Raises:
-        UserError: the folder has no test text, and the files that it names may not be read.
-    """
-    description = run.corpus()
-    if "generated" in description:
-        return corpus_from_description(description, test_only=True).test
-    if kind_of(run.test) is not None:
-        further = (row[2:] for row in read_columns(run.test))
-        return ParallelText(TSVFile(run.test), more_references=list(itertools.zip_longest(*further, fillvalue="")))
-    if is_description(description) and "name" in description:
-        return corpus_from_description(description).test
-    if not is_description(description):
-        raise UserError(f"{shown(run.config)} does not describe a corpus: give the test text with --test.")
-    if ask is None or not ask(_question(run, description)):
-        given = " ".join(shlex.quote(shown(file)) for file in description.get("test", ("SOURCE", "TARGET")))
-        raise UserError(f"{shown(run.path)} has no test text and names files outside it: give --test {given}.")
-    return corpus_from_description(description).test
-
-
-def own_corpus(run: "RunFolder", ask: Callable[[str], bool]) -> Corpus:
-    """Return all text of a run, which is read from files only if `ask` allows it; see `own_test_text`."""
-    description = run.corpus()
-    if is_description(description) and "train" in description and not ask(_question(run, description)):
-        raise UserError(f"{shown(run.path)} names files outside it, which were not read: give the files themselves.")
-    return corpus_from_description(description)
-
-
-def _question(run, description):
-    files = [file for name in ("train", "valid", "test") for file in description.get(name, ())]
-    return f"{shown(run.path)} names files outside it ({', '.join(map(shown, files))}): read them?"
-
-
-def is_description(description: Any) -> bool:
-    """Whether plain data is a description written by one of the functions of this module."""
-    if not isinstance(description, dict):
-        return False
-    if "generated" in description:
-        sizes = description["generated"]
-        names = {"train", "valid", "test", "seed", "max_words", "words_per_kind"}
-        return isinstance(sizes, dict) and sizes.keys() <= names and all(type(x) is int for x in sizes.values())
-    if "name" in description:
-        words = description.get("words", [1, 1])
-        fits = isinstance(words, list) and len(words) == 2 and all(type(one) is int for one in words)
-        return fits and isinstance(description["name"], str) and isinstance(description.get("sha256"), dict)
-    parts = [description[name] for name in ("train", "valid", "test") if name in description]
-    lists = all(isinstance(one, list) and one and all(isinstance(file, str) for file in one) for one in parts)
-    fits = lists and all(len(description[name]) <= 2 for name in ("train", "valid") if name in description)
-    return fits and "train" in description and isinstance(description.get("reverse"), bool)
 
 
 def embedded_corpus(
@@ -318,10 +226,15 @@ def read_pairs(files: TextFiles, reverse: bool = False) -> list[Pair]:
         [('ein Haus', 'a house')]
     """
     pairs = list(open_pairs(files, reverse))
+    _check_sides(files, pairs)
+    return pairs
+
+
+def _check_sides(files, pairs):
+    """Raise if no pair has both sides."""
     if not any(source and target for source, target in pairs):
         names = " and ".join(map(shown, _as_list(files)))
         raise UserError(f"there are no sentence pairs in {names}: give a text and its translation.")
-    return pairs
 
 
 def read_test(files: TextFiles, reverse: bool = False) -> tuple[list[Pair], list[list[str]]]:
@@ -385,10 +298,6 @@ def _references(file, source, count):
             f"{shown(source)} has {count} lines but {shown(file)} has {len(lines)}: give files of equal length."
         )
     return lines
-
-
-def _one_or_two(files):
-    return tuple(files) if len(files) > 1 else files[0]
 
 
 def _as_list(files):

@@ -5,7 +5,7 @@ import dataclasses
 from keras_attn_zoo.data.words import word_count
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.text_scores import how_scored, sentence_bleu
-from keras_attn_zoo.experiments.corpora import own_test_text
+from keras_attn_zoo.experiments.described_corpora import own_test_text
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.files import shown
 

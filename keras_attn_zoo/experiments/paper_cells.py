@@ -13,7 +13,7 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.significance import SEED, TESTS, ratio_test
 from keras_attn_zoo.evaluation.text_scores import compare_systems, how_scored
 from keras_attn_zoo.experiments.comparison import Recipe, check_seed, folders_by_seed
-from keras_attn_zoo.experiments.corpora import is_description
+from keras_attn_zoo.experiments.described_corpora import is_description
 from keras_attn_zoo.experiments.measures import Scored, measure, number, ratio_of, tested
 from keras_attn_zoo.experiments.paper_tables import Cell, PaperTable
 from keras_attn_zoo.experiments.run_folder import RunFolder

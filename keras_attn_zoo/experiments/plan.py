@@ -37,7 +37,7 @@ from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.experiments.tabular import markdown_table
 from keras_attn_zoo.files import PathLike
 from keras_attn_zoo.training.progress import clock_time, parameter_count
-from keras_attn_zoo.training.resumable_state import stopped_early
+from keras_attn_zoo.training.resumable_state import saved_progress
 from keras_attn_zoo.training.run_log import clock_of
 from keras_attn_zoo.types import Logs
 
@@ -102,15 +102,17 @@ def plan_comparison(
     folders = {run.name: RunFolder(Path(out) / run.name) for run in runs}
     known, rows, whole, needed = _Times(folders.values(), corpus), [], 0.0, _Needed()
     for run in runs:
-        with leader_first():
-            data = prepare_data(corpus, run.system.data, Path(out) / "data")
-        folder, batches, system = folders[run.name], training_batches(run.system, data), run.system
+        folder, system = folders[run.name], run.system
+        description = described(corpus, system.data)
         if folder.holds_run:
             system = system.override(precision=folder.system().precision)
             try:
-                folder.check_settings(system, described(corpus, data), corpus.test.rows())
+                folder.check_settings(system, description, corpus.test.rows())
             except UserError as error:
                 raise UserError(f"{run.name}: {error}") from None
+        with leader_first():
+            data = prepare_data(corpus, system.data, Path(out) / "data", description["fingerprint"])
+        batches = training_batches(run.system, data)
         scores, log, steps = folder.read_scores(), logged_steps(folder), planned_steps(system.training, batches)
         whole_texts = {"test": corpus.test, **corpus.more_tests, **(texts or {}).get(run.name, {})}
         outdated = outdated_scores(folder, scores)
@@ -214,7 +216,7 @@ def _seconds_left(system, steps, log, speed):
 def _is_trained(folder, system, steps, log):
     """Whether a run has ended; one with a budget says so in its state, as does one without patience left."""
     rounds_done = system.training.budget is None and folder.holds_run and len(log) >= steps
-    return rounds_done or stopped_early(folder.state)
+    return rounds_done or saved_progress(folder.state)[1]
 
 
 def _milestones(steps, log, bleu_after):

@@ -99,27 +99,20 @@ class PreparedData:
     valid: EncodedCorpus
 
 
-def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike) -> PreparedData:
+def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike, key: str | None = None) -> PreparedData:
     """Train truecasers and subword models, and encode the training and validation text, or reuse what exists.
 
     Args:
         corpus: a `Corpus`.
         settings: a `DataSettings`.
         folder: folder for subword models and caches; systems with the same settings share them.
+        key: the fingerprint in what `described` returned, if that is known: it takes a pass over the text.
 
     Raises:
         UserError: text that cannot be read, or that the settings do not suit.
     """
-    pair_filter = Filter(**{field.name: getattr(settings, field.name) for field in dataclasses.fields(Filter)})
-    options: dict[str, Any] = {
-        "vocabulary_size": settings.vocabulary_size,
-        "joint": settings.joint,
-        "model_type": settings.model_type,
-        "byte_fallback": settings.byte_fallback,
-    }
-    # Without truecasing, the key is that of earlier versions.
-    cased = {} if settings.truecase is None else {"truecase": settings.truecase}
-    key = fingerprint(corpus.splits.train, (), [{**options, **cased}, pair_filter.described(corpus.splits.train)])[:12]
+    pair_filter, options = _filter(settings), _subword_options(settings)
+    key = key or _key(corpus, settings)
     place = Path(folder) / key
     models = ("joint.spm",) if settings.joint else ("source.spm", "target.spm")
     cases = [side if settings.truecase in (side, "both") else None for side in ("source", "target")]
@@ -165,18 +158,40 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike) -> Pr
         return PreparedData(key, (source, target), train, cache("valid", corpus.splits.valid, Filter()))
 
 
-def described(corpus: Corpus, data: PreparedData) -> dict[str, Any]:
+def described(corpus: Corpus, settings: DataSettings) -> dict[str, Any]:
     """Return the description of a corpus for a run folder, with fingerprints of the text that is trained on.
+
+    It takes a pass over the text, and writes nothing.
 
     Args:
         corpus: a `Corpus`.
-        data: what `prepare_data` made of it.
+        settings: a `DataSettings`.
+
+    Raises:
+        UserError: text that cannot be read.
     """
     # A corpus that is not in files has no names, which others may have for the same text.
     valid = (
         {"valid_fingerprint": fingerprint(corpus.splits.valid, (), [])[:12]} if "valid" in corpus.description else {}
     )
-    return {**corpus.description, "fingerprint": data.key, **valid}
+    return {**corpus.description, "fingerprint": _key(corpus, settings), **valid}
+
+
+def _key(corpus, settings):
+    """The fingerprint of the training text and of the settings that it is prepared with."""
+    # Without truecasing, it is that of earlier versions.
+    cased = {} if settings.truecase is None else {"truecase": settings.truecase}
+    options = {**_subword_options(settings), **cased}
+    text = corpus.splits.train
+    return fingerprint(text, (), [options, _filter(settings).described(text)])[:12]
+
+
+def _filter(settings):
+    return Filter(**{field.name: getattr(settings, field.name) for field in dataclasses.fields(Filter)})
+
+
+def _subword_options(settings):
+    return {name: getattr(settings, name) for name in ("vocabulary_size", "joint", "model_type", "byte_fallback")}
 
 
 def encoded_training_text(folder: PathLike, key: str, settings: DataSettings) -> EncodedCorpus:

@@ -224,6 +224,12 @@ class RunFolder:
                 config["system"][part] = {**settings, **config["system"][part]}
         corpus = with_names_of(config["corpus"], corpus, self.test, test)
         changed = sorted(_differences(config, {"system": system.to_dict(), "corpus": corpus}))
+        if "corpus.max_held_out" in changed:
+            own = config["corpus"].get("max_held_out")
+            raise UserError(
+                f"{shown(self.path)} was started with another random split of its text: resume with --max-held-out "
+                f"{'none' if own is None else shown(own)}, or choose another folder."
+            )
         if changed:
             raise UserError(
                 f"{shown(self.path)} was started with different settings ({'; '.join(changed)}): "

@@ -32,10 +32,11 @@ from keras_attn_zoo.experiments.preparation import (
     prepare_data,
     training_batches,
 )
+from keras_attn_zoo.experiments.resuming import check_resumable
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.experiments.tasks import TASKS
-from keras_attn_zoo.files import PathLike, kind_of, shown
+from keras_attn_zoo.files import PathLike
 from keras_attn_zoo.messages import progress_bar
 from keras_attn_zoo.models.word_vectors import load_word_vectors
 from keras_attn_zoo.training.budget import SpentBudget
@@ -43,7 +44,7 @@ from keras_attn_zoo.training.callbacks import BestPreset, BLEUAtSteps, FreeRunni
 from keras_attn_zoo.training.progress import Progress
 from keras_attn_zoo.training.random_state import SeparateNoise, make_deterministic
 from keras_attn_zoo.training.resumable_state import ResumableState
-from keras_attn_zoo.training.run_log import RunLog, read_log
+from keras_attn_zoo.training.run_log import RunLog
 
 _LOG = logging.getLogger(__name__)
 # Rounds of a run that ends by itself.
@@ -94,20 +95,20 @@ def train_system(
             run.check_free(resume, beside=("data",))
             run.check_links()
             run.remove_partials()
-            data = prepare_data(corpus, system.data, data_folder or run.path / "data")
         if system.precision == "auto":
-            # Of several processes, the first one may go on and create the run before another one looks.
             own = agreed(run.system().precision if run.holds_run else None)
             system = system.override(precision=own or resolve("auto"))
-        return _train(system, corpus, run, data, max_tokens, bleu_after, scoring or {})
+        description = described(corpus, system.data)
+        with leader_first():
+            # Before anything is written: whoever gives another text by mistake finds all as it was.
+            check_resumable(run, system, description, corpus.test.rows())
+            data = prepare_data(corpus, system.data, data_folder or run.path / "data", description["fingerprint"])
+        return _train(system, corpus, run, data, description, max_tokens, bleu_after, scoring or {})
 
 
-def _train(system, corpus, run, data, max_tokens, bleu_after, scoring):
+def _train(system, corpus, run, data, description, max_tokens, bleu_after, scoring):
     """Train in a folder that this process has locked."""
     training = system.training
-    description = described(corpus, data)
-    # Before the state is read: if it is another model's, that error would say less.
-    run.check_settings(system, description, corpus.test.rows())
     batches, steps = check_training(system, corpus, data, max_tokens)
     make_deterministic()
     valid = evaluation_batches(
@@ -117,7 +118,6 @@ def _train(system, corpus, run, data, max_tokens, bleu_after, scoring):
     watched, stopping = _watching(training, run)
     state = ResumableState(run.state, batches, [*watched, *stopping])
     ended = state.read()
-    _check_whole(run, batches.round)
     translator = _translator_of_round(system, data, batches.round, steps)
     state.check(translator, batches.round in _grows_at(system))
     if batches.round == 0:
@@ -250,17 +250,6 @@ def _watching(training, run):
     if training.patience is not None:
         stopping.append(keras.callbacks.EarlyStopping(monitor, patience=training.patience, mode=mode))
     return watched, stopping
-
-
-def _check_whole(run, rounds):
-    """Raise if part of a run is missing: it would start over, or end without a best round."""
-    logged = sum("round" in line for line in read_log(run.log)) if kind_of(run.log) else 0
-    lost = run.state if logged and not kind_of(run.state) else run.best if rounds and not kind_of(run.best) else None
-    if lost is not None:
-        raise UserError(
-            f"{shown(run.path)} has trained {max(rounds, logged)} rounds, but {lost.name} is missing: restore it from "
-            "a backup, or remove the folder to start over."
-        )
 
 
 def _budget(training, log):

@@ -33,16 +33,17 @@ def check_backend(own: str) -> None:
         )
 
 
-def stopped_early(path: PathLike) -> bool:
-    """Return whether the training whose state a file holds ended before its last round; False if there is no file.
+def saved_progress(path: PathLike) -> tuple[int, bool]:
+    """Return after which round a file's state was saved, and whether training had stopped early; without one, 0 and no.
 
     Raises:
         UserError: the state is damaged.
     """
     if kind_of(path) is None:
-        return False
+        return 0, False
     with _opened(path) as arrays:
-        return _saved_settings(arrays)["ended"]
+        saved = _saved_settings(arrays)
+    return saved["round"], saved["ended"]
 
 
 class ResumableState(keras.callbacks.Callback):

@@ -88,6 +88,9 @@ class RunLog(keras.callbacks.Callback):
         self._check_finite(numbers, self.step)
         self._write({"round": epoch + 1, "step": self.step, **numbers})
         self._file.flush()
+        if not discards_output():
+            # Before the state, without which it may be: what was trained must have been logged.
+            os.fsync(self._file.fileno())
 
     def on_train_end(self, logs: Logs | None = None) -> None:
         """Close the file."""

@@ -153,7 +153,7 @@ def test_a_picture_of_the_text_is_given_the_text(drawn, tmp_path, corpus):
 def test_a_text_that_is_known_is_not_read_again(tmp_path, corpus, monkeypatch):
     """That of the run's own description, whatever else the run says of it; no other."""
     run, known = make_run(tmp_path / "a"), dataclasses.replace(corpus, description={"train": ["a", "b"]})
-    monkeypatch.setattr("keras_attn_zoo.experiments.corpora.own_corpus", lambda run, ask: "read")
+    monkeypatch.setattr("keras_attn_zoo.experiments.described_corpora.own_corpus", lambda run, ask: "read")
     for own, expected in (({"train": ["a", "b"], "fingerprint": "1"}, known), ({"train": ["a", "c"]}, "read")):
         run.config.write_text(json.dumps({"system": {}, "corpus": own}))
         assert _corpus_of(run.path, known) is expected

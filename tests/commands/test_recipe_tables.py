@@ -48,8 +48,9 @@ RECIPE = Recipe(
 def copy_of_text(trained, folder, system, corpus):
     """A copy of a run, as if another system had been trained in it, on the text of the comparison."""
     copy = copy_run(trained, folder, system)
-    data = prepare_data(corpus, system.data, folder.parent / "data")
-    copy.config.write_text(json.dumps({**json.loads(copy.config.read_text()), "corpus": described(corpus, data)}))
+    prepare_data(corpus, system.data, folder.parent / "data")
+    text = described(corpus, system.data)
+    copy.config.write_text(json.dumps({**json.loads(copy.config.read_text()), "corpus": text}))
     return copy
 
 

@@ -10,7 +10,8 @@ import sacrebleu
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.text_scores import check_tokenizer, compare_systems
-from keras_attn_zoo.experiments.corpora import corpus_from_files, own_test_text
+from keras_attn_zoo.experiments.corpora import corpus_from_files
+from keras_attn_zoo.experiments.described_corpora import own_test_text
 from keras_attn_zoo.experiments.finished_run import score_and_draw
 from keras_attn_zoo.experiments.named_systems import SYSTEMS
 from keras_attn_zoo.experiments.parallel_text import ParallelText

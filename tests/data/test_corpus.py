@@ -4,6 +4,7 @@ import itertools
 import os
 import subprocess
 import sys
+import tracemalloc
 import unicodedata
 from collections import Counter
 
@@ -337,8 +338,39 @@ def test_random_split_is_random():
     assert abs(np.mean(numbers) - 999.5) < 3 * 577 / np.sqrt(1000)
 
 
+@pytest.mark.parametrize("most", [1, 7, 100, 101, None])
+def test_a_random_split_holds_out_no_more_than_asked(most):
+    """What is beyond the maximum is for training; the parts are subsets of those without one."""
+    pairs = [(f"s{i}", f"t{i}") for i in range(1000)]
+    every, found = random_split(pairs, seed=3, max_held_out=None), random_split(pairs, seed=3, max_held_out=most)
+    assert [len(part) for part in every] == [800, 100, 100]
+    assert len(found.valid) == len(found.test) == min(most or 100, 100)
+    assert set(found.valid) <= set(every.valid) and set(found.test) <= set(every.test)
+    assert Counter(itertools.chain(*found)) == Counter(pairs)
+    assert all(part == sorted(part, key=lambda pair: int(pair[0][1:])) for part in found)
+
+
+def test_the_usual_maximum_of_a_random_split():
+    sizes = [len(part) for part in random_split((str(i), "") for i in range(30_000))]
+    assert sizes == [26_000, 2000, 2000]
+
+
+def test_the_training_part_of_files_is_read_as_it_is_used(tmp_path):
+    """Many times the same pairs, which do not stay in memory."""
+    pairs = [(f"s{i} " + "x" * 1000, f"t{i}") for i in range(5000)]
+    path = write(tmp_path / "all.tsv", "".join("\t".join(pair) + "\n" for pair in pairs))
+    inside = random_split(pairs, max_held_out=10)
+    tracemalloc.start()
+    found = random_split(TSVFile(path), max_held_out=10)
+    assert sum(1 for _ in found.train) == len(found.train) == 4980
+    assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    tracemalloc.stop()
+    assert tuple(map(list, found)) == tuple(map(list, inside)) and list(found.train) == inside.train
+
+
 def test_random_split_errors():
     pairs = [("a", "b")] * 4
+    one_line_error("max_held_out=0 leaves nothing", lambda: random_split(pairs, max_held_out=0))
     one_line_error("4 sentence pairs split 8:1:1 into 3, 1 and 0", lambda: random_split(pairs))
     one_line_error("0 sentence pairs", lambda: random_split([]))
     one_line_error("three positive numbers", lambda: random_split(pairs, ratios=(1, 0, 1)))

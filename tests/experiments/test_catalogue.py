@@ -14,7 +14,8 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.catalogue import folder, listing
 from keras_attn_zoo.experiments.catalogue.held_out import hold_out
 from keras_attn_zoo.experiments.catalogue.listing import NamedCorpus, catalogue, find_corpus
-from keras_attn_zoo.experiments.corpora import corpus_from_description, corpus_from_name, own_test_text
+from keras_attn_zoo.experiments.corpora import corpus_from_name
+from keras_attn_zoo.experiments.described_corpora import corpus_from_description, own_test_text
 from keras_attn_zoo.experiments.finished_run import score_and_draw
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.training import train_system

@@ -103,6 +103,6 @@ def test_a_random_split_of_a_text_that_differs_only_in_what_is_tested(tmp_path):
     number = lines.index("\t".join(corpus.splits.test[0]) + "\n")
     second.write_text("".join([*lines[:number], f"haus\thouse x{number}\n", *lines[number + 1 :]]))
     changed = corpus_from_files(second)
-    assert changed.splits.train == corpus.splits.train and changed.splits.test != corpus.splits.test
+    assert list(changed.splits.train) == list(corpus.splits.train) and changed.splits.test != corpus.splits.test
     with pytest.raises(UserError, match=r"different settings \(corpus\.train\)"):
         train_system(SYSTEM, changed, tmp_path / "run", resume=True)

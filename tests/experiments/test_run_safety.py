@@ -14,8 +14,8 @@ import pytest
 from keras_attn_zoo import cli
 from keras_attn_zoo.data.batches import TranslationBatches, fit_arguments
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments import corpora
-from keras_attn_zoo.experiments.corpora import corpus_from_description, own_test_text
+from keras_attn_zoo.experiments import described_corpora
+from keras_attn_zoo.experiments.described_corpora import corpus_from_description, own_test_text
 from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.experiments.preparation import build_translator, prepare_data
 from keras_attn_zoo.experiments.run_folder import RunFolder
@@ -346,7 +346,7 @@ def test_no_command_follows_a_link_out_of_the_folder(run, capsys, monkeypatch, n
 
 
 def test_what_is_generated_is_bounded(monkeypatch):
-    monkeypatch.setattr(corpora, "embedded_corpus", lambda **sizes: sizes)
+    monkeypatch.setattr(described_corpora, "embedded_corpus", lambda **sizes: sizes)
     for sizes in ({"train": 10**12}, {"train": 90_000, "valid": 20_000}):
         with pytest.raises(UserError, match="more than 100,000 sentence pairs"):
             corpus_from_description({"generated": sizes})

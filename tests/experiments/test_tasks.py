@@ -13,7 +13,8 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.text_scores import ALL_METRICS, NORMALIZED_TER, score_text
 from keras_attn_zoo.experiments import finished_run
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
-from keras_attn_zoo.experiments.corpora import Corpus, corpus_from_description, embedded_corpus, own_test_text
+from keras_attn_zoo.experiments.corpora import Corpus, embedded_corpus
+from keras_attn_zoo.experiments.described_corpora import corpus_from_description, own_test_text
 from keras_attn_zoo.experiments.drawing import draw_run
 from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.experiments.measures import measure

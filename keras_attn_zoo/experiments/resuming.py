@@ -1,0 +1,61 @@
+"""What is checked of a run before it is resumed: nothing that it relies on is missing, cut or of something else."""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from keras_attn_zoo.errors import UserError, counted
+from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.system import System
+from keras_attn_zoo.files import check_file, kind_of, shown
+from keras_attn_zoo.models.preset_checks import check_preset
+from keras_attn_zoo.training.resumable_state import check_backend, saved_progress
+from keras_attn_zoo.training.run_log import read_log
+
+_LOG = logging.getLogger(__name__)
+_REMEDY = "restore it from a backup, or remove the folder to start over."
+
+
+def check_resumable(run: RunFolder, system: System, corpus: dict[str, Any], test: Sequence[Sequence[str]]) -> None:
+    """Raise if the run in a folder, if there is one, cannot be resumed; nothing is trained, encoded or written.
+
+    Args:
+        run: the folder.
+        system, corpus, test: see `RunFolder.create`.
+
+    Raises:
+        UserError: the run was started with other settings, other text or another backend; one of its files is missing
+            or damaged.
+    """
+    if not run.holds_run:
+        return
+    # First: what belongs to another model or text may differ in all else.
+    run.check_settings(system, corpus, test)
+    check_backend(run.backend())
+    if kind_of(run.test) is None:
+        _LOG.warning("%s is missing, so the test text cannot be compared with that of the run", shown(run.test))
+    else:
+        check_file(run.test)
+    rounds, _ = saved_progress(run.state)
+    lines = read_log(run.log) if kind_of(run.log) else []
+    logged = [line["step"] for line in lines if "round" in line]
+    begun = logged or kind_of(run.best)
+    lost = run.state if begun and not kind_of(run.state) else run.best if rounds and not kind_of(run.best) else None
+    if lost is not None:
+        done = counted(max(rounds, len(logged)), "round")
+        raise UserError(f"{shown(run.path)} has trained {done}, but {lost.name} is missing: {_REMEDY}")
+    if rounds:
+        _check_log(run, lines, rounds)
+        check_preset(str(run.best))
+
+
+def _check_log(run, lines, rounds):
+    """Raise unless the log has all rounds of the state, and all steps of these; later ones are repeated."""
+    found = {line["round"]: line["step"] for line in lines if line.get("round", rounds + 1) <= rounds}
+    last = max(found.values(), default=0)
+    steps = [line["step"] for line in lines if "round" not in line and line["step"] <= last]
+    if list(found) != list(range(1, rounds + 1)) or steps != list(range(1, last + 1)):
+        raise UserError(
+            f"{shown(run.log)} lacks lines: it has {len(found)} of the {counted(rounds, 'round')} trained, and "
+            f"{counted(len(steps), 'step')} of {last:,}: {_REMEDY}"
+        )
