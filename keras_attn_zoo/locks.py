@@ -62,7 +62,7 @@ def locked(folder: PathLike, name: str = ".lock", wait: bool = False, deadline: 
             raise write_failed(path, error) from None
         try:
             # Through a link, a file elsewhere would be overwritten.
-            file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666), "r+b")
+            file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666), "r+b", 0)
         except FileNotFoundError:
             # Another process has just removed the folder that it created for its lock.
             continue
@@ -94,10 +94,11 @@ def locked(folder: PathLike, name: str = ".lock", wait: bool = False, deadline: 
                 break
         file.close()
     with file:
-        file.seek(0)
-        file.truncate()
-        file.write(json.dumps({"process": os.getpid(), "host": socket.gethostname()}).encode())
-        file.flush()
+        # On a full disk, the lock holds without it.
+        with contextlib.suppress(OSError):
+            file.seek(0)
+            file.truncate()
+            file.write(json.dumps({"process": os.getpid(), "host": socket.gethostname()}).encode())
         try:
             yield
         finally:

@@ -242,11 +242,17 @@ def reason(error: BaseException) -> str | None:
         return f"out of memory ({summary}): use smaller batches, fewer beams, a smaller model or shorter sentences."
     if isinstance(error, OSError) and error.errno is not None:
         action = "write" if error.errno in _CANNOT_WRITE else "use"
-        place = f" {error.filename}" if error.filename else ""
+        place = f" {error.filename}" if error.filename else _unnamed(error)
         return one_line(f"cannot {action}{place}: {error.strerror}.")
     if isinstance(error, UnicodeEncodeError) and sys.getfilesystemencoding() != "utf-8":
         return f"{summary}: set a UTF-8 locale, such as LC_ALL=C.UTF-8."
     return None
+
+
+def _unnamed(error):
+    """What an error without the name of a file is of, if that is known: commands write no files by themselves."""
+    *_, (module, _) = _frames(error)
+    return " standard output" if module.startswith(f"{__package__}.commands.") else ""
 
 
 def _frames(error):

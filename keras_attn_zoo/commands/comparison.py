@@ -295,11 +295,12 @@ def _train(recipe, runs, options, out, scoring, corpus, texts):
         folder, room = out / run.name, {"max_tokens": room_of(run.system, options)}
         _LOG.info("run %d of %d: %s", number, len(runs), run.name)
         try:
-            train_system(run.system, corpus, folder, out / "data", resume=True, **milestones, **room)
+            # The same comparison may have been started twice.
+            train_system(run.system, corpus, folder, out / "data", resume=True, wait=True, **milestones, **room)
             names, more = _more_texts(recipe, run, options, texts)
             known = [*names, *recipe.tests_of(pair_of(options))]
             of_tables = {"tests": corpus.more_tests, "more": more, "known": known}
-            with RunFolder(folder).lock():
+            with RunFolder(folder).lock(wait=True):
                 score_and_draw(folder, corpus.test, keep_scores=True, **of_tables, **room, **scoring)
         except Exception as error:
             failed[run.name] = told_failure(run.name, error)

@@ -114,7 +114,7 @@ def _translate_window(translator, window, before, options, write, show):
         if i and not (options.sentences or options.output):
             # In a stream, the lines before it are still translated.
             _translate_window(translator, window[:i], before, options, write, show)
-        raise SentenceTooLong(before + i + 1, error.tokens, error.limit, what) from None
+        raise SentenceTooLong(before + i + 1, error.tokens, error.limit, what, error.most) from None
     # The translation of an empty line is empty and certain, so that every line has the same columns.
     best = [[("", 0.0)] for _ in window]
     for i, hypotheses in zip(numbers, found, strict=True):

@@ -6,6 +6,7 @@ import numpy as np
 
 from keras_attn_zoo.analysis.attention_statistics import LayerStatistics
 from keras_attn_zoo.analysis.word_attention import mean_of_heads
+from keras_attn_zoo.choices import MOST_TOKENS
 from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.parallel_text import ParallelText
@@ -119,8 +120,12 @@ def matrices_by_position(
     most = min(preprocessor.encoder_sequence_length, preprocessor.decoder_sequence_length)
     length = min(MOST_POSITIONS, most) if length is None else length
     if length > most:
-        text = f"{length} positions are more than the {most} that the model accepts: ask for fewer, or"
-        raise UserError(f"{text} call the translator's make_room({length}).", f"{text} set --max-tokens {length}.")
+        text = f"{length} positions are more than the {most} that the model accepts: ask for fewer"
+        if length > min(MOST_TOKENS, translator.backbone.longest_sentence or MOST_TOKENS):
+            raise UserError(f"{text}.")
+        raise UserError(
+            f"{text}, or call the translator's make_room({length}).", f"{text}, or set --max-tokens {length}."
+        )
     description = translator.description("")
     layers = {
         place: [number for number, mechanism in enumerate(mechanisms) if mechanism.by_position]

@@ -9,6 +9,7 @@ from typing import Any
 import keras
 
 from keras_attn_zoo.checksums import CHECKSUMS, check_sum, read_checksums, write_checksums
+from keras_attn_zoo.choices import MOST_TOKENS
 from keras_attn_zoo.data.batches import TranslationBatches
 from keras_attn_zoo.data.cache import EncodedCorpus, build_cache, fingerprint
 from keras_attn_zoo.data.encoded_text import EncodedText
@@ -273,15 +274,20 @@ class _Filtered:
             )
 
 
-def check_test_text(text: EncodedText, room: int, name: str = "test") -> None:
-    """Raise if a sentence of a test text of this name has more tokens than the translator will accept."""
+def check_test_text(text: EncodedText, room: int, name: str = "test", longest: int | None = None) -> None:
+    """Raise if a sentence of a test text of this name has more tokens than the translator will accept.
+
+    `longest` is what its weights allow, None for any length.
+    """
     needed = [max(len(source), len(target)) for source, target in zip(text.sources, text.targets or (), strict=True)]
     long = [count for count in needed if count > room]
     if long:
         number = needed.index(max(long)) + 1
+        room_for_all = max(long) <= min(MOST_TOKENS, longest or MOST_TOKENS)
+        advice = f"set --max-tokens {max(long)}, or leave them out" if room_for_all else "leave them out, or split them"
         raise UserError(
             f"{len(long)} of {len(needed)} {name} sentences have more than the {room} tokens that the model accepts; "
-            f"the longest is sentence {number}: set --max-tokens {max(long)}, or leave them out."
+            f"the longest is sentence {number}: {advice}."
         )
 
 

@@ -88,9 +88,9 @@ class RunFolder:
         """Whether a run was started here: presets and checkpoints have a `config.json` too, but also other files."""
         return kind_of(self.config) is not None and not any(kind_of(self.path / name) for name in _NOT_OF_RUNS)
 
-    def lock(self) -> AbstractContextManager[None]:
+    def lock(self, wait: bool = False) -> AbstractContextManager[None]:
         """Keep other processes from training here; see `locked`."""
-        return locked(self.path)
+        return locked(self.path, wait=wait)
 
     def lock_scores(self) -> AbstractContextManager[None]:
         """Wait for other processes that write scores, and keep them from writing; see `locked`."""

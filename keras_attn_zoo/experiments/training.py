@@ -60,6 +60,7 @@ def train_system(
     max_tokens: int | None = None,
     bleu_after: Sequence[int] = (),
     scoring: Mapping[str, Any] | None = None,
+    wait: bool = False,
 ) -> RunFolder:
     """Train a system on a corpus into a run folder.
 
@@ -77,6 +78,7 @@ def train_system(
         bleu_after: percentages of the planned steps after which the test text is translated, see `BLEUAtSteps`; what
             is trained does not depend on it. Without effect if the budget is a time, as no steps are planned then.
         scoring: how that text is scored, see `score_text`: `tokenize` and `lowercase`.
+        wait: whether to wait while another process is training in the folder, instead of raising.
 
     Returns:
         the `RunFolder`.
@@ -90,7 +92,7 @@ def train_system(
     """
     check_system(system, max_tokens)
     run = RunFolder(folder)
-    with run.lock():
+    with run.lock(wait):
         with leader_first():
             run.check_free(resume, beside=("data",))
             run.check_links()
@@ -190,12 +192,13 @@ def check_training(
     """
     subwords = data.subwords
     room = max_tokens or longest_translation(system.data.max_tokens)
+    sizes = [one.vocabulary_size for one in subwords]
+    found = outline(system, *sizes)
     for name, text in {"test": corpus.test, **corpus.more_tests}.items():
-        check_test_text(text.encoded(*subwords, truncation=system.data.truncation), room, name)
+        check_test_text(text.encoded(*subwords, truncation=system.data.truncation), room, name, found.longest_sentence)
         check_references(TASKS[system.data.task].metrics, text.references, name)
     if system.data.vocabulary_size is None:
-        sizes = [one.vocabulary_size for one in subwords]
-        check_memory(system, outline(system, *sizes).parameters, sizes[1], tell)
+        check_memory(system, found.parameters, sizes[1], tell)
     batches = training_batches(system, data)
     steps = planned_steps(system.training, batches)
     check_schedule(system.training, steps)

@@ -95,7 +95,9 @@ class Exploration(TextMethods):
         try:
             encoded = self.encode(text.select(given), [_text(targets[i] or "") for i in given])
         except SentenceTooLong as error:
-            raise SentenceTooLong(given[error.number - 1] + 1, error.tokens, error.limit, "translation") from None
+            raise SentenceTooLong(
+                given[error.number - 1] + 1, error.tokens, error.limit, "translation", error.most
+            ) from None
         owners = [*range(len(text)), *given]
         along = [own for own, _ in found] + (encoded.targets or [])
         followed = self._follow(dataclasses.replace(text.select(owners), targets=along))

@@ -271,15 +271,24 @@ class SentenceTooLong(UserError):
         number: number of the sentence, counted from 1.
         tokens: how many tokens it has, with its end.
         limit: how many it may have.
+        most: how many it may have after `make_room`, as far as is known.
     """
 
-    def __init__(self, number: int, tokens: int, limit: int, what: str = "sentence") -> None:
-        text = f"{what} {number} has {tokens} tokens with its end, more than the {limit} that the model accepts:"
-        super().__init__(
-            f"{text} split it, or call the translator's make_room({tokens}).",
-            f"{text} split it, or set --max-tokens {tokens}.",
+    def __init__(
+        self, number: int, tokens: int, limit: int, what: str = "sentence", most: int | None = MOST_TOKENS
+    ) -> None:
+        text = (
+            f"{what} {number} has {tokens} tokens with its end, more than the {limit} that the model accepts: split it"
         )
-        self.number, self.tokens, self.limit = number, tokens, limit
+        self.number, self.tokens, self.limit, self.what = number, tokens, limit, what
+        self.most = min(MOST_TOKENS, most or MOST_TOKENS)
+        # What would be refused is not advised.
+        if tokens > self.most:
+            super().__init__(f"{text}.")
+        else:
+            super().__init__(
+                f"{text}, or call the translator's make_room({tokens}).", f"{text}, or set --max-tokens {tokens}."
+            )
 
 
 def _pack_sources(sources, length):

@@ -3,6 +3,7 @@
 import inspect
 import logging
 import math
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from keras_hub.src.utils.preset_utils import get_file
 import keras_attn_zoo
 from keras_attn_zoo.checksums import CHECKSUMS, check_sum, read_checksums, write_checksums
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import PathLike, check_file, read_json, shown, write_json
+from keras_attn_zoo.files import PathLike, check_file, kind_of, read_json, shown, write_json
 from keras_attn_zoo.models.weight_storage import weight_shapes
 
 WEIGHTS = ".weights.h5"
@@ -62,6 +63,9 @@ def check_preset(preset: str) -> None:
     except FileNotFoundError:
         if has_file(preset, CHECKSUMS):
             raise _missing(_CONFIG, preset) from None
+        if os.path.isdir(preset):
+            # A folder that may not be read seems to be empty; this raises, and says so.
+            kind_of(os.path.join(preset, _CONFIG))
         raise UserError(f"{shown(preset)} is not a preset: it has no {_CONFIG}. Check the path.") from None
     try:
         sums = read_checksums(get_file(preset, CHECKSUMS))

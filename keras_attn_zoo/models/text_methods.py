@@ -16,7 +16,7 @@ from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError, check_counts, counted
 from keras_attn_zoo.models.backbone import TranslationBackbone
 from keras_attn_zoo.models.forced_attention import attention_program
-from keras_attn_zoo.models.preprocessor import check_maximum, check_texts, check_token_count
+from keras_attn_zoo.models.preprocessor import SentenceTooLong, check_maximum, check_texts, check_token_count
 from keras_attn_zoo.models.programs import Programs
 from keras_attn_zoo.models.search import needs_little_room, search, search_key, with_little_room
 from keras_attn_zoo.models.translations import (
@@ -125,7 +125,11 @@ class TextMethods:
                 raise UserError(
                     f"received {len(sources)} sources but {len(targets)} targets: give the same number of each."
                 )
-        return self.preprocessor.encode(sources, targets)
+        try:
+            return self.preprocessor.encode(sources, targets)
+        except SentenceTooLong as error:
+            longest = self.backbone.longest_sentence
+            raise SentenceTooLong(error.number, error.tokens, error.limit, error.what, longest) from None
 
     @overload
     def translate(

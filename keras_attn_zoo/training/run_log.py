@@ -1,10 +1,11 @@
 """The log of a training run: a line of JSON per step and per round."""
 
+import contextlib
 import json
 import math
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from keras import ops
 from keras_attn_zoo.devices import wait
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.timing import CompilationClock
-from keras_attn_zoo.files import PathLike, check_file, discards_output, open_output, shown
+from keras_attn_zoo.files import PathLike, check_file, discards_output, open_output, reason_of, shown
 from keras_attn_zoo.types import Logs
 
 # Training cannot continue once one of these is NaN or infinite.
@@ -87,14 +88,16 @@ class RunLog(keras.callbacks.Callback):
         numbers = {name: float(value) for name, value in logs.items()}
         self._check_finite(numbers, self.step)
         self._write({"round": epoch + 1, "step": self.step, **numbers})
-        self._file.flush()
-        if not discards_output():
-            # Before the state, without which it may be: what was trained must have been logged.
-            os.fsync(self._file.fileno())
+        with self._named():
+            self._file.flush()
+            if not discards_output():
+                # Before the state, without which it may be: what was trained must have been logged.
+                os.fsync(self._file.fileno())
 
     def on_train_end(self, logs: Logs | None = None) -> None:
         """Close the file."""
-        self._file.close()
+        with self._named():
+            self._file.close()
 
     def _check_finite(self, numbers, step):
         """Raise if a figure is not finite; the files on disk are older."""
@@ -113,10 +116,18 @@ class RunLog(keras.callbacks.Callback):
     def _write(self, line):
         # JSON has no infinity, and a perplexity may overflow although its loss is finite.
         line = {k: v if not isinstance(v, float) or math.isfinite(v) else None for k, v in line.items()}
-        try:
+        with self._named():
             self._file.write(json.dumps(line) + "\n")
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """Let an error of the disk name the file."""
+        try:
+            yield
         except OSError as error:
-            raise UserError(f"cannot write {self.path}: {error.strerror}. Free some space, then resume.") from None
+            raise UserError(
+                f"cannot write {shown(self.path)}: {reason_of(error)}. Free some space, then resume."
+            ) from None
 
 
 def read_log(path: PathLike) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """What a resumed run relies on: its text, and every file of its folder; what is wrong is said, and nothing is left."""
 
+import contextlib
 import dataclasses
 import json
 import shutil
@@ -10,6 +11,7 @@ from keras_attn_zoo.checksums import sha256
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.training import train_system
+from keras_attn_zoo.locks import locked
 from tests.experiments.test_training import numbers
 from tests.tiny_run import TINY, interrupted_after
 
@@ -158,3 +160,16 @@ def test_prepared_text_that_was_damaged_is_made_again_or_refused(run, corpus, wh
             assert name.name in str(error) and "\n" not in str(error)
         else:
             assert numbers(copy) == numbers(whole)
+
+
+def test_a_comparison_waits_for_another_that_trains_the_same_run(run, corpus, monkeypatch):
+    """And finds it trained, or goes on with it."""
+    run.state.write_bytes(b"")
+    with locked(run.path), pytest.raises(UserError, match="is in use by process"):
+        train_system(SYSTEM, corpus, run.path, resume=True)
+    held, waited = contextlib.ExitStack(), []
+    held.enter_context(locked(run.path))
+    monkeypatch.setattr("keras_attn_zoo.locks.time.sleep", lambda seconds: (waited.append(seconds), held.close()))
+    with pytest.raises(UserError, match=r"state\.npz is damaged"):
+        train_system(SYSTEM, corpus, run.path, resume=True, wait=True)
+    assert len(waited) == 1
