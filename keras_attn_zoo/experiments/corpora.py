@@ -4,9 +4,9 @@ import dataclasses
 import functools
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from keras_attn_zoo.data.filters import Filter, filter_pairs
 from keras_attn_zoo.data.splits import MAX_HELD_OUT, Pair, Splits, random_split, split_sizes
@@ -91,7 +91,7 @@ def corpus_from_files(
         _check_sides(train, pairs)
         splits = random_split(pairs, seed=seed, max_held_out=max_held_out)
         # Where it changes nothing, the text is that of earlier versions, which had no maximum.
-        sizes = [len(part) for part in splits]
+        sizes = [len(cast("Sized", part)) for part in splits]
         if sizes != split_sizes(sum(sizes)):
             description["max_held_out"] = max_held_out
         return Corpus(splits, description)
