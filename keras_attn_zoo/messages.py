@@ -11,9 +11,19 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from keras_attn_zoo.escapes import printable
+
 PACKAGE = logging.getLogger(__package__)
 # The bars currently drawn.
 _BARS: list[Any] = []
+
+
+class _Printable(logging.Formatter):
+    """A message in one line, whatever names it has; a traceback below it stays as it is."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """Return the message."""
+        return printable(record.message)
 
 
 class _Lines(logging.Handler):
@@ -42,6 +52,7 @@ def shown(level: int = logging.INFO) -> Iterator[None]:
     """
     before = PACKAGE.level, PACKAGE.propagate
     lines = _Lines()
+    lines.setFormatter(_Printable())
     PACKAGE.addHandler(lines)
     PACKAGE.setLevel(level)
     PACKAGE.propagate = False
@@ -81,10 +92,10 @@ def progress_bar(
     tqdm.monitor_interval = 0
     tqdm.set_lock(threading.RLock())
     shape = {"unit": unit, "unit_scale": unit == "B", "initial": done, "dynamic_ncols": True}
-    with tqdm(desc=what, total=total, file=sys.stderr, leave=False, **shape) as bar:
+    with tqdm(desc=printable(what), total=total, file=sys.stderr, leave=False, **shape) as bar:
 
         def show(done: int, text: str = "") -> None:
-            bar.set_postfix_str(text, refresh=False)
+            bar.set_postfix_str(printable(text), refresh=False)
             bar.update(done - bar.n)
 
         _BARS.append(bar)

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from keras_attn_zoo.backends import READ_CONFIGURATION, configuration_file, is_out_of_memory
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.escapes import printable
 
 # Signals that ask a process to stop: Ctrl-C, a scheduler or container, a closed terminal.
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -217,7 +218,7 @@ def one_line(text: str) -> str:
         >>> one_line("no file 'a\\nb'")
         "no file 'a\\\\nb'"
     """
-    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text.strip())
+    text = printable(text.strip())
     if len(text) <= _LONGEST_MESSAGE:
         return text
     # What was wrong may come after the long value that was given.

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from keras_attn_zoo.escapes import printable
 from keras_attn_zoo.extras import require
 
 require("matplotlib", user=__name__)
@@ -58,14 +59,14 @@ def style() -> Iterator[None]:
 
 def wrapped(title: str, width: float) -> str:
     """Return a title in lines that fit into a width in inches."""
-    return "\n".join(textwrap.wrap(title, max(12, int(width * _TITLE_CHARACTERS))))
+    return "\n".join(textwrap.wrap(printable(title), max(12, int(width * _TITLE_CHARACTERS))))
 
 
 def label(axes: Axes, xlabel: str, ylabel: str | None, title: str | None = None) -> None:
     """Write the labels of the axes and the title as they are, whatever characters they have."""
-    axes.set_xlabel(xlabel, parse_math=False)
+    axes.set_xlabel(printable(xlabel), parse_math=False)
     if ylabel:
-        axes.set_ylabel(ylabel, parse_math=False)
+        axes.set_ylabel(printable(ylabel), parse_math=False)
     if title:
         axes.set_title(title, fontsize=TITLE_SIZE, parse_math=False)
 
@@ -81,7 +82,7 @@ def add_legend(axes: Axes, drawn: Sequence[Any], names: Iterable[object]) -> Non
     """Write the names of what was drawn beside the axes, as they are."""
     # Long enough for the longest dashes, and a mark on them.
     beside = {"bbox_to_anchor": (1.02, 1.0), "borderaxespad": 0, "frameon": False, "handlelength": 4}
-    legend = axes.legend(drawn, list(map(str, names)), loc="upper left", **beside)
+    legend = axes.legend(drawn, [printable(str(name)) for name in names], loc="upper left", **beside)
     for text in legend.get_texts():
         text.set_parse_math(False)
 

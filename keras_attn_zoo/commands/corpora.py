@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from keras_attn_zoo.commands.parser import Command, Parser
 from keras_attn_zoo.commands.verification import verify_each
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.escapes import printable
 
 if TYPE_CHECKING:
     from keras_attn_zoo.experiments.catalogue.listing import NamedCorpus
@@ -100,7 +101,7 @@ def download(names: list[str]) -> None:
     for corpus in _found(names):
         manifest = provide(corpus)
         counts = ", ".join(f"{count:,} {part}" for part, count in manifest["pairs"].items())
-        print(f"{corpus.name}: {corpus_folder(corpus)} ({counts})")
+        print(f"{corpus.name}: {printable(str(corpus_folder(corpus)))} ({counts})")
 
 
 def verify(names: list[str]) -> None:

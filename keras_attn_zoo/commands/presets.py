@@ -7,6 +7,7 @@ from keras_attn_zoo.commands import presets_publish
 from keras_attn_zoo.commands.parser import Command, Parser
 from keras_attn_zoo.commands.verification import verify_each
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.escapes import printable
 
 _NONE = "no presets are published with this version"
 
@@ -77,7 +78,7 @@ def download(names: list[str]) -> None:
         # The user's own folder may hold another preset of this name, in front of the published one.
         if folder is None or not is_published(name, folder):
             folder = published_folder(name) or fetch_preset(name)
-        print(f"{name}: {folder}")
+        print(f"{name}: {printable(str(folder))}")
 
 
 def verify(names: list[str]) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
+from keras_attn_zoo.escapes import in_markdown
 from keras_attn_zoo.experiments.paper_cells import Runs
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.system import System
@@ -73,7 +74,7 @@ def changes_line(found: Changes) -> str:
     for key, values in found.items():
         of = [f"{own} ({theirs})" for theirs, own in values]
         parts.append(f"{key}={' or '.join(dict.fromkeys(of))}")
-    return f"Settings changed: {', '.join(parts)}." if parts else ""
+    return in_markdown(f"Settings changed: {', '.join(parts)}.") if parts else ""
 
 
 def _shown(value: Any) -> str:

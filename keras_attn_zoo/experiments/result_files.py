@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.escapes import in_markdown
 from keras_attn_zoo.experiments.changed_settings import Changes, changes, changes_line
 from keras_attn_zoo.experiments.comparison import OF_SYSTEMS, Recipe, Run, run_name
 from keras_attn_zoo.experiments.earlier_results import FILE, LEFT_OUT, RUNS, left_out_of, title_of
@@ -72,13 +73,13 @@ def write_results(
         spread = spread_table(over_seeds(of_run, of_text))
         if spread is not None:
             own.append((f"{title}: mean over seeds", spread))
-        parts += [f"{'##' if name else '#'} {title}", *(table.markdown() for _, table in own)]
+        parts += [f"{'##' if name else '#'} {in_markdown(title)}", *(table.markdown() for _, table in own)]
         tables += own
     changed = changes(
         (one.folder.name, recipe.entries[of_run[one.folder.name].entry].system, RunFolder(one.folder).system())
         for one in results
     )
-    lines = [changes_line(_unnamed(changed, of_run)), _texts_line(results), recipe.note]
+    lines = [changes_line(_unnamed(changed, of_run)), in_markdown(_texts_line(results)), recipe.note]
     markdown = "\n\n".join(filter(None, [*parts, *lines])) + "\n"
     write_text(out / "results.md", markdown)
     write_text(out / "results.tex", "\n\n".join(table.latex(title) for title, table in tables) + "\n")

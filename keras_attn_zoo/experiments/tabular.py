@@ -5,33 +5,7 @@ import dataclasses
 import io
 from collections.abc import Collection, Mapping, Sequence
 
-# What LaTeX does not take as it is, and Unicode that its standard fonts lack.
-_LATEX = str.maketrans(
-    {
-        **{character: rf"\{character}" for character in "&%$#_{}"},
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        # A signature has no other place to break; a bracket that begins a row would be an argument.
-        "|": r"\textbar{}\allowbreak{}",
-        "[": "{[}",
-        "*": r"$^\ast$",
-        "±": r"$\pm$",
-        "–": "--",
-        "—": "---",
-        "†": r"$^\dagger$",
-        "→": r"$\rightarrow$",
-        "⇒": r"$\Rightarrow$",
-        "…": r"\dots{}",
-        **dict.fromkeys("„‚", ",,"),
-        **dict.fromkeys("“”«»‹›", '"'),
-        **dict.fromkeys("‘’", "'"),
-    }
-)
-# What stands in those fonts: of Latin letters with accents, all but these.
-_LETTERS = {*map(chr, {*range(0xA0, 0x180)}), *map(chr, _LATEX)} - {*"ÐðÞþĐđĦħŊŋŦŧĄąĘęĮįŲųĸĿŀŉſ"}
+from keras_attn_zoo.escapes import in_csv, in_latex, in_markdown
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +24,7 @@ class Table:
 
     def markdown(self) -> str:
         """Return the table, and its notes as a list."""
-        parts = [markdown_table(self.headings, self.rows), "\n".join(f"- {line}" for line in self.notes)]
+        parts = [markdown_table(self.headings, self.rows), "\n".join(f"- {in_markdown(line)}" for line in self.notes)]
         return "\n\n".join(part for part in parts if part)
 
     def latex(self, caption: str) -> str:
@@ -58,7 +32,7 @@ class Table:
 
         It needs the packages booktabs and graphicx.
         """
-        lines = [" & ".join(map(_in_latex, row)) + r" \\" for row in (self.headings, *self.rows)]
+        lines = [" & ".join(map(in_latex, row)) + r" \\" for row in (self.headings, *self.rows)]
         about = ". ".join(line.rstrip(".") for line in (caption, *self.notes))
         return "\n".join(
             [
@@ -72,7 +46,7 @@ class Table:
                 *(f"    {line}" for line in lines[1:]),
                 r"    \bottomrule",
                 r"  \end{tabular}}",
-                rf"  \caption{{{_in_latex(about)}.}}",
+                rf"  \caption{{{in_latex(about)}.}}",
                 r"\end{table}",
             ]
         )
@@ -92,7 +66,7 @@ def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]], text:
         | x | 1 |
     """
     left = [i == 0 or heading in text for i, heading in enumerate(headings)]
-    headings, *rows = ([str(cell).replace("|", r"\|") for cell in line] for line in (headings, *rows))
+    headings, *rows = ([in_markdown(str(cell), cell=True) for cell in line] for line in (headings, *rows))
     widths = [max(len(line[i]) for line in (headings, *rows)) for i in range(len(headings))]
 
     def line(cells):
@@ -114,14 +88,7 @@ def csv_text(lines: Sequence[Mapping[str, object]]) -> str:
     """
     headings = list(dict.fromkeys(key for line in lines for key in line))
     text = io.StringIO()
-    writer = csv.DictWriter(text, headings, lineterminator="\n")
+    writer = csv.DictWriter(text, list(map(in_csv, headings)), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(lines)
+    writer.writerows({in_csv(key): in_csv(value) for key, value in line.items()} for line in lines)
     return text.getvalue()
-
-
-def _in_latex(text: str) -> str:
-    """Text as LaTeX; a letter that its standard fonts lack becomes a question mark."""
-    found = "".join(one if one < "\x80" or one in _LETTERS else "?" for one in text).translate(_LATEX)
-    # Two superscripts side by side would stand apart.
-    return found.replace(r"$^\ast$$^\ast$", r"$^{\ast\ast}$")

@@ -2,12 +2,12 @@
 
 import base64
 import hashlib
-import html
 import logging
 import textwrap
 from collections.abc import Sequence
 from importlib import resources
 
+from keras_attn_zoo.escapes import in_html
 from keras_attn_zoo.explore.packing import pack
 from keras_attn_zoo.explore.records import Result, Sentence, System
 from keras_attn_zoo.files import PathLike, shown, write_text
@@ -50,7 +50,7 @@ class Page:
             live: whether it takes more sentences, from the server that serves it.
         """
         parts = {
-            "TITLE": html.escape(self._title()),
+            "TITLE": in_html(self._title()),
             "POLICY": self.policy(live),
             "STYLE": _asset("style.css"),
             "SCRIPT": _script(),
@@ -106,7 +106,7 @@ class Page:
     def _repr_html_(self) -> str:
         """Show the page in a notebook, apart from the notebook's own styles and scripts."""
         return (
-            f'<iframe srcdoc="{html.escape(self.html())}" sandbox="allow-scripts" title="attention" '
+            f'<iframe srcdoc="{in_html(self.html())}" sandbox="allow-scripts" title="attention" '
             f'style="width: 100%; height: {_HEIGHT}px; border: 1px solid #8884; border-radius: 6px"></iframe>'
         )
 
