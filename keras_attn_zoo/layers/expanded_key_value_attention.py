@@ -7,6 +7,7 @@ from keras import ops
 from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.common.kernels import add_kernel
 from keras_attn_zoo.layers.common.products import operand_type, product
+from keras_attn_zoo.layers.common.rematerialization import may_be
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.numerics.loops import scan
 from keras_attn_zoo.numerics.masks import EXCLUDED
@@ -252,8 +253,8 @@ class ExpandedKeyValueAttention(DotProductAttention):
             "normalizer": ops.where(real, normalizer, 0.0)[..., None],
             "real": real[..., None],
         }
-        if self.dropout and training:
-            steps["noise"] = self._noise((*heads, 1))
+        if self.dropout and may_be(training):
+            steps["noise"] = self.drop(ops.ones((*heads, 1)), training)
         if noise is not None:
             steps["noise"] = noise["pair"][:, :, None]
         return steps, scores

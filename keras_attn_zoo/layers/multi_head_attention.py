@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.common.reached_places import reached_energies
+from keras_attn_zoo.layers.common.rematerialization import may_be
 from keras_attn_zoo.layers.common.self_attention_steps import ProjectionsSeen
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.numerics.fused_attention import fused_contexts, fuses
@@ -78,7 +79,7 @@ class MultiHeadAttention(ProjectionsSeen, DotProductAttention):
         """Contexts in one operation, where that is asked for or faster; otherwise None."""
         flash = keras.config.is_flash_attention_enabled() if self.flash_attention is None else self.flash_attention
         inherited = "takes_flash_attention" not in type(self).__dict__
-        if flash is False or inherited or self.normalizer != "softmax" or (self.dropout and training):
+        if flash is False or inherited or self.normalizer != "softmax" or (self.dropout and may_be(training)):
             return None
         key, value, given_mask = memory["key"], memory["value"], None if causal else mask
         if not (flash or fuses(key, value, ops.shape(query)[1], given_mask)):

@@ -8,6 +8,7 @@ from keras.quantizers import QuantizationConfig
 
 from keras_attn_zoo.layers.common.checks import check_positive
 from keras_attn_zoo.layers.common.position_attention import PositionAttention, check_length
+from keras_attn_zoo.layers.common.rematerialization import Rematerialized
 from keras_attn_zoo.layers.common.shared_by_side import SharedBySide
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.numerics.loops import first
@@ -95,7 +96,7 @@ class InitialAttention(keras.layers.Layer):
         }
 
 
-class _Float32Dense(keras.layers.Dense):
+class _Float32Dense(Rematerialized, keras.layers.Dense):
     """W and b of the transition, which stay float32 when a model is quantised."""
 
     def quantize(
@@ -105,7 +106,7 @@ class _Float32Dense(keras.layers.Dense):
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
-class RecurrentTransition(keras.layers.Layer):
+class RecurrentTransition(Rematerialized):
     """The transition from the matrices of one layer to those of the next, shared by all layers and heads.
 
     Use it once for an encoder or a decoder, and apply it before each layer.

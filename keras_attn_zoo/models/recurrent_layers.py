@@ -7,6 +7,7 @@ import keras
 from keras import ops, tree
 
 from keras_attn_zoo.layers.common.products import operand_type, product, projected, uncast
+from keras_attn_zoo.layers.common.rematerialization import may_be
 from keras_attn_zoo.numerics.loops import before_loop, scan
 from keras_attn_zoo.types import Tensor, TensorTree
 
@@ -63,7 +64,7 @@ class Recurrence:
         is_gru = isinstance(cell, keras.layers.GRUCell)
         self._step = gru_step if is_gru else lstm_step
         self._compute_dtype, self.state_type = cell.compute_dtype, operand_type(cell.compute_dtype)
-        converted = uncast if training else ops.cast
+        converted = uncast if may_be(training) else ops.cast
         self._kernel, self._recurrent_kernel = (
             converted(weight, self._compute_dtype) for weight in (cell.kernel, cell.recurrent_kernel)
         )
@@ -121,7 +122,7 @@ def _run(layer, sequences, initial_state, mask, training):
 
     states = list(initial_state) if isinstance(initial_state, list | tuple) else [initial_state]
     states = [ops.cast(state, recurrence.state_type) for state in states]
-    weights = recurrence.weights if training else ()
+    weights = recurrence.weights if may_be(training) else ()
     found = scan(step, states, steps, reverse=layer.go_backwards, weights=weights)
     states, outputs = tree.map_structure(lambda x: ops.cast(x, layer.compute_dtype), found)
     outputs = ops.transpose(outputs, (1, 0, 2))

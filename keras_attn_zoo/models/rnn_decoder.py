@@ -10,6 +10,7 @@ from keras_attn_zoo.layers import AttentionLayer
 from keras_attn_zoo.layers.common.checks import check_choice, check_positive
 from keras_attn_zoo.layers.common.dropout import Dropout
 from keras_attn_zoo.layers.common.products import operand_type, uncast
+from keras_attn_zoo.layers.common.rematerialization import Rematerialized, may_be, where_training
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.models.recurrent_layers import Recurrence
 from keras_attn_zoo.numerics.loops import scan
@@ -21,7 +22,7 @@ STATES_OF_CELL = {"gru": 1, "lstm": 2}
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
-class RNNDecoder(keras.layers.Layer):
+class RNNDecoder(Rematerialized):
     """A stack of GRU or LSTM cells that attends once per target position.
 
     With `attention_query="previous_state"` (Bahdanau) attention comes before
@@ -232,9 +233,9 @@ class RNNDecoder(keras.layers.Layer):
         embedded = self.embedding_dropout(self.target_embedding(token_ids), training=training)
         steps = {"embedded": _time_major(embedded), "noise": self._draw_noise(embedded, training)}
         in_turn = self.attends_first or self.input_feeding or teacher_forcing_mask is not None
-        if training and in_turn:
+        if may_be(training) and in_turn:
             noise = self.attention.draw_noise(memory, ops.shape(token_ids)[1])
-            steps |= {} if noise is None else {"attention_noise": noise}
+            steps |= {} if noise is None else {"attention_noise": where_training(training, noise, 1.0)}
         if teacher_forcing_mask is not None:
             readouts, scores = self._run_with_guesses(steps, teacher_forcing_mask, memory, state, training)
         elif in_turn:
@@ -296,7 +297,7 @@ class RNNDecoder(keras.layers.Layer):
 
     def _weights(self, cells, memory, training):
         """In training, the matrices that a position multiplies by, as `loops.scan` takes them."""
-        if not training or not is_jax_on_cpu():
+        if not may_be(training) or not is_jax_on_cpu():
             return []
         layers = [*self.attention.trainable_variables, *self.readout.trainable_variables]
         matrices = [uncast(weight, self.compute_dtype) for weight in layers if len(weight.shape) == 2]
@@ -306,11 +307,11 @@ class RNNDecoder(keras.layers.Layer):
 
     def _draw_noise(self, embedded, training):
         """Draw the dropout between the layers, before the loop: (target, batch, hidden_dim) per layer."""
-        if not training or self.layer_dropout.rate == 0:
+        if not may_be(training) or self.layer_dropout.rate == 0:
             return []
         batch, target = ops.shape(embedded)[0], ops.shape(embedded)[1]
         ones = ops.ones((target, batch, self.hidden_dim), dtype=self.compute_dtype)
-        return self._for_loop([self.layer_dropout(ones, training=True) for _ in self.cells[1:]])
+        return self._for_loop([self.layer_dropout(ones, training=training) for _ in self.cells[1:]])
 
     def compute_output_spec(
         self,

@@ -12,12 +12,13 @@ from keras_attn_zoo.layers.common.checks import check_choice, check_positive
 from keras_attn_zoo.layers.common.dropout import ActivationDropout, Dropout
 from keras_attn_zoo.layers.common.layer_normalization import LayerNormalization
 from keras_attn_zoo.layers.common.products import Dense, StepMap
+from keras_attn_zoo.layers.common.rematerialization import Rematerialized
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.models.read_scores import are_scores_read
 from keras_attn_zoo.types import Config, Shape, Tensor, TensorTree
 
 
-class TransformerLayer(keras.layers.Layer):
+class TransformerLayer(Rematerialized):
     """Base class of encoder and decoder layers: residual connections, normalisation, the feed-forward network.
 
         y = LN(x + dropout(f(x)))        normalization="post"

@@ -2,6 +2,7 @@
 
 from keras import ops, tree
 
+from keras_attn_zoo.numerics.function_transforms import is_transformed
 from keras_attn_zoo.numerics.labels import is_largest, of_labels, smoothed, with_values_of_labels
 from keras_attn_zoo.numerics.pairs import guarded_log_normalizer, pairs_of, slices_of
 from keras_attn_zoo.numerics.thresholds import (
@@ -44,9 +45,13 @@ def plain_entmax15(energies: Tensor) -> Tensor:
     return ops.square(ops.maximum(shifted - at_last(inside, thresholds), 0.0))
 
 
-@ops.custom_gradient
 def sparsemax_of(energies: Tensor) -> Tensor:
     """Sparsemax of float32 energies without a mask; the gradient needs only the weights."""
+    return plain_sparsemax(energies) if is_transformed() else _sparsemax_of(energies)
+
+
+@ops.custom_gradient
+def _sparsemax_of(energies):
     weights = plain_sparsemax(energies) if sorts_better(energies) else searched_sparsemax(energies)
 
     def gradient(*args, upstream=None):
@@ -56,9 +61,13 @@ def sparsemax_of(energies: Tensor) -> Tensor:
     return weights, gradient
 
 
-@ops.custom_gradient
 def entmax15_of(energies: Tensor) -> Tensor:
     """Entmax of α = 1.5 of float32 energies without a mask; the gradient needs only the weights."""
+    return plain_entmax15(energies) if is_transformed() else _entmax15_of(energies)
+
+
+@ops.custom_gradient
+def _entmax15_of(energies):
     weights = plain_entmax15(energies) if sorts_better(energies) else searched_entmax15(energies)
 
     def gradient(*args, upstream=None):
@@ -103,6 +112,8 @@ def log_normalizer(left: Tensor, right: Tensor) -> Tensor:
     Example:
         >>> log_normalizer(ops.zeros((1, 2, 4)), ops.zeros((1, 3, 4)))  # log 4, (1, 2, 3)
     """
+    if is_transformed():
+        return plain_log_normalizer(left, right)
     return _log_normalizer(ops.convert_to_tensor(left), ops.convert_to_tensor(right))
 
 
@@ -167,7 +178,7 @@ def fused_token_losses(logits: Tensor, labels: Tensor, label_smoothing: float) -
     share = label_smoothing / logits.shape[-1]
 
     @ops.custom_gradient
-    def function(logits):
+    def function(logits, labels):
         largest = ops.max(logits, axis=-1)
         normalizer = ops.sum(ops.exp(logits - largest[..., None]), axis=-1)
         log_normalizer = largest + ops.log(normalizer)
@@ -181,11 +192,12 @@ def fused_token_losses(logits: Tensor, labels: Tensor, label_smoothing: float) -
             is_gold = ops.arange(logits.shape[-1], dtype="int32") == labels[..., None]
             target = ops.where(is_gold, 1.0 - label_smoothing + share, share)
             # Not exp(z - log_normalizer): for large logits, the logarithm has too few digits.
-            return ops.exp(logits - largest[..., None]) * (upstream / normalizer[..., None]) - upstream * target
+            of_logits = ops.exp(logits - largest[..., None]) * (upstream / normalizer[..., None]) - upstream * target
+            return of_logits, None
 
         return (smoothed(nll, uniform, label_smoothing), nll, is_largest(logits, gold)), gradient
 
-    return function(logits)
+    return function(logits, labels)
 
 
 def kept_token_losses(logits: Tensor, labels: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -204,13 +216,13 @@ def kept_token_losses(logits: Tensor, labels: Tensor, label_smoothing: float) ->
     loss = smoothed(nll, uniform, label_smoothing)
 
     @ops.custom_gradient
-    def of(logits):
+    def of(logits, labels, softmax, loss, nll):
         def gradient(*args, upstream=None):
             upstream = upstream_of(args, upstream)[..., None]
             found = softmax * upstream - share * upstream if label_smoothing else softmax * upstream
             of_gold = ops.exp(-nll)[..., None] * upstream - (1.0 - label_smoothing + share) * upstream
-            return with_values_of_labels(found, labels, of_gold)
+            return with_values_of_labels(found, labels, of_gold), None, None, None, None
 
         return loss, gradient
 
-    return of(logits), nll, ops.cast(gold >= largest, "float32")
+    return of(logits, labels, softmax, loss, nll), nll, ops.cast(gold >= largest, "float32")

@@ -3,6 +3,7 @@
 from keras import backend, ops
 
 from keras_attn_zoo.numerics.bfloat16 import transposed_in_memory
+from keras_attn_zoo.numerics.function_transforms import is_transformed
 from keras_attn_zoo.numerics.gradients import upstream_of
 from keras_attn_zoo.numerics.loops import scan
 from keras_attn_zoo.numerics.product_gradients import kernel_gradient, summed_product
@@ -56,19 +57,23 @@ def pair_recurrence(steps: dict[str, Tensor], kernel: Tensor, bias: Tensor, firs
         the contexts `(target, heads, value_dim, batch)`, and the shares of the pair `(target, heads, 1, batch)`, both
         in float32.
     """
-    closed = {name: steps[name] for name in ("real", "noise") if name in steps}
+    if is_transformed():
+        return plain_pair_recurrence(steps, kernel, bias, first)
+    # They have no gradient, but are arguments all the same: a closure would keep them beyond the trace they belong to.
+    constant = [name for name in ("real", "noise") if name in steps]
     sizes = [steps[name].shape[2] for name in ("query", "context")]
 
     @ops.custom_gradient
-    def recur(query, plain, normalizer, kernel, bias, first):
-        given = {"query": query, "context": plain, "normalizer": normalizer, **closed}
+    def recur(query, plain, normalizer, kernel, bias, first, *constants):
+        constants = dict(zip(constant, constants, strict=True))
+        given = {"query": query, "context": plain, "normalizer": normalizer, **constants}
         begin = _of_batch(first, query)
         position = _position(_turned(kernel), _of_batch(bias, query), begin)
         _, (pairs, contexts, shares) = scan(position, begin, given)
 
         def gradient(*inputs, upstream=None):
             upstream = upstream_of(inputs, upstream)
-            at = {**closed, "query": query, "context": contexts, "pair": pairs, "share": shares}
+            at = {**constants, "query": query, "context": contexts, "pair": pairs, "share": shares}
             at["to_context"] = ops.cast(upstream[:, :, : sizes[1]], query.dtype)
             at["to_share"] = upstream[:, :, sizes[1] :]
 
@@ -87,16 +92,18 @@ def pair_recurrence(steps: dict[str, Tensor], kernel: Tensor, bias: Tensor, firs
             to_first, (to_pairs, to_contexts, to_energies) = scan(back, ops.zeros_like(begin), at, reverse=True)
             to_query = ops.cast(to_energies, query.dtype) * pairs[:, :, : sizes[0]]
             to_plain = (1 - ops.cast(shares, query.dtype)) * to_contexts
-            through = ops.where(_leaves(closed["real"], kernel), to_pairs, 0.0)
+            through = ops.where(_leaves(constants["real"], kernel), to_pairs, 0.0)
             of_bias = ops.sum(through, axis=(0, 3))
             of_first = ops.sum(to_pairs - through, axis=(0, 3)) + ops.sum(to_first, axis=2)
             of_biases = (ops.cast(of_bias, bias.dtype), ops.cast(of_first, first.dtype))
-            return to_query, to_plain, -to_energies, _gradient_of(kernel, contexts, through), *of_biases
+            of_kernel = _gradient_of(kernel, contexts, through)
+            return to_query, to_plain, -to_energies, of_kernel, *of_biases, *(None for _ in constants)
 
         found = [ops.cast(contexts, "float32"), shares]
         return ops.concatenate(found, axis=2), gradient
 
-    found = recur(steps["query"], steps["context"], steps["normalizer"], kernel, bias, first)
+    given = (steps["query"], steps["context"], steps["normalizer"], kernel, bias, first)
+    found = recur(*given, *(steps[name] for name in constant))
     return found[:, :, : sizes[1]], found[:, :, sizes[1] :]
 
 

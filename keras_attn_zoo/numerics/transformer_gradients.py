@@ -13,18 +13,18 @@ def plain_dropped_relu(x: Tensor, kept: Tensor, keep: float) -> Tensor:
 
 def dropped_relu(x: Tensor, kept: Tensor, keep: float) -> Tensor:
     """Return the ReLU of x, scaled by 1 / keep where it is kept; the gradient needs the result alone."""
-    scale, zero = ops.cast(keep, x.dtype), ops.zeros((), x.dtype)
 
     @ops.custom_gradient
-    def of(x):
+    def of(x, kept):
         found = plain_dropped_relu(x, kept, keep)
 
         def gradient(*args, upstream=None):
-            return ops.where(found > 0, upstream_of(args, upstream) / scale, zero)
+            scaled = upstream_of(args, upstream) / ops.cast(keep, x.dtype)
+            return ops.where(found > 0, scaled, ops.zeros((), x.dtype)), None
 
         return found, gradient
 
-    return of(x)
+    return of(x, ops.convert_to_tensor(kept))
 
 
 def plain_layer_normalized(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor:

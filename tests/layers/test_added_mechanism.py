@@ -12,7 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.__main__ import SHARED_FILES
-from tests.layers import test_attention_inputs, test_attention_laws, test_attention_masks
+from tests.layers import (
+    test_attention_inputs,
+    test_attention_laws,
+    test_attention_masks,
+    test_attention_transformations,
+)
 from tests.strangers import test_calls
 
 pytestmark = [pytest.mark.one_backend, pytest.mark.long]
@@ -24,7 +29,13 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), 
 
 # The examples, in the order of the page, and a place of each.
 PLACES = {"diagonal": "cross", "penalised": "cross", "tempered": "cross", "distance": "decoder"}
-MODULES = (test_attention_laws, test_attention_inputs, test_attention_masks, test_calls)
+MODULES = (
+    test_attention_laws,
+    test_attention_inputs,
+    test_attention_masks,
+    test_attention_transformations,
+    test_calls,
+)
 # Other tests that go by mechanism, with its name among the parameters; but for those that take long to set up.
 BY_MECHANISM = (
     "tests/layers/test_dropout_in_steps.py",

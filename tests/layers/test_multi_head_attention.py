@@ -231,27 +231,6 @@ def test_dropout_drops_whole_weights():
     np.testing.assert_allclose(context[kept], 2 * scores[:, 0][kept], rtol=1e-5)
 
 
-@pytest.mark.skipif(
-    keras.config.backend() == "tensorflow", reason="Keras 3.15's own layers fail there under a scope, in any `fit`"
-)
-def test_a_remat_scope_changes_nothing():
-    """Under JAX it traces `training`, which nothing may then ask for its value."""
-
-    def trained():
-        x = keras.Input((3, 7))
-        model = keras.Model(x, MultiHeadAttention(num_heads=2, key_dim=3, name="attention")(x))
-        fill_weights(model)
-        model.compile(keras.optimizers.SGD(0.1), "mse")
-        model.fit(QUERY, np.zeros((2, 3, 7)), verbose=0)
-        return model.get_weights()
-
-    wanted = trained()
-    with keras.RematScope(mode="full"):
-        found = trained()
-    for actual, desired in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(actual, desired, atol=1e-6)
-
-
 @pytest.mark.one_backend
 @pytest.mark.parametrize(
     ("arguments", "message"),

@@ -7,8 +7,10 @@ from keras import ops
 from keras_attn_zoo.layers.common.layer_normalization import LayerNormalization
 from keras_attn_zoo.numerics import onednn
 from keras_attn_zoo.numerics.gradients import (
+    fused_token_losses,
     log_normalizer,
     plain_log_normalizer,
+    plain_token_losses,
 )
 from keras_attn_zoo.numerics.pair_recurrence import pair_recurrence, plain_pair_recurrence
 from keras_attn_zoo.numerics.product_gradients import bfloat16_product, onednn_product, plain_product
@@ -193,3 +195,57 @@ def test_pair_recurrence(noisy, by_heads):
         return run
 
     assert_alike(of(pair_recurrence), of(plain_pair_recurrence), inputs, atol=2e-5)
+
+
+def random_pair_recurrence():
+    """Inputs of `pair_recurrence` with a gradient, and those without."""
+    steps = {"query": numbers("q", TARGET, HEADS, KEY, BATCH), "context": numbers("c", TARGET, HEADS, VALUE, BATCH)}
+    steps["normalizer"] = numbers("n", TARGET, HEADS, 1, BATCH)
+    weights = {"kernel": numbers("k", HEADS, VALUE, KEY + VALUE), "bias": numbers("b", HEADS, KEY + VALUE)}
+    constants = {"real": numbers("r", TARGET, HEADS, 1, BATCH) > -1, "noise": numbers("d", TARGET, HEADS, 1, BATCH)}
+
+    def of(function, given, constants):
+        steps = {name: given[name] for name in ("query", "context", "normalizer")}
+        return function({**steps, **constants}, given["kernel"], given["bias"], given["bias"])[0]
+
+    return {**steps, **weights}, constants, of, (pair_recurrence, plain_pair_recurrence)
+
+
+def random_relu():
+    """The same of `dropped_relu`."""
+
+    def of(function, given, constants):
+        return function(given["x"], constants["kept"], 0.6)
+
+    return {"x": numbers("x", 6, 5)}, {"kept": numbers("kept", 6, 5) > 0}, of, (dropped_relu, plain_dropped_relu)
+
+
+def random_losses():
+    """The same of the loss per token."""
+
+    def of(function, given, constants):
+        return function(given["logits"], constants["labels"], 0.1)[0]
+
+    given = {"logits": numbers("logits", 4, 7)}
+    return given, {"labels": np.array([1, 0, 6, 2])}, of, (fused_token_losses, plain_token_losses)
+
+
+@pytest.mark.skipif(BACKEND != "jax", reason="JAX alone traces a part of a program by itself")
+@pytest.mark.parametrize("made", [random_pair_recurrence, random_relu, random_losses])
+def test_no_gradient_outlives_its_trace(made):
+    """Computed again for the backward pass, all values of the function belong to another trace, masks among them."""
+    import jax
+
+    given, constants, of, functions = made()
+
+    def gradient(function):
+        def loss(given, constants):
+            found = of(function, given, constants)
+            return ops.sum(found * numbers("result", *found.shape))
+
+        return jax.jit(jax.grad(jax.checkpoint(loss)))(given, constants)
+
+    by_hand, plain = (to_numpy(gradient(function)) for function in functions)
+    for name, wanted in plain.items():
+        assert np.any(wanted)
+        np.testing.assert_allclose(by_hand[name], wanted, atol=1e-5, err_msg=name)

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.common.products import projected, uncast
+from keras_attn_zoo.numerics.function_transforms import recomputed
 from keras_attn_zoo.numerics.loops import scan
 from keras_attn_zoo.types import Tensor
 
@@ -19,7 +20,7 @@ def linear(layer: keras.layers.Layer, x: Tensor, kernel: keras.Variable, bias: k
     return projected(x, uncast(kernel, layer.compute_dtype), bias, compute_dtype=layer.compute_dtype)
 
 
-@keras.remat
+@recomputed
 def position_energies(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
     """Energies of one target position: vᵀ tanh(q_i + k_j).
 
@@ -37,7 +38,7 @@ def position_energies(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
     return ops.matmul(ops.tanh(query[:, None] + key), vector)
 
 
-@keras.remat
+@recomputed
 def position_energies_with_record(query: Tensor, key: Tensor, vector: Tensor, record: Tensor, kernel: Tensor) -> Tensor:
     """Energies of one target position, given a vector for each source position: vᵀ tanh(q_i + k_j + r_j V).
 

@@ -10,6 +10,7 @@ from keras_attn_zoo.layers.common.checks import as_mask, check_built, check_choi
 from keras_attn_zoo.layers.common.normalizers import NORMALIZERS
 from keras_attn_zoo.layers.common.positions import as_rows, nothing, positions_first, positions_third, spread
 from keras_attn_zoo.layers.common.products import with_quantized_policies
+from keras_attn_zoo.layers.common.rematerialization import Rematerialized, may_be, where_training
 from keras_attn_zoo.layers.common.shared_by_side import SharedBySide
 from keras_attn_zoo.numerics.loop_products import in_loop, weighted_sum
 from keras_attn_zoo.numerics.loops import scan
@@ -20,7 +21,7 @@ from keras_attn_zoo.types import Config, Shape, Tensor, TensorTree
 _MASKS = ("query_mask", "value_mask", "key_mask", "attention_mask")
 
 
-class AttentionLayer(keras.layers.Layer):
+class AttentionLayer(Rematerialized):
     """Base class of the attention layers: two contracts, one mechanism.
 
     Subclass it and define the energies and, if there is a past, how it changes the
@@ -293,9 +294,9 @@ class AttentionLayer(keras.layers.Layer):
         steps = {"at": tree.map_structure(positions_first, at)}
         if mask is not None and mask.shape[2] != 1:
             steps["mask"] = positions_first(mask)
-        noise = self.draw_noise(memory, ops.shape(tree.flatten(at)[0])[2]) if training else None
+        noise = self.draw_noise(memory, ops.shape(tree.flatten(at)[0])[2]) if may_be(training) else None
         if noise is not None:
-            steps["noise"] = ops.cast(noise, "float32")[:, :, :, None]
+            steps["noise"] = where_training(training, ops.cast(noise, "float32"), 1.0)[:, :, :, None]
 
         def step(state, this):
             weights, state = self.advance(this["at"], memory, this.get("mask", mask), state)

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn_zoo.layers.common.rematerialization import Rematerialized, where_training
 from keras_attn_zoo.numerics.transformer_gradients import dropped_relu
 from keras_attn_zoo.processor import is_jax_on_cpu
 from keras_attn_zoo.types import Config, Tensor
@@ -16,7 +17,7 @@ _HIGHEST_RATE = 0.98
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
-class Dropout(keras.layers.Dropout):
+class Dropout(Rematerialized, keras.layers.Dropout):
     """Keep each input with probability 1 - rate, scaled by 1 / (1 - rate); the others are 0.
 
     Use it as `keras.layers.Dropout`, from which it differs in its random numbers.
@@ -50,6 +51,8 @@ class Dropout(keras.layers.Dropout):
         if not self.rate:
             # Before `training` is asked, which `keras.RematScope` traces.
             return inputs
+        if ops.is_tensor(training):
+            return where_training(training, self.call(inputs, training=True), self.call(inputs, training=False))
         if not (training and self._is_ours(inputs)):
             return super().call(inputs, training=training)
         keep = 1.0 - self.rate
@@ -107,6 +110,8 @@ class ActivationDropout(Dropout):
 
     def call(self, inputs: Tensor, training: bool | None = False) -> Tensor:
         """Activate; drop, in training."""
+        if ops.is_tensor(training) and self.rate:
+            return where_training(training, self.call(inputs, training=True), self.call(inputs, training=False))
         joins = self.activation is keras.activations.relu and keras.config.backend() == "jax"
         if joins and self.rate and training and self._is_ours(inputs):
             return dropped_relu(inputs, self._kept(inputs), 1.0 - self.rate)

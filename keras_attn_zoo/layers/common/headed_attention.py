@@ -22,6 +22,7 @@ _OPTIONS = (
     "bias_regularizer",
     "kernel_constraint",
     "bias_constraint",
+    "activity_regularizer",
 )
 _GET = {"initializer": keras.initializers, "regularizer": keras.regularizers, "constraint": keras.constraints}
 
@@ -63,7 +64,7 @@ class HeadedAttention(AttentionLayer):
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        super().__init__(**kwargs)
         given = locals()
         if isinstance(output_shape, (list, tuple)) and len(output_shape) == 1:
             [output_shape] = output_shape

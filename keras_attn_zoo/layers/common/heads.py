@@ -8,10 +8,11 @@ from keras.quantizers import QuantizationConfig
 
 from keras_attn_zoo.layers.common.kernels import fresh_initializer
 from keras_attn_zoo.layers.common.products import StepMap, product, quantize_to_int8, uncast
+from keras_attn_zoo.layers.common.rematerialization import Rematerialized
 from keras_attn_zoo.types import Initializer, Shape, Tensor
 
 
-class _HeadMap(StepMap, keras.layers.EinsumDense):
+class _HeadMap(Rematerialized, StepMap, keras.layers.EinsumDense):
     """Base class of both maps: weights, LoRA and int8 of Keras' layer, with one flat product instead of its einsum."""
 
     kernel_initializer: Initializer

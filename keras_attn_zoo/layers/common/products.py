@@ -11,12 +11,14 @@ from keras import ops
 from keras.quantizers import AbsMaxQuantizer, QuantizationConfig
 from keras.src.backend.common.variables import AutocastScope
 
+from keras_attn_zoo.layers.common.rematerialization import Rematerialized
 from keras_attn_zoo.numerics.few_rows import (
     columns_product,
     turned_product,
     uses_columns,
     uses_turned,
 )
+from keras_attn_zoo.numerics.function_transforms import is_transformed
 from keras_attn_zoo.numerics.int8 import integers_are_slow, unsigned_product, uses_unsigned
 from keras_attn_zoo.numerics.loop_products import in_loop, product_in_loop
 from keras_attn_zoo.numerics.onednn import faster_by_onednn
@@ -104,7 +106,7 @@ def product(
     if _in_bfloat16(x, kernel, compute_dtype):
         bias = ops.zeros((kernel.shape[int(not transposed)],), dtype=x.dtype) if bias is None else bias
         return bfloat16_product(x, kernel, bias, transposed)
-    if faster_by_onednn(x, kernel, bias):
+    if faster_by_onednn(x, kernel, bias) and not is_transformed():
         bias = None if bias is None else ops.convert_to_tensor(bias)
         return onednn_product(x, ops.convert_to_tensor(kernel), bias, transposed)
     if _by_columns(x):
@@ -219,7 +221,7 @@ class StepMap:
         return found if bias is None else found + bias
 
 
-class Dense(StepMap, keras.layers.Dense):
+class Dense(Rematerialized, StepMap, keras.layers.Dense):
     """`keras.layers.Dense` with the `product` of this module where that is faster.
 
     Example:

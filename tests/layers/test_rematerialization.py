@@ -1,0 +1,77 @@
+"""Layers in a `keras.RematScope`: flags, dropout and losses, in all modes of a scope."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attn_zoo.layers import get_attention
+from tests.layers.calls import BACKEND
+from tests.layers.cases import numbers
+from tests.weights import fill_weights
+
+
+def trained(name, model_in_scope=True, scope=None, **options):
+    """Weights after two steps of `fit`, of a model with one cross-attention, which a scope may be around."""
+    with keras.RematScope(**scope or {"mode": None}):
+        layer = get_attention(name, 6, num_heads=2, name="attention", **options)
+        if model_in_scope:
+            return _fitted(layer)
+    return _fitted(layer)
+
+
+def _fitted(layer):
+    query, value = numbers("query", 2, 3, 6), numbers("value", 2, 5, 6)
+    x, y = keras.Input((3, 6)), keras.Input((5, 6))
+    model = keras.Model([x, y], layer(x, y))
+    fill_weights(model)
+    model.compile(keras.optimizers.SGD(0.1), "mse")
+    model.fit([query, value], numbers("wanted", 2, 3, 6), epochs=2, shuffle=False, verbose=0)
+    return model.get_weights()
+
+
+# With a state and without; one that draws its dropout before a loop.
+MECHANISMS = ["multi_head", "bahdanau_feedback", "previous_context", "expanded_key_value_1"]
+
+
+@pytest.mark.skipif(BACKEND == "tensorflow", reason="Keras 3.15's own models fail there in a scope")
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_model_in_a_scope(name):
+    """Under JAX, the model makes a tensor of `training`."""
+    wanted = trained(name)
+    for actual, desired in zip(trained(name, scope={"mode": "full"}), wanted, strict=True):
+        np.testing.assert_allclose(actual, desired, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        {"mode": "full"},
+        {"mode": "list_of_layers", "layer_names": ["attention"]},
+        {"mode": "larger_than", "output_size_threshold": 1},
+        {"mode": "activations"},
+    ],
+    ids=lambda scope: scope["mode"],
+)
+@pytest.mark.parametrize("name", ["multi_head", "previous_context", "expanded_key_value_1"])
+def test_dropout_in_a_scope(name, scope):
+    """The backward pass has the dropout of the forward pass, and every step one of its own."""
+    wanted = trained(name, dropout=0.4, seed=1)
+    found = trained(name, model_in_scope=False, scope=scope, dropout=0.4, seed=1)
+    for actual, desired in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(actual, desired, atol=1e-6)
+
+
+def test_losses_of_a_recomputed_layer():
+    """What projections add to the loss leaves the scope."""
+
+    def losses():
+        layer = get_attention("multi_head", 6, num_heads=2, activity_regularizer="l2", name="attention")
+        layer.build((2, 3, 6), (2, 5, 6))
+        fill_weights(layer)
+        layer(numbers("query", 2, 3, 6), numbers("value", 2, 5, 6))
+        return [float(x) for x in layer.losses]
+
+    wanted = losses()
+    with keras.RematScope(mode="full"):
+        np.testing.assert_allclose(sum(losses()), sum(wanted), rtol=1e-6)
+    assert len(wanted) == 4
