@@ -11,7 +11,9 @@ import types
 import warnings
 from pathlib import Path
 
+from keras_attn_zoo import caches
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.files import shown
 from keras_attn_zoo.processor import has_avx512, is_amd, is_intel
 
 # What a command spends its time on, and the backends in the order of their speed at it on a CPU, see docs/speed.md.
@@ -36,6 +38,9 @@ _NEEDLESS = ("matplotlib", "jax", "rouge_score", "kagglehub", "PIL", "requests")
 _OF_TENSORFLOW = ("requests",)
 # Devices that may be made of a CPU, however few cores it has: to try out what several devices do.
 _MOST_PARTS = 8
+# Bytes of programs that JAX keeps: of a hundred models and more. It looks at every file whenever it adds one.
+MOST_COMPILED = 200_000_000
+_LOG = logging.getLogger(__name__)
 # Those that they shall not find, see `import_keras`.
 _hidden: list[str] = []
 # Modules that read Keras' configuration on import: Keras' own, and TensorFlow's copy.
@@ -229,10 +234,7 @@ def _quieten(backend, devices):
     sys.modules.setdefault("IPython", None)
     warnings.filterwarnings("ignore", module=r"(keras|keras_hub|jax|tensorflow|torch)\b.*")
     if backend == "jax":
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "keras-attn-zoo" / "jax"
-        os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache))
-        # Not only what takes a second: a command's small programs together take a quarter of one.
-        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.02")
+        _keep_compiled()
     if backend == "tensorflow":
         # It warns of several functions traced one after the other, as if one were traced again and again.
         logging.getLogger("tensorflow").setLevel(logging.ERROR)
@@ -247,6 +249,43 @@ def _quieten(backend, devices):
         sys.modules.setdefault("tensorflow", None)
     # KerasHub would give its tokenizers a second model each; ours split text by SentencePiece itself.
     sys.modules.setdefault("tensorflow_text", None)
+
+
+def _keep_compiled():
+    """Have JAX keep what it compiles, up to a size, in a folder to which nobody else may write."""
+    folder = os.environ.get("JAX_COMPILATION_CACHE_DIR")
+    if folder is None:
+        with contextlib.suppress(UserError):
+            folder = str(caches.cache_of("jax"))
+    # An empty name turns it off, and what is not on this machine is its owner's business.
+    if folder and "://" not in folder:
+        if reason := caches.who_else_writes(folder):
+            _LOG.warning(
+                "the compiled programs in %s are left alone, since %s, and they would be run: change that, or set "
+                "JAX_COMPILATION_CACHE_DIR to a folder of your own",
+                shown(folder),
+                reason,
+            )
+            folder = ""
+        else:
+            with contextlib.suppress(OSError):
+                caches.create(folder)
+                _limit_compiled(Path(folder))
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = folder or ""
+    # Not only what takes a second: a command's small programs together take a quarter of one.
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.02")
+
+
+def _limit_compiled(folder):
+    """Have JAX remove what it used least recently, where it can: it needs a package, and writes at every look."""
+    if importlib.util.find_spec("filelock") is None or not os.access(folder, os.W_OK):
+        return
+    os.environ.setdefault("JAX_COMPILATION_CACHE_MAX_SIZE", str(MOST_COMPILED))
+    # It keeps nothing more beside a program without a time, left by a process that was killed or had no limit.
+    for path in folder.glob("*-cache"):
+        used = path.with_name(f"{path.name.removesuffix('-cache')}-atime")
+        if not used.exists():
+            used.write_bytes(path.stat().st_mtime_ns.to_bytes(8, "little"))
 
 
 def parts_of_processor(count: int) -> int:

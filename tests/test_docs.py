@@ -54,7 +54,7 @@ def test_the_architecture_lists_every_file_that_names_a_backend():
 
 
 # Who may import whom, of docs/architecture.md; everybody may use what stands in `BELOW_ALL`.
-BELOW_ALL = {"checksums", "choices", "errors", "escapes", "extras", "files", "locks", "messages", "types"}
+BELOW_ALL = {"caches", "checksums", "choices", "errors", "escapes", "extras", "files", "locks", "messages", "types"}
 ARROWS = {
     "choices": set(),
     "processor": set(),
@@ -63,10 +63,11 @@ ARROWS = {
     "types": set(),
     "messages": {"escapes"},
     "files": {"errors"},
+    "caches": {"errors", "files"},
     "checksums": {"errors", "files"},
     "locks": {"errors", "files"},
     "fetching": {"checksums", "errors", "files", "types"},
-    "backends": {"errors", "processor"},
+    "backends": {"caches", "errors", "files", "processor"},
     "extras": {"backends", "errors"},
     "process": {"backends", "errors", "escapes"},
     "numerics": {"processor", "types"},

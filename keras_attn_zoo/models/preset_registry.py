@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from keras_attn_zoo.caches import cache_of
 from keras_attn_zoo.checksums import check_sum
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.fetching import DownloadError, fetch_files
@@ -57,13 +58,7 @@ def cache_folder() -> Path:
     Raises:
         UserError: this user has no home folder.
     """
-    try:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    except RuntimeError:
-        raise UserError(
-            "this user has no home folder to keep downloads in: set XDG_CACHE_HOME to a folder for them."
-        ) from None
-    return cache / "keras-attn-zoo" / "presets"
+    return cache_of("presets")
 
 
 def own_folder() -> Path | None:
@@ -216,6 +211,11 @@ def check_published(name: str, folder: PathLike) -> None:
         if kind_of(path) != "file":
             raise UserError(f"{shown(path)} is missing: restore it, or remove {shown(folder)} to download it again.")
         check_sum(path, record["sha256"], REGISTRY.name)
+    # What is there besides could be loaded in place of them, as weights in several files are.
+    known = published()[name]["files"].keys()
+    for path in sorted(Path(folder).rglob("*")):
+        if path.relative_to(folder).as_posix() not in known and not path.is_dir() and not path.name.startswith("."):
+            raise UserError(f"{shown(path)} is not a file of {name}: remove it.")
 
 
 def fetch_preset(name: str, deadline: float | None = None) -> Path:

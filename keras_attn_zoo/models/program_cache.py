@@ -21,6 +21,7 @@ import keras_hub
 import numpy as np
 
 import keras_attn_zoo
+from keras_attn_zoo.caches import who_else_writes
 from keras_attn_zoo.processor import flags, is_amd, is_intel, is_jax_on_cpu
 
 # Of 100 KB each, for a model of three layers.
@@ -50,8 +51,8 @@ class ProgramCache:
     counts as none, and those used least recently are removed.
 
     Nothing is kept of a model with layers from elsewhere; where several devices are used; with working copies of Keras
-    or JAX; once a file of this package is other than when it was imported; or as JAX looks for faults. A folder of
-    another user, or one that everybody may write to, is not used: what is read there is run.
+    or JAX; once a file of this package is other than when it was imported; or as JAX looks for faults. A folder that
+    somebody else may write to is not used: what is read there is run, see `caches.who_else_writes`.
 
     Args:
         folder: the folder; it is created when there is something to keep.
@@ -202,7 +203,7 @@ def _found(path, program, arguments):
     from jax import export
 
     on_several_devices = any(len(x.devices()) > 1 for x in jax.tree.leaves(arguments))
-    if on_several_devices or _state_of_files() != _IMPORTED or not _is_safe(path.parent):
+    if on_several_devices or _state_of_files() != _IMPORTED or who_else_writes(path.parent):
         return program
     exported = _read(path)
     if exported is None:
@@ -216,15 +217,6 @@ def _found(path, program, arguments):
             return program
         _write(path, data)
     return jax.jit(exported.call)
-
-
-def _is_safe(folder):
-    """Whether nobody else writes there, as far as the system tells."""
-    try:
-        found = folder.stat()
-    except OSError:
-        return True
-    return not hasattr(os, "getuid") or (found.st_uid in (0, os.getuid()) and not found.st_mode & 0o002)
 
 
 def _read(path):

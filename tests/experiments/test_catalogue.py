@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import itertools
 import json
+import os
 import random
 
 import pytest
@@ -206,6 +207,26 @@ def test_a_folder_of_all_corpora_that_cannot_be_made(tmp_path, monkeypatch, caps
     error = capsys.readouterr().err
     assert f"cannot create the folder of corpora {tmp_path / 'file' / 'corpora'}" in error and error.count("\n") == 1
     assert "Set ATTN_ZOO_CORPORA, or XDG_CACHE_HOME, to a folder" in error
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs modes")
+def test_a_text_that_others_may_change_is_left_alone_unless_it_was_chosen(placed, tmp_path, monkeypatch):
+    """Its checksums are in the same folder."""
+    monkeypatch.delenv("ATTN_ZOO_CORPORA")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    usual = tmp_path / "cache" / "keras-attn-zoo" / "corpora"
+    usual.parent.mkdir(parents=True)
+    placed.parent.rename(usual)
+    (usual / SPLIT.name).chmod(0o777)
+    before = sorted((usual / SPLIT.name).iterdir())
+    with pytest.raises(UserError, match=rf"left alone, since everybody may write to {usual / SPLIT.name}: change that"):
+        corpus_from_name(SPLIT.name)
+    assert sorted((usual / SPLIT.name).iterdir()) == before
+    monkeypatch.setenv("ATTN_ZOO_CORPORA", str(usual))
+    assert list(corpus_from_name(SPLIT.name).splits.train) == make_pairs(96)
+    (usual / SPLIT.name).chmod(0o755)
+    monkeypatch.delenv("ATTN_ZOO_CORPORA")
+    assert list(corpus_from_name(SPLIT.name).splits.train) == make_pairs(96)
 
 
 def test_a_split_of_ones_own_is_not_replaced(placed, corpora):

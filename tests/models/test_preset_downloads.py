@@ -43,6 +43,19 @@ def test_a_bad_connection_is_overcome(server, saved, faults):
         assert first == 0 and second > 0
 
 
+def test_a_file_that_was_not_published_is_never_loaded(server, saved):
+    """KerasHub would take weights in several files for those of a preset, if there are any."""
+    folder = fetch_preset(NAME)
+    for name in ("model.weights.json", "assets/tokenizer/more.json"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("{}")
+        assert preset_registry.local_folder(NAME) is None
+        assert files_of(fetch_preset(NAME)) == files_of(saved / NAME)
+    # What a file manager leaves there is no file of a preset.
+    (folder / ".DS_Store").write_text("")
+    assert preset_registry.local_folder(NAME) == folder
+
+
 def test_a_download_shows_how_far_it_is(server, monkeypatch):
     shown, begun = [], []
 

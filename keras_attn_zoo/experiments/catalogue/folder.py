@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from keras_attn_zoo.caches import cache_of, who_else_writes
 from keras_attn_zoo.checksums import FORMAT, read_checksums, sha256
 from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile
 from keras_attn_zoo.data.words import normalise
@@ -41,11 +42,7 @@ def cache_folder() -> Path:
     """Return the folder for all corpora: that of `ATTN_ZOO_CORPORA`, or one in `XDG_CACHE_HOME` or `~/.cache`."""
     own = os.environ.get(VARIABLE)
     # No shell expands a `~` that comes from a Dockerfile or a service; this function leaves what is not a user.
-    return Path(os.path.expanduser(own)) if own else _usual_cache() / "corpora"
-
-
-def _usual_cache():
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "keras-attn-zoo"
+    return Path(os.path.expanduser(own)) if own else cache_of("corpora")
 
 
 def corpus_folder(corpus: NamedCorpus) -> Path:
@@ -78,9 +75,11 @@ def provide(corpus: NamedCorpus, fetch: bool = True) -> dict[str, Any]:
         fetch: whether it may be downloaded.
 
     Raises:
-        UserError: a file was changed or is missing; the corpus cannot be downloaded; a full disk.
+        UserError: a file was changed or is missing; others may write to the folder, and `ATTN_ZOO_CORPORA` does not
+            name it; the corpus cannot be downloaded; a full disk.
     """
     folder = corpus_folder(corpus)
+    _check_writers(folder)
     # Without a lock, so that the folder may be on a disk that is read only.
     if kind_of(folder / MANIFEST) is None:
         try:
@@ -100,9 +99,10 @@ def check(corpus: NamedCorpus) -> dict[str, Any]:
     """Return the manifest of a corpus, after comparing the files with it.
 
     Raises:
-        UserError: names the file that was changed or is missing.
+        UserError: names the file that was changed or is missing, or that others may write to.
     """
     folder = corpus_folder(corpus)
+    _check_writers(folder)
     remedy = (
         f"restore it, or remove {shown(folder / MANIFEST)} if it was meant to change, or the whole folder to download "
         "the text again."
@@ -125,6 +125,15 @@ def check(corpus: NamedCorpus) -> dict[str, Any]:
             f"{shown(folder)} holds {shown(manifest.get('name'))}, not {corpus.name}: rename or remove the folder."
         )
     return manifest
+
+
+def _check_writers(folder):
+    """Raise if others could have changed a text and its checksums, unless the user has chosen where it is."""
+    if not os.environ.get(VARIABLE) and (reason := who_else_writes(folder)):
+        raise UserError(
+            f"the text in {shown(folder)} is left alone, since {reason}: change that, or set {VARIABLE} to the folder "
+            "of all corpora if it is to be used all the same."
+        )
 
 
 def _is_whole(manifest, sums):
@@ -240,7 +249,7 @@ def _reader(corpus, aside, origin):
     if corpus.hub:
         return lambda part: hub_source.read_part(corpus.hub, part, corpus.sides, aside, origin)
     # A file of mtdata's may run programs: not one of a folder that others may write to.
-    index = _usual_cache() / "mtdata"
+    index = cache_of("mtdata")
     return lambda part: mtdata_source.read_entries(corpus.mtdata[part], corpus.sides, aside, index)
 
 

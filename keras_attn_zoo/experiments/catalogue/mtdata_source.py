@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from keras_attn_zoo.caches import who_else_writes
 from keras_attn_zoo.data.splits import Pair
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.extras import require_of
@@ -109,6 +110,11 @@ def _index():
     """The index of mtdata, which it writes at first with the help of any `mtdata*.py` in the current folder."""
     import mtdata
 
+    if reason := who_else_writes(mtdata.cache_dir):
+        raise UserError(
+            f"mtdata's index in {shown(mtdata.cache_dir)} is left alone, since {reason}, and it may hold programs: "
+            "change that, or set MTDATA to a folder of your own."
+        )
     if not mtdata.cached_index_file.exists():
         _LOG.info("mtdata writes its index to %s, once; this takes half a minute", shown(mtdata.cache_dir))
         mtdata.cache_dir.mkdir(parents=True, exist_ok=True)
