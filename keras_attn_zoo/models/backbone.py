@@ -12,6 +12,7 @@ from keras_attn_zoo.choices import MARGINALIZATIONS, OUTPUTS, TIED
 from keras_attn_zoo.errors import UserError, check_arguments, check_counts
 from keras_attn_zoo.layers import AttentionLayer, LatentAlignmentHead
 from keras_attn_zoo.layers.common.products import repeated
+from keras_attn_zoo.models.model_inputs import OPTIONAL_INPUTS, with_optional_specs
 from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.models.output_projection import OutputProjection
 from keras_attn_zoo.models.presets import PresetLoading, WeightFiles
@@ -23,7 +24,6 @@ from keras_attn_zoo.types import Config, DType, Shape, Tensor, TensorTree
 # The attention argument of a body: a name, a name with arguments, a configuration or a layer.
 AttentionChoice: TypeAlias = str | Config | AttentionLayer
 
-OPTIONAL_INPUTS = {"decoder_padding_mask": None, "teacher_forcing_mask": None}
 # A logit whose probability is 0, finite in float16 too.
 _SUPPRESSED = -60_000.0
 
@@ -135,6 +135,13 @@ class TranslationBackbone(Quantization, PresetLoading, WeightFiles, keras_hub.mo
         """Run the model on a dict of inputs; without "attention_scores" if `attention` is false."""
         with scores_read_of(self.aligned_layers if attention else ()):
             outputs = super().call({**OPTIONAL_INPUTS, **inputs}, training=training, mask=mask)
+        return outputs if attention else {name: x for name, x in outputs.items() if name != "attention_scores"}
+
+    def compute_output_spec(
+        self, inputs: Mapping[str, Tensor], training: bool | None = None, mask: Tensor = None, attention: bool = True
+    ) -> dict[str, Any]:
+        """Return shapes and types of the outputs; optional inputs may be left out."""
+        outputs = super().compute_output_spec(with_optional_specs(inputs), training=training, mask=mask)
         return outputs if attention else {name: x for name, x in outputs.items() if name != "attention_scores"}
 
     def enable_lora(self, rank: int, target_layer_names: Sequence[str] | None = None) -> None:
@@ -281,17 +288,6 @@ class Posterior(keras.layers.Layer):
     def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {**super().get_config(), "head": serialize_layer(self.head)}
-
-
-def translation_inputs() -> dict[str, keras.KerasTensor]:
-    """Return the inputs of a body's functional model."""
-    return {
-        "encoder_token_ids": keras.Input((None,), dtype="int32", name="encoder_token_ids"),
-        "encoder_padding_mask": keras.Input((None,), dtype="bool", name="encoder_padding_mask"),
-        "decoder_token_ids": keras.Input((None,), dtype="int32", name="decoder_token_ids"),
-        "decoder_padding_mask": keras.Input((None,), dtype="bool", name="decoder_padding_mask", optional=True),
-        "teacher_forcing_mask": keras.Input((None,), dtype="bool", name="teacher_forcing_mask", optional=True),
-    }
 
 
 def embedding_layers(

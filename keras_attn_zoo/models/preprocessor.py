@@ -19,6 +19,8 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.models.preset_checks import check_file_name
 from keras_attn_zoo.models.presets import PresetFiles
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
+from keras_attn_zoo.models.tensorflow_text import is_in_graph, run_in_graph
+from keras_attn_zoo.models.texts import TEXTS, strings
 from keras_attn_zoo.models.tokenizer import TranslationTokenizer
 from keras_attn_zoo.types import Config, Shape, Tensor
 
@@ -37,10 +39,11 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
         truncation: what longer sentences are cut to before these limits apply: a `Truncation`, or a dict of its
             arguments; None cuts nothing. Targets are cut for training, not where they are scored or forced.
 
-    Call it with a dict of "encoder_text" and "decoder_text", lists of equally many
-    strings. It returns `(x, y, sample_weight)`: x the inputs of `RNNBackbone`, y the
-    next tokens, sample_weight 1 on real tokens. A source sentence is its tokens and
-    the end token; a target begins with the start token and ends with the end token.
+    Call it with a dict of "encoder_text" and "decoder_text", lists, arrays or TensorFlow's
+    tensors of equally many strings, also in `tf.data.Dataset.map`. It returns
+    `(x, y, sample_weight)`: x the inputs of `RNNBackbone`, y the next tokens,
+    sample_weight 1 on real tokens. A source sentence is its tokens and the end token; a
+    target begins with the start token and ends with the end token.
 
     Raises:
         UserError: a sentence has more tokens than the limit; anything other than lists of equally many strings.
@@ -80,20 +83,40 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
         return self.call(*args, **kwargs)
 
     def call(
-        self, x: dict[str, Sequence[str]], y: None = None, sample_weight: None = None
-    ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
-        """Return inputs, labels and weights of sentence pairs."""
+        self, x: dict[str, Any], y: None = None, sample_weight: None = None
+    ) -> tuple[dict[str, Tensor], Tensor, Tensor]:
+        """Return inputs, labels and weights of sentence pairs; in `tf.data.Dataset.map`, tensors for arrays.
+
+        A dict of two strings gives one row of each.
+        """
+        alone = isinstance(x, dict) and all(_is_one(x.get(name)) for name in TEXTS)
+        if is_in_graph(x):
+            return run_in_graph(self.call, x, self.outputs(() if alone else (None,)))
+        if alone:
+            batch = self.call({name: [strings(x[name])] for name in TEXTS})
+            return keras.tree.map_structure(lambda rows: rows[0], batch)
         sources, targets = _pairs(x)
         lengths = (self.encoder_sequence_length, self.decoder_sequence_length)
         text = self.encode(self.truncation.cut(encode_text(*self.subwords, sources, targets)))
         return self.pack_pairs(text.sources, text.targets or [], *lengths)
+
+    def outputs(self, batch: Shape = (None,)) -> tuple[dict[str, Any], Any, Any]:
+        """Return shapes and types of what a call returns, as tensors without values."""
+        sides = {"encoder": self.encoder_sequence_length, "decoder": self.decoder_sequence_length}
+        fields = {"token_ids": "int32", "padding_mask": "bool"}
+        x = {
+            f"{side}_{field}": keras.KerasTensor((*batch, length), dtype)
+            for side, length in sides.items()
+            for field, dtype in fields.items()
+        }
+        return x, *(keras.KerasTensor((*batch, sides["decoder"]), dtype) for dtype in ("int32", "float32"))
 
     def generate_preprocess(
         self, x: Sequence[str] | dict[str, Sequence[str]], sequence_length: int | None = None
     ) -> dict[str, np.ndarray]:
         """Return the inputs of a search, from source sentences or a dict with "decoder_text" as forced beginnings."""
         if not isinstance(x, dict):
-            x = check_texts(x, "the text to translate")
+            x = check_texts(strings(x), "the text to translate")
             x = {"encoder_text": x, "decoder_text": [""] * len(x)}
         sources, prompts = _pairs(x)
         if not sources:
@@ -223,12 +246,16 @@ def check_characters(text: str, name: str) -> None:
         raise UserError(f"{name} contains an unpaired surrogate, not a character: {reprlib.repr(text)}.") from None
 
 
+def _is_one(text):
+    """Whether it is one text rather than several."""
+    return isinstance(text, str) or getattr(text, "shape", None) == ()
+
+
 def _pairs(x):
     """Sources and targets of a dict."""
-    names = ("encoder_text", "decoder_text")
-    if not isinstance(x, dict) or not set(names) <= set(x):
-        raise UserError(f"give sentences as a dict of {' and '.join(names)}; received {reprlib.repr(x)}.")
-    sources, targets = (check_texts(x[name], name) for name in names)
+    if not isinstance(x, dict) or not set(TEXTS) <= set(x):
+        raise UserError(f"give sentences as a dict of {' and '.join(TEXTS)}; received {reprlib.repr(x)}.")
+    sources, targets = (check_texts(strings(x[name]), name) for name in TEXTS)
     if len(sources) != len(targets):
         raise UserError(
             f"encoder_text has {len(sources)} sentences but decoder_text {len(targets)}: give the same number of each."

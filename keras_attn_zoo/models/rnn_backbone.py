@@ -21,8 +21,8 @@ from keras_attn_zoo.models.backbone import (
     embedding_layers,
     output_layer,
     policy_of,
-    translation_inputs,
 )
+from keras_attn_zoo.models.model_inputs import translation_inputs
 from keras_attn_zoo.models.readout import Readout
 from keras_attn_zoo.models.recurrent_layers import GRU, LSTM
 from keras_attn_zoo.models.rnn_decoder import STATES_OF_CELL, RNNDecoder

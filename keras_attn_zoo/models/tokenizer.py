@@ -15,6 +15,8 @@ from keras_attn_zoo.files import PathLike, shown
 from keras_attn_zoo.models.preset_checks import check_file_name
 from keras_attn_zoo.models.presets import PresetFiles
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
+from keras_attn_zoo.models.tensorflow_text import is_in_graph, tokenize_in_graph
+from keras_attn_zoo.models.texts import strings
 from keras_attn_zoo.types import Config
 
 _TRUECASER = "truecaser.txt"
@@ -91,7 +93,14 @@ class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokeni
         return Subwords(self.proto, self.truecaser)
 
     def tokenize(self, inputs: str | Sequence[str]) -> list[int] | list[list[int]]:
-        """Turn a sentence into its ids, or a list of sentences into a list of them, as training text is."""
+        """Turn a sentence into its ids, or a list of sentences into a list of them, as training text is.
+
+        Arrays and TensorFlow's tensors of strings are taken too. In `tf.data.Dataset.map`, ids are a tensor for a
+        sentence, a ragged one for several.
+        """
+        if is_in_graph(inputs):
+            return tokenize_in_graph(self.subwords.encode, inputs)
+        inputs = strings(inputs)
         return self.subwords.encode([inputs])[0] if isinstance(inputs, str) else self.subwords.encode(inputs)
 
     def detokenize(self, inputs: Sequence[int] | Sequence[Sequence[int]]) -> str | list[str]:

@@ -23,8 +23,8 @@ from keras_attn_zoo.models.backbone import (
     embedding_layers,
     output_layer,
     policy_of,
-    translation_inputs,
 )
+from keras_attn_zoo.models.model_inputs import translation_inputs
 from keras_attn_zoo.models.positions import position_layer
 from keras_attn_zoo.models.read_scores import scores_read_of
 from keras_attn_zoo.models.shared_beams import descend, shared_states

@@ -17,8 +17,11 @@ from keras_attn_zoo.data.shapes import row_batches
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError, check_arguments
 from keras_attn_zoo.files import PathLike
-from keras_attn_zoo.models.backbone import OPTIONAL_INPUTS, TranslationBackbone
+from keras_attn_zoo.models.backbone import TranslationBackbone
+from keras_attn_zoo.models.compile_settings import CompileSettings
 from keras_attn_zoo.models.exploration import Exploration
+from keras_attn_zoo.models.input_forms import ids_for_search, joined, source_batches
+from keras_attn_zoo.models.keras_methods import KerasMethods
 from keras_attn_zoo.models.preprocessor import TranslationPreprocessor
 from keras_attn_zoo.models.presets import PresetLoading, check_vocabulary_sizes
 from keras_attn_zoo.models.program_cache import ProgramCache
@@ -26,6 +29,7 @@ from keras_attn_zoo.models.programs import Programs
 from keras_attn_zoo.models.quantization import Quantization
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
 from keras_attn_zoo.models.search import needs_little_room, search, search_key, until_stop, with_little_room
+from keras_attn_zoo.models.texts import strings
 from keras_attn_zoo.training.token_loss import mixture_losses, token_losses
 from keras_attn_zoo.training.train_step import PerTokenTraining
 from keras_attn_zoo.types import Config, Tensor
@@ -35,7 +39,7 @@ _KERASHUB_SAMPLERS = ("random", "top_k", "top_p")
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
-class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
+class Translator(KerasMethods, Quantization, Exploration, PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
     """A translation model: strings in, strings out, trained by `fit`.
 
     Use it as any KerasHub task: `from_preset`, `save_to_preset`, `compile`,
@@ -85,7 +89,8 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
             lengths = (preprocessor.encoder_sequence_length, preprocessor.decoder_sequence_length)
             self._check_weights_for(max(lengths))
             check_vocabulary_sizes(backbone, preprocessor)
-        inputs = backbone.input
+        # Those that a preprocessor makes; `call` takes the others too.
+        inputs = {name: x for name, x in backbone.input.items() if name != "teacher_forcing_mask"}
         hidden = backbone(inputs)
         outputs = {
             "logits": backbone.logits(hidden),
@@ -178,18 +183,14 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
         self._programs = Programs(self, None if folder is None else ProgramCache(Path(folder), self))
 
     def get_compile_config(self) -> Config:
-        """Return the arguments of `compile`, for a `.keras` file."""
-        return {
-            "optimizer": keras.optimizers.serialize(self.optimizer),
-            "label_smoothing": self.label_smoothing,
-            "accumulation_steps": self.accumulation_steps,
-            "sampler": keras.saving.serialize_keras_object(self.sampler),
-            "search_top_k": self.search_top_k,
-        }
+        """Return the arguments of `compile`, for a `.keras` file or a clone."""
+        names = ("optimizer", "label_smoothing", "accumulation_steps", "sampler", "search_top_k")
+        return keras.saving.serialize_keras_object(CompileSettings(**{name: getattr(self, name) for name in names}))
 
     def compile_from_config(self, config: Config) -> None:
-        """Compile as `get_compile_config` says."""
-        self.compile(**keras.saving.deserialize_keras_object(config))
+        """Compile as `get_compile_config` says, or that of an earlier version, which was a dict of the arguments."""
+        settings = keras.saving.deserialize_keras_object(config)
+        self.compile(**(settings.arguments if isinstance(settings, CompileSettings) else settings))
         self.optimizer.build(self.trainable_variables)
 
     @property
@@ -201,9 +202,13 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
         self, inputs: dict[str, Tensor], training: bool | None = None, mask: None = None, attention: bool = True
     ) -> dict[str, Tensor]:
         """Return "logits" `(batch, target, vocabulary)` and, if `attention`, "attention_scores" for a dict of ids."""
-        if not attention:
-            return {"logits": self.backbone.logits(self.backbone(inputs, training=training, attention=False))}
-        return super().call({**OPTIONAL_INPUTS, **inputs}, training=training, mask=mask)
+        hidden = self.backbone(inputs, training=training, attention=attention)
+        scores = {"attention_scores": hidden["attention_scores"]} if attention else {}
+        return {"logits": self.backbone.logits(hidden), **scores}
+
+    def compute_output_spec(self, inputs: dict[str, Tensor], **kwargs: Any) -> dict[str, Any]:
+        """Return shapes and types of what `call` returns, for a dict of tensors without values."""
+        return self.call(inputs, **kwargs)
 
     def token_losses(
         self, x: dict[str, Tensor], y: Tensor, label_smoothing: float, training: bool
@@ -212,33 +217,6 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
         if self.backbone.latent_head is None:
             return token_losses(self(x, training=training, attention=False)["logits"], y, label_smoothing)
         return mixture_losses(self.backbone.score_targets(self.backbone(x, training=training), y), y, label_smoothing)
-
-    # Training. KerasHub's own pipeline does not take a `keras.utils.PyDataset`, and takes strings only with TensorFlow.
-
-    def fit(
-        self, x: Any = None, y: Any = None, sample_weight: Any = None, validation_data: Any = None, **kwargs: Any
-    ) -> keras.callbacks.History:
-        """Train; see `keras.Model.fit`. Kernels in int8 stay as they are, and a message says so."""
-        self._warn_of_int8()
-        x, y, sample_weight = self._to_ids(x, y, sample_weight)
-        if isinstance(validation_data, (dict, tuple)):
-            data = (validation_data,) if isinstance(validation_data, dict) else validation_data
-            validation_data = self._to_ids(*data)
-        return keras.Model.fit(self, x=x, y=y, sample_weight=sample_weight, validation_data=validation_data, **kwargs)
-
-    def evaluate(
-        self, x: Any = None, y: Any = None, sample_weight: Any = None, **kwargs: Any
-    ) -> list[float] | dict[str, float]:
-        """Return loss, perplexity and accuracy per token; see `keras.Model.evaluate`."""
-        x, y, sample_weight = self._to_ids(x, y, sample_weight)
-        return keras.Model.evaluate(self, x=x, y=y, sample_weight=sample_weight, **kwargs)
-
-    def _to_ids(self, x, y=None, sample_weight=None):
-        """Run the preprocessor on strings; return everything else unchanged."""
-        if isinstance(x, dict) and "encoder_text" in x:
-            self._check_preprocessor()
-            return self.preprocessor(x)
-        return x, y, sample_weight
 
     # KerasHub's interface: `generate` runs what `make_generate_function` returns.
 
@@ -252,9 +230,10 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
         """Translate by any sampler; see `keras_hub.models.Seq2SeqLM.generate`.
 
         Args:
-            inputs: a list of strings, or one string; a dict of "encoder_text" and "decoder_text", which are forced
-                beginnings; without a preprocessor, ids.
-            max_length: maximum tokens of a translation; by default the preprocessor's.
+            inputs: strings, in a list, an array or a tensor, or one string; a dict of "encoder_text" and
+                "decoder_text", which are forced beginnings; without a preprocessor, ids; or a source of batches of
+                these, see `fit`.
+            max_length: maximum tokens of a translation; by default the preprocessor's, or the length of the ids.
             stop_token_ids: ids that end a translation; "auto" for the end token, None for none.
             strip_prompt: False; a translation does not begin with its source.
 
@@ -262,8 +241,9 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
             A list of strings, or one; without a preprocessor, ids.
 
         Raises:
-            UserError: anything other than strings; a sentence longer than the limit; a `max_length` beyond 10,000, or
-                beyond the model's weights; `stop_token_ids` that are no list of ids; `strip_prompt`.
+            UserError: anything other than strings; a sentence longer than the limit; a `max_length` beyond 10,000,
+                beyond the model's weights, or below a forced beginning; `stop_token_ids` that are no list of ids, or
+                "auto" without a preprocessor; `strip_prompt`.
 
         Example:
             >>> translator.generate(["Guten Tag"])
@@ -279,7 +259,18 @@ class Translator(Quantization, Exploration, PresetLoading, PerTokenTraining, ker
             )
         if strip_prompt:
             raise UserError("a translation does not begin with its source: leave strip_prompt out.")
-        if self.preprocessor is not None and isinstance(inputs, (list, tuple, np.ndarray)) and not len(inputs):
+        if (batches := source_batches(inputs)) is not None:
+            return joined([self.generate(batch, max_length, stop_token_ids) for batch in batches])
+        if self.preprocessor is None:
+            if stop_token_ids == "auto":
+                raise UserError(
+                    "without a preprocessor the end token is not known: give stop_token_ids, or None for no end."
+                )
+            return super().generate(ids_for_search(inputs, max_length), max_length, stop_token_ids)
+        # KerasHub writes into a dict that it is given.
+        is_dict = isinstance(inputs, dict)
+        inputs = {name: strings(texts) for name, texts in inputs.items()} if is_dict else strings(inputs)
+        if isinstance(inputs, list) and not inputs:
             return []
         return super().generate(inputs, max_length, stop_token_ids)
 

@@ -12,15 +12,16 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.training.adam import Adam
 from keras_attn_zoo.training.gradient_norm import global_norm
 from keras_attn_zoo.training.token_loss import token_losses, weighted_sums
+from keras_attn_zoo.training.variable_state import WholeVariables
 from keras_attn_zoo.types import Tensor, TensorTree
 
 
-class PerTokenTraining:
+class PerTokenTraining(WholeVariables):
     """Mixin for a Keras model: `fit` and `evaluate` with a loss per real target token.
 
     Put it before `keras.Model` among the bases. The model's outputs must contain
     "logits", unless `batch_sums` is overridden; labels are token ids and sample
-    weights mark the real ones.
+    weights mark the real ones, or weigh whole rows.
 
         loss = Σ w·loss / Σ w + R      over all tokens of all parts of a batch
 
@@ -78,8 +79,16 @@ class PerTokenTraining:
         """Run the model on one batch; return sums like those of `token_sums`."""
         return weighted_sums(*self.token_losses(x, y, label_smoothing, training), weights)
 
+    def token_weights(self, x: dict[str, Tensor], y: Tensor, sample_weight: Tensor | None) -> Tensor:
+        """Return the weight of every target token `(batch, target)`: 1, or its row's of `(batch,)` or `(batch, 1)`."""
+        ones = ops.ones_like(y, dtype="float32")
+        if sample_weight is None:
+            return ones
+        weights = ops.cast(sample_weight, "float32")
+        return weights if is_by_token(weights) else ops.reshape(weights, (-1, 1)) * ones
+
     def _sums(self, x, y, weights, training):
-        weights = ops.ones_like(y, dtype="float32") if weights is None else weights
+        weights = self.token_weights(x, y, weights)
         sums = self.batch_sums(x, y, weights, self.label_smoothing if training else 0.0, training)
         losses = self.losses
         if losses:
@@ -168,6 +177,16 @@ class PerTokenTraining:
             "perplexity": sums["nll"] / tokens,
             "accuracy": sums["correct"] / tokens,
         }
+
+
+def is_by_token(sample_weight: Tensor) -> bool:
+    """Return whether there is a weight for every token rather than one for each row.
+
+    Example:
+        >>> is_by_token(ops.ones((3, 5))), is_by_token(ops.ones(3))
+        (True, False)
+    """
+    return len(sample_weight.shape) == 2 and sample_weight.shape[1] != 1
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
