@@ -39,7 +39,7 @@ UNCHANGED = {
 # Parts of Keras' own training and KerasHub's own pipeline, which a translator does not run.
 NOT_RUN = {"compute_loss", "compute_metrics", "preprocess_samples", "stateless_compute_loss"}
 # Of the trainer or the layer of one backend.
-OF_A_BACKEND = {"jax_state_sync", "compute_loss_and_updates", "forward", "named_parameters"}
+OF_A_BACKEND = {"compiled_loss", "compute_loss_and_updates", "forward", "jax_state_sync", "loss", "named_parameters"}
 
 
 def public_methods(kind):
@@ -208,7 +208,7 @@ def test_weights_of_pairs(task, ids):
     # None of them counts padding, nor do ids without weights.
     np.testing.assert_allclose(task.evaluate(x, y, verbose=0)[0], sum(losses) / lengths.sum(), rtol=1e-4)
     square = {name: array[:, : lengths.max()] for name, array in x.items()}
-    size = lengths.max()
+    size = int(lengths.max())
     rows = [i % 3 for i in range(size)]
     many = {name: array[rows] for name, array in square.items()}
     weights = np.linspace(0, 1, size)
