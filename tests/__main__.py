@@ -2,7 +2,7 @@
 
     python -m tests             before every commit
     python -m tests --quick     the inner loop: one backend, without tests marked `long`
-    python -m tests --all       every night: tests marked `slow` too, 3,000 hostile inputs, 12 trainings that are killed
+    python -m tests --all       every night: tests marked `slow` too, and the searches of AT_NIGHT
 
 Tests marked `one_backend` run under PyTorch alone, which compiles nothing. Other arguments go to pytest.
 """
@@ -32,6 +32,7 @@ TYPES = ("mypy",)
 SHARED_FILES = "ATTN_ZOO_TESTS_SHARED"
 AT_NIGHT = {
     "hostile input": ("tests.hostile", "--cases", "3000", "--jobs", "2"),
+    "unusual sentences": ("tests.unicode", "--cases", "3000"),
     "kills": ("tests.hostile.kills", "--kills", "12"),
 }
 SLOWEST = 10

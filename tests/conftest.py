@@ -97,7 +97,10 @@ def encodings(monkeypatch):
 # Tests that share nothing, and are many.
 SPREAD = ("test_attention_laws.py", "test_attention_inputs.py", "test_attention_masks.py")
 # Folders whose tests say the same under every backend: what stands above models and search is text, files and numbers.
-ALIKE = {"tests", "analysis", "commands", "data", "evaluation", "experiments", "explore", "hostile", "synthetic"}
+ALIKE = {
+    *("tests", "analysis", "commands", "data", "evaluation", "experiments", "explore", "hostile", "synthetic"),
+    "unicode",
+}
 
 
 def pytest_ignore_collect(collection_path, config):

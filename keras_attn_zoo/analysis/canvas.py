@@ -1,6 +1,7 @@
 """What all pictures share: fonts, sizes, and how they are written. pyplot's state is neither read nor changed."""
 
 import contextlib
+import re
 import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,6 +39,8 @@ LINE_STYLES: Any = ("-", "--", "-.", ":", (0, (9, 2)), (0, (6, 2, 1, 2, 1, 2)), 
 MARKERS = "osv^DxP"
 # Of these, some are too alike where curves are close: more of them have marks too.
 PLAIN_STYLES = 4
+# Control characters and noncharacters.
+_NOT_IN_XML = re.compile("[^\\t\\n\\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @contextlib.contextmanager
@@ -92,3 +95,6 @@ def save(figure: Figure, path: PathLike, file_type: str) -> None:
     with atomic_path(path) as aside:
         # With a tight bounding box, the page grows as the labels need.
         figure.savefig(aside, format=file_type, dpi=DPI, bbox_inches="tight", pad_inches=0.1)
+        if file_type == "svg":
+            # Beside its paths, every text is a comment, as it is.
+            aside.write_text(_NOT_IN_XML.sub("\ufffd", aside.read_text(encoding="utf-8")), encoding="utf-8")

@@ -7,7 +7,7 @@ import numpy as np
 from keras_attn_zoo.analysis.piece_places import piece_places
 from keras_attn_zoo.data import END, PAD, START
 from keras_attn_zoo.data.subwords import SPECIAL_PIECES
-from keras_attn_zoo.data.words import as_sentence, normalise
+from keras_attn_zoo.data.words import join_words
 from keras_attn_zoo.evaluation.alignments import Link
 from keras_attn_zoo.evaluation.attention_links import extract_alignment, merge_subwords
 from keras_attn_zoo.types import Tensor
@@ -22,28 +22,23 @@ def group_pieces(pieces: Iterable[str], words: Iterable[str]) -> list[int]:
 
     Args:
         pieces: subwords of `as_sentence(words)`, with `▁` for a space.
-        words: the words.
+        words: the words. One without a letter of its own, such as an empty one, has no piece.
 
     Returns:
-        a list of word indices; -1 for special pieces, and for anything outside the words.
+        a list of word indices; -1 for special pieces, and for all if no word has a letter.
 
     Example:
         >>> group_pieces(["▁ge", "lesen", ".", "</s>"], ["gelesen", "."])
         [0, 0, 1, -1]
     """
-    words = list(words)
-    letters = [i for i, word in enumerate(words) for _ in normalise(word).replace(" ", "")]
-    sentence = as_sentence(words)
-    owner, read = [], 0
-    for character in sentence:
-        # A space belongs to the word behind it.
-        owner.append(letters[read])
-        read += character != " "
-    # What is behind the end belongs to none.
-    owner.append(-1)
+    sentence, owners = join_words(words)
     pieces = list(pieces)
+    if not owners:
+        return [-1] * len(pieces)
+    # What stands behind the last word belongs to it.
+    owners.append(owners[-1])
     places = iter(piece_places([piece for piece in pieces if piece not in _MARKS], sentence))
-    return [-1 if piece in _MARKS else owner[next(places)] for piece in pieces]
+    return [-1 if piece in _MARKS else owners[next(places)] for piece in pieces]
 
 
 def mean_of_heads(attention: Tensor, heads: Sequence[int] | None = None) -> np.ndarray:

@@ -41,7 +41,8 @@ class _TextStream:
     def __iter__(self) -> Iterator[str]:
         try:
             for sentence in self.sentences:
-                yield normalise(sentence).replace(_RESERVED, " ")
+                # The mark is a space to SentencePiece; as a word, it would be a piece that no word model has otherwise.
+                yield normalise(sentence).replace(_RESERVED, " ").replace(_SPACE, " ")
         except Exception as error:
             self.error = error
             raise
@@ -329,11 +330,11 @@ class Subwords:
         return [normalise(one) if self.truecaser is None else self.truecaser.truecase(one) for one in sentences]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Turn the ids of one sentence into a line of text; padding, start and end are left out."""
-        text = self._processor.decode([int(i) for i in ids])
-        # Fallback bytes may form a line break, which would shift all lines after it in a file.
-        line = " ".join(text.splitlines())
-        return line if self.truecaser is None else self.truecaser.detruecase(line)
+        """Turn the ids of one sentence into a normalised line of text; padding, start and end are left out."""
+        # Bytes that are no character become U+FFFD, and so does NUL, with which a file is not text.
+        text = self._processor.decode([int(i) for i in ids]).replace("\0", "\ufffd")
+        # Pieces may meet that are one character in NFC, and bytes form a line break: what is written is read back.
+        return normalise(text if self.truecaser is None else self.truecaser.detruecase(text))
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Turn ids into pieces; a piece that begins a word begins with `▁`."""

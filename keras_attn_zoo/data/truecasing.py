@@ -70,7 +70,8 @@ class Truecaser:
             if place == "line" or (place == "inside" and word not in self._known):
                 best = self._best.get(word.lower(), word)
                 tokens[number] = tokens[number][:start] + best + tokens[number][end:]
-        return " ".join(tokens)
+        # The other case of a letter may compose with the mark behind it.
+        return normalise(" ".join(tokens))
 
     @staticmethod
     def detruecase(sentence: str) -> str:

@@ -4,7 +4,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-_SPACE_BEFORE_PUNCTUATION = re.compile(r" ([,.;:?!])")
+_PUNCTUATION = ",.;:?!"
+_BYTE_ORDER_MARK = "\ufeff"
 _KANA = "\u3041-\u30ff\u31f0-\u31ff\uff66-\uff9f"
 # With the marks that repeat one, compatibility forms, and planes 2 and 3, which have nothing else.
 _CHINESE = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -23,10 +24,11 @@ def normalise(text: str) -> str:
     """Normalise a sentence: NFC, words separated by single spaces, no byte order mark in front.
 
     Every reader and every subword model applies this, so that each word has a single
-    spelling, and words separated by whitespace are those of the subword models.
+    spelling, and words separated by whitespace are those of the subword models. A normalised
+    sentence stays as it is, also when it is written to a file and read back.
 
     Args:
-        text: a sentence.
+        text: a sentence, not a word: inside a sentence, a byte order mark is a character like any other.
 
     Returns:
         The normalised sentence.
@@ -35,8 +37,8 @@ def normalise(text: str) -> str:
         >>> normalise("  ein\\tHaus ")
         'ein Haus'
     """
-    # What reads a file of sentences back takes away a byte order mark in front, as files that were joined may have.
-    return unicodedata.normalize("NFC", " ".join(text.strip().lstrip("\ufeff").split()))
+    # A file that was joined from several has one in front of a line; in front of a file, readers take it away.
+    return unicodedata.normalize("NFC", " ".join(text.split()).lstrip(_BYTE_ORDER_MARK + " "))
 
 
 def word_count(text: str) -> int:
@@ -68,7 +70,7 @@ def split_words(text: str) -> list[str]:
     """Split a sentence into words; punctuation at the end of a word becomes a separate word.
 
     Args:
-        text: raw text.
+        text: a sentence, which is normalised first.
 
     Returns:
         List of words.
@@ -77,14 +79,42 @@ def split_words(text: str) -> list[str]:
         >>> split_words("Er ruft an, oder?")
         ['Er', 'ruft', 'an', ',', 'oder', '?']
     """
-    return re.sub(r"([,.;:?!]+)(?=\s|$)", r" \1", text).split()
+    return re.sub(rf"([{_PUNCTUATION}]+)(?= |$)", r" \1", normalise(text)).split()
 
 
 def as_sentence(words: Iterable[str]) -> str:
-    """Join tokenised words into a sentence as in running text, without spaces before punctuation.
+    """Join tokenised words into a normalised sentence as in running text, without spaces before punctuation.
 
     Example:
         >>> as_sentence(["Das", "stimmt", "nicht", "!"])
         'Das stimmt nicht!'
     """
-    return _SPACE_BEFORE_PUNCTUATION.sub(r"\1", normalise(" ".join(words)))
+    return join_words(words)[0]
+
+
+def join_words(words: Iterable[str]) -> tuple[str, list[int]]:
+    """Join words as `as_sentence` does, and say which word each character of the sentence belongs to.
+
+    Args:
+        words: the words. One that has whitespace inside becomes several of the sentence; one that is empty, or nothing
+            but byte order marks in front, has no character.
+
+    Returns:
+        The sentence, and the index of a word for each of its characters; a space belongs to the word behind it.
+
+    Example:
+        >>> join_words(["so", "ein", "!"])
+        ('so ein!', [0, 0, 1, 1, 1, 1, 2])
+    """
+    parts: list[str] = []
+    owners: list[int] = []
+    for number, word in enumerate(words):
+        # Nothing composes across a space: word by word, the result is that of the sentence.
+        for part in unicodedata.normalize("NFC", word).split():
+            own = part if parts else part.lstrip(_BYTE_ORDER_MARK)
+            if parts and own[0] not in _PUNCTUATION:
+                own = f" {own}"
+            if own:
+                parts.append(own)
+                owners += [number] * len(own)
+    return "".join(parts), owners

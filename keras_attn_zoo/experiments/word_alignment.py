@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_attn_zoo.analysis.word_attention import mean_of_heads, word_attention, word_links
 from keras_attn_zoo.data.encoded_text import EncodedText
-from keras_attn_zoo.data.words import as_sentence, split_words
+from keras_attn_zoo.data.words import as_sentence, normalise, split_words
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import (
     Alignment,
@@ -204,7 +204,7 @@ def sentence_picture(
     Returns:
         the matrix `(target, source)` and the words on its two axes.
     """
-    if not sentence.strip():
+    if not normalise(sentence):
         raise UserError(f"the sentence {sentence!r} is empty: there is nothing to draw.")
     if text is None:
         text = translator.encode([sentence], None if target is None else [target])
@@ -215,7 +215,7 @@ def sentence_picture(
         target, rows = one.text, translator.backbone.rows_of_heads(layers, heads)
         # What the search chose: its text may have other subwords.
         text = dataclasses.replace(text, targets=[one.token_ids])
-    if not target.strip() and not subwords:
+    if not normalise(target) and not subwords:
         raise UserError(f"the translation of {sentence!r} is empty: give one, or draw subwords.")
     if one is None or layers is not None:
         # A search keeps one layer's attention; forced decoding can return any layer's.

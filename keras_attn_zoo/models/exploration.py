@@ -270,13 +270,14 @@ def explore(
     shown = []
     for number, (sentence, target, own_links) in enumerate(zip(sentences, given, links, strict=True), start=1):
         words = _words(sentence, f"sentence {number}")
-        if not words:
+        text = _text(sentence)
+        if not text:
             raise UserError(f"sentence {number} is empty: there is nothing to explore.")
         target_words = None if target is None else _words(target, f"translation {number}")
         alignment = _alignment(own_links, number)
         if alignment is not None:
             _check_links(alignment, words, target_words, number)
-        shown.append(Sentence(_text(sentence), words, alignment))
+        shown.append(Sentence(text, words, alignment))
     if not shown and not may_be_empty:
         raise UserError("there is nothing to explore: give one sentence or more.")
     results = [translator.examine(sentences, given) if shown else [] for translator in translators.values()]
@@ -332,7 +333,7 @@ def _words(sentence, what="the sentence"):
     check_characters(_text(sentence), what)
     if of_words and not all(word.strip() for word in sentence):
         raise UserError(f"{what} has an empty word: leave it out; received {reprlib.repr(sentence)}.")
-    return split_words(normalise(sentence)) if isinstance(sentence, str) else list(sentence)
+    return split_words(sentence) if isinstance(sentence, str) else list(sentence)
 
 
 def _check_links(gold, words, target, number):

@@ -4,6 +4,7 @@ import struct
 import subprocess
 import sys
 import warnings
+from xml.etree import ElementTree
 
 import matplotlib
 import numpy as np
@@ -258,3 +259,9 @@ def test_bad_curves(tmp_path, curves, options, message):
     with pytest.raises(UserError, match=message):
         plot_curves(curves, tmp_path / "a.png", "loss", **options)
     assert os.listdir(tmp_path) == []
+
+
+def test_an_svg_is_xml_whatever_characters_a_word_has(tmp_path):
+    words = ["a\x1b", "b\ufffe--", "&<c>\x85", "\U0001f600\ufeff"]
+    plot_attentions([(None, np.eye(4))], words, words, tmp_path / "a.svg")
+    assert ElementTree.parse(tmp_path / "a.svg").getroot().tag.endswith("svg")

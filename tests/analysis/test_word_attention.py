@@ -57,6 +57,23 @@ def test_heads():
         ("Guten▁ Tag .▁", "Guten Tag .", [0, 1, 2]),
         ("▁Tag ▁. ▁a", "Tag . a", [0, 1, 2]),
         ("▁ab </s> <pad>", "", [-1, -1, -1]),
+        # A byte order mark in front of a sentence is left out; elsewhere it is a letter.
+        ("▁a ▁\ufeff b ▁c", "a \ufeffb c", [0, 1, 1, 2]),
+        ("▁a ▁\ufeff ▁b", "a \ufeff b", [0, 1, 2]),
+        ("▁a ▁b", "\ufeff \ufeffa b", [1, 2]),
+        ("▁a <unk> b ▁\u200d", "a\ufeffb \u200d", [0, 0, 0, 1]),
+        # Words that begin with what would compose, or are taken apart: jamo, marks, vowel signs of two parts.
+        ("▁e ▁\u0301 ▁a", "e \u0301 a", [0, 1, 2]),
+        ("▁\u1100\u1161 ▁\u1161 ▁\u1100", "\u1100\u1161 \u1161 \u1100", [0, 1, 2]),
+        ("▁\u3131\u314f \u3131 ▁\u314f", "\u3131\u314f\u3131 \u314f", [0, 0, 1]),
+        ("▁\u0b95 \u0bca ▁b", "\u0b95\u0bc6\u0bbe b", [0, 0, 1]),
+        # The mark for spaces as a word, and in one; punctuation that is one after normalisation.
+        ("▁a ▁ ▁ ▁b ▁c", "a \u2581 b\u2581c", [0, 1, 1, 2, 2]),
+        ("▁a ; ▁b", "a \u037e b", [0, 1, 2]),
+        # Pieces that the vocabulary of a Marian model has not, with their spaces.
+        ("<unk> ▁ <unk> b ▁c", "a \U0001f600b c", [0, 1, 1, 1, 2]),
+        # More pieces than the words have letters.
+        ("▁a ▁b ▁ ▁c", "a b", [0, 1, 1, 1]),
     ],
 )
 def test_the_word_of_each_piece(pieces, words, groups):
@@ -94,6 +111,16 @@ def test_words_of_pieces_are_those_of_their_spans(kind, rule):
         before = [as_sentence(words).encode()[: span.begin].decode().replace(" ", "") for span in spans]
         expected = [letters[min(len(text), len(letters) - 1)] for text in before]
         assert group_pieces(processor.id_to_piece([span.id for span in spans]), words) == expected
+
+
+@pytest.mark.parametrize("word", ["\x85", "b\u2028c", "\x1f", "\u3000", "b\u00a0c", ""])
+def test_words_that_hold_whitespace_or_nothing(word):
+    """Whitespace inside of a word is a space of the sentence; the word is still one."""
+    words = ["a", word, "d"]
+    letters = word.split()
+    sentence = " ".join(["a", *letters, "d"])
+    assert as_sentence(words) == normalise(" ".join(words)) == sentence
+    assert group_pieces(f"▁{sentence}".replace(" ", " ▁").split(" "), words) == [0, *[1] * len(letters), 2]
 
 
 def test_pieces_of_a_beginning_stay_there_even_if_the_rest_is_like_it():

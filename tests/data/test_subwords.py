@@ -6,7 +6,9 @@ from itertools import chain
 import pytest
 
 from keras_attn_zoo.data.subwords import MODEL_TYPES, Subwords, train_subword_pair, train_subwords
+from keras_attn_zoo.data.text_files import read_lines
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.files import write_text
 
 
 def made_text(seed=0, alphabet="abcdefgh", count=300):
@@ -102,11 +104,36 @@ def test_word_groups_with_bytes(tmp_path):
     assert sorted(set(groups)) == list(range(5))
 
 
-def test_bytes_that_are_a_line_break_are_a_space(tmp_path):
+@pytest.mark.parametrize(
+    ("between", "decoded"),
+    [
+        ("\n", "abc abc"),
+        ("\t\x85\u2028", "abc abc"),
+        ("\0", "abc\ufffd abc"),
+        ("\u0327", "ab\u00e7 abc"),
+        ("\ufeff", "abc\ufeff abc"),
+    ],
+)
+def test_bytes_become_a_line_that_a_file_gives_back(tmp_path, between, decoded):
     subwords = trained(tmp_path, "bpe", size=330, byte_fallback=True)
     [ids] = subwords.encode(["abc"])
-    newline = subwords._processor.piece_to_id("<0x0A>")
-    assert subwords.decode([*ids, newline, *ids]) == "abc  abc"
+    of_bytes = [subwords._processor.piece_to_id(f"<0x{byte:02X}>") for byte in between.encode()]
+    assert subwords.decode([*ids, *of_bytes, *ids]) == decoded
+    write_text(tmp_path / "lines", f"{decoded}\n{decoded}\n")
+    assert list(read_lines(tmp_path / "lines")) == [decoded, decoded]
+
+
+def test_what_is_decoded_begins_with_no_byte_order_mark(tmp_path):
+    subwords = trained(tmp_path, "bpe", size=330, byte_fallback=True)
+    [ids] = subwords.encode(["x\ufeffabc"])
+    assert subwords.decode(ids) == "x\ufeffabc" and subwords.decode(ids[2:]) == "abc"
+
+
+def test_a_space_mark_in_the_text_is_no_piece_of_a_word_model(tmp_path):
+    """It would be the piece by which other models are known, and neighbouring unknown words would be one piece."""
+    path = train_subwords(["a \u2581 b", "a\u2581b"], tmp_path / "model", None, model_type="word")
+    [ids] = Subwords(path).encode(["a x y \u2581 b"])
+    assert Subwords(path).pieces(ids) == ["\u2581a", "<unk>", "<unk>", "<unk>", "\u2581b"]
 
 
 def test_lone_space_mark_begins_the_word_after_it(tmp_path):

@@ -99,3 +99,9 @@ def test_text_is_truecased_on_its_way_to_ids_and_back(truecaser, tmp_path):
     [ids] = cased.encode(["Das Haus ist gut."])
     assert cased.decode(ids) == "Das Haus ist gut." and plain.decode(ids) == "das Haus ist gut."
     assert cased.checksum != plain.checksum == Subwords(path).checksum
+
+
+def test_a_letter_in_another_case_composes_with_its_mark(tmp_path):
+    """There is a small j with a caron, and no capital one."""
+    truecaser = Truecaser(train_truecaser(["Das j ist da"], tmp_path / "model"))
+    assert truecaser.truecase("J\u030c ist da") == "\u01f0 ist da"
