@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
+from keras_attn_zoo.layers.common.folded_axes import FoldedAxes
 from keras_attn_zoo.layers.common.reached_places import reached_energies
 from keras_attn_zoo.layers.common.rematerialization import may_be
 from keras_attn_zoo.layers.common.self_attention_steps import ProjectionsSeen
@@ -20,7 +21,7 @@ from keras_attn_zoo.types import Config, Tensor, TensorTree
     arguments=lambda sizes: sizes.heads,
     cost=("1", "I·J·d", "J·d", "none; as self-attention I·d keys and values"),
 )
-class MultiHeadAttention(ProjectionsSeen, DotProductAttention):
+class MultiHeadAttention(FoldedAxes, ProjectionsSeen, DotProductAttention):
     """Scaled dot-product attention in several heads: the baseline of four papers.
 
     Use it as self-attention and cross-attention of a Transformer, in place of
@@ -39,8 +40,12 @@ class MultiHeadAttention(ProjectionsSeen, DotProductAttention):
         num_heads, key_dim, value_dim: number of heads; widths d_k of a query's and key's head, and of a value's.
         dropout: rate on the weights, which the scores do not show.
         use_bias: whether the four projections have biases.
-        output_shape: width of the context, an integer or a tuple of one; by default that of the query.
-        attention_axes, sliding_window, use_gate: accepted only with values that change nothing.
+        output_shape: width of the context, or its sizes in place of the width; by default that of the query.
+        attention_axes: the axes of a query with more than three that are attended along; by default all but the first
+            and the last. See `FoldedAxes`.
+        sliding_window: a position attends only to positions less than this far away; None for all. Not in steps of
+            cross-attention, which know no position.
+        use_gate: accepted only as False.
         flash_attention: how the context of a call is computed if its scores are not asked for, and no dropout is at
             work. None: by `keras.ops.dot_product_attention`, without weights, where that is faster, unless
             `keras.config.disable_flash_attention()` was called. False: always from weights, which alone have second
@@ -97,6 +102,30 @@ class MultiHeadAttention(ProjectionsSeen, DotProductAttention):
                 "`return_attention_scores=True`."
             )
         return super().attend(query, memory, mask, training)
+
+    def mask_of_step(self, memory: TensorTree, position: Tensor) -> Tensor | None:
+        """The mask of a step: up to its position, and within the window."""
+        mask = super().mask_of_step(memory, position)
+        if self.sliding_window is None:
+            return mask
+        return mask & (memory["positions"][None] > position[:, None] - self.sliding_window)[:, None, None]
+
+    def observe(
+        self, query: Tensor, memory: TensorTree, state: TensorTree
+    ) -> tuple[TensorTree, Tensor | None, TensorTree]:
+        """Return what a step attends to; see `AttentionLayer.observe`."""
+        memory, mask, next_state = super().observe(query, memory, state)
+        if self.sliding_window is None:
+            return memory, mask, next_state
+        if "positions" not in memory:
+            raise ValueError(
+                f"{type(self).__name__}: a step of cross-attention has no position for `sliding_window`: leave it out, "
+                "or call the layer with all positions."
+            )
+        if "visible" in memory:
+            near = memory["positions"] > memory["index"] - self.sliding_window
+            mask = mask & ops.repeat(near, memory["visible"].shape[2])[None, None, None]
+        return memory, mask, next_state
 
     def get_config(self) -> Config:
         """Return the arguments of the constructor."""

@@ -15,6 +15,7 @@ def combine_masks(
     causal: bool = False,
     target_length: int | Tensor | None = None,
     source_length: int | Tensor | None = None,
+    window: int | None = None,
 ) -> Tensor | None:
     """Combine the masks of one attention call into one.
 
@@ -24,7 +25,8 @@ def combine_masks(
         attention_mask: bool `(batch, target, source)` or `(batch, heads, target, source)`, any axis of which may be 1;
             `(target, source)`; or None.
         causal: whether a target position may attend only to positions up to its own.
-        target_length, source_length: needed if `causal` is set.
+        target_length, source_length: needed if `causal` or `window` is set.
+        window: how near the positions of target and source must be: |i - j| < window; None for any.
 
     Returns:
         bool, broadcastable to `(batch, heads, target, source)`; None if nothing is masked.
@@ -43,9 +45,12 @@ def combine_masks(
         if len(attention_mask.shape) == 2:
             attention_mask = attention_mask[None]
         parts.append(attention_mask[:, None] if len(attention_mask.shape) == 3 else attention_mask)
-    if causal:
-        rows = ops.arange(target_length)[:, None]
-        parts.append((rows >= ops.arange(source_length)[None, :])[None, None])
+    if causal or window:
+        rows, columns = ops.arange(target_length)[:, None], ops.arange(source_length)[None, :]
+        if causal:
+            parts.append((rows >= columns)[None, None])
+        if window:
+            parts.append((ops.abs(rows - columns) < window)[None, None])
     mask = None
     for part in parts:
         mask = part if mask is None else ops.logical_and(mask, part)

@@ -239,13 +239,16 @@ def test_dropout_drops_whole_weights():
         ({"num_heads": 2, "key_dim": -4}, "`key_dim` must be a positive integer. Received: key_dim=-4"),
         ({"num_heads": 2, "key_dim": 4.0}, "`key_dim` must be a positive integer. Received: key_dim=4.0"),
         ({"num_heads": 2, "key_dim": 4, "value_dim": 0}, "`value_dim` must be a positive integer"),
-        ({"num_heads": 2, "key_dim": 4, "output_shape": (3, 4)}, "`output_shape` must be a positive integer"),
+        ({"num_heads": 2, "key_dim": 4, "output_shape": (3, 0)}, "`output_shape` must be a positive integer"),
         ({"num_heads": 2, "key_dim": 4, "dropout": 1.0}, r"`dropout` must lie in \[0, 1\). Received: dropout=1.0"),
         ({"num_heads": 2, "key_dim": 4, "dropout": -0.1}, r"`dropout` must lie in \[0, 1\)"),
         ({"num_heads": 2, "key_dim": 4, "dropout": None}, r"`dropout` must lie in \[0, 1\). Received: dropout=None"),
         ({"num_heads": 2, "key_dim": 4, "use_gate": True}, "`use_gate` of keras.layers.MultiHeadAttention is not"),
-        ({"num_heads": 2, "key_dim": 4, "attention_axes": (1, 2)}, "`attention_axes` of keras.*the one axis of pos"),
-        ({"num_heads": 2, "key_dim": 4, "sliding_window": 3}, "`sliding_window` of keras.*as an `attention_mask`"),
+        (
+            {"num_heads": 2, "key_dim": 4, "attention_axes": (1, 2.0)},
+            "`attention_axes` must be integers. Received: 2.0",
+        ),
+        ({"num_heads": 2, "key_dim": 4, "sliding_window": 0}, "`sliding_window` must be a positive integer"),
     ],
 )
 def test_arguments_that_do_not_fit(arguments, message):

@@ -1,27 +1,23 @@
-"""The base class of all attention layers: the call of Keras' multi-head attention, and the step of a search."""
+"""The base class of all attention layers: one mechanism, and from it the call and the step of a search."""
 
-from collections.abc import Sequence
 from typing import Any
 
-import keras
 from keras import ops, tree
 
-from keras_attn_zoo.layers.common.checks import as_mask, check_built, check_choice, check_inputs
+from keras_attn_zoo.layers.common.attention_call import AttentionCall
+from keras_attn_zoo.layers.common.checks import as_mask, check_built, check_choice
 from keras_attn_zoo.layers.common.normalizers import NORMALIZERS
-from keras_attn_zoo.layers.common.positions import as_rows, nothing, positions_first, positions_third, spread
+from keras_attn_zoo.layers.common.positions import as_rows, positions_first, positions_third, spread
 from keras_attn_zoo.layers.common.products import with_quantized_policies
-from keras_attn_zoo.layers.common.rematerialization import Rematerialized, may_be, where_training
+from keras_attn_zoo.layers.common.rematerialization import may_be, where_training
 from keras_attn_zoo.layers.common.shared_by_side import SharedBySide
 from keras_attn_zoo.numerics.loop_products import in_loop, weighted_sum
 from keras_attn_zoo.numerics.loops import scan
-from keras_attn_zoo.numerics.masks import combine_masks, padding_masks, without_padding
-from keras_attn_zoo.types import Config, Shape, Tensor, TensorTree
-
-# As `keras.layers.MultiHeadAttention` takes them after query, value and key.
-_MASKS = ("query_mask", "value_mask", "key_mask", "attention_mask")
+from keras_attn_zoo.numerics.masks import without_padding
+from keras_attn_zoo.types import Config, Tensor, TensorTree
 
 
-class AttentionLayer(Rematerialized):
+class AttentionLayer(AttentionCall):
     """Base class of the attention layers: two contracts, one mechanism.
 
     Subclass it and define the energies and, if there is a past, how it changes the
@@ -113,26 +109,6 @@ class AttentionLayer(Rematerialized):
         # The widths that `build` has created weights for, by part: "query", "value", "key".
         self.built_widths: dict[str, Any] = {}
 
-    def __call__(
-        self,
-        query: Tensor,
-        value: Tensor | None = None,
-        key: Tensor | None = None,
-        *masks: Tensor | None,
-        **kwargs: Any,
-    ) -> Tensor | tuple[Tensor, Tensor]:
-        """Call the layer; `layer(x, x)` is self-attention, as in Keras."""
-        masks = tuple(as_mask(self, "mask", x) for x in masks)
-        kwargs = {name: as_mask(self, name, x) if name.endswith("mask") else x for name, x in kwargs.items()}
-        if self.attends_to == "itself":
-            # Compared here, since casting would make two tensors of one.
-            value, key = (None if x is query else x for x in (value, key))
-        # Before Keras builds the layer, for which any shapes would do.
-        given = dict(zip(_MASKS, masks, strict=False)) | kwargs
-        given.setdefault("query_mask", given.get("mask"))
-        self.check_inputs(query, value, key, {name: given.get(name) for name in _MASKS})
-        return super().__call__(query, value, key, *masks, **kwargs)
-
     # What a mechanism defines.
 
     def prepare(
@@ -146,6 +122,7 @@ class AttentionLayer(Rematerialized):
         check_built(self)
         if value is None:
             raise ValueError(f"{type(self).__name__}: `prepare` needs a `value`. Received: value=None.")
+        value_mask = as_mask(self, "value_mask", value_mask)
         value = without_padding(value, value_mask)
         key = value if key is None else without_padding(key, value_mask)
         if value_mask is None:
@@ -309,92 +286,7 @@ class AttentionLayer(Rematerialized):
         dropped = weights if noise is None else weights * positions_third(steps["noise"])
         return self.weigh(dropped, memory, mask, training=False), weights
 
-    def call(
-        self,
-        query: Tensor,
-        value: Tensor | None = None,
-        key: Tensor | None = None,
-        query_mask: Tensor | None = None,
-        value_mask: Tensor | None = None,
-        key_mask: Tensor | None = None,
-        attention_mask: Tensor | None = None,
-        return_attention_scores: bool = False,
-        training: bool | None = None,
-        use_causal_mask: bool = False,
-        mask: Tensor | None = None,
-    ) -> Tensor | tuple[Tensor, Tensor]:
-        """Attend from every query position; the signature of `keras.layers.MultiHeadAttention`.
-
-        `mask`, where Keras puts the mask of a call with one tensor, is another name for `query_mask`.
-        """
-        masks = query_mask if query_mask is not None else mask, value_mask, key_mask, attention_mask
-        return self.run(query, value, key, masks, return_attention_scores, training, use_causal_mask)
-
-    def run(
-        self,
-        query: Tensor,
-        value: Tensor | None,
-        key: Tensor | None,
-        masks: Sequence[Tensor | None],
-        return_attention_scores: bool,
-        training: bool | None,
-        use_causal_mask: bool,
-        **prepared: Tensor | None,
-    ) -> Tensor | tuple[Tensor, Tensor]:
-        """The body of a call; any further arguments of a mechanism's call go to its `prepare`."""
-        source = query if value is None else value
-        lengths = ops.shape(query)[1], ops.shape(source)[1]
-        if 0 in (query.shape[1], source.shape[1]):
-            width = self.compute_output_shape(query.shape, source.shape)[-1]
-            context, scores = nothing(query, source, self.num_heads, width, self.compute_dtype)
-        else:
-            query_mask, value_mask, attention_mask = padding_masks(query, value, *masks)
-            mask = combine_masks(query_mask, value_mask, attention_mask, use_causal_mask, *lengths)
-            memory = self.prepare(source, key=key, value_mask=value_mask, **prepared)
-            query = without_padding(query, query_mask)
-            if not return_attention_scores:
-                causal = use_causal_mask and query_mask is value_mask is attention_mask is None
-                context = self.attend_without_weights(query, memory, mask, causal, training)
-                if context is not None:
-                    return context
-            context, scores = self.attend(query, memory, mask, training=training)
-        return (context, scores) if return_attention_scores else context
-
-    def compute_output_spec(
-        self,
-        query: Tensor,
-        value: Tensor | None = None,
-        key: Tensor | None = None,
-        query_mask: Tensor | None = None,
-        value_mask: Tensor | None = None,
-        key_mask: Tensor | None = None,
-        attention_mask: Tensor | None = None,
-        return_attention_scores: bool = False,
-        training: bool | None = None,
-        use_causal_mask: bool = False,
-        mask: Tensor | None = None,
-    ) -> Tensor | tuple[Tensor, Tensor]:
-        """Return shapes and types without running the layer."""
-        source = query if value is None else value
-        context = keras.KerasTensor(self.compute_output_shape(query.shape, source.shape), self.compute_dtype)
-        if not return_attention_scores:
-            return context
-        shape = (query.shape[0], self.num_heads, query.shape[1], source.shape[1])
-        return context, keras.KerasTensor(shape, "float32")
-
-    def compute_output_shape(
-        self, query_shape: Shape, value_shape: Shape | None = None, key_shape: Shape | None = None
-    ) -> tuple[int | None, ...]:
-        """Return the shape of the context."""
-        return (*query_shape[:2], (value_shape or query_shape)[-1])
-
     def get_config(self) -> Config:
         """Return the arguments of the constructor and, after `quantize`, the policies of the projections."""
         normalizer = {} if self.softmax_alone else {"normalizer": self.normalizer}
         return with_quantized_policies(self, {**super().get_config(), **normalizer})
-
-    def check_inputs(
-        self, query: Tensor, value: Tensor | None, key: Tensor | None, masks: dict[str, Tensor | None]
-    ) -> None:
-        """Raise if ranks or known sizes of a call do not fit; mechanisms may add checks."""
-        check_inputs(self, query, value, key, masks)

@@ -4,7 +4,8 @@ import numbers
 from collections.abc import Iterable
 from typing import Any
 
-from keras import ops
+import numpy as np
+from keras import backend, ops
 
 from keras_attn_zoo.types import Shape, Tensor
 
@@ -30,6 +31,29 @@ def check_positive(layer: Any, name: str, value: Any, optional: bool = False) ->
     if not is_integer(value) or value < 1:
         raise ValueError(f"{type(layer).__name__}: `{name}` must be a positive integer. Received: {name}={value!r}.")
     return int(value)
+
+
+def check_axis(layer: Any, axis: Any) -> int:
+    """Return the number of an axis to attend along as a plain integer; raise if it is none.
+
+    Example:
+        >>> check_axis(layer, 1)  # 1
+    """
+    if not is_integer(axis):
+        raise ValueError(f"{type(layer).__name__}: `attention_axes` must be integers. Received: {axis!r}.")
+    return int(axis)
+
+
+def check_sizes(layer: Any, name: str, value: Any) -> tuple[int, ...] | None:
+    """Return one size or several as a tuple of plain integers; raise unless all are positive integers.
+
+    Example:
+        >>> check_sizes(layer, "output_shape", 3)  # (3,)
+    """
+    if value is None:
+        return None
+    sizes = value if isinstance(value, (list, tuple)) and value else [value]
+    return tuple(check_positive(layer, name, size) for size in sizes)
 
 
 def check_rate(layer: Any, name: str, value: Any) -> float:
@@ -127,6 +151,15 @@ def check_inputs(
         check_shape(layer, "attention_mask", mask, pattern, sizes, broadcasts=True)
 
 
+def check_key_shape(layer: Any, value_shape: Shape | None, key_shape: Shape | None) -> None:
+    """Raise if the shapes of value and key differ in more than the width."""
+    if value_shape is not None and key_shape is not None and tuple(value_shape[1:-1]) != tuple(key_shape[1:-1]):
+        raise ValueError(
+            f"{type(layer).__name__}: the sizes of `value` and `key` must be equal, but for the last. "
+            f"Received: value {tuple(value_shape)}, key {tuple(key_shape)}."
+        )
+
+
 def _check_widths(layer, query, value, key):
     """Raise if a width is not the one that the weights were created for."""
     value = query if value is None else value
@@ -141,16 +174,44 @@ def _check_widths(layer, query, value, key):
 
 
 def as_mask(layer: Any, name: str, mask: Any) -> Any:
-    """Return a mask given as a list of Python as a tensor, anything else as it is."""
-    if not isinstance(mask, (list, tuple)):
-        return mask
+    """Return a mask given as a list of Python as a tensor of booleans, anything else as it is.
+
+    Raises:
+        ValueError: lists of unequal lengths; an additive mask, which is 0 where a position may be attended to, and
+            below 0 elsewhere. Of a symbolic tensor, the type alone is known: one of floating point.
+    """
+    if isinstance(mask, (list, tuple)):
+        try:
+            mask = np.asarray(mask)
+            boolean = mask.astype("bool")
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"{type(layer).__name__}: `{name}` must be an array of booleans, or lists of equal lengths. "
+                f"Received: {mask!r:.100}."
+            ) from None
+        _refuse_additive(layer, name, mask)
+        return ops.convert_to_tensor(boolean)
+    _refuse_additive(layer, name, mask)
+    return mask
+
+
+def _refuse_additive(layer, name, mask):
+    """Raise if a mask is meant to be added to energies: read as true and false, it would say the opposite."""
+    kind = getattr(mask, "dtype", None)
+    kind = "bool" if kind is None else backend.standardize_dtype(kind)
+    if kind == "bool" or kind.startswith("uint"):
+        return
     try:
-        return ops.convert_to_tensor(mask, dtype="bool")
-    except (TypeError, ValueError):
+        is_additive = bool(np.any(ops.convert_to_numpy(mask) < 0))
+        found = "numbers below 0"
+    except (AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError):
+        # Symbolic, or a tracer.
+        is_additive, found = "float" in kind, f"a symbolic tensor of {kind}, whose values are not known yet"
+    if is_additive:
         raise ValueError(
-            f"{type(layer).__name__}: `{name}` must be an array of booleans, or lists of equal lengths. "
-            f"Received: {mask!r:.100}."
-        ) from None
+            f"{type(layer).__name__}: `{name}` must be true where a position may be attended to; an additive mask "
+            f"(0 and -inf) would be read as its opposite: give booleans, as by `{name} == 0`. Received: {found}."
+        )
 
 
 def check_built(layer: Any) -> None:

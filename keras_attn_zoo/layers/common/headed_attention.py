@@ -1,5 +1,6 @@
 """The base class of attention with heads: a value projection, dropout on weights, an output projection."""
 
+import math
 import numbers
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +9,7 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
-from keras_attn_zoo.layers.common.checks import check_positive, check_rate
+from keras_attn_zoo.layers.common.checks import check_axis, check_positive, check_rate, check_sizes
 from keras_attn_zoo.layers.common.dropout import Dropout
 from keras_attn_zoo.layers.common.heads import HeadMerge, HeadProjection
 from keras_attn_zoo.layers.common.products import operand_type
@@ -41,6 +42,8 @@ class HeadedAttention(AttentionLayer):
     projections: tuple[str, ...] = ("value",)
     # Whether contexts may be had without weights. Not inherited: a subclass may compute other weights.
     takes_flash_attention = False
+    # Whether a call may attend along any axes, within a window, and to contexts with several axes.
+    takes_axes = False
 
     def __init__(
         self,
@@ -66,9 +69,7 @@ class HeadedAttention(AttentionLayer):
     ) -> None:
         super().__init__(**kwargs)
         given = locals()
-        if isinstance(output_shape, (list, tuple)) and len(output_shape) == 1:
-            [output_shape] = output_shape
-        self._refuse_what_keras_alone_has(attention_axes, sliding_window, flash_attention, use_gate)
+        self._refuse_what_keras_alone_has(output_shape, attention_axes, sliding_window, flash_attention, use_gate)
         self.num_heads = check_positive(self, "num_heads", num_heads)
         self.key_dim = check_positive(self, "key_dim", key_dim)
         self.value_dim = check_positive(self, "value_dim", value_dim, optional=True) or self.key_dim
@@ -80,7 +81,11 @@ class HeadedAttention(AttentionLayer):
                 f"Received: dropout={dropout!r}, normalizer={self.normalizer!r}."
             )
         self.use_bias = bool(use_bias)
-        self.output_width = check_positive(self, "output_shape", output_shape, optional=True)
+        self.output_axes = check_sizes(self, "output_shape", output_shape)
+        self.output_width = math.prod(self.output_axes) if self.output_axes else None
+        axes = attention_axes if isinstance(attention_axes, (list, tuple)) else [attention_axes]
+        self.attention_axes = None if attention_axes is None else tuple(check_axis(self, axis) for axis in axes)
+        self.sliding_window = check_positive(self, "sliding_window", sliding_window, optional=True)
         self.seed = int(seed) if isinstance(seed, numbers.Integral) else seed
         self.options = {name: _GET[name.split("_")[1]].get(given[name]) for name in _OPTIONS}
         # The attributes are named as in Keras' layer, so that its weight files can be read.
@@ -97,12 +102,17 @@ class HeadedAttention(AttentionLayer):
         """The initialiser of the projections, and of kernels that a mechanism adds by `add_kernel`."""
         return self.options["kernel_initializer"]
 
-    def _refuse_what_keras_alone_has(self, attention_axes, sliding_window, flash_attention, use_gate):
+    def _refuse_what_keras_alone_has(self, output_shape, attention_axes, sliding_window, flash_attention, use_gate):
         """Raise if Keras' layer would compute something different from these layers."""
         axes = list(attention_axes) if isinstance(attention_axes, (list, tuple)) else [attention_axes]
+        several = isinstance(output_shape, (list, tuple)) and len(output_shape) > 1
         refusals = {
-            "attention_axes": (axes in ([None], [1], [-2]), "it attends over the one axis of positions"),
-            "sliding_window": (sliding_window is None, "give the window as an `attention_mask`"),
+            "output_shape": (self.takes_axes or not several, "a context has one axis, its width"),
+            "attention_axes": (
+                self.takes_axes or axes in ([None], [1], [-2]),
+                "it attends over the one axis of positions",
+            ),
+            "sliding_window": (self.takes_axes or sliding_window is None, "give the window as an `attention_mask`"),
             "flash_attention": (
                 not flash_attention or type(self).__dict__.get("takes_flash_attention"),
                 "it computes the weights of a plain softmax alone",
@@ -122,11 +132,14 @@ class HeadedAttention(AttentionLayer):
         shapes = {"query": query_shape, "value": value_shape or query_shape}
         shapes["key"] = key_shape or shapes["value"]
         for part in self.projections:
-            getattr(self, f"{part}_dense").build(shapes[part])
+            getattr(self, f"{part}_dense").build((None, None, shapes[part][-1]))
         self.built_widths = {part: shapes[part][-1] for part in self.projections}
-        width = self.output_width or query_shape[-1]
         self.output_dense = HeadMerge(
-            width, self.use_bias, dtype=self.dtype_policy, name="attention_output", **self.options
+            self.output_axes or (query_shape[-1],),
+            self.use_bias,
+            dtype=self.dtype_policy,
+            name="attention_output",
+            **self.options,
         )
         self.output_dense.build((None, self.num_heads, None, self.value_dim))
         self.built = True
@@ -188,11 +201,9 @@ class HeadedAttention(AttentionLayer):
             return merged
         return ops.where(ops.any(mask, axis=(1, 3))[..., None], merged, 0.0)
 
-    def compute_output_shape(
-        self, query_shape: Shape, value_shape: Shape | None = None, key_shape: Shape | None = None
-    ) -> tuple[int | None, ...]:
-        """Return the shape of the context."""
-        return (*query_shape[:2], self.output_width or query_shape[-1])
+    def context_width(self, query_shape: Shape, value_shape: Shape) -> int | None:
+        """Return the width of the context."""
+        return self.output_width or query_shape[-1]
 
     def get_config(self) -> Config:
         """Return the arguments of the constructor."""
@@ -203,7 +214,7 @@ class HeadedAttention(AttentionLayer):
             "value_dim": self.value_dim,
             "dropout": self.dropout,
             "use_bias": self.use_bias,
-            "output_shape": self.output_width,
+            "output_shape": self.output_axes if self.output_axes and len(self.output_axes) > 1 else self.output_width,
             "seed": self.seed,
             **{name: _GET[name.split("_")[1]].serialize(value) for name, value in self.options.items()},
         }

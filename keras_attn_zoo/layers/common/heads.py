@@ -1,5 +1,7 @@
 """The linear maps into attention heads and out of them, with weights as in Keras' multi-head attention."""
 
+import math
+import string
 from typing import Any
 
 import keras
@@ -110,19 +112,21 @@ class HeadMerge(_HeadMap):
     """Join the heads' contexts into one: Σ_n O^n c^n + b.
 
     Args:
-        width: width of the result.
+        width: width of the result, or sizes of the axes that it stands for, joined to one.
         use_bias: whether there is a b.
         **kwargs: `kernel_initializer` and the like, see `keras.layers.EinsumDense`.
 
     Shapes: in `(batch, heads, length, head_dim)`, out `(batch, length, width)`;
-    O `(heads, head_dim, width)`, b `(width,)`.
+    O `(heads, head_dim, width)`, b `(width,)`, or with the axes in place of the width.
     """
 
     input_axes = 2
 
-    def __init__(self, width: int, use_bias: bool = True, **kwargs: Any) -> None:
-        super().__init__("abcd,cde->abe", (None, width), bias_axes="e" if use_bias else None, **kwargs)
-        self.width = width
+    def __init__(self, width: int | tuple[int, ...], use_bias: bool = True, **kwargs: Any) -> None:
+        axes = (width,) if isinstance(width, int) else width
+        out = string.ascii_lowercase[4 : 4 + len(axes)]
+        super().__init__(f"abcd,cd{out}->ab{out}", (None, *axes), bias_axes=out if use_bias else None, **kwargs)
+        self.width = math.prod(axes)
 
     def build(self, input_shape: Shape) -> None:
         """Create O and b."""
@@ -139,7 +143,8 @@ class HeadMerge(_HeadMap):
         """Join by a product of integers, or by the kernel in floating point where a search has made it."""
         if self.floating() is not None or self.multiplies_unsigned():
             return self.call(contexts)
-        return super().quantized_call(ops.transpose(contexts, (0, 2, 1, 3)), training=training)
+        found = super().quantized_call(ops.transpose(contexts, (0, 2, 1, 3)), training=training)
+        return ops.reshape(found, (*ops.shape(found)[:2], self.width))
 
     def compute_output_spec(self, contexts: Tensor, training: bool | None = None) -> keras.KerasTensor:
         """Return the shape and type of the result."""

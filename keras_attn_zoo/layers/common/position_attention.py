@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn_zoo.layers.common.rematerialization import may_be
 from keras_attn_zoo.layers.common.self_attention_steps import ProjectionsSeen
 from keras_attn_zoo.numerics.loops import at_most
 from keras_attn_zoo.types import Tensor, TensorTree
@@ -96,7 +97,7 @@ class PositionAttention(ProjectionsSeen):
         self, weights: Tensor, memory: TensorTree, mask: Tensor | None = None, training: bool | None = None
     ) -> Tensor:
         """Contexts of all heads, joined."""
-        if self.dropout and training:
+        if self.dropout and may_be(training):
             # Unlike the weights, dropout differs from sentence to sentence.
             weights = ops.broadcast_to(weights, (ops.shape(memory["value"])[0], *ops.shape(weights)[1:]))
         return super().weigh(weights, memory, mask, training)

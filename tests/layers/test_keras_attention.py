@@ -1,0 +1,131 @@
+"""`MultiHeadAttention` beside Keras' own layer with the same weights: axes, shapes, windows, masks and regularisers."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attn_zoo.layers import MultiHeadAttention, get_attention
+from tests.layers.calls import to_numpy
+from tests.layers.cases import numbers
+from tests.weights import fill_weights
+
+
+def pair(query, value, **arguments):
+    """Keras' layer and ours, of the same weights."""
+    layers = keras.layers.MultiHeadAttention(2, 3, **arguments), MultiHeadAttention(2, 3, **arguments)
+    for layer in layers:
+        layer.build(query, value)
+    fill_weights(layers[0])
+    layers[1].set_weights(layers[0].get_weights())
+    return layers
+
+
+@pytest.mark.parametrize(
+    ("query", "value", "arguments", "mask"),
+    [
+        ((2, 4, 3, 8), (2, 4, 5, 8), {"attention_axes": 2}, None),
+        ((2, 4, 3, 8), (2, 4, 5, 8), {"attention_axes": -2}, (3, 5)),
+        ((2, 4, 3, 8), (2, 4, 5, 8), {"attention_axes": (2,)}, (2, 3, 5)),
+        ((2, 4, 3, 8), (2, 4, 5, 8), {"attention_axes": 2}, (2, 4, 1, 3, 5)),
+        ((2, 4, 3, 8), (2, 6, 3, 8), {"attention_axes": 1}, None),
+        ((2, 4, 3, 8), (2, 7, 5, 6), {"output_shape": (3, 2)}, None),
+        ((2, 5, 3, 4, 8), (2, 5, 3, 2, 8), {"attention_axes": (2, 3)}, (2, 3, 4, 3, 2)),
+        ((2, 5, 3, 4, 8), (2, 5, 3, 2, 8), {"attention_axes": (3, 2)}, None),
+        ((2, 5, 8), (2, 6, 8), {"output_shape": (3, 2), "sliding_window": 2}, (2, 5, 6)),
+    ],
+)
+def test_axes(query, value, arguments, mask):
+    theirs, ours = pair(query, value, **arguments)
+    given = {"query": numbers("query", *query), "value": numbers("value", *value)}
+    if mask is not None:
+        given["attention_mask"] = np.random.default_rng(0).random(mask) < 0.8
+        given["attention_mask"][..., 0] = True
+    wanted, found = (to_numpy(layer(**given, return_attention_scores=True)) for layer in (theirs, ours))
+    for x, y in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(x, y, atol=2e-6)
+    assert ours.compute_output_shape(query, value) == theirs.compute_output_shape(query, value)
+    symbolic = ours(keras.Input(query[1:]), keras.Input(value[1:]), return_attention_scores=True)
+    assert [x.shape[1:] for x in symbolic] == [x.shape[1:] for x in found]
+    again = MultiHeadAttention.from_config(ours.get_config())
+    assert again.get_config() == ours.get_config()
+
+
+@pytest.mark.parametrize("window", [1, 3, 9])
+def test_a_sliding_window_in_steps(window):
+    """Causal calls of Keras' layer; steps see the same positions."""
+    theirs, ours = pair((2, 6, 8), (2, 6, 8), sliding_window=window)
+    x = numbers("x", 2, 6, 8)
+    wanted = theirs(x, x, use_causal_mask=True, return_attention_scores=True)
+    found = ours(x, use_causal_mask=True, return_attention_scores=True)
+    memory = ours.prepare(max_length=6)
+    state, contexts = ours.initial_state(memory, batch_size=2), []
+    for i in range(6):
+        context, _, state = ours.step(x[:, i], memory, state)
+        contexts.append(context)
+    for one, two in zip((*found, ops.stack(contexts, axis=1)), (*wanted, wanted[0]), strict=True):
+        np.testing.assert_allclose(to_numpy(one), to_numpy(two), atol=2e-6)
+    memory = ours.prepare(x)
+    with pytest.raises(ValueError, match="a step of cross-attention has no position for `sliding_window`"):
+        ours.step(x[:, 0], memory, ours.initial_state(memory))
+
+
+def test_a_sliding_window_of_beams():
+    """Steps with a shared state see what steps of a row each see."""
+    _, layer = pair((2, 5, 8), (2, 5, 8), sliding_window=2)
+    x, beams, length = numbers("beams", 2, 3, 5, 8), 3, 5
+    memory = layer.prepare(max_length=length)
+    alone, shared = layer.initial_state(memory, batch_size=6), layer.shared_state(memory, 2, beams)
+    for i in range(length):
+        rows = ops.convert_to_tensor(x[:, :, i].reshape(6, 8))
+        context, scores, alone = layer.step(rows, memory, alone)
+        visible = np.arange(length)[:, None, None] <= i
+        visible = np.broadcast_to(visible & np.eye(beams, dtype=bool), (length, beams, beams))
+        visible = np.broadcast_to(visible.transpose(1, 0, 2).reshape(1, 1, beams, -1), (2, 1, beams, length * beams))
+        found, found_scores, shared = layer.step(rows, {**memory, "visible": ops.convert_to_tensor(visible)}, shared)
+        np.testing.assert_allclose(to_numpy(found), to_numpy(context), atol=2e-6)
+        np.testing.assert_allclose(to_numpy(found_scores), to_numpy(scores), atol=2e-6)
+
+
+def test_activity_regularizer():
+    """Of all projections: the same sum of losses as Keras'."""
+    theirs, ours = pair((2, 3, 8), (2, 5, 8), activity_regularizer="l2")
+    for layer in (theirs, ours):
+        layer(numbers("query", 2, 3, 8), numbers("value", 2, 5, 8))
+    assert len(ours.losses) == len(theirs.losses) == 4
+    np.testing.assert_allclose(float(sum(ours.losses)), float(sum(theirs.losses)), rtol=1e-6)
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize("name", ["bahdanau", "multi_head", "previous_context"])
+@pytest.mark.parametrize("mask", ["attention_mask", "query_mask", "value_mask", "key_mask"])
+def test_additive_masks_are_refused(name, mask):
+    layer = get_attention(name, 8, num_heads=2)
+    query, value = numbers("query", 2, 5, 8), numbers("value", 2, 5, 8)
+    real = np.array([[1, 1, 1, 0, 0], [1, 0, 1, 1, 1]], dtype="float32")
+    if mask == "attention_mask":
+        real = np.repeat(real[:, None], 5, axis=1)
+    wanted = to_numpy(layer(query, value, **{mask: real > 0}))
+    np.testing.assert_array_equal(to_numpy(layer(query, value, **{mask: real})), wanted)
+    for additive in (np.where(real > 0, 0, -np.inf), np.where(real > 0, 0, -10000), (real - 1).tolist()):
+        with pytest.raises(ValueError, match=f"`{mask}` must be true where .* give booleans"):
+            layer(query, value, **{mask: additive})
+    with pytest.raises(ValueError, match=f"`{mask}` must be true .* a symbolic tensor of float32"):
+        layer(keras.Input((5, 8)), keras.Input((5, 8)), **{mask: keras.Input(real.shape[1:])})
+    if mask == "value_mask":
+        with pytest.raises(ValueError, match="`value_mask` must be true where"):
+            layer.prepare(value, value_mask=real - 1)
+
+
+@pytest.mark.one_backend
+def test_shapes_that_do_not_fit():
+    layer = MultiHeadAttention(2, 3)
+    for shapes in (((2, 4, 8), (2, 2, 8), (2, 1, 7)), ((2, 4, 2, 3, 8), (2, 1, 1, 5, 8), (2, 1, 15, 5, 2))):
+        with pytest.raises(ValueError, match="must be equal"):
+            layer.compute_output_shape(*shapes)
+    with pytest.raises(ValueError, match="must be equal"):
+        layer(np.ones((2, 4, 2, 8)), np.ones((2, 1, 5, 8)), np.ones((2, 5, 5, 8)))
+    with pytest.raises(ValueError, match="not attended along must be equal"):
+        MultiHeadAttention(2, 3, attention_axes=2)(np.ones((2, 4, 2, 8)), np.ones((2, 3, 2, 8)))
+    with pytest.raises(ValueError, match="`attention_axes` must be axes between"):
+        MultiHeadAttention(2, 3, attention_axes=3)(np.ones((2, 4, 2, 8)), np.ones((2, 4, 2, 8)))
