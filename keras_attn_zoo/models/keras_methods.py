@@ -7,7 +7,6 @@ import keras
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.models.input_forms import source_batches, to_ids
-from keras_attn_zoo.training.train_step import is_by_token
 from keras_attn_zoo.training.variable_state import kept_whole
 from keras_attn_zoo.types import Tensor
 
@@ -106,11 +105,10 @@ class KerasMethods:
             return getattr(keras.Model, method)(self, *batch, **kwargs)
 
     def token_weights(self, x: dict[str, Tensor], y: Tensor, sample_weight: Tensor | None) -> Tensor:
-        """Return the weight of every target token; those of whole pairs count real tokens only."""
+        """Return the weight of every target token, 0 for padding if the inputs have a mask of it."""
         weights = super().token_weights(x, y, sample_weight)  # type: ignore[misc]
-        by_token = sample_weight is not None and is_by_token(sample_weight)
         mask = x.get("decoder_padding_mask")
-        return weights if by_token or mask is None else weights * keras.ops.cast(mask, weights.dtype)
+        return weights if mask is None else weights * keras.ops.cast(mask, weights.dtype)
 
 
 def _check_labels(x, y, sample_weight):

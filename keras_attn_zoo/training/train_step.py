@@ -84,8 +84,8 @@ class PerTokenTraining(WholeVariables):
         ones = ops.ones_like(y, dtype="float32")
         if sample_weight is None:
             return ones
-        weights = ops.cast(sample_weight, "float32")
-        return weights if is_by_token(weights) else ops.reshape(weights, (-1, 1)) * ones
+        # TensorFlow knows no rank of weights that come in one shape and in another.
+        return ops.reshape(ops.cast(sample_weight, "float32"), (ops.shape(y)[0], -1)) * ones
 
     def _sums(self, x, y, weights, training):
         weights = self.token_weights(x, y, weights)
@@ -177,16 +177,6 @@ class PerTokenTraining(WholeVariables):
             "perplexity": sums["nll"] / tokens,
             "accuracy": sums["correct"] / tokens,
         }
-
-
-def is_by_token(sample_weight: Tensor) -> bool:
-    """Return whether there is a weight for every token rather than one for each row.
-
-    Example:
-        >>> is_by_token(ops.ones((3, 5))), is_by_token(ops.ones(3))
-        (True, False)
-    """
-    return len(sample_weight.shape) == 2 and sample_weight.shape[1] != 1
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
