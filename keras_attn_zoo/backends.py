@@ -36,6 +36,8 @@ _KEEP = {"tensorflow": _KEEP_ALL, "torch": _KEEP_ALL, "jax": {**_KEEP_ALL, -8: 1
 _NEEDLESS = ("matplotlib", "jax", "rouge_score", "kagglehub", "PIL", "requests")
 # What TensorFlow needs itself.
 _OF_TENSORFLOW = ("requests",)
+# GB of address space without which a backend ends the process, or hangs, as it starts and translates a sentence.
+_ADDRESS_SPACE = {"jax": 2.0, "tensorflow": 3.0, "torch": 1.5}
 # Devices that may be made of a CPU, however few cores it has: to try out what several devices do.
 _MOST_PARTS = 8
 # Bytes of programs that JAX keeps: of a hundred models and more. It looks at every file whenever it adds one.
@@ -66,7 +68,8 @@ def choose_backend(
         the backend's name.
 
     Raises:
-        UserError: an unknown backend, or one that is not installed.
+        UserError: an unknown backend, one that is not installed, or one that needs more address space than the process
+            may have.
 
     Example:
         >>> choose_backend("jax")
@@ -92,6 +95,7 @@ def choose_backend(
             f"the backend {name}{source} is not installed: pip install 'keras-attn-zoo[{name}]', "
             f"or choose one of {', '.join(installed) or 'none'}."
         )
+    _check_address_space(name)
     os.environ["KERAS_BACKEND"] = name
     needed = _OF_TENSORFLOW if name == "tensorflow" else ()
     _hidden[:] = [module for module in _NEEDLESS if module != name and module not in needed]
@@ -99,6 +103,21 @@ def choose_backend(
         keep_freed_memory(name)
     _quieten(name, devices if isinstance(devices, int) else 1)
     return name
+
+
+def _check_address_space(backend):
+    try:
+        import resource
+    except ImportError:
+        # Windows has no such limit.
+        return
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    needed = _ADDRESS_SPACE[backend]
+    if limit != resource.RLIM_INFINITY and limit < needed * 1e9:
+        raise UserError(
+            f"the address space of this process is limited to {limit / 1e9:.1f} GB, and {backend} needs {needed} GB or "
+            "more: raise the limit (ulimit -v), or choose another backend with --backend."
+        )
 
 
 def keep_freed_memory(backend: str) -> None:
@@ -223,7 +242,14 @@ def _configured():
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an error from a backend means that memory is exhausted."""
-    words = ("RESOURCE_EXHAUSTED", "ResourceExhausted", "can't allocate memory", "out of memory", "ALLOC_FAILED")
+    words = (
+        "RESOURCE_EXHAUSTED",
+        "ResourceExhausted",
+        "allocate memory",
+        "out of memory",
+        "ALLOC_FAILED",
+        "failed to map segment",
+    )
     return any(word in f"{type(error).__name__}: {error}" for word in words)
 
 

@@ -235,12 +235,12 @@ def reason(error: BaseException) -> str | None:
     if isinstance(error, UserError):
         return one_line(error.for_shell)
     summary = one_line(f"{type(error).__name__}: {error}".strip().splitlines()[0].rstrip(" :."))
+    if isinstance(error, MemoryError) or is_out_of_memory(error):
+        return f"out of memory ({summary}): use smaller batches, fewer beams, a smaller model or shorter sentences."
     if (package := _failed_import(error)) is not None:
         if any(name in READ_CONFIGURATION for name, _ in _frames(error)):
             return f"Keras cannot read its configuration {configuration_file()} ({summary}): fix or remove it."
         return f"cannot import {package} ({summary}): reinstall it, or choose another backend with --backend."
-    if isinstance(error, MemoryError) or is_out_of_memory(error):
-        return f"out of memory ({summary}): use smaller batches, fewer beams, a smaller model or shorter sentences."
     if isinstance(error, OSError) and error.errno is not None:
         action = "write" if error.errno in _CANNOT_WRITE else "use"
         place = f" {error.filename}" if error.filename else _unnamed(error)

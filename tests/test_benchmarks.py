@@ -14,6 +14,7 @@ from keras_attn_zoo.experiments.memory import on_cpu
 from keras_attn_zoo.models import TransformerBackbone
 
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
+PRESET = str(BENCHMARKS.parent / "presets" / "uniform_tatoeba_de_en")
 SMALL = "--set width=16 num_heads=2 ffn_dim=8 encoder_layers=1 decoder_layers=1"
 ARGUMENTS = {
     "layers": "--layers bahdanau luong_dot/entmax15 average --lengths 3 --batch 2 --width 8 --heads 2 --seconds 0",
@@ -26,7 +27,7 @@ ARGUMENTS = {
 
 
 def test_all_benchmarks_are_here():
-    assert {path.stem for path in BENCHMARKS.glob("*.py")} == {*ARGUMENTS, "measure", "products", "start"}
+    assert {path.stem for path in BENCHMARKS.glob("*.py")} == {*ARGUMENTS, "measure", "memory", "products", "start"}
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
@@ -48,6 +49,16 @@ def test_a_benchmark_prints_its_table(name, precision, monkeypatch, capsys):
     output = capsys.readouterr().out
     assert "|--" in output and precision in output
     assert ("bfloat16" in computed) == (precision == "bfloat16")
+
+
+@pytest.mark.long
+def test_memory_is_measured_over_calls_of_all_methods(monkeypatch, capsys):
+    argv = ["memory", "--calls", "10", "--every", "5", "--words", "3", "--preset", PRESET]
+    monkeypatch.setattr(sys, "argv", argv)
+    runpy.run_path(str(BENCHMARKS / "memory.py"), run_name="__main__")
+    *_, row = capsys.readouterr().out.strip().splitlines()
+    calls, mib, _ = row.strip("| ").split(" | ")
+    assert int(calls) == 10 and float(mib) > 100
 
 
 @pytest.mark.long

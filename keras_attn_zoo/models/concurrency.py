@@ -4,7 +4,7 @@ import contextlib
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
@@ -106,29 +106,26 @@ def in_parts(function: Callable[..., TensorTree], count: Callable[[], int]) -> C
     return run
 
 
-class FirstCalls:
-    """Has one thread make the first call with a shape, for which it compiles, as the others wait.
+class FirstCall:
+    """Has one thread make the first call of a function, which compiles it, as the others wait.
 
     Example:
-        >>> first_calls = FirstCalls()
-        >>> with first_calls.of((32, 16)):
+        >>> first_call = FirstCall()
+        >>> with first_call.turn():
         ...     pass
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._made: dict[Hashable, threading.Lock] = {}
-        self._done: set[Hashable] = set()
+        self._done = False
 
     @contextlib.contextmanager
-    def of(self, shape: Hashable) -> Iterator[None]:
-        """Make a call with this shape."""
-        if shape not in self._done:
+    def turn(self) -> Iterator[None]:
+        """Make a call, the first one alone; one that fails does not count."""
+        if not self._done:
             with self._lock:
-                turn = self._made.setdefault(shape, threading.Lock())
-            with turn:
-                if shape not in self._done:
+                if not self._done:
                     yield
-                    self._done.add(shape)
+                    self._done = True
                     return
         yield

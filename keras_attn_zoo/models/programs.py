@@ -17,18 +17,22 @@ from keras import ops, tree
 from keras_attn_zoo.data.shapes import GridBatch, pad_rows
 from keras_attn_zoo.devices import Devices, current
 from keras_attn_zoo.layers.common.products import StepMap, turned
-from keras_attn_zoo.models.concurrency import FirstCalls, at_once, in_order, in_parts
+from keras_attn_zoo.models.concurrency import FirstCall, at_once, in_order, in_parts
 from keras_attn_zoo.models.program_cache import ProgramCache
 from keras_attn_zoo.models.weight_copies import CopiesScope, WeightCopies
 from keras_attn_zoo.numerics.few_rows import uses_turned
 from keras_attn_zoo.types import TensorTree
 
 # More than a translator has at a time: searches with and without attention, scores, a layer's attention.
-MOST_PROGRAMS = 16
+MOST_FUNCTIONS = 16
+# Of all functions together, one for each shape: a file of text takes about 30. Of a small model each takes 10 to 20 MB.
+MOST_PROGRAMS = 64
+# TensorFlow never frees what XLA has compiled, so the first shapes alone are compiled, and kept; others run as graphs.
+MOST_OF_TENSORFLOW = 32
 
 
 class Programs:
-    """The compiled functions of a model, each created on first use; those used least recently are dropped.
+    """The compiled functions of a model, one for each shape of arguments; those used least recently are dropped.
 
     Args:
         model: the model.
@@ -42,7 +46,9 @@ class Programs:
     def __init__(self, model: keras.Model, cache: ProgramCache | None = None) -> None:
         self._model, self.cache = model, cache
         self._copies = WeightCopies(model)
-        self._compiled: dict[Hashable, tuple[Callable, FirstCalls]] = {}
+        self._functions: dict[Hashable, Callable] = {}
+        self._compiled: dict[Hashable, tuple[Callable, FirstCall]] = {}
+        self._lasting: dict[Hashable, tuple[Callable, FirstCall]] = {}
         self._lock = threading.Lock()
 
     def run(
@@ -71,6 +77,9 @@ class Programs:
     def _at_once(self):
         return 1 if current() is not None or self._model.run_eagerly else at_once()
 
+    def _is_eager(self):
+        return keras.config.backend() == "torch" or self._model.run_eagerly
+
     def _prepared(self, key, make, changing=(), around=None, clock=None, beams=0):
         """The function of a key, from arrays to arrays."""
         devices = None if changing else current()
@@ -78,22 +87,36 @@ class Programs:
         name = key
         key = key, devices, tuple(map(id, self._model.variables))
         with self._lock:
-            # Put last: the first is the one that was used least recently.
-            known = self._compiled.pop(key, None)
-            program, first_calls = known or (
-                compiled(self._model, make(), changing, devices, self._copies, beams, self._keep(name)),
-                FirstCalls(),
-            )
-            self._compiled[key] = program, first_calls
-            while len(self._compiled) > MOST_PROGRAMS:
-                del self._compiled[next(iter(self._compiled))]
+            function = _most_recent(self._functions, key, make, MOST_FUNCTIONS)
+
+        def program(inputs):
+            # A function that is not compiled takes all shapes.
+            shapes = None if self._is_eager() else _shapes(inputs)
+
+            def make_program(jit=True):
+                keep = self._keep(name)
+                program = compiled(self._model, function, changing, devices, self._copies, beams, keep, jit)
+                return program, FirstCall()
+
+            entry = key, shapes
+            with self._lock:
+                if keras.config.backend() != "tensorflow" or shapes is None:
+                    return _most_recent(self._compiled, entry, make_program, MOST_PROGRAMS)
+                if entry not in self._lasting and len(self._lasting) < MOST_OF_TENSORFLOW:
+                    self._lasting[entry] = make_program()
+                if entry in self._lasting:
+                    return self._lasting[entry]
+                graph = functools.partial(make_program, jit=False)
+                return _most_recent(self._compiled, entry, graph, MOST_PROGRAMS - MOST_OF_TENSORFLOW)
 
         def on_devices(*inputs):
             if devices is None:
-                with first_calls.of(_shapes(inputs)):
-                    return _arrays(program(*inputs))
+                call, first_call = program(inputs)
+                with first_call.turn():
+                    return _arrays(call(*inputs))
             filled = devices.fill(inputs)
-            found = devices.gather(_arrays(program(*devices.own(filled))))
+            call, _ = program(filled)
+            found = devices.gather(_arrays(call(*devices.own(filled))))
             rows, all_rows = (len(tree.flatten(one)[0]) for one in (inputs, filled))
             return tree.map_structure(lambda x: x[: len(x) * rows // all_rows], found)
 
@@ -168,6 +191,16 @@ class Programs:
         return results
 
 
+def _most_recent(made, key, make, most):
+    """Return what was made for a key; make it if need be, and drop what was used least recently."""
+    # Put last: the first is the one that was used least recently.
+    found = made.pop(key) if key in made else make()
+    made[key] = found
+    while len(made) > most:
+        del made[next(iter(made))]
+    return found
+
+
 def _shapes(inputs):
     return tuple(x.shape for x in tree.flatten(inputs))
 
@@ -184,6 +217,7 @@ def compiled(
     copies: WeightCopies,
     beams: int,
     keep: Callable[[Callable], Callable],
+    jit: bool = True,
 ) -> Callable:
     """Compile a function of tensors that reads the variables of a model, without gradients.
 
@@ -195,6 +229,7 @@ def compiled(
         copies: the model's; JAX alone takes them.
         beams: hypotheses of a sentence, if the function runs the steps of a search; else 0.
         keep: function of what JAX has jitted to what is run in its place; not where variables change, or on devices.
+        jit: whether TensorFlow compiles it by XLA, if the model does; otherwise it is a graph.
     """
     backend = keras.config.backend()
     if backend == "tensorflow" and not model.run_eagerly:
@@ -203,7 +238,7 @@ def compiled(
         if devices is not None:
             return functools.partial(devices.over_rows(lambda _, *inputs: function(*inputs)), None)
         # No AutoGraph: rewriting the function and all that it calls takes longer than tracing it.
-        return tf.function(function, jit_compile=getattr(model, "jit_compile", True), autograph=False)
+        return tf.function(function, jit_compile=jit and getattr(model, "jit_compile", True), autograph=False)
     if backend == "jax" and not model.run_eagerly:
         import jax
 

@@ -247,6 +247,7 @@ class ResourceExhaustedError(Exception):
         (ResourceExhaustedError("OOM when\nallocating"), "out of memory (ResourceExhaustedError: OOM when)"),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory"), "out of memory"),
         (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), "out of memory"),
+        (ImportError("libnix.so: failed to map segment from shared object", name="nix"), "out of memory (ImportError"),
         (ModuleNotFoundError("No module named 'nix'", name="nix"), "cannot import nix"),
         (OSError(errno.ELOOP, "Too many levels of symbolic links", "a\nb"), "cannot use a\\nb: Too many levels"),
         (OSError(errno.EBADF, "Bad file descriptor"), "cannot write: Bad file descriptor"),
@@ -290,6 +291,16 @@ def test_a_configuration_that_keras_cannot_use(tmp_path):
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and done.stderr.count("\n") == 1
     assert f"Keras cannot read its configuration {tmp_path / 'keras.json'} (" in done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no such limit")
+@pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"])
+def test_too_little_address_space_is_refused(backend):
+    """Under the limit, backends end the process without a word that helps, or hang."""
+    script = f"ulimit -v 1200000; exec {sys.executable} -m keras_attn_zoo translate nix Hallo --backend {backend}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert f"is limited to 1.2 GB, and {backend} needs" in done.stderr and "ulimit -v" in done.stderr
 
 
 def test_backend_choice(monkeypatch, tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.models import concurrency, programs
-from keras_attn_zoo.models.concurrency import FirstCalls, at_once, in_order, in_parts
+from keras_attn_zoo.models.concurrency import FirstCall, at_once, in_order, in_parts
 from tests import tiny
 from tests.layers.calls import BACKEND
 
@@ -66,28 +66,29 @@ def test_rows_are_divided_and_joined(rows):
     assert calls[:-1] == [-(-rows // parts)] * parts
 
 
-def test_one_thread_makes_the_first_call_with_a_shape():
-    first_calls, made, lock = FirstCalls(), [], threading.Lock()
+def test_one_thread_makes_the_first_call():
+    first_call, made, lock = FirstCall(), [], threading.Lock()
     start = threading.Barrier(4)
 
-    def call(shape):
+    def call():
         start.wait()
-        with first_calls.of(shape):
+        with first_call.turn():
             with lock:
-                made.append(shape)
-                alone = made.count(shape) == 1
+                made.append(1)
+                alone = len(made) == 1
             time.sleep(0.05 if alone else 0.0)
             if alone:
-                assert made.count(shape) == 1
+                assert len(made) == 1
 
     with ThreadPoolExecutor(4) as threads:
-        for one in [threads.submit(call, shape) for shape in (1, 1, 1, 2)]:
+        for one in [threads.submit(call) for _ in range(4)]:
             one.result()
-    assert sorted(made) == [1, 1, 1, 2]
-    with pytest.raises(ValueError, match="3"), first_calls.of(3):
+    assert len(made) == 4
+    failed = FirstCall()
+    with pytest.raises(ValueError, match="3"), failed.turn():
         raise ValueError("3")
     # A call that failed was none: the next one is the first.
-    with first_calls.of(3):
+    with failed.turn():
         pass
 
 

@@ -1,6 +1,8 @@
 """Text that is encoded once, then translated, scored and decoded along; and the few programs that do it."""
 
+import gc
 import re
+import weakref
 
 import keras
 import numpy as np
@@ -8,7 +10,8 @@ import pytest
 
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.models.programs import MOST_PROGRAMS, Programs
+from keras_attn_zoo.models import programs
+from keras_attn_zoo.models.programs import MOST_FUNCTIONS, MOST_PROGRAMS, Programs
 from tests import tiny
 from tests.models.test_threads import assert_same
 
@@ -84,23 +87,70 @@ def test_generate_searches_a_long_list_a_few_sentences_at_a_time(monkeypatch):
 
 
 @pytest.mark.one_backend
-def test_programs_are_few():
+def test_functions_are_few():
     """Those used least recently are dropped, and their samplers with them."""
     model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
     model.compile()
-    programs, made = Programs(model), []
+    kept, made = Programs(model), []
 
     def run(key):
-        return programs.run(key, lambda: made.append(key) or (lambda x: x + key), np.ones(1, "float32"))
+        return kept.run(key, lambda: made.append(key) or (lambda x: x + key), np.ones(1, "float32"))
 
-    for key in (*range(MOST_PROGRAMS), 0, MOST_PROGRAMS):
+    for key in (*range(MOST_FUNCTIONS), 0, MOST_FUNCTIONS):
         assert run(key) == 1 + key
     made.clear()
-    for key in (0, *range(2, MOST_PROGRAMS + 1)):
+    for key in (0, *range(2, MOST_FUNCTIONS + 1)):
         run(key)
     assert made == []
     run(1)
     assert made == [1]
+
+
+def test_programs_of_all_shapes_are_few(monkeypatch):
+    """One is kept for each shape, that of the shape used least recently is dropped, and its memory with it."""
+    monkeypatch.setattr(programs, "MOST_PROGRAMS", 3)
+    monkeypatch.setattr(programs, "MOST_OF_TENSORFLOW", 0)
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile()
+    kept, traced = Programs(model), []
+
+    def double(x):
+        traced.append(tuple(x.shape))
+        return 2 * x
+
+    def run(length):
+        np.testing.assert_array_equal(kept.run("double", lambda: double, np.ones(length, "float32")), [2.0] * length)
+
+    for length in (1, 2, 3, 1, 4):
+        run(length)
+    compiles = keras.config.backend() != "torch"
+    assert len(kept._compiled) == (3 if compiles else 1)
+    traced.clear()
+    for length in (3, 1, 4):
+        run(length)
+    assert not (compiles and traced)
+    run(2)
+    assert traced[-1] == (2,)
+    dropped = weakref.ref(next(iter(kept._compiled.values()))[0])
+    for length in (5, 6, 7):
+        run(length)
+    gc.collect()
+    assert not compiles or dropped() is None
+
+
+@pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="of TensorFlow alone")
+def test_tensorflow_compiles_the_first_shapes_alone(monkeypatch):
+    """What XLA has compiled for it is never freed."""
+    monkeypatch.setattr(programs, "MOST_OF_TENSORFLOW", 2)
+    monkeypatch.setattr(programs, "MOST_PROGRAMS", 3)
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile(jit_compile=True)
+    kept = Programs(model)
+    for length in (1, 2, 3, 4, 1, 3):
+        found = kept.run("double", lambda: lambda x: 2 * x, np.ones(length, "float32"))
+        np.testing.assert_array_equal(found, [2.0] * length)
+    lasting, dropped = ([one._jit_compile for one, _ in made.values()] for made in (kept._lasting, kept._compiled))
+    assert (lasting, dropped) == ([True, True], [False])
 
 
 @pytest.mark.one_backend
@@ -108,6 +158,7 @@ def test_samplers_that_change_do_not_pile_up(task):
     for beams in range(1, MOST_PROGRAMS + 3):
         task.sampler = BeamSearch(beams)
         task._programs.run(("search", task.sampler), lambda: lambda x: x, np.ones(1, "float32"))
+    assert len(task._programs._functions) == MOST_FUNCTIONS
     assert len(task._programs._compiled) == MOST_PROGRAMS
 
 
