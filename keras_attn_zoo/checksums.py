@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import PathLike, check_file, read_json, reason_of, shown, write_json
+from keras_attn_zoo.files import PathLike, open_input, read_failed, read_json, shown, write_json
 
 CHECKSUMS = "checksums.json"
 # The format of a folder with this file; increase it with any change that older versions cannot read.
@@ -18,12 +18,11 @@ def sha256(path: PathLike) -> str:
     Raises:
         UserError: it is not a file, or cannot be read.
     """
-    check_file(path)
-    try:
-        with open(path, "rb") as file:
+    with open_input(path) as file:
+        try:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise UserError(f"cannot read {shown(path)}: {reason_of(error)}. Check the file and its permissions.") from None
+        except OSError as error:
+            raise read_failed(path, error) from None
 
 
 def write_checksums(folder: PathLike, names: Iterable[str], rest: PathLike | None = None) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
+from keras_attn_zoo.discarding import discards_output
 from keras_attn_zoo.errors import UserError
 
 # Temporary names: of what a process is writing, and of an old folder while a new one takes its place.
@@ -21,32 +22,11 @@ _PARTIAL = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{8}\.(?P<kind>partial|old)")
 # Linux follows this many links before it reports a loop.
 _MOST_LINKS = 40
 _LONGEST_NAME_SHOWN = 200
+# Opening a pipe would wait for a writer.
+_NO_WAITING = getattr(os, "O_NONBLOCK", 0)
 # The largest JSON file that is read: ours have kilobytes, logs megabytes.
 _LARGEST_JSON = 2**28
-# Whether this process is one of several of which another one writes.
-_DISCARDING: list[bool] = []
 PathLike: TypeAlias = str | os.PathLike[str]
-
-
-@contextlib.contextmanager
-def discarding_output() -> Iterator[None]:
-    """Write neither files nor standard output: several processes run the same program, and another one writes.
-
-    Example:
-        >>> with discarding_output():
-        ...     write_text("scores.txt", "30.1")  # is not written
-    """
-    _DISCARDING.append(True)
-    try:
-        with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
-            yield
-    finally:
-        _DISCARDING.pop()
-
-
-def discards_output() -> bool:
-    """Return whether files of this process are written by another one."""
-    return bool(_DISCARDING)
 
 
 def shown(path: object) -> str:
@@ -67,10 +47,6 @@ def kind_of(path: PathLike) -> str | None:
 
     Raises:
         UserError: the path cannot be resolved: a loop of links, a name that is too long, a folder without access.
-
-    Example:
-        >>> kind_of("/dev/null")
-        'stream'
     """
     try:
         mode = os.stat(path).st_mode
@@ -100,6 +76,24 @@ def check_file(path: PathLike, streams: bool = False) -> None:
         raise UserError(f"{shown(path)} is a pipe or a device, which can be read only once: give a file.")
 
 
+@contextlib.contextmanager
+def open_input(path: PathLike) -> Iterator[io.BufferedReader]:
+    """Open a file for reading bytes; a pipe that takes its place after the check is not waited for.
+
+    Raises:
+        UserError: it is not a file, or cannot be opened.
+    """
+    check_file(path)
+    try:
+        file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAITING))  # noqa: SIM115 below
+    except OSError as error:
+        raise read_failed(path, error) from None
+    with file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise UserError(f"{shown(path)} was replaced by a pipe or a device while it was opened: give a file.")
+        yield file
+
+
 def read_bytes(path: PathLike, largest: int | None = None) -> bytes:
     """Read a whole file.
 
@@ -110,14 +104,19 @@ def read_bytes(path: PathLike, largest: int | None = None) -> bytes:
     Raises:
         UserError: it is not a file, cannot be read, or is too large.
     """
-    check_file(path)
-    try:
-        size = os.stat(path).st_size
+    with open_input(path) as file:
+        size = os.fstat(file.fileno()).st_size
         if largest is not None and size > largest:
             raise UserError(f"{shown(path)} has {size:,} bytes, more than the {largest:,} allowed: check the path.")
-        return Path(path).read_bytes()
-    except (OSError, MemoryError) as error:
-        raise UserError(f"cannot read {shown(path)}: {reason_of(error)}. Check the file and its permissions.") from None
+        try:
+            return file.read(-1 if largest is None else size)
+        except (OSError, MemoryError) as error:
+            raise read_failed(path, error) from None
+
+
+def read_failed(path: PathLike, error: BaseException) -> UserError:
+    """Return the error for a file that cannot be read."""
+    return UserError(f"cannot read {shown(path)}: {reason_of(error)}. Check the file and its permissions.")
 
 
 def write_failed(path: PathLike, error: BaseException) -> UserError:

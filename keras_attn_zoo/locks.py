@@ -9,8 +9,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from keras_attn_zoo.discarding import discards_output
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import PathLike, discards_output, kind_of, reason_of, shown, write_failed
+from keras_attn_zoo.files import PathLike, kind_of, reason_of, shown, write_failed
 
 try:
     import fcntl

@@ -43,6 +43,7 @@ def _presets_in(folder):
     from keras_attn_zoo.checksums import CHECKSUMS
     from keras_attn_zoo.files import check_file, kind_of, shown
     from keras_attn_zoo.models.preset_checks import check_preset
+    from keras_attn_zoo.models.preset_reading import check_folder
 
     files = [path for name in ("config.json", CHECKSUMS) for path in folder.glob(f"*/{name}")]
     presets = sorted({path.parent for path in files}) if kind_of(folder) == "folder" else []
@@ -56,6 +57,7 @@ def _presets_in(folder):
             )
         check_file(preset / CHECKSUMS)
         check_preset(str(preset))
+        check_folder(preset)
     return presets
 
 

@@ -26,7 +26,7 @@ _LONGEST_SENTENCE = 2**30
 # That of a unigram model: a megabyte that repeats a word would take minutes, and no sentence is longer than this.
 _LONGEST_OF_UNIGRAM = 2**17
 # A model with a million pieces has about 20 million bytes.
-_LARGEST_MODEL = 2**30
+LARGEST_MODEL = 2**27
 # Unigram training adds up floats by thread: a fixed number makes the model the same on every machine.
 _THREADS = 4
 
@@ -244,7 +244,7 @@ class Subwords:
 
         self.truecaser = truecaser
         name = "the subword model" if isinstance(model, bytes) else shown(model)
-        self.model_bytes = model if isinstance(model, bytes) else read_bytes(model, _LARGEST_MODEL)
+        self.model_bytes = model if isinstance(model, bytes) else read_bytes(model, LARGEST_MODEL)
         damaged = UserError(f"{name} is not a SentencePiece model, or is damaged: restore it or train it again.")
         if not self.model_bytes:
             raise damaged

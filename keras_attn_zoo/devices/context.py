@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import keras
 import numpy as np
 
+from keras_attn_zoo.discarding import discarding_output
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import discarding_output
 from keras_attn_zoo.types import TensorTree
 
 # Between the seeds of two devices: more than the layers of a model.

@@ -16,6 +16,8 @@ import keras_attn_zoo
 from keras_attn_zoo.checksums import CHECKSUMS, check_sum, read_checksums, write_checksums
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike, check_file, kind_of, read_json, shown, write_json
+from keras_attn_zoo.models.preset_agreement import check_agreement
+from keras_attn_zoo.models.preset_reading import preset_file, preset_json
 from keras_attn_zoo.models.weight_storage import weight_shapes
 
 WEIGHTS = ".weights.h5"
@@ -46,6 +48,8 @@ def complete_preset(folder: Path, rest: Path) -> None:
     metadata = next((path for path in (folder / _METADATA, rest / _METADATA) if path.is_file()), None)
     if metadata is not None:
         write_json(folder / _METADATA, {**read_json(metadata), _VERSION: keras_attn_zoo.__version__})
+    paths = {name: folder / name if (folder / name).exists() else rest / name for name in (_CONFIG, _TASK, *_PARTS)}
+    check_agreement(lambda name: read_json(paths[name]) if paths[name].is_file() else None, rest)
     write_checksums(folder, {*preset_files(folder), *preset_files(rest)}, rest)
 
 
@@ -59,7 +63,7 @@ def check_preset(preset: str) -> None:
         UserError: a file is missing, or has changed since it was saved.
     """
     try:
-        config = get_file(preset, _CONFIG)
+        config = preset_file(preset, _CONFIG)
     except FileNotFoundError:
         if has_file(preset, CHECKSUMS):
             raise _missing(_CONFIG, preset) from None
@@ -68,7 +72,7 @@ def check_preset(preset: str) -> None:
             kind_of(os.path.join(preset, _CONFIG))
         raise UserError(f"{shown(preset)} is not a preset: it has no {_CONFIG}. Check the path.") from None
     try:
-        sums = read_checksums(get_file(preset, CHECKSUMS))
+        sums = read_checksums(preset_file(preset, CHECKSUMS))
     except FileNotFoundError:
         logging.getLogger(__name__).warning(
             "%s has no %s, so damage cannot be detected: save it again with save_to_preset.",
@@ -78,7 +82,7 @@ def check_preset(preset: str) -> None:
         return
     for name, expected in sums.items():
         try:
-            path = get_file(preset, name)
+            path = preset_file(preset, name)
         except FileNotFoundError:
             raise _missing(name, preset) from None
         check_sum(path, expected)
@@ -122,7 +126,7 @@ def check_configs(preset: str) -> None:
     """
     for name in (_CONFIG, _TASK, *_PARTS):
         try:
-            config = read_json(get_file(preset, name))
+            config = preset_json(preset, name)
         except FileNotFoundError:
             continue
         where = f"{name} of the preset {shown(preset)}"
@@ -176,7 +180,7 @@ def _unknown(preset):
 def _writer(preset):
     """Return the version that wrote a preset; None if the preset does not say it."""
     try:
-        written = read_json(get_file(preset, _METADATA)).get(_VERSION)
+        written = preset_json(preset, _METADATA).get(_VERSION)
     except (FileNotFoundError, AttributeError, UserError):
         return None
     return written if isinstance(written, str) else None
@@ -238,7 +242,7 @@ def check_sizes(preset: str, weights_needed: bool = False) -> int | None:
 def _body_sizes(preset: str, name: str) -> Iterator[tuple[str, int]]:
     """Yield the integer settings of a body, from the configuration of a body or a task."""
     try:
-        config = read_json(get_file(preset, name))["config"]
+        config = preset_json(preset, name)["config"]
         config = config["backbone"]["config"] if name == _TASK else config
         items = list(config.items())
     except (FileNotFoundError, LookupError, TypeError, AttributeError):
@@ -257,8 +261,13 @@ def _all_shapes(preset, needed):
         names = shards(preset, _SHARDS, WEIGHTS)
     # A task's own weights, which translators do not have.
     names += [f"task{WEIGHTS}"] if has_file(preset, f"task{WEIGHTS}") else []
-    found = [readable_shapes(get_file(preset, name)) for name in names]
+    found = [readable_shapes(preset_file(preset, name)) for name in names]
     return None if None in found else [shape for shapes in found for shape in shapes]
+
+
+def check_parts(preset: str) -> None:
+    """Raise if the files of a preset contradict each other; see `check_agreement`."""
+    check_agreement(lambda name: preset_json(preset, name) if has_file(preset, name) else None, preset)
 
 
 def has_file(preset: str, name: str) -> bool:
@@ -286,7 +295,7 @@ def shards(preset: str, index: str, suffix: str) -> list[str]:
     Raises:
         UserError: it names anything but files of weights beside it.
     """
-    tree = read_json(get_file(preset, index))
+    tree = preset_json(preset, index)
     places = tree.get("weight_map") if isinstance(tree, dict) else None
     lists = places.values() if isinstance(places, dict) else [None]
     names: set[Any] = {name for one in lists for name in (one if isinstance(one, list) else [one])}

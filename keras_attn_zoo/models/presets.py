@@ -10,28 +10,33 @@ from typing import Any, Self
 import keras
 import numpy as np
 from keras import ops
-from keras_hub.src.utils.preset_utils import get_file
 from keras_hub.src.utils.python_utils import classproperty
 
 from keras_attn_zoo.checksums import CHECKSUMS
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import PathLike, atomic_files, check_file, kind_of, open_output, read_json, reason_of, shown
+from keras_attn_zoo.files import PathLike, atomic_files, check_file, kind_of, open_output, reason_of, shown
 from keras_attn_zoo.models.hub_conversion import CONVERTERS
 from keras_attn_zoo.models.hub_presets import downloading
 from keras_attn_zoo.models.preset_checks import (
     WEIGHTS,
     check_configs,
+    check_parts,
     check_preset,
     check_sizes,
     complete_preset,
+    has_file,
     newer_version,
     readable_shapes,
+    shards,
 )
+from keras_attn_zoo.models.preset_reading import preset_file, preset_json
 from keras_attn_zoo.models.preset_registry import find_preset, published
 from keras_attn_zoo.models.quantization import with_int8
 from keras_attn_zoo.models.undrawn_weights import undrawn_weights
 from keras_attn_zoo.models.weight_storage import STORAGES, compact, expanded, holds_int8
 
+# How the index of weights ends that Keras divided into several files.
+_SHARDS = ".weights.json"
 # How weights are stored in the preset that is being saved, or None. A task saves its parts into the same folder:
 # checksums are computed once, when it is complete.
 _saving: contextvars.ContextVar[str | None] = contextvars.ContextVar("saving", default=None)
@@ -94,6 +99,7 @@ class PresetFiles:
             check_preset(preset)
             check_configs(preset)
             stored = check_sizes(preset, weights_needed=loads)
+            check_parts(preset)
             with _in_one_line(preset), undrawn_weights(stored) if loads else contextlib.nullcontext():
                 if "dtype" in kwargs:
                     kwargs["dtype"] = with_int8(preset, kwargs["dtype"])
@@ -168,6 +174,10 @@ class WeightFiles:
             shapes = readable_shapes(filepath)
             if shapes is not None and not skip_mismatch:
                 _check_surplus(self, filepath, shapes)
+        elif str(filepath).endswith(_SHARDS):
+            folder = str(Path(filepath).parent)
+            for name in shards(folder, Path(filepath).name, WEIGHTS):
+                readable_shapes(preset_file(folder, name))
         compacted = str(filepath).endswith(WEIGHTS) and holds_int8(filepath)
         try:
             source = _WeightsInMemory(expanded(filepath)) if compacted else filepath
@@ -220,16 +230,10 @@ def _in_one_line(preset: str) -> Iterator[None]:
 
 def _foreign_config(preset):
     """Return the config.json of a checkpoint of Transformers; None for a preset of KerasHub, or if there is none."""
-    try:
-        path = get_file(preset, "config.json")
-    except FileNotFoundError:
-        # Not a preset: KerasHub reports it.
+    # A preset with checksums is of ours; they are compared before its configuration is read.
+    if has_file(preset, CHECKSUMS) or not has_file(preset, "config.json"):
         return None
-    with contextlib.suppress(FileNotFoundError):
-        # A preset of ours, whose configuration is checked before it is read.
-        get_file(preset, CHECKSUMS)
-        return None
-    config = read_json(path)
+    config = preset_json(preset, "config.json")
     if not isinstance(config, dict) or "registered_name" in config or "model_type" not in config:
         return None
     kind = config["model_type"]

@@ -11,10 +11,10 @@ import keras
 from keras.dtype_policies import DTypePolicyMap, QuantizedDTypePolicy
 from keras.quantizers import QuantizationConfig
 from keras.src.quantizers.utils import should_quantize_layer
-from keras_hub.src.utils.preset_utils import get_file
 
 from keras_attn_zoo.errors import UserError, counted
-from keras_attn_zoo.files import read_json, shown
+from keras_attn_zoo.files import shown
+from keras_attn_zoo.models.preset_reading import preset_json
 from keras_attn_zoo.types import DType
 
 _LOG = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ def with_int8(preset: str, dtype: DType) -> keras.DTypePolicy:
     """
     policy = keras.dtype_policies.get(dtype)
     try:
-        stored = read_json(get_file(preset, "config.json"))["config"]["dtype"]["config"]["policy_map"]
+        stored = preset_json(preset, "config.json")["config"]["dtype"]["config"]["policy_map"]
         paths = [path for path, one in stored.items() if one["config"]["mode"] == "int8" and _PATH.fullmatch(path)]
     except (FileNotFoundError, LookupError, TypeError, AttributeError):
         # Nothing was quantized, or KerasHub reports what is wrong.

@@ -8,18 +8,19 @@ import keras
 import keras_hub
 import sentencepiece
 
-from keras_attn_zoo.data.subwords import Subwords
+from keras_attn_zoo.data.subwords import LARGEST_MODEL, Subwords
 from keras_attn_zoo.data.truecasing import Truecaser
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import PathLike, shown
+from keras_attn_zoo.files import PathLike, read_bytes, shown
 from keras_attn_zoo.models.preset_checks import check_file_name
+from keras_attn_zoo.models.preset_reading import preset_file
 from keras_attn_zoo.models.presets import PresetFiles
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
 from keras_attn_zoo.models.tensorflow_text import is_in_graph, tokenize_in_graph
 from keras_attn_zoo.models.texts import strings
 from keras_attn_zoo.types import Config
 
-_TRUECASER = "truecaser.txt"
+_MODEL, _TRUECASER = "vocabulary.spm", "truecaser.txt"
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -67,6 +68,10 @@ class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokeni
         Raises:
             UserError: it is damaged, or no such model.
         """
+        self._set_proto(proto, shown(proto) if isinstance(proto, str) else "the subword model")
+
+    def _set_proto(self, proto, name):
+        """Set the model, which error messages call by a name."""
         # Otherwise loading reports on the terminal that the text is normalised elsewhere.
         sentencepiece.set_min_log_level(2)
         try:
@@ -77,7 +82,6 @@ class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokeni
             known = isinstance(error, RuntimeError) or "special token" in str(error)
             if not known and not type(error).__module__.startswith("tensorflow"):
                 raise
-            name = shown(proto) if isinstance(proto, str) else "the subword model"
             raise UserError(
                 f"{name} is not a SentencePiece model with {self.start_piece}, </s> and <pad>, or is damaged: restore "
                 "it, or download it again."
@@ -119,7 +123,14 @@ class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokeni
         """Read the model, and the truecaser if there is one, from a folder."""
         if self.truecased:
             self.truecaser = Truecaser(Path(dir_path) / _TRUECASER)
-        super().load_assets(dir_path)
+        path = Path(dir_path) / _MODEL
+        self._set_proto(read_bytes(path, LARGEST_MODEL), shown(path))
+
+    def load_preset_assets(self, preset: str) -> None:
+        """Read the files of the tokenizer from a preset, after checking where they are."""
+        for name in self.file_assets:
+            preset_file(preset, f"assets/{Path(self.config_file).stem}/{name}")
+        super().load_preset_assets(preset)
 
     def get_config(self) -> Config:
         """Return the arguments of the constructor."""

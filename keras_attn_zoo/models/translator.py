@@ -23,6 +23,7 @@ from keras_attn_zoo.models.exploration import Exploration
 from keras_attn_zoo.models.input_forms import ids_for_search, joined, source_batches
 from keras_attn_zoo.models.keras_methods import KerasMethods
 from keras_attn_zoo.models.preprocessor import TranslationPreprocessor
+from keras_attn_zoo.models.preset_checks import readable_shapes
 from keras_attn_zoo.models.presets import PresetLoading, check_vocabulary_sizes
 from keras_attn_zoo.models.program_cache import ProgramCache
 from keras_attn_zoo.models.programs import Programs
@@ -156,6 +157,11 @@ class Translator(KerasMethods, Quantization, Exploration, PresetLoading, PerToke
         self.compile_training(label_smoothing, accumulation_steps)
         self.search_top_k = search_top_k
         self._programs = Programs(self, self._programs.cache if hasattr(self, "_programs") else None)
+
+    def load_task_weights(self, filepath: PathLike) -> None:
+        """Load the weights outside the body, of which translators have none; see the base class."""
+        readable_shapes(filepath)
+        super().load_task_weights(filepath)
 
     def keep_programs(self, folder: PathLike | None) -> None:
         """Keep what is traced of searches and scores in a folder, so that another process translates sooner.

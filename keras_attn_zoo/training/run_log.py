@@ -13,9 +13,10 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.devices import wait
+from keras_attn_zoo.discarding import discards_output
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.timing import CompilationClock
-from keras_attn_zoo.files import PathLike, check_file, discards_output, open_output, reason_of, shown
+from keras_attn_zoo.files import PathLike, check_file, open_output, reason_of, shown
 from keras_attn_zoo.types import Logs
 
 # Training cannot continue once one of these is NaN or infinite.

@@ -79,7 +79,8 @@ def test_an_unknown_argument_asks_for_a_newer_version(preset, name, place, cls):
 
 def test_an_unknown_argument_of_an_attention_is_named(preset):
     layer = {"attention": "uniform", "emphasis": 1}
-    change(preset, "task.json", (*BODY, "config"), cross_attention=layer)
+    for name, place in (("task.json", BODY), ("config.json", ())):
+        change(preset, name, (*place, "config"), cross_attention=layer)
     refused(preset, "the attention 'uniform' has no argument 'emphasis': choose one of normalizer\\.$")
 
 
@@ -88,7 +89,8 @@ def test_a_newer_version_is_named_whatever_it_wrote(preset):
     Translator.from_preset(preset)
     advice = rf" Version 9\.1\.0 of keras-attn-zoo wrote it, this is {VERSION}: pip install --upgrade keras-attn-zoo\.$"
     for attention in ({"attention": "uniform", "emphasis": 1}, "hyper"):
-        change(preset, "task.json", (*BODY, "config"), cross_attention=attention)
+        for name, place in (("task.json", BODY), ("config.json", ())):
+            change(preset, name, (*place, "config"), cross_attention=attention)
         refused(preset, advice)
 
 
