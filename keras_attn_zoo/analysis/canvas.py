@@ -1,6 +1,7 @@
 """What all pictures share: fonts, sizes, and how they are written. pyplot's state is neither read nor changed."""
 
 import contextlib
+import functools
 import re
 import textwrap
 import warnings
@@ -16,6 +17,7 @@ import matplotlib
 from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from keras_attn_zoo.files import PathLike, atomic_path
 
@@ -94,7 +96,16 @@ def save(figure: Figure, path: PathLike, file_type: str) -> None:
     """Write a figure, whole or not at all."""
     with atomic_path(path) as aside:
         # With a tight bounding box, the page grows as the labels need.
-        figure.savefig(aside, format=file_type, dpi=DPI, bbox_inches="tight", pad_inches=0.1)
+        write = functools.partial(figure.savefig, aside, format=file_type, dpi=DPI, bbox_inches="tight", pad_inches=0.1)
+        try:
+            write()
+        except IndexError:
+            if file_type != "pdf":
+                raise
+            # Matplotlib 3.11 writes no text to a PDF in which a character takes several glyphs: it becomes an image.
+            for text in figure.findobj(Text):
+                text.set_rasterized(True)
+            write()
         if file_type == "svg":
             # Beside its paths, every text is a comment, as it is.
             aside.write_text(_NOT_IN_XML.sub("\ufffd", aside.read_text(encoding="utf-8")), encoding="utf-8")

@@ -265,3 +265,10 @@ def test_an_svg_is_xml_whatever_characters_a_word_has(tmp_path):
     words = ["a\x1b", "b\ufffe--", "&<c>\x85", "\U0001f600\ufeff"]
     plot_attentions([(None, np.eye(4))], words, words, tmp_path / "a.svg")
     assert ElementTree.parse(tmp_path / "a.svg").getroot().tag.endswith("svg")
+
+
+def test_a_pdf_of_characters_that_take_several_glyphs(tmp_path):
+    """Matplotlib fails to write these as text."""
+    words = ["mi\u20dekaJ\u0323\u0323\u0307ka", "\ufeffJ\u0338\u0327\u030c", "\xce\u030c\u0301"]
+    plot_attention(np.full((3, 3), 1 / 3), words, words, tmp_path / "a.pdf")
+    assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")

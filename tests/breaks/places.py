@@ -41,8 +41,8 @@ PLACES = (
         "causal mask hides the position itself",
         "mask",
         "keras_attn_zoo/numerics/masks.py",
-        "parts.append((rows >= ops",
-        "parts.append((rows > ops",
+        "parts.append((rows >= columns",
+        "parts.append((rows > columns",
     ),
     Place(
         "query mask is ignored",

@@ -167,7 +167,7 @@ def _check_decoding(task, numbers):
 def _check_pictures(kind, numbers, folder):
     for number in numbers:
         matrix, *axes = sentence_picture(translator(kind), sentence(number), as_sentence(pair(number)[1]))
-        for suffix in ("png", "svg"):
+        for suffix in ("png", "svg", "pdf"):
             plot_attentions([(None, matrix)], *axes, folder / f"picture.{suffix}")
         # No reader of XML takes a picture with characters that it does not allow.
         ElementTree.parse(folder / "picture.svg")
