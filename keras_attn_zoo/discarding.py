@@ -13,6 +13,7 @@ def discarding_output() -> Iterator[None]:
     """Write neither files nor standard output: several processes run the same program, and another one writes.
 
     Example:
+        >>> from keras_attn_zoo.files import write_text
         >>> with discarding_output():
         ...     write_text("scores.txt", "30.1")  # is not written
     """
