@@ -14,7 +14,7 @@ import pytest
 
 from keras_attn_zoo import locks
 from keras_attn_zoo.checksums import check_sum, read_checksums, write_checksums
-from keras_attn_zoo.data import text_files
+from keras_attn_zoo.data import compressed_files
 from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile, read_lines
 from keras_attn_zoo.errors import UserError
@@ -192,7 +192,7 @@ def test_what_is_read_twice_must_not_be_a_pipe(tmp_path):
 
 
 def test_a_line_without_end_is_not_read_into_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_files, "_LONGEST_LINE", 1000)
+    monkeypatch.setattr(compressed_files, "LONGEST_LINE", 1000)
     (tmp_path / "text").write_text("short\n" + "x" * 1000 + "\n")
     with pytest.raises(UserError, match="text line 2 has more than 1,000 bytes"):
         list(read_lines(tmp_path / "text"))

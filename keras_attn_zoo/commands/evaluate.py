@@ -76,8 +76,9 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _score_files(options):
-    from keras_attn_zoo.data.text_files import read_lines
+    from keras_attn_zoo.data.text_files import read_translations
     from keras_attn_zoo.evaluation.text_scores import score_text
+    from keras_attn_zoo.experiments.given_files import has_tabs
     from keras_attn_zoo.experiments.tasks import TASKS
 
     if None in (options.hypotheses, options.references) or options.runs:
@@ -85,24 +86,18 @@ def _score_files(options):
     of_runs = {"test": None, "reverse": False, "name": "test", "stored": False, "baseline": None, "top_k": [None]}
     of_runs |= _COMPARED
     refuse(options, "with --hypotheses, nothing is translated", **_SEARCH, **of_runs)
-    hypotheses = list(read_lines(options.hypotheses))
-    references, *more = map(_read_references, options.references)
+    [hypotheses] = read_translations(options.hypotheses, "hypothesis")
+    every = []
+    for file in options.references:
+        every += read_translations(file, beside=options.hypotheses)
+        if has_tabs(file):
+            _LOG.warning("%s has tabs in every line, scored as spaces: give several references as several files", file)
+    references, *more = every
     metrics = TASKS[task_of(options)].metrics
     scores = score_text(hypotheses, references, metrics, more_references=more, **scoring_options(options))
     if not any(line.strip() for line in hypotheses):
         _LOG.warning("%s has only empty lines: is it the right file?", options.hypotheses)
     print(scores)
-
-
-def _read_references(file):
-    """Read one reference per line; warn of a file that looks like one in `references/` of a run folder."""
-    from keras_attn_zoo.data.text_files import read_columns
-    from keras_attn_zoo.data.words import normalise
-
-    rows = list(read_columns(file))
-    if all(len(row) > 1 for row in rows):
-        _LOG.warning("%s has tabs in every line, scored as spaces: give several references as several files", file)
-    return [normalise(" ".join(row)) for row in rows]
 
 
 def _refuse_presets(folders):

@@ -36,7 +36,9 @@ def add_arguments(parser: Parser) -> None:
         "names no model",
     )
     text = parser.add_argument_group("text")
-    text.add_argument("--text", metavar="FILE", help="source sentences, one per line, plain or gzip")
+    text.add_argument(
+        "--text", metavar="FILE", help="source sentences, one per line, or SGM or XML of WMT; may be compressed"
+    )
     text.add_argument(
         "--force", metavar="FILE", help="translations of your own, one per line, empty for none: forced and aligned"
     )

@@ -24,14 +24,15 @@ from keras_attn_zoo.files import PathLike
 
 if TYPE_CHECKING:
     from keras_attn_zoo.experiments.catalogue.listing import NamedCorpus
-    from keras_attn_zoo.experiments.corpora import Corpus, TextFiles
+    from keras_attn_zoo.experiments.corpora import Corpus
+    from keras_attn_zoo.experiments.given_files import TextFiles
 
 _LOG = logging.getLogger(__name__)
 _SUFFIXES = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
 # Of `compare_systems`; the first is the default.
 SIGNIFICANCE_TESTS = ("bootstrap", "randomization")
 # Of a test text.
-FURTHER = "; after these (the latter named .tsv or .tsv.gz), files with further references"
+FURTHER = "; after these (the latter named .tsv, .tsv.gz, .tsv.xz or .tsv.bz2), files with further references"
 MODEL = "a run folder, the name or folder of a preset, or hf://user/preset"
 
 
@@ -61,7 +62,7 @@ def add_precision_argument(parser: Parser, default: str | None = "float32") -> N
 
 def add_corpus_arguments(parser: Parser) -> argparse._ArgumentGroup:
     """Add the options that name training, validation and test text; return their group."""
-    group = parser.add_argument_group("text: two files with one sentence per line, or one TSV file; plain or gzip")
+    group = parser.add_argument_group("text: two files with one sentence per line, or one TSV file; also compressed")
     for name, text in (("train", "training"), ("valid", "validation"), ("test", "test")):
         about = f"{text} text: SOURCE TARGET, or one TSV file{FURTHER * (name == 'test')}"
         group.add_argument(f"--{name}", nargs="+", metavar="FILE", help=about)

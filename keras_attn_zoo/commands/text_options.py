@@ -46,10 +46,12 @@ def more_tests(options: argparse.Namespace) -> "dict[str, ParallelText]":
         UserError: a name without files, one that a run has for other scores, or one that is given twice; see
             `check_name` and `read_test`.
     """
+    from keras_attn_zoo.experiments.given_files import is_tsv
+
     texts: dict[str, ParallelText] = {}
     for name, *files in options.more_test:
         # With two files, it may be a name all the same.
-        if kind_of(name) == "file" and len(files) == 1 and not files[0].endswith((".tsv", ".tsv.gz")):
+        if kind_of(name) == "file" and len(files) == 1 and not is_tsv(files[0]):
             raise UserError(f"--more-test takes a name before the files; received the file {name!r} first.")
         check_name(name)
         if not files:
@@ -67,7 +69,7 @@ def given_text(options: argparse.Namespace) -> "ParallelText | None":
 
 
 def _read(files, options):
-    from keras_attn_zoo.experiments.corpora import read_test
+    from keras_attn_zoo.experiments.given_files import read_test
     from keras_attn_zoo.experiments.parallel_text import ParallelText
 
     pairs, more = read_test(files_of_text("test", files), options.reverse)

@@ -33,7 +33,9 @@ def add_arguments(parser: Parser) -> None:
         metavar="SENTENCE",
         help="sentences to translate (default: standard input, one per line)",
     )
-    parser.add_argument("--input", metavar="FILE", help="file with one sentence per line, plain or gzip")
+    parser.add_argument(
+        "--input", metavar="FILE", help="file with one sentence per line, or SGM or XML of WMT; may be compressed"
+    )
     parser.add_argument("--output", type=Path, metavar="FILE", help="output file (default: standard output)")
     parser.add_argument(
         "--n-best",

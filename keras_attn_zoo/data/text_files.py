@@ -1,130 +1,72 @@
 """Text in files and streams, read line by line."""
 
-import contextlib
-import gzip
-import io
 import itertools
-import select
-import sys
-import zlib
-from collections.abc import Iterable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from keras_attn_zoo.data.compressed_files import (
+    STANDARD_INPUT,
+    byte_lines,
+    check_line,
+    check_source,
+    lines_and_pauses,
+    may_pause,
+    name_of,
+    open_bytes,
+)
+from keras_attn_zoo.data.marked_up_text import Role, Segments, segments_in
 from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike, check_file, kind_of, shown
 
-_GZIP_MAGIC = b"\x1f\x8b"
-_STANDARD_INPUT = "-"
-# Longer lines are not sentences; a file without line breaks must not be read into memory.
-_LONGEST_LINE = 2**24
+_LOG = logging.getLogger(__name__)
 # Maximum characters of a window of lines, besides the maximum number of lines.
 _WINDOW = 4 << 20
-# A producer that writes nothing for this many seconds has paused.
-_PAUSE = 0.05
 
 
-@contextlib.contextmanager
-def _open_bytes(path):
-    """Open a file or standard input, plain or gzip, which the first two bytes tell apart."""
-    with contextlib.ExitStack() as stack:
-        stream = sys.stdin.buffer if path == _STANDARD_INPUT else stack.enter_context(open(path, "rb"))
-        if stream.peek(2)[:2] == _GZIP_MAGIC:
-            stream = stack.enter_context(io.BufferedReader(gzip.GzipFile(fileobj=stream)))
-        yield stream
-
-
-def _check_source(path):
-    if path != _STANDARD_INPUT:
-        check_file(path, streams=True)
-    elif sys.stdin is None or sys.stdin.closed:
-        raise UserError("standard input is closed: give a file or sentences.")
-
-
-def _cannot_read(path, error):
-    return UserError(f"cannot read {shown(path)}: {error.strerror}. Check the path and its permissions.")
-
-
-def _lines(stream):
-    """Yield the lines of a stream, cut one byte above the maximum length."""
-    return iter(lambda: stream.readline(_LONGEST_LINE + 1), b"")
-
-
-def _lines_and_pauses(stream):
-    """Yield the lines of a pipe or a terminal as they arrive, and None while the next one is not available."""
-    begun = b""
-    # This first empties the stream's own buffer.
-    while (chunk := stream.read1(1 << 16)) != b"":
-        if chunk is None:
-            # The pipe is non-blocking, so wait here.
-            yield None
-            select.select([stream], [], [])
-            continue
-        *lines, begun = (begun + chunk).split(b"\n")
-        for line in lines:
-            yield line + b"\n"
-        if len(begun) > _LONGEST_LINE:
-            break
-        if not select.select([stream], [], [], _PAUSE)[0]:
-            yield None
-    if begun:
-        yield begun
-
-
-def _may_pause(stream):
-    """Whether a stream can be polled for readiness; a compressed one cannot."""
-    if isinstance(getattr(stream, "raw", None), gzip.GzipFile):
-        return False
-    try:
-        select.select([stream], [], [], 0)
-    except (OSError, ValueError):
-        return False
-    return True
-
-
-def _decoded_lines(path, pauses=False):
-    """Yield the lines of a file unchanged, without line breaks; with `pauses`, None while there is no next one."""
-    name = "standard input" if path == _STANDARD_INPUT else shown(path)
+def _lines(stream, path, pauses=False, keep_mark=False):
+    """Yield the lines of a stream unchanged, without line breaks; with `pauses`, None while there is no next one."""
     number = 0
     try:
-        with _open_bytes(path) as stream:
-            for line in _lines_and_pauses(stream) if pauses and _may_pause(stream) else _lines(stream):
-                if line is None:
-                    yield None
-                    continue
-                number += 1
-                if len(line) > _LONGEST_LINE:
-                    raise UserError(
-                        f"{name} line {number} has more than {_LONGEST_LINE:,} bytes: give one sentence per line."
-                    )
-                if b"\0" in line:
-                    raise UserError(f"{name} line {number} contains a NUL character: convert the file to UTF-8.")
-                yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+        for line in lines_and_pauses(stream) if pauses and may_pause(stream) else byte_lines(stream):
+            if line is None:
+                yield None
+                continue
+            number += 1
+            check_line(path, number, line)
+            yield line.decode("utf-8-sig" if number == 1 and not keep_mark else "utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
-        raise UserError(f"{name} line {number} is not UTF-8 ({error.reason}): convert the file to UTF-8.") from None
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise UserError(
-            f"{name} is a damaged or truncated gzip file ({error}): download or compress it again."
+            f"{name_of(path)} line {number} is not UTF-8 ({error.reason}): convert the file to UTF-8."
         ) from None
-    except OSError as error:
-        raise _cannot_read(name, error) from error
     if number == 0:
-        raise UserError(f"{name} is empty: give a file with one sentence per line.")
+        raise UserError(f"{name_of(path)} is empty: give a file with one sentence per line.")
 
 
-def read_lines(path: PathLike) -> Iterator[str]:
-    """Read monolingual text, one sentence per line.
+def _sentences(path, role, pauses=False, keep_mark=False):
+    """Yield the lines of a file, or its segments of a role."""
+    with open_bytes(path) as stream:
+        segments = segments_in(stream, path)
+        yield from _lines(stream, path, pauses, keep_mark) if segments is None else segments.of(role)[0]
 
-    Use it for text to translate and for references.
+
+def read_lines(path: PathLike, role: Role = "source", as_written: bool = False) -> Iterator[str]:
+    """Read monolingual text, one sentence per line, or the segments of a file in one of WMT's formats.
+
+    Use it for text to translate. What is scored is read with `read_translations`.
 
     Args:
-        path: a plain or gzip file, or `"-"` for standard input.
+        path: a file, plain or compressed with gzip, xz or bzip2, or `"-"` for standard input.
+        role: what is read of a file that has sources, references and hypotheses.
+        as_written: see `read_translations`.
 
     Returns:
         An iterator of normalised sentences; an empty line is an empty string.
 
     Raises:
-        UserError: there is no such file; it is empty, not UTF-8 or a damaged gzip file; a line is too long.
+        UserError: there is no such file; it is empty, not UTF-8, damaged, or compressed in another way; a line is too
+            long.
 
     Example:
         >>> from keras_attn_zoo.files import write_text
@@ -132,17 +74,18 @@ def read_lines(path: PathLike) -> Iterator[str]:
         >>> list(read_lines("/tmp/text.de"))
         ['ein Haus', 'ein Hund']
     """
-    _check_source(path)
-    return map(normalise, _decoded_lines(path))
+    check_source(path)
+    return map(str.rstrip if as_written else normalise, _sentences(path, role, keep_mark=as_written))
 
 
-def read_columns(path: PathLike) -> Iterator[list[str]]:
+def read_columns(path: PathLike, as_written: bool = False) -> Iterator[list[str]]:
     """Read a tab-separated file, however many columns each line has.
 
     Use it for sentences with any number of references; `TSVFile` has the two columns of a parallel text.
 
     Args:
-        path: a plain or gzip file, or `"-"` for standard input.
+        path: see `read_lines`; a file in WMT's XML has the columns source and references.
+        as_written: whether the sentences are left as they stand, for scoring.
 
     Returns:
         An iterator of lists of normalised sentences.
@@ -156,8 +99,74 @@ def read_columns(path: PathLike) -> Iterator[list[str]]:
         >>> list(read_columns("/tmp/text.tsv"))
         [['a house', 'one house']]
     """
-    _check_source(path)
-    return ([normalise(field) for field in line.split("\t")] for line in _decoded_lines(path))
+    check_source(path)
+    change = str.rstrip if as_written else normalise
+    return ([change(field) for field in row] for row in _rows(path, keep_mark=as_written))
+
+
+def _rows(path, keep_mark=False):
+    with open_bytes(path) as stream:
+        segments = segments_in(stream, path)
+        if segments is not None:
+            yield from segments.rows()
+            return
+        for line in _lines(stream, path, keep_mark=keep_mark):
+            yield line.split("\t")
+
+
+def read_translations(path: PathLike, role: Role = "reference", beside: PathLike | None = None) -> list[list[str]]:
+    """Read translations to be scored, as they stand in a file: what is scored is what sacrebleu's command line reads.
+
+    White space at the end of a line is left out, nothing else is changed. A byte order mark is part of the first word.
+
+    Args:
+        path: see `read_lines`.
+        role: "reference" or "hypothesis".
+        beside: the file of the source or of other translations. If both are in one of WMT's formats, segments are
+            returned in the order of that file.
+
+    Returns:
+        A list of sentences for each translation of the text: one of plain text, or several.
+
+    Raises:
+        UserError: see `read_lines`; the segments are not those of the other file.
+
+    Example:
+        >>> from keras_attn_zoo.files import write_text
+        >>> write_text("/tmp/text.en", "a  house \\n")
+        >>> read_translations("/tmp/text.en")
+        [['a  house']]
+    """
+    check_source(path)
+    other = None if beside is None else read_segments(beside)
+    with open_bytes(path) as stream:
+        segments = segments_in(stream, path)
+        if segments is not None:
+            return (segments if other is None else segments.in_order_of(other)).of(role)
+        lines = [line.rstrip() for line in _lines(stream, path, keep_mark=True)]
+    warn_of_mark(path, lines[0])
+    return [lines]
+
+
+def warn_of_mark(path: PathLike, first: str) -> None:
+    """Warn of a byte order mark before the first translation of a file."""
+    if first.startswith("\ufeff"):
+        _LOG.warning(
+            "%s begins with a byte order mark, which is scored as part of its first word, as by sacrebleu: remove it",
+            name_of(path),
+        )
+
+
+def read_segments(path: PathLike) -> Segments | None:
+    """Read a file in one of WMT's formats; return None for any other one, and for a pipe, which cannot be read twice.
+
+    Raises:
+        UserError: see `read_lines`.
+    """
+    if path == STANDARD_INPUT or kind_of(path) != "file":
+        return None
+    with open_bytes(path) as stream:
+        return segments_in(stream, path)
 
 
 def read_windows(path: PathLike, size: int) -> Iterator[list[str]]:
@@ -182,14 +191,14 @@ def read_windows(path: PathLike, size: int) -> Iterator[list[str]]:
         >>> list(read_windows("/tmp/text.de", 2))
         [['eins', 'zwei'], ['drei']]
     """
-    _check_source(path)
+    check_source(path)
     return _windows(path, size)
 
 
 def _windows(path, size):
     window, characters = [], 0
     try:
-        for line in _decoded_lines(path, pauses=True):
+        for line in _sentences(path, "source", pauses=True):
             if line is not None:
                 window.append(normalise(line))
                 characters += len(line)
@@ -225,8 +234,10 @@ class ParallelFiles(_Files):
     """Parallel text in two files, one sentence per line; can be iterated repeatedly.
 
     Args:
-        source: file of the source sentences, plain or gzip.
-        target: file of their translations, with as many lines.
+        source: file of the source sentences: see `read_lines`.
+        target: file of their translations, with as many lines. Of two files in one of WMT's formats, segments of the
+            same document and number are paired.
+        as_written: whether the translations are left as they stand, for scoring; see `read_translations`.
 
     Raises:
         UserError: on construction, a file is missing or a folder; on
@@ -241,13 +252,21 @@ class ParallelFiles(_Files):
         [('ein Haus', 'a house')]
     """
 
-    def __init__(self, source: PathLike, target: PathLike) -> None:
+    def __init__(self, source: PathLike, target: PathLike, as_written: bool = False) -> None:
         super().__init__(source, target)
+        self.as_written = as_written
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         """Yield (source, target) sentences."""
         self._begin()
-        sides = [read_lines(path) for path in self.paths]
+        source_file, target_file = self.paths
+        first, second = map(read_segments, self.paths)
+        if first is None or second is None:
+            targets = read_lines(target_file, "reference", self.as_written)
+        else:
+            found = second.in_order_of(first).of("reference")[0]
+            targets = map(str.rstrip if self.as_written else normalise, found)
+        sides = [read_lines(source_file), targets]
         for before, pair in enumerate(itertools.zip_longest(*sides)):
             source, target = pair
             if source is None or target is None:
@@ -268,12 +287,13 @@ class TSVFile(_Files):
     """Parallel text in the columns of one tab-separated file; can be iterated repeatedly.
 
     A blank line is an empty pair, as in two parallel files; there are no quotes
-    and no header.
+    and no header. A file in WMT's XML has the columns source and references.
 
     Args:
-        path: the file, plain or gzip.
+        path: the file: see `read_lines`.
         source_column: column of the source sentences, counted from 0.
         target_column: column of the translations.
+        as_written: see `ParallelFiles`.
 
     Raises:
         UserError: on construction, the file is missing or a folder; on
@@ -287,9 +307,11 @@ class TSVFile(_Files):
         [('ein Haus', 'a house')]
     """
 
-    def __init__(self, path: PathLike, source_column: int = 0, target_column: int = 1) -> None:
+    def __init__(
+        self, path: PathLike, source_column: int = 0, target_column: int = 1, as_written: bool = False
+    ) -> None:
         super().__init__(path)
-        self.columns = (source_column, target_column)
+        self.columns, self.as_written = (source_column, target_column), as_written
         if min(self.columns) < 0:
             raise UserError(f"columns {self.columns} are invalid: count them from 0.")
 
@@ -297,18 +319,37 @@ class TSVFile(_Files):
         """Yield (source, target) sentences."""
         self._begin()
         (path,) = self.paths
-        for number, line in enumerate(_decoded_lines(path), start=1):
-            if not line.strip():
+        change: Callable[[str], str] = str.rstrip if self.as_written else normalise
+        for number, fields in enumerate(_rows(path, keep_mark=self.as_written), start=1):
+            if not any(map(str.strip, fields)):
                 yield "", ""
                 continue
-            fields = line.split("\t")
             if len(fields) <= max(self.columns):
                 raise UserError(
                     f"{path} line {number} has {len(fields)}, not {max(self.columns) + 1} columns separated by tabs: "
                     "fix the line, or give two files, source and target."
                 )
-            source, target = (normalise(fields[column]) for column in self.columns)
-            yield source, target
+            source, target = (fields[column] for column in self.columns)
+            yield normalise(source), change(target)
+
+
+class NormalisedPairs:
+    """Pairs whose translations are left as they stand, as models read them; can be iterated as often as the pairs.
+
+    Args:
+        pairs: (source, target) sentences.
+
+    Example:
+        >>> list(NormalisedPairs([("ein Haus", "a  house ")]))
+        [('ein Haus', 'a house')]
+    """
+
+    def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
+        self.pairs = list(pairs) if iter(pairs) is pairs else pairs
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        """Yield (source, target) sentences."""
+        return ((normalise(source), normalise(target)) for source, target in self.pairs)
 
 
 def read_bitext(

@@ -67,8 +67,9 @@ def own_test_text(run: RunFolder, ask: Callable[[str], bool] | None = None) -> P
     if "generated" in description:
         return corpus_from_description(description, test_only=True).test
     if kind_of(run.test) is not None:
-        further = (row[2:] for row in read_columns(run.test))
-        return ParallelText(TSVFile(run.test), more_references=list(itertools.zip_longest(*further, fillvalue="")))
+        further = (row[2:] for row in read_columns(run.test, as_written=True))
+        pairs = TSVFile(run.test, as_written=True)
+        return ParallelText(pairs, more_references=list(itertools.zip_longest(*further, fillvalue="")))
     if is_description(description) and "name" in description:
         return corpus_from_description(description).test
     if not is_description(description):

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from keras_attn_zoo.data.words import word_count
+from keras_attn_zoo.data.words import normalise, word_count
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.text_scores import how_scored, sentence_bleu
 from keras_attn_zoo.experiments.described_corpora import own_test_text
@@ -38,7 +38,7 @@ def best_translations(run: RunFolder) -> list[Example]:
     """
     translations, references = run.read_translations("test")
     own, firsts = own_test_text(run), references[0]
-    if [line.split() for line in own.targets] != [line.split() for line in firsts]:
+    if own.targets != list(map(normalise, firsts)):
         raise UserError(f"{shown(run.path)} was scored on another text than its own: evaluate it again.")
     how = how_scored(run.read_scores()["test"]["text"])
     found = [

@@ -3,12 +3,14 @@
 import functools
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from keras_attn_zoo.data.encoded_text import EncodedText, encode_text
 from keras_attn_zoo.data.splits import Pair
 from keras_attn_zoo.data.subwords import Subwords
+from keras_attn_zoo.data.text_files import NormalisedPairs
 from keras_attn_zoo.data.truncation import UNCUT, Truncation
 from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.errors import UserError
@@ -20,11 +22,16 @@ if TYPE_CHECKING:
 # The words of each test pair, and their links.
 Gold: TypeAlias = list[tuple[Sequence[str], Sequence[str], Alignment]]
 
+_BREAK = re.compile(r"[\t\n]")
+
 
 class ParallelText:
     """Sentence pairs to translate and score, with gold alignments if there are any.
 
     The text is encoded once for each pair of subword models, whatever is then done with it.
+
+    What is translated is normalised, what it is scored against is left as it stands, but for white space at the end
+    and tabs and line breaks, which are spaces.
 
     Args:
         pairs: the sentence pairs.
@@ -33,8 +40,8 @@ class ParallelText:
             is a pair that has no more.
 
     Attributes:
-        sources, targets: the two sides.
-        references: all lists of translations; the first is `targets`.
+        pairs, sources, targets: the sentences, normalised.
+        references: all lists of translations, as they are scored; the first is that of the pairs.
 
     Raises:
         UserError: the words of a gold alignment are not those of its pair; a list of references of another length.
@@ -43,10 +50,12 @@ class ParallelText:
     def __init__(
         self, pairs: Iterable[Pair], gold: Gold | None = None, more_references: Iterable[Sequence[str]] = ()
     ) -> None:
-        self.pairs, self.gold = list(pairs), gold
+        pairs = list(pairs)
+        self.pairs, self.gold = list(NormalisedPairs(pairs)), gold
         self.sources = [source for source, _ in self.pairs]
         self.targets = [target for _, target in self.pairs]
-        self.references = [self.targets, *map(list, more_references)]
+        as_written = [target for _, target in pairs], *more_references
+        self.references = [list(map(_on_a_line, lines)) for lines in as_written]
         for lines in self.references:
             if len(lines) != len(self.pairs):
                 raise UserError(f"{len(lines)} references for {len(self.pairs)} sentences: give one for each sentence.")
@@ -63,7 +72,7 @@ class ParallelText:
     def part(self, numbers: Sequence[int]) -> "ParallelText":
         """Return some of the pairs, with the checksum of all."""
         text = ParallelText(
-            [self.pairs[i] for i in numbers],
+            [(self.sources[i], self.references[0][i]) for i in numbers],
             self.gold and [self.gold[i] for i in numbers],
             [[lines[i] for i in numbers] for lines in self.references[1:]],
         )
@@ -84,6 +93,11 @@ class ParallelText:
     def encoded_for(self, preprocessor: "TranslationPreprocessor") -> EncodedText:
         """Return the text as a translator with this preprocessor reads it."""
         return self.encoded(*preprocessor.subwords, truncation=preprocessor.truncation)
+
+
+def _on_a_line(text):
+    """A reference as a run folder keeps it, several to a line; scores do not depend on which white space it has."""
+    return _BREAK.sub(" ", text.rstrip())
 
 
 def _check_words(pairs, gold):

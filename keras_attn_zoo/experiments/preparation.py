@@ -16,6 +16,7 @@ from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.filters import Filter, filter_pairs
 from keras_attn_zoo.data.sampled_corpus import SampledCorpus, build_sampled_corpus
 from keras_attn_zoo.data.subwords import Subwords, train_subword_pair
+from keras_attn_zoo.data.text_files import NormalisedPairs
 from keras_attn_zoo.data.truecasing import Truecaser, train_truecaser
 from keras_attn_zoo.data.truncation import UNCUT
 from keras_attn_zoo.decoding import BeamSearch
@@ -154,9 +155,10 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike, key: 
             return made
 
         train = cache("train", corpus.splits.train, pair_filter)
+        valid = cache("valid", NormalisedPairs(corpus.splits.valid), Filter())
         if settings.subword_sampling_nbest is not None:
             train = _sampled(place, train, corpus.splits.train, (source, target), settings)
-        return PreparedData(key, (source, target), train, cache("valid", corpus.splits.valid, Filter()))
+        return PreparedData(key, (source, target), train, valid)
 
 
 def described(corpus: Corpus, settings: DataSettings) -> dict[str, Any]:
@@ -173,7 +175,9 @@ def described(corpus: Corpus, settings: DataSettings) -> dict[str, Any]:
     """
     # A corpus that is not in files has no names, which others may have for the same text.
     valid = (
-        {"valid_fingerprint": fingerprint(corpus.splits.valid, (), [])[:12]} if "valid" in corpus.description else {}
+        {"valid_fingerprint": fingerprint(NormalisedPairs(corpus.splits.valid), (), [])[:12]}
+        if "valid" in corpus.description
+        else {}
     )
     return {**corpus.description, "fingerprint": _key(corpus, settings), **valid}
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from keras_attn_zoo.data.text_files import read_columns, read_lines
-from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.environment import environment
 from keras_attn_zoo.experiments.moved_text import with_names_of
@@ -136,9 +135,9 @@ class RunFolder:
                 raise UserError(f"{self.path} has no {what} for {name!r}: evaluate it again to compare it.")
             # Pipes are for users to name, not for a run folder that may be untrusted.
             check_file(path)
-        rows = list(read_columns(self.references(name)))
+        rows = list(read_columns(self.references(name), as_written=True))
         references = [list(lines) for lines in itertools.zip_longest(*rows, fillvalue="")]
-        translations = list(read_lines(self.hypotheses(name)))
+        translations = list(read_lines(self.hypotheses(name), as_written=True))
         if len(translations) != len(rows):
             what = f"{len(translations)} translations of {len(rows)} sentences"
             raise UserError(f"{shown(self.hypotheses(name))} has {what}: evaluate {name!r} again.")
@@ -197,11 +196,12 @@ class RunFolder:
         Args:
             system: the `System` to train.
             corpus: description of the text, plain data.
-            test: the sentences of the test text with their references, which are kept in the folder.
+            test: the sentences of the test text with their references, which are kept in the folder, as
+                `ParallelText.rows` returns them.
         """
         if self.holds_run:
             return
-        write_text(self.test, "".join("\t".join(map(normalise, row)) + "\n" for row in test))
+        write_text(self.test, "".join("\t".join(row) + "\n" for row in test))
         write_json(self.environment, environment())
         # Last: it makes the folder a run folder.
         write_json(self.config, {"system": system.to_dict(), "corpus": corpus})

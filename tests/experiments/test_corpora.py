@@ -48,9 +48,9 @@ def test_a_split_is_described_so_that_it_is_read_again(tmp_path):
     small = corpus_from_files(lines_of(tmp_path, 20_000))
     large = corpus_from_files(lines_of(tmp_path, 20_010))
     assert "max_held_out" not in small.description and large.description["max_held_out"] == 2000
-    assert [len(part) for part in large.splits] == [16_010, 2000, 2000]
+    assert [len(list(part)) for part in large.splits] == [16_010, 2000, 2000]
     before = corpus_from_files(tmp_path / "20010.tsv", max_held_out=None)
-    assert [len(part) for part in before.splits] == [16_008, 2001, 2001]
+    assert [len(list(part)) for part in before.splits] == [16_008, 2001, 2001]
     for one in (small, large, before):
         again = corpus_from_description(one.description)
         assert again.description == one.description
