@@ -1,14 +1,19 @@
 """Embeddings initialised with word vectors from a text file."""
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 from keras import ops
 
 from keras_attn_zoo.data.text_files import read_lines
+from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike
 from keras_attn_zoo.models.token_embedding import TokenEmbedding
+
+# Of so many first words, at least one holds no spaces: its line has no more fields than the file is wide.
+_FIRST = 1000
 
 
 def load_word_vectors(embedding: TokenEmbedding, vocabulary: Sequence[str], path: PathLike) -> int:
@@ -20,7 +25,8 @@ def load_word_vectors(embedding: TokenEmbedding, vocabulary: Sequence[str], path
     Args:
         embedding: a built `TokenEmbedding`.
         vocabulary: its pieces, in the order of their ids.
-        path: text file, plain or gzip, with a word and its numbers per line, with or without word2vec's header line.
+        path: text file, see `read_lines`, with a word and its numbers per line, with or without word2vec's header line.
+            Words may hold spaces.
 
     Returns:
         the number of pieces found.
@@ -38,18 +44,21 @@ def load_word_vectors(embedding: TokenEmbedding, vocabulary: Sequence[str], path
     rows = {piece[1:]: i for i, piece in enumerate(vocabulary) if piece.startswith("▁") and len(piece) > 1}
     width = embedding.output_dim
     table = np.array(ops.convert_to_numpy(embedding.embeddings))
+    # As written: to a sentence, a no-break space is a space like others, and a word of nothing else is none.
+    lines = enumerate(read_lines(path, as_written=True), start=1)
+    first = list(itertools.islice(lines, _FIRST))
+    if len(first[0][1].split()) == 2:
+        del first[0]
+    if first:
+        _check_width(path, *min((len(_fields(line)) - 1, number) for number, line in first), width)
     found = 0
-    for number, line in enumerate(read_lines(path), start=1):
-        word, *numbers = line.split(" ")
-        if number == 1 and len(numbers) == 1:
-            continue
-        if len(numbers) != width:
-            raise UserError(
-                f"{path} line {number} has {len(numbers)} numbers, but the embedding has a width of {width}: "
-                "use other vectors, or set embedding_dim."
-            )
-        if word in rows:
-            table[rows[word]] = _vector(numbers, line, f"{path} line {number}")
+    for number, line in itertools.chain(first, lines):
+        word, *numbers = _fields(line, width)
+        _check_width(path, len(numbers), number, width)
+        # The first: files begin with frequent words, and further on have them with spaces and marks around them.
+        row = rows.pop(normalise(word), None)
+        if row is not None:
+            table[row] = _vector(numbers, line, f"{path} line {number}")
             found += 1
     if not found:
         raise UserError(
@@ -57,6 +66,21 @@ def load_word_vectors(embedding: TokenEmbedding, vocabulary: Sequence[str], path
         )
     embedding.embeddings.assign(table)
     return found
+
+
+def _fields(line, width=-1):
+    """Split a line from the right into a word and so many numbers, or wherever there is white space."""
+    # With a letter in front, a word of white space alone is a field too.
+    word, *numbers = f"a{line}".rsplit(None, width)
+    return [word[1:], *numbers]
+
+
+def _check_width(path, count, number, width):
+    if count != width:
+        raise UserError(
+            f"{path} line {number} has {count} numbers, but the embedding has a width of {width}: use other vectors, "
+            "or set embedding_dim."
+        )
 
 
 def _vector(numbers, line, place):
