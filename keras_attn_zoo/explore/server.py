@@ -294,6 +294,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return self._fail(413, f"a request has at most {MOST_BYTES:,} bytes: shorten the sentence.")
         body = self.rfile.read(int(length))
         self.server.has_arrived(self.connection)
+        if len(body) < int(length):
+            return self._fail(400, f"the request ends after {len(body)} of {length} bytes.")
         try:
             sentence, target = _read(body)
             answer = self.server.examine(sentence, target)

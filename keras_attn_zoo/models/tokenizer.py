@@ -72,20 +72,23 @@ class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokeni
 
     def _set_proto(self, proto, name):
         """Set the model, which error messages call by a name."""
+        damaged = UserError(
+            f"{name} is not a SentencePiece model with {self.start_piece}, </s> and <pad>, or is damaged: restore "
+            "it, or download it again."
+        )
+        # SentencePiece takes no bytes for a model without pieces, and complains on the terminal.
+        if proto == b"":
+            raise damaged
         # Otherwise loading reports on the terminal that the text is normalised elsewhere.
         sentencepiece.set_min_log_level(2)
         try:
             super().set_proto(proto)
         except Exception as error:
-            # SentencePiece raises RuntimeError, TensorFlow, which KerasHub prefers, classes of its own; no bytes at all
-            # are a model without pieces.
+            # SentencePiece raises RuntimeError, TensorFlow, which KerasHub prefers, classes of its own.
             known = isinstance(error, RuntimeError) or "special token" in str(error)
             if not known and not type(error).__module__.startswith("tensorflow"):
                 raise
-            raise UserError(
-                f"{name} is not a SentencePiece model with {self.start_piece}, </s> and <pad>, or is damaged: restore "
-                "it, or download it again."
-            ) from error
+            raise damaged from error
         # None as long as there is no model.
         self.subwords: Any = None if proto is None else self._read_model()
 

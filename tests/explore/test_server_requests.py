@@ -79,6 +79,17 @@ def test_what_can_be_read_in_one_way_alone_is_answered(server):
     assert talk(server, two.encode()).count(b"HTTP/1.1 200") == 2
 
 
+def test_a_body_that_ends_early_is_no_request(server):
+    """It may read as a whole one."""
+    body = b'{"sentence": "Hallo", "target": null}'
+    head = f"POST /explore HTTP/1.1\r\n{HOST}Content-Type: application/json\r\nContent-Length: {len(body) + 1}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+        connection.sendall(head.encode() + body)
+        connection.shutdown(socket.SHUT_WR)
+        answer = connection.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 400") and f"ends after {len(body)} of {len(body) + 1} bytes".encode() in answer
+
+
 def test_headers_have_a_largest_size(server):
     assert talk(server, f"GET / HTTP/1.1\r\n{HOST}X: {'a' * MOST_HEAD}\r\n\r\n".encode()).startswith(b"HTTP/1.1 431")
     many = "".join(f"X-{i}: a\r\n" for i in range(200))

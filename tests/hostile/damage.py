@@ -1,14 +1,19 @@
 """Ways to damage a file: its bytes, its JSON, or what stands at its name."""
 
+import contextlib
 import gzip
 import json
 import os
 import shutil
+import socket
+from pathlib import Path
 
 from tests.hostile.sandbox import NOBODY, feed, read_json
 
 # What is found at once, whatever the format: the file is not there, cannot be read or is none.
 KINDS = ("missing", "folder", "loop", "dangling", "pipe", "unreadable")
+# What a file of a preset or a run may be in disguise: what never ends, or is somebody else's.
+DISGUISES = ("device", "socket", "link out", "sparse")
 # What depends on the format.
 BYTES = ("empty", "cut", "garbled", "bit", "binary", "not UTF-8", "appended")
 
@@ -27,6 +32,25 @@ def replace_kind(path, kind):
         path.symlink_to("nowhere-at-all")
     elif kind == "pipe":
         os.mkfifo(path)
+
+
+def disguise(path, kind, size):
+    """Put in the place of a file what no preset holds; a sparse one is so large that to read it shows."""
+    if kind == "link out":
+        # The file itself, so that nothing but the link is wrong.
+        aside = Path("aside").absolute()
+        shutil.copyfile(path, aside)
+    path.unlink()
+    if kind == "device":
+        path.symlink_to("/dev/zero")
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as one, contextlib.chdir(path.parent):
+            one.bind(path.name)
+    elif kind == "link out":
+        path.symlink_to(aside)
+    elif kind == "sparse":
+        with path.open("wb") as file:
+            file.truncate(size)
 
 
 def open_to_all(folder):

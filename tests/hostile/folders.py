@@ -119,6 +119,9 @@ def run_folder(rng):
     # A run may not be scored yet; a log may not be written yet; words for "no such run" are as good.
     if kind in ("missing", "dangling") and name in ("scores.json", "environment.json", "log.jsonl", "config.json"):
         must = False
+    # What cannot be compared is told, and the scores are shown.
+    untold = reader == "evaluate --stored" and name.startswith("references/") and kind in ("missing", "dangling")
+    must = must and not untold
     if reader == "evaluate own text" and kind in OUT:
         must = True
     case = Case(
@@ -131,13 +134,14 @@ def run_folder(rng):
         damage=prepare,
         nobody=kind == "unreadable",
         may_change=(f"{folder}/data",) if reader == "train --resume" else (),
+        says="references" if untold else "",
     )
     return case
 
 
 def _told_otherwise(kind):
-    """Words of a refusal that names no file: a run that is not scored, text that has to be given."""
-    return ("scored",) if kind in ("missing", "dangling") else ("--test",) if kind in OUT else ()
+    """Words of a refusal that names no file: a run that is not scored, or is left out and named before, or its text."""
+    return "scored", *(("--test",) if kind in OUT else ())
 
 
 def _lead_out(work, target, kind):

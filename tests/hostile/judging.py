@@ -29,6 +29,7 @@ class Case:
         nobody: whether it runs as a user who owns nothing.
         check: function of the working folder, for what was accepted: what is wrong with what was made.
         says: what must stand in the error output of what was accepted.
+        clean: a pattern of what neither output may have, or None.
     """
 
     category: str
@@ -44,6 +45,7 @@ class Case:
     nobody: bool = False
     check: object = None
     says: str = ""
+    clean: object = None
 
 
 @dataclasses.dataclass
@@ -72,6 +74,8 @@ def judge(case, status, output, error, raised, seconds):
         return [f"traceback: {type(raised).__name__}: {str(raised)[:200]}{place}"]
     if status not in STATUSES:
         reasons.append(f"status {status!r}")
+    if case.clean and (found := case.clean.search(output + error)):
+        reasons.append(f"shows {found[0]!r} as it came")
     noise = [line for line in error.splitlines() if _NOISE.search(line)]
     if noise:
         reasons.append(f"noise: {noise[0][:200]}")

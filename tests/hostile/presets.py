@@ -14,29 +14,45 @@ from tests.hostile.sandbox import read_json
 # Presets.
 
 
+# Without checksums, what nobody reads, or what other files say as well.
+SPARE = ("metadata.json", "task.json", "preprocessor.json", "tokenizer.json", "source_tokenizer.json")
+# More than memory; with checksums, all of it is read before it is refused.
+HUGE, LARGE = 40 * 2**30, 2**29
+
+
 def preset(rng):
-    """A file of a preset, damaged: whatever it is, it must not be used."""
-    name = rng.choice(preset_files())
-    kind = rng.choice((*damage.KINDS, *damage.BYTES, "bit", "bit", *(("shape",) if name.endswith(".json") else ())))
+    """A file of a preset, damaged: whatever it is, it must not be used. In half of the cases there are no checksums."""
+    summed = rng.random() < 0.5
+    name = rng.choice([one for one in preset_files() if summed or one != CHECKSUMS])
+    kinds = (*damage.KINDS, *damage.DISGUISES, *damage.BYTES, "bit", "bit")
+    kind = rng.choice((*kinds, *(("shape",) if name.endswith(".json") else ())))
     arguments = _preset_reader(rng)
 
     def prepare(work):
-        target = work / "run" / "best" / name
+        folder = work / "run" / "best"
+        target = folder / name
         before = target.read_bytes()
+        if not summed:
+            (folder / CHECKSUMS).unlink()
         if kind == "shape":
             case.text += f" ({damage.mutate_file(target, rng)[:80]})"
         elif kind == "pipe":
             damage.replace_kind(target, kind)
+        elif kind in damage.DISGUISES:
+            damage.disguise(target, kind, LARGE if summed and name != CHECKSUMS else HUGE)
         else:
             damage.spoil(work, target, kind, rng)
-        if kind in (*damage.BYTES, "shape") and target.read_bytes() == before:
+        unchanged = kind in (*damage.BYTES, "shape") and target.read_bytes() == before
+        if not summed:
+            _expect_of_unsummed(case, name, kind)
+        if unchanged:
             case.expect = "accept"
         if name == CHECKSUMS:
             _expect_of_sums(case, target, kind, before)
 
     case = Case(
         "preset",
-        f"{arguments[0]} {arguments[1]}: {name} is {kind}",
+        f"{arguments[0]} {arguments[1]}: {name} is {kind}, {'with' if summed else 'without'} checksums",
         arguments,
         expect="refuse",
         names=(name, Path(name).name, "run"),
@@ -46,12 +62,20 @@ def preset(rng):
     return case
 
 
+def _expect_of_unsummed(case, name, kind):
+    """Without checksums, another value may be a good one, and a file need not be there; the command says so."""
+    case.says = CHECKSUMS
+    gone = kind in ("missing", "dangling", "loop")
+    if kind in (*damage.BYTES, "shape") or (gone and name in SPARE) or name == "metadata.json":
+        case.expect = "either"
+
+
 def _expect_of_sums(case, target, kind, before):
     """A preset without checksums is used with a warning; those that are there must be read, or the preset refused."""
     if kind in ("missing", "dangling", "loop"):
         case.expect, case.says = "accept", CHECKSUMS
         return
-    if kind in damage.KINDS:
+    if kind in (*damage.KINDS, *damage.DISGUISES):
         return
     with contextlib.suppress(ValueError, OSError):
         sums, old = json.loads(target.read_bytes()), json.loads(before)

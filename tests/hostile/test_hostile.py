@@ -10,6 +10,7 @@ from tests.hostile.cases import make_case
 from tests.hostile.good_lines import COMMANDS, RECIPE, good_lines
 from tests.hostile.judging import Case, Hang, judge
 from tests.hostile.options import known_parsers
+from tests.hostile.strings import CONTROL
 
 CASES = 30
 
@@ -49,11 +50,12 @@ def test_a_number_always_gives_the_same_case():
         ({"error": "attn-zoo: error: no file a.txt\nmore\n"}, "no single last line"),
         ({"error": "attn-zoo: error: a.txt " + "x" * 5000}, "characters"),
         ({"error": ""}, "no single last line"),
+        ({"output": "\x1b[2J"}, "as it came"),
         ({}, None),
     ],
 )
 def test_what_is_wrong_is_seen(ended, reason):
-    case = Case("text", "a case", [], expect="refuse", names=("a.txt",))
+    case = Case("text", "a case", [], expect="refuse", names=("a.txt",), clean=CONTROL)
     good = {"status": 2, "output": "", "error": "attn-zoo: error: no file a.txt\n", "raised": None, "seconds": 1.0}
     found = judge(case, **{**good, **ended})
     assert (reason is None and not found) or any(reason in one for one in found)
