@@ -333,8 +333,8 @@ DEFECTS = {
     "weight too many": (lambda folder: change_weights(folder, extra=np.ones(3, "f4")), r"has no place for \(extra\)"),
     "NaN": (lambda folder: change_weights(folder, **{FC1: np.full((24, 16), np.nan, "f4")}), "is not finite"),
     "positions": (
-        lambda folder: change_weights(folder, **{"model.encoder.embed_positions.weight": np.ones((40, 16), "f4")}),
-        "not Marian's sines",
+        lambda folder: change_weights(folder, **{"model.encoder.embed_positions.weight": np.ones((41, 16), "f4")}),
+        "has the shape",
     ),
     "another kind": (lambda folder: change_config(folder, model_type="bart"), "is a bart model"),
     "pre-norm": (lambda folder: change_config(folder, normalize_before=True), "normalize_before=True"),

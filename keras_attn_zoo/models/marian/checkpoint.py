@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from keras_hub.src.utils.preset_utils import get_file
 
@@ -76,23 +77,34 @@ class Checkpoint:
                 f"the weight {names[0]} is missing from {shown(self.preset)}: the checkpoint is incomplete, or of "
                 "another kind of model. Download it again."
             )
+        weight = self._checked(name, shape).astype("float32")
+        # Tied weights stand under several names.
+        for one in names:
+            self._weights.pop(one, None)
+        return weight
+
+    def positions(self, name: str, shape: Sequence[int]) -> np.ndarray | None:
+        """Return a table of positions in the type that it is stored in, without taking it; None if there is none.
+
+        Raises:
+            UserError: it has another shape; it is not finite.
+        """
+        return self._checked(name, shape) if name in self._weights else None
+
+    def drop(self, name: str) -> None:
+        """Take a weight that need not be there."""
+        self._weights.pop(name, None)
+
+    def _checked(self, name, shape):
         weight = np.asarray(self._weights[name])
         if weight.shape != tuple(shape):
             raise UserError(
                 f"the weight {name} of {shown(self.preset)} has the shape {weight.shape}, not {tuple(shape)} as its "
                 "config.json says: download it again."
             )
-        weight = weight.astype("float32")
-        if not np.isfinite(weight).all():
+        if not np.isfinite(weight.astype("float32")).all():
             raise UserError(f"the weight {name} of {shown(self.preset)} is not finite: do not use it.")
-        # Tied weights stand under several names.
-        for one in names:
-            self._weights.pop(one, None)
         return weight
-
-    def find(self, name: str) -> np.ndarray | None:
-        """Return a weight that need not be there, or None."""
-        return self._weights.pop(name, None)
 
     def check_all_taken(self) -> None:
         """Raise if the checkpoint has weights that nobody took, so that the model would not be the one it says.
@@ -148,8 +160,17 @@ def _read_pytorch(path):
     try:
         # Never anything but tensors: what a pickle would run is refused.
         weights = torch.load(path, map_location="cpu", weights_only=True)
-        return {name: weight.float().numpy() for name, weight in weights.items()}
+        return {name: _array(weight) for name, weight in weights.items()}
     except Exception as error:
         # A cut archive raises anything, a pickle that holds more than tensors UnpicklingError.
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:120]
         raise UserError(f"{shown(path)} is truncated or damaged ({reason}): download it again.") from None
+
+
+def _array(tensor):
+    """A tensor of PyTorch in the type that it is stored in: NumPy itself has no bfloat16."""
+    import torch
+
+    if tensor.dtype == torch.bfloat16:
+        return tensor.contiguous().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    return (tensor if tensor.is_floating_point() else tensor.float()).contiguous().numpy()

@@ -22,9 +22,9 @@ from keras_attn_zoo.models.marian.weights import (
     SHARED,
     last_norms,
     layer_weights,
+    position_table,
     their_shape,
 )
-from keras_attn_zoo.models.positions import position_layer
 from keras_attn_zoo.models.preprocessor import check_exported
 from keras_attn_zoo.models.transformer_backbone import TransformerBackbone
 
@@ -185,13 +185,9 @@ def _rows(table, tokenizer, pieces):
 
 def _positions(backbone, side, longest):
     kind = getattr(backbone, f"{side}_positions")
-    nowhere = np.zeros((1, longest, backbone.width), "float32")
-    if kind == "none":
-        return nowhere[0]
     if kind == "learned":
         return _numpy(backbone.get_layer(f"{side}_positions").weights[0])[:longest].copy()
-    layer = position_layer(kind, backbone.width, longest, "positions")
-    return np.array(np.broadcast_to(ops.convert_to_numpy(layer(nowhere)), nowhere.shape)[0])
+    return position_table(kind, backbone.width, longest)
 
 
 def _numpy(variable):

@@ -10,7 +10,7 @@ from keras_attn_zoo.models.hub_conversion import opens
 from keras_attn_zoo.models.marian.checkpoint import Checkpoint, checkpoint_file
 from keras_attn_zoo.models.marian.pieces import END, PAD, UNKNOWN
 from keras_attn_zoo.models.marian.tokenizer import MarianTokenizer
-from keras_attn_zoo.models.marian.weights import assign_weights
+from keras_attn_zoo.models.marian.weights import assign_weights, position_kinds
 from keras_attn_zoo.models.preset_checks import has_file
 from keras_attn_zoo.models.transformer_backbone import TransformerBackbone
 from keras_attn_zoo.models.transformer_translator import TransformerPreprocessor, TransformerTranslator
@@ -138,9 +138,10 @@ def _backbone(preset, config, load_weights=True, dtype=None):
     # The weights are read first: a body that does not fit them might not fit in memory either.
     checkpoint = Checkpoint(preset)
     checkpoint.check_sizes(arguments)
+    arguments |= position_kinds(checkpoint, arguments["width"], arguments["max_length"])
     with undrawn_weights(checkpoint.numbers):
         backbone = TransformerBackbone(**arguments, dtype=dtype)
-    assign_weights(backbone, checkpoint)
+    assign_weights(backbone, checkpoint, config["pad_token_id"])
     return backbone
 
 

@@ -5,13 +5,14 @@ import json
 import struct
 from collections.abc import Mapping
 
+import ml_dtypes
 import numpy as np
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike, open_output, read_bytes, shown
 
-# Names of the types that weights are stored in. NumPy has no bfloat16: it is the upper half of a float32.
-_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+# Names of the types that weights are stored in.
+_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": ml_dtypes.bfloat16}
 _LARGEST_FILE = 2**36
 _LARGEST_HEADER = 100_000_000
 
@@ -53,8 +54,7 @@ def _tensor(data, first, name, entry):
     fits = 0 <= begin <= end <= len(data) - first and end - begin == count * np.dtype(stored).itemsize
     if not fits or any(size < 0 for size in shape):
         raise ValueError(f"{name} is not whole")
-    values = np.frombuffer(data, stored, count, first + begin).reshape(shape)
-    return (values.astype("<u4") << 16).view("<f4") if entry["dtype"] == "BF16" else values
+    return np.frombuffer(data, stored, count, first + begin).reshape(shape)
 
 
 def write_safetensors(path: PathLike, tensors: Mapping[str, np.ndarray]) -> None:

@@ -3,13 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from keras import ops
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import shown
 from keras_attn_zoo.models.marian.checkpoint import Checkpoint
-from keras_attn_zoo.models.positions import sine_table
+from keras_attn_zoo.models.positions import position_layer
 
 SHARED = "model.shared.weight"
 OF_SIDE = "model.{}.embed_tokens.weight"
@@ -74,8 +73,52 @@ def their_shape(name: str, shape: Sequence[int], width: int) -> tuple[int, ...]:
     return (size // width, width)
 
 
-def assign_weights(backbone: Any, checkpoint: Checkpoint) -> None:
+def position_kinds(checkpoint: Checkpoint, width: int, longest: int) -> dict[str, str]:
+    """Return the kinds of positions of both sides: sines unless a table is stored that has other numbers.
+
+    Raises:
+        UserError: a stored table has another shape, or is not finite.
+    """
+    kinds = {}
+    for side in _PARTS:
+        table = checkpoint.positions(POSITIONS.format(side), shape=(longest, width))
+        kinds[f"{side}_positions"] = "halved_sine"
+        if table is not None:
+            # The decoder's first position may hold the embedding that translations begin with, too: see `export`.
+            rows = slice(side == "decoder" and longest > 1, None)
+            sines = ("halved_sine", "sine")
+            same = (one for one in sines if _close(table, position_table(one, width, longest))[rows].all())
+            kinds[f"{side}_positions"] = next(same, "learned")
+    return kinds
+
+
+def position_table(kind: str, width: int, longest: int) -> np.ndarray:
+    """Return the vectors of positions `(longest, width)` of a kind that has no weights.
+
+    Example:
+        >>> position_table("none", 2, 1).tolist()
+        [[0.0, 0.0]]
+    """
+    nowhere = np.zeros((1, longest, width), "float32")
+    layer = position_layer(kind, width, longest, "positions")
+    if layer is None:
+        return nowhere[0]
+    return np.array(np.broadcast_to(ops.convert_to_numpy(layer(nowhere)), nowhere.shape)[0])
+
+
+def _close(table, sines):
+    """Which rows of a table are sines, as far as the precision in which it is stored can tell."""
+    rounding = float(ml_dtypes.finfo(table.dtype).eps) / 2
+    return np.isclose(table.astype("float32"), sines, atol=1e-3 + rounding).all(axis=1)
+
+
+def assign_weights(backbone: Any, checkpoint: Checkpoint, start: int) -> None:
     """Give a body the weights of a checkpoint.
+
+    Args:
+        backbone: a body with the `position_kinds` of the checkpoint.
+        checkpoint: the weights.
+        start: the id of the token with which translations begin.
 
     Raises:
         UserError: a weight is missing, has another shape, or is one that a Marian model does not have.
@@ -98,18 +141,17 @@ def assign_weights(backbone: Any, checkpoint: Checkpoint) -> None:
             kernel = checkpoint.take(OUTPUT, shape=(sizes["decoder"], width))
             backbone.output_projection.kernel.assign(kernel)
     backbone.output_projection.bias.assign(checkpoint.take(BIAS, shape=(1, sizes["decoder"]))[0])
-    sines = sine_table(width, backbone.max_length)
     for side, embedding in embeddings.items():
-        table = checkpoint.find(POSITIONS.format(side))
-        if table is None:
-            continue
-        same = np.isclose(table, sines, atol=1e-3).all(axis=1) if table.shape == sines.shape else np.zeros(1, bool)
-        if side == "decoder" and same[1:].any() and not same[0] and np.isfinite(table[0]).all():
-            # What `export` adds to the first position: the embedding of the padding, with which translations begin.
-            rows = ops.convert_to_numpy(ops.cast(embedding.embeddings, "float32")).copy()
-            rows[list(backbone.suppressed_tokens)] += (table[0] - sines[0]) / width**0.5
-            embedding.embeddings.assign(rows)
-            same[0] = True
-        if not same.all():
-            raise UserError(f"the positions of {shown(checkpoint.preset)} are not Marian's sines: it cannot be opened.")
+        kind, longest = getattr(backbone, f"{side}_positions"), backbone.max_length
+        table = checkpoint.positions(POSITIONS.format(side), shape=(longest, width))
+        checkpoint.drop(POSITIONS.format(side))
+        if kind == "learned":
+            backbone.get_layer(f"{side}_positions").weights[0].assign(table)
+        elif table is not None:
+            sines = position_table(kind, width, longest)
+            if not _close(table, sines)[0]:
+                # What `export` adds to the first position: the embedding with which translations begin.
+                rows = ops.convert_to_numpy(ops.cast(embedding.embeddings, "float32")).copy()
+                rows[start] += (table[0].astype("float32") - sines[0]) / width**0.5
+                embedding.embeddings.assign(rows)
     checkpoint.check_all_taken()
