@@ -174,7 +174,7 @@ def _text(options, models, sentences):
         return _own_text(options, models[0])
     translations = gold = None
     if options.force is not None:
-        translations = [line or None for line in read_lines(options.force)]
+        translations = [line or None for line in read_lines(options.force, "reference")]
         if len(translations) != len(sentences):
             raise UserError(
                 f"{counted(len(sentences), 'sentence')}, but {counted(len(translations), 'line')} in {options.force}: "

@@ -39,9 +39,9 @@ def score_and_draw(
         folder: the run folder of a trained system.
         text: the test text.
         max_tokens: see `load_translator`.
-        keep_scores: whether a run that was scored and drawn before is left as it is; its translations are scored
-            again if they were with another tokeniser or case, and made again if they are lost, not those scored, or of
-            the run before it was trained further.
+        keep_scores: whether a run that was scored and drawn before is left as it is; its translations are scored again
+            if they were with another tokeniser or case, or on normalised references, and made again if they are lost,
+            not those scored, or of the run before it was trained further.
         tokenize, lowercase: see `score_text`.
         tests: further test texts to score by name.
         more: other texts to score by name, without pairs that are too long; for `NAME-kK`, a latent alignment sums
@@ -66,7 +66,11 @@ def score_and_draw(
     outdated = agreed(outdated_scores(run, before))
     left = left_to_score(texts, before, outdated)
     for name in dict.fromkeys((*texts, *(name for name in known if name in before))):
-        if name not in (*left, *outdated) and how_scored(before[name]["text"]) != how:
+        if name in (*left, *outdated):
+            continue
+        if name in texts and _is_of_earlier_version(before[name], texts[name]):
+            score_again(folder, name, **how, text=texts[name])
+        elif how_scored(before[name]["text"]) != how:
             score_again(folder, name, **how)
     drawn = not pictures or ("test" not in left and agreed(run.picture("curves").exists()))
     if left or not drawn:
@@ -103,10 +107,18 @@ def left_to_score(
     """
 
     def is_scored(name, text):
-        known = name in scores and name not in outdated
-        return known and scores[name].get("text_checksum", text.checksum) == text.checksum
+        if name not in scores or name in outdated:
+            return False
+        same = scores[name].get("text_checksum", text.checksum) == text.checksum
+        return same or _is_of_earlier_version(scores[name], text)
 
     return {name: text for name, text in texts.items() if not is_scored(name, text)}
+
+
+def _is_of_earlier_version(scores, text):
+    """Whether scores are those of a text, all of it, with normalised references, as earlier versions had them."""
+    checksum = scores.get("text_checksum", text.checksum)
+    return text.checksum != checksum == text.earlier_checksum and scores["sentences"] == len(text.pairs)
 
 
 def _score(run, translator, whole, texts, room, how):

@@ -93,8 +93,7 @@ def score_run(
         "precision": translator.compute_dtype,
     }
     translations = "".join(line + "\n" for line in hypotheses)
-    # Tab-separated, as sacrebleu's command line reads them with --num-refs.
-    references = "".join("\t".join(lines) + "\n" for _, *lines in text.rows())
+    references = _reference_lines(text)
     scores["translations_checksum"] = translations_checksum(translations.encode(), references.encode())
     with run.lock_scores():
         write_text(run.hypotheses(name), translations)
@@ -106,21 +105,35 @@ def score_run(
     return scores
 
 
-def score_again(folder: PathLike, name: str, tokenize: str, lowercase: bool) -> None:
+def _reference_lines(text):
+    """The references of a text, tab-separated, as sacrebleu's command line reads them with --num-refs."""
+    return "".join("\t".join(lines) + "\n" for _, *lines in text.rows())
+
+
+def score_again(folder: PathLike, name: str, tokenize: str, lowercase: bool, text: ParallelText | None = None) -> None:
     """Score the translations in a run folder with another tokeniser, or without case; nothing is translated.
 
     Args:
         folder: the run folder of a scored system.
         name: name of the test set.
         tokenize, lowercase: see `score_text`.
+        text: what was translated, if the run folder has its references as earlier versions normalised them.
 
     Raises:
         UserError: see `RunFolder.read_translations` and `score_text`.
     """
     run = RunFolder(folder)
-    of_text = _text_scores(run.system(), *run.read_translations(name), tokenize, lowercase)
+    hypotheses, references = run.read_translations(name)
+    if text is not None:
+        references = text.references
+    changed: dict[str, Any] = {"text": _text_scores(run.system(), hypotheses, references, tokenize, lowercase)}
     with run.lock_scores():
-        run.add_scores(name, {**run.read_scores()[name], "text": of_text})
+        if text is not None:
+            written = _reference_lines(text)
+            checksum = translations_checksum(run.hypotheses(name).read_bytes(), written.encode())
+            changed |= {"text_checksum": text.checksum, "translations_checksum": checksum}
+            write_text(run.references(name), written)
+        run.add_scores(name, {**run.read_scores()[name], **changed})
     wait()
 
 

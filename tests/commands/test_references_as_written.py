@@ -13,13 +13,15 @@ from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.evaluation.text_scores import compare_systems
 from keras_attn_zoo.experiments.corpora import corpus_from_files
 from keras_attn_zoo.experiments.described_corpora import own_test_text
-from keras_attn_zoo.experiments.finished_run import left_to_score
+from keras_attn_zoo.experiments.finished_run import left_to_score, score_and_draw
+from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.experiments.moved_text import with_names_of
 from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.scores_by_length import scores_by_length
-from keras_attn_zoo.experiments.scoring import score_again
+from keras_attn_zoo.experiments.scoring import score_again, score_run
 from keras_attn_zoo.experiments.table import read_results
+from keras_attn_zoo.models import Translator
 from tests.hard_text import HYPOTHESES, REFERENCES, drawn, write
 from tests.made_runs import translate_as
 
@@ -101,19 +103,46 @@ def test_a_run_keeps_its_references_as_they_are(trained, run, files):
     assert own_test_text(run).checksum == corpus.test.checksum
 
 
-def test_a_run_of_an_earlier_version_keeps_text_and_scores(run):
-    """It has normalised text, by which its scores are known, and is resumed with the text as it stands."""
+def test_a_run_of_an_earlier_version_keeps_its_text(run):
+    """It is normalised: its scores are known by it, and the run is resumed with the text as it stands."""
     text = ParallelText(zip(SOURCES, FIRST, strict=True), more_references=[SECOND])
     kept = [tuple(map(normalise, row)) for row in zip(SOURCES, FIRST, SECOND, strict=True)]
     run.test.write_bytes("".join("\t".join(row) + "\n" for row in kept).encode())
     run.config.write_text(json.dumps({**json.loads(run.config.read_text()), "corpus": own(run)}))
     earlier = own_test_text(run)
     assert earlier.rows() == kept and earlier.checksum != text.checksum
-    scores = {"test": {"text_checksum": earlier.checksum}}
-    assert left_to_score({"test": earlier}, scores, ()) == {}
+    scores = {"test": {"text_checksum": earlier.checksum, "sentences": len(kept)}}
+    assert left_to_score({"test": earlier}, scores, ()) == left_to_score({"test": text}, scores, ()) == {}
+    # Those of a part of it, without pairs that are too long, are not known one by one.
+    scores["test"]["sentences"] -= 1
     assert left_to_score({"test": text}, scores, ()) == {"test": text}
     described = {"train": ["t"], "valid": ["v"], "test": ["u"], "reverse": False}
     assert with_names_of(own(run), described, run.test, text.rows())["test"] == own(run)["test"]
+
+
+def test_translations_of_an_earlier_version_are_scored_again(run, corpus, files, monkeypatch):
+    """On the references as they stand, and nothing is translated."""
+    # sacrebleu's command line takes a blank line for a reference.
+    further = [one or "nothing" for one in OWN]
+    [translations, *normalised] = [list(map(normalise, lines)) for lines in (OWN, FIRST, further)]
+    write(files[2], further)
+    earlier = ParallelText(zip(SOURCES, normalised[0], strict=True), more_references=normalised[1:])
+    score_run(run.path, load_translator(run.path), earlier, "news")
+    translate_as(run, translations, "news")
+    score_again(run.path, "news", "13a", False)
+    before = run.read_scores()["news"]
+    wanted = sacrebleu(run.hypotheses("news"), *files[1:])
+    assert stored(run) != wanted and before["text_checksum"] == earlier.checksum
+    monkeypatch.setattr(Translator, "translate", None)
+    run.picture("curves").parent.mkdir()
+    run.picture("curves").touch()
+    tests = more_tests(argparse.Namespace(more_test=[["news", *map(str, files)]], reverse=False))
+    for _ in range(2):
+        score_and_draw(run.path, corpus.test, keep_scores=True, tests=tests)
+        assert stored(run) == wanted and run.has_translations("news")
+    after, changed = run.read_scores()["news"], ("text", "text_checksum", "translations_checksum")
+    assert {**after, **dict.fromkeys(changed)} == {**before, **dict.fromkeys(changed)}
+    assert after["text_checksum"] == tests["news"].checksum
 
 
 def own(run):
