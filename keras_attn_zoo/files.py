@@ -5,20 +5,17 @@ import io
 import json
 import math
 import os
-import re
 import shutil
 import stat
 import tempfile
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 from keras_attn_zoo.discarding import discards_output
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.unfinished import beside, remove, remove_left_of, remove_where
 
-# Temporary names: of what a process is writing, and of an old folder while a new one takes its place.
-_PARTIAL = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{8}\.(?P<kind>partial|old)")
 # Linux follows this many links before it reports a loop.
 _MOST_LINKS = 40
 _LONGEST_NAME_SHOWN = 200
@@ -128,10 +125,6 @@ def write_failed(path: PathLike, error: BaseException) -> UserError:
     return UserError(
         f"cannot write {shown(path)}: {reason_of(error)}. Free some space, or choose a folder with write permission."
     )
-
-
-def _beside(path, kind="partial"):
-    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.{kind}")
 
 
 def _destination(path):
@@ -247,16 +240,17 @@ def atomic_path(path: PathLike) -> Iterator[Path]:
                     shutil.copyfileobj(written, stream)
             return
     real, _ = _destination(path)
-    aside = _beside(real)
+    aside = beside(real)
     try:
         real.parent.mkdir(parents=True, exist_ok=True)
         _check_writable(real)
+        remove_left_of(real)
         yield aside
         _put(aside, real)
     except OSError as error:
         raise write_failed(path, error) from error
     finally:
-        _remove(aside)
+        remove(aside)
 
 
 @contextlib.contextmanager
@@ -271,9 +265,10 @@ def atomic_files(folder: PathLike, last: str) -> Iterator[Path]:
             new.mkdir()
             yield new
         return
-    place = _beside(folder / "files")
+    place = beside(folder / "files")
     new, old = place / "new", place / "old"
     try:
+        remove_left_of(folder / "files")
         new.mkdir(parents=True)
         yield new
         names = [path.relative_to(new) for path in new.rglob("*") if path.is_file()]
@@ -296,7 +291,7 @@ def atomic_files(folder: PathLike, last: str) -> Iterator[Path]:
     except OSError as error:
         raise write_failed(error.filename2 or folder, error) from error
     finally:
-        _remove(place)
+        remove(place)
 
 
 def _check_writable(path):
@@ -308,7 +303,7 @@ def _check_writable(path):
 def _put(aside, path):
     """Move a complete file or folder to its final path."""
     if aside.is_dir() and path.is_dir():
-        old = _beside(path, "old")
+        old = beside(path, "old")
         path.rename(old)
         aside.rename(path)
         shutil.rmtree(old)
@@ -316,19 +311,6 @@ def _put(aside, path):
     if aside.is_file() and path.is_file():
         aside.chmod(stat.S_IMODE(path.stat().st_mode))
     os.replace(aside, path)
-
-
-def _remove(path):
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)
-
-
-def is_partial(name: str) -> bool:
-    """Whether a name is that of a temporary file left by a killed process; see `remove_partials`."""
-    return _PARTIAL.fullmatch(name) is not None
 
 
 def remove_partials(folder: PathLike) -> None:
@@ -339,16 +321,8 @@ def remove_partials(folder: PathLike) -> None:
     Args:
         folder: the folder; its subfolders are left alone.
     """
-    folder = Path(folder)
-    for path in sorted(folder.iterdir()) if folder.is_dir() and not discards_output() else ():
-        found = _PARTIAL.fullmatch(path.name)
-        if found is None:
-            continue
-        if found["kind"] == "old" and not os.path.lexists(folder / found["name"]):
-            with contextlib.suppress(OSError):
-                path.rename(folder / found["name"])
-        else:
-            _remove(path)
+    if Path(folder).is_dir() and not discards_output():
+        remove_where(Path(folder), lambda found: True)
 
 
 def write_text(path: PathLike, text: str) -> None:

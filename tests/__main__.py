@@ -34,6 +34,7 @@ AT_NIGHT = {
     "hostile input": ("tests.hostile", "--cases", "3000", "--jobs", "2"),
     "unusual sentences": ("tests.unicode", "--cases", "3000"),
     "kills": ("tests.hostile.kills", "--kills", "12"),
+    "kills of commands": ("tests.hostile.command_kills", "--kills", "200"),
 }
 SLOWEST = 10
 

@@ -19,7 +19,6 @@ from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.files import (
     PathLike,
     check_file,
-    is_partial,
     kind_of,
     read_json,
     remove_partials,
@@ -28,6 +27,7 @@ from keras_attn_zoo.files import (
     write_text,
 )
 from keras_attn_zoo.locks import locked
+from keras_attn_zoo.unfinished import is_partial
 
 # Folders whose files are named after a test set or a picture.
 _PARTS = ("hypotheses", "references", "alignments", "sentence_sums", "pictures")

@@ -120,8 +120,8 @@ def run_folder(rng):
     if kind in ("missing", "dangling") and name in ("scores.json", "environment.json", "log.jsonl", "config.json"):
         must = False
     # What cannot be compared is told, and the scores are shown.
-    untold = reader == "evaluate --stored" and name.startswith("references/") and kind in ("missing", "dangling")
-    must = must and not untold
+    untold = reader == "evaluate --stored" and name.startswith("references/")
+    told, must = untold and must, must and not untold
     if reader == "evaluate own text" and kind in OUT:
         must = True
     case = Case(
@@ -134,7 +134,7 @@ def run_folder(rng):
         damage=prepare,
         nobody=kind == "unreadable",
         may_change=(f"{folder}/data",) if reader == "train --resume" else (),
-        says="references" if untold else "",
+        says="without a test" if told else "",
     )
     return case
 

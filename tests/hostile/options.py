@@ -251,8 +251,8 @@ def _bad_value(path, action, rng):
     if kind is float or _takes(kind, "0.5"):
         return "no rate", rng.choice((*NO_NUMBERS, *NO_RATES)), "refuse", None
     value = rng.choice((*NO_NUMBERS, *NO_COUNTS))
-    # A seed may be large, but not any number.
-    either = dest.endswith("seed") and value == "1000000000000"
+    # A seed may be large, but not any number; seeds may be separated by commas.
+    either = (dest.endswith("seed") and value == "1000000000000") or (dest == "seeds" and value == "1,5")
     return "no count", value, "either" if either else "refuse", None
 
 

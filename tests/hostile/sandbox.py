@@ -80,7 +80,7 @@ class Sandbox:
             )
             tiny.translator(body=tiny.transformer, encoder_attention="gaussian").save_to_preset(self.work / "gaussian")
         self._check_known()
-        self._tree = Tree(self.root, self.work, self.root / "pristine")
+        self.tree = Tree(self.root, self.work, self.root / "pristine")
 
     def _check_known(self):
         """Raise where a run folder has files that no case damages."""
@@ -146,10 +146,10 @@ class Sandbox:
 
     def run(self, case):
         """Run a case, and judge it."""
-        self._tree.restore()
+        self.tree.restore()
         os.chdir(self.work)
         undo = case.damage(self.work) if case.damage else None
-        before = self._tree.listing()
+        before = self.tree.listing()
         self._writes, self._category = [], case.category
         began = time.perf_counter()
         try:
@@ -158,7 +158,7 @@ class Sandbox:
             seconds = time.perf_counter() - began
             if undo:
                 undo()
-        after = self._tree.listing()
+        after = self.tree.listing()
         reasons = judge(case, status, output, error, raised, seconds)
         reasons += [f"reached outside: {one}" for one in self._writes]
         changed = [path for path in before.keys() | after.keys() if before.get(path) != after.get(path)]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.hostile.cases import make_case
+from tests.hostile.command_kills import command_lines, is_whole
 from tests.hostile.good_lines import COMMANDS, RECIPE, good_lines
 from tests.hostile.judging import Case, Hang, judge
 from tests.hostile.options import known_parsers
@@ -59,3 +60,23 @@ def test_what_is_wrong_is_seen(ended, reason):
     good = {"status": 2, "output": "", "error": "attn-zoo: error: no file a.txt\n", "raised": None, "seconds": 1.0}
     found = judge(case, **{**good, **ended})
     assert (reason is None and not found) or any(reason in one for one in found)
+
+
+def test_every_command_that_writes_is_killed():
+    killed = {name for name, _, _ in command_lines()}
+    assert {" ".join(path) for path in COMMANDS} - killed == {"presets publish", "corpora", "systems"}
+
+
+@pytest.mark.parametrize(
+    ("name", "whole", "cut"),
+    [
+        ("a.json", b"{}", b"{"),
+        ("a.jsonl", b'{}\n{"a": 1', b'{\n{"a": 1}\n'),
+        ("a.svg", b"<svg></svg>\n", b"<svg></svg"),
+        ("a.html", b"<html></html>", b"<html>"),
+        ("a.pdf", b"%PDF-1.4\n%%EOF\n", b"%PDF-1.4\n"),
+        ("a.txt", b"a\n", b"a"),
+    ],
+)
+def test_files_that_are_cut_are_seen(name, whole, cut):
+    assert is_whole(name, whole) and not is_whole(name, cut)
