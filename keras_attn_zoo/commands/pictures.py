@@ -124,6 +124,8 @@ def draw_pictures(
                 options.max_tokens = max_tokens
             if "known_corpus" in options:
                 options.known_corpus = corpus
+            # If it is killed before the record of it, it is drawn again.
+            _record(out, file, None)
             commands[command].run(options)
         except UserError as error:
             _LOG.warning("%s was not drawn: %s", file, error)
@@ -132,8 +134,7 @@ def draw_pictures(
             # Tables and page are whole without it.
             told_failure(file, error)
             continue
-        with locked(out, ".results.lock", wait=True):
-            write_json(out / _DRAWN_OF, {**_drawn_of(out), file: _origin(line, drawn)})
+        _record(out, file, _origin(line, drawn))
 
 
 def _scored(entry, runs, out):
@@ -161,6 +162,11 @@ def _drawn_of(out):
         with contextlib.suppress(UserError):
             found = read_json(file)
     return found if isinstance(found, dict) else {}
+
+
+def _record(out, file, origin):
+    with locked(out, ".results.lock", wait=True):
+        write_json(out / _DRAWN_OF, {**_drawn_of(out), file: origin})
 
 
 def _origin(line, runs):

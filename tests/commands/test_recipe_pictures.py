@@ -158,3 +158,24 @@ def test_a_text_that_is_known_is_not_read_again(tmp_path, corpus, monkeypatch):
         run.config.write_text(json.dumps({"system": {}, "corpus": own}))
         assert _corpus_of(run.path, known) is expected
     assert _corpus_of(run.path, None) == "read"
+
+
+def test_a_picture_that_was_drawn_when_the_process_was_killed_is_drawn_again(tmp_path, monkeypatch):
+    """Nobody knows of what: the record of it comes after the picture."""
+    os.utime(make_run(tmp_path / "a").scores, (1, 1))
+    recipe = Recipe("A paper", ENTRIES, ("a",), pictures={"one.png": "curves a"})
+    seen = []
+
+    def run(options):
+        seen.append(options.output)
+        options.output.touch()
+        if len(seen) == 1:
+            raise KeyboardInterrupt
+
+    commands = [dataclasses.replace(command, run=run) for command in pictures.PICTURES]
+    monkeypatch.setattr(pictures, "PICTURES", commands)
+    with pytest.raises(KeyboardInterrupt):
+        draw_pictures(recipe, expand(ENTRIES, {}), tmp_path)
+    for _ in range(2):
+        draw_pictures(recipe, expand(ENTRIES, {}), tmp_path)
+    assert len(seen) == 2
