@@ -308,6 +308,11 @@ def test_clones_specs_and_models_on_the_inputs(ids, body):
     found = clone.predict(x, verbose=0)
     assert {name: one.shape for name, one in found.items()} == {name: one.shape for name, one in outputs.items()}
     assert keras.models.clone_model(task.backbone).output.keys() == task.backbone.output.keys()
+    other = Translator(type(task.backbone).from_config(task.backbone.get_config()), task.preprocessor)
+    other.compile_from_config(task.get_compile_config())
+    other.set_weights(task.get_weights())
+    assert (other.label_smoothing, other.sampler.num_beams) == (0.1, 1)
+    np.testing.assert_allclose(other.predict(x, verbose=0)["logits"], outputs["logits"], rtol=0, atol=1e-6)
     few = {name: keras.KerasTensor(x[name].shape, "int32") for name in x if name != "decoder_padding_mask"}
     spec = task.compute_output_spec(few)
     assert {name: one.shape for name, one in spec.items()} == {name: one.shape for name, one in outputs.items()}
