@@ -33,6 +33,7 @@ SHARED_FILES = "ATTN_ZOO_TESTS_SHARED"
 AT_NIGHT = {
     "hostile input": ("tests.hostile", "--cases", "3000", "--jobs", "2"),
     "unusual sentences": ("tests.unicode", "--cases", "3000"),
+    "fields of checkpoints": ("tests.checkpoints",),
     "kills": ("tests.hostile.kills", "--kills", "12"),
     "kills of commands": ("tests.hostile.command_kills", "--kills", "200"),
 }

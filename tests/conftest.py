@@ -99,7 +99,7 @@ SPREAD = ("test_attention_laws.py", "test_attention_inputs.py", "test_attention_
 # Folders whose tests say the same under every backend: what stands above models and search is text, files and numbers.
 ALIKE = {
     *("tests", "analysis", "commands", "data", "evaluation", "experiments", "explore", "hostile", "synthetic"),
-    "unicode",
+    *("checkpoints", "unicode"),
 }
 
 

@@ -6,6 +6,7 @@ import itertools
 import logging
 import os
 from pathlib import Path
+from typing import Any
 
 from keras_attn_zoo.commands.options import (
     MODEL,
@@ -96,6 +97,12 @@ def run(options: argparse.Namespace) -> None:
         )
         for model, name in zip(models, titles(models), strict=True)
     }
+    for name, translator in translators.items():
+        kept: Any = translator.search_settings
+        if "pooled" in kept:
+            # A search with a pool records no steps, so there would be no search to explore.
+            _LOG.info("%s is searched without a pool of finished hypotheses here, so translations may differ", name)
+            translator.search_settings = {name: value for name, value in kept.items() if name != "pooled"}
     page = explore(translators, sentences, translations, gold, may_be_empty=options.serve)
     if options.output is not None:
         page.save(options.output)

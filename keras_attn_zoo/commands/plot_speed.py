@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+from typing import Any
 
 from keras_attn_zoo.commands.options import (
     MODEL,
@@ -55,7 +56,6 @@ def add_arguments(parser: Parser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Measure, draw a curve for each model, and print the numbers."""
     from keras_attn_zoo.analysis.pictures import plot_curves
-    from keras_attn_zoo.decoding import BeamSearch
     from keras_attn_zoo.experiments.curves import titles
     from keras_attn_zoo.experiments.loading import load_translator
     from keras_attn_zoo.experiments.tabular import markdown_table
@@ -76,9 +76,9 @@ def run(options: argparse.Namespace) -> None:
             translator = load_translator(model, beams[0], max_tokens=options.max_tokens, precision=options.precision)
             encoded = text.encoded_for(translator.preprocessor)
             encoded = encoded.select(range(len(encoded))[: options.sentences])
-            length_penalty = translator.sampler.length_penalty
+            settings: Any = translator.search_settings
             for beam in beams:
-                translator.sampler = BeamSearch(beam, length_penalty)
+                translator.search_settings = {**settings, "beams": beam}
                 for batch in batches:
                     found[title].append(translation_speed(translator, encoded, batch, options.runs))
                     if progress:

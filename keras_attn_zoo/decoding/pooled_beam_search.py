@@ -1,12 +1,13 @@
 """Beam search as Transformers does it: finished hypotheses leave the beam for a pool."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import keras
 from keras import ops, tree
 
 from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE, BeamSearch
-from keras_attn_zoo.types import Tensor, TensorTree
+from keras_attn_zoo.types import Config, Tensor, TensorTree
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -23,24 +24,46 @@ class PooledBeamSearch(BeamSearch):
     beams are found. Those of the best k that end go to the pool, which keeps the k
     with the highest scores; the best k that do not end are the next beams. A
     sentence is done when no beam, if it ended now, would have a higher score than
-    the worst of a full pool.
+    the worst of a full pool. With one beam, it is greedy search.
 
     Args:
         num_beams: k, the number of beams and of hypotheses in the pool.
         length_penalty: α, 1 in Transformers unless its generation_config.json says otherwise.
+        early_stopping: True, and a sentence is done as soon as its pool is full; "never", and it is done when no beam,
+            however long it becomes, can have a higher score than the worst of a full pool.
+        forced_end: the id of the end token, if a translation of the maximum length ends with it, at no cost to its
+            score; with None, it is cut.
+        renormalize: whether probabilities sum to 1 without the body's `suppressed_tokens`, or only with them.
 
     State: all in the loop's variables, as with `BeamSearch`; of the state of the
     model's steps, the pool keeps only the attention.
 
-    Differences from Transformers: there, a translation may be forced to end at the
-    maximum length, at no cost to its score; here, it is cut.
-
     Raises:
-        ValueError: fewer than one beam, or a negative α.
+        ValueError: fewer than one beam, or a negative α; another `early_stopping`; an id that is none.
 
     Example:
         >>> translator.compile(sampler=PooledBeamSearch(num_beams=6, length_penalty=1.0))
     """
+
+    def __init__(
+        self,
+        num_beams: int = 5,
+        length_penalty: float = 0.0,
+        early_stopping: bool | str = False,
+        forced_end: int | None = None,
+        renormalize: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(num_beams, length_penalty, **kwargs)
+        if early_stopping not in (False, True, "never"):
+            raise ValueError(
+                f"PooledBeamSearch: `early_stopping` must be True, False or 'never'. Received: {early_stopping!r}."
+            )
+        if forced_end is not None and (type(forced_end) is not int or forced_end < 0):
+            raise ValueError(f"PooledBeamSearch: `forced_end` must be an id or None. Received: {forced_end!r}.")
+        self.early_stopping = early_stopping
+        self.forced_end = forced_end
+        self.renormalize = bool(renormalize)
 
     def search(
         self,
@@ -57,13 +80,14 @@ class PooledBeamSearch(BeamSearch):
     ) -> dict[str, TensorTree]:
         """Return all hypotheses, the best first; see `BeamSearch.search`.
 
-        It records no trace, ignores `n_best` and `limit`, and does not say what is certain.
+        It records no trace, and ignores `n_best`.
         """
         if trace:
             raise ValueError("PooledBeamSearch records no trace: search with a BeamSearch.")
         beams = self.num_beams
         batch, length = ops.shape(prompt)[0], ops.shape(prompt)[1]
         start = index = ops.cast(index, "int32")
+        last = (limit or length) - 1
 
         def folded(x):
             return ops.reshape(x, (batch, -1, *ops.shape(x)[1:]))
@@ -91,9 +115,16 @@ class PooledBeamSearch(BeamSearch):
 
         def body(tokens, state, index, running, pool, improvable):
             logits, _, new = next(tokens, {"memory": memory, "state": state}, index)
+            if self.forced_end is not None:
+                only_end = ops.where(ops.arange(ops.shape(logits)[-1]) == self.forced_end, 0.0, IMPOSSIBLE)
+                now = ops.logical_and(index == last, ops.logical_not(forced[:, index]))
+                logits = ops.where(now[:, None], only_end, ops.cast(logits, "float32"))
             vocabulary = ops.shape(logits)[-1]
             width = min(2 * beams, vocabulary) if isinstance(vocabulary, int) else 2 * beams
             steps, chosen = self.best_of_step(logits, tokens[:, index], forced[:, index], width)
+            if not self.renormalize:
+                # They are logarithms of probabilities, without those of the tokens that are suppressed.
+                steps = steps + ops.logsumexp(ops.cast(logits, "float32"), axis=-1, keepdims=True)
             candidates = ops.maximum(running[..., None] + ops.reshape(steps, (batch, beams, width)), IMPOSSIBLE)
             candidates, best = ops.top_k(ops.reshape(candidates, (batch, -1)), k=2 * beams)
             best = ops.cast(best, "int32")
@@ -105,7 +136,7 @@ class PooledBeamSearch(BeamSearch):
                 ends = ops.logical_or(ends, token == stop)
             # A forced stop token belongs to the given beginning.
             given = gather(folded(forced[:, index]), parents)
-            ends = ops.logical_or(ops.logical_and(ends, ops.logical_not(given)), index == length - 1)
+            ends = ops.logical_or(ops.logical_and(ends, ops.logical_not(given)), index == last)
 
             rows = gather(folded(tokens), parents)
             column = ops.cast(token, rows.dtype)[..., None]
@@ -130,11 +161,15 @@ class PooledBeamSearch(BeamSearch):
             state = tree.map_structure(lambda x: flat(gather(folded(x), parents)), new["state"])
             tokens = flat(gather(rows, places))
             worst = pool["scores"][:, -1]
-            better = scored(running[:, 0], index) > worst
+            # Where it never stops early, the best that a beam may still become: as long as possible, at no cost.
+            longest = last if self.early_stopping == "never" and self.length_penalty > 0 else index
+            better = scored(running[:, 0], longest) > worst
             better = ops.logical_and(better, running[:, 0] > IMPOSSIBLE / 2)
+            if self.early_stopping is True or beams == 1:
+                better = ops.logical_and(better, worst < IMPOSSIBLE / 2)
             return tokens, state, index + 1, running, pool, ops.logical_and(improvable, better)
 
-        _, state, _, _, pool, _ = self.run_loop(
+        _, state, _, _, pool, improvable = self.run_loop(
             unfinished,
             body,
             loop_vars=(tokens, state, index, running, pool, improvable),
@@ -145,8 +180,14 @@ class PooledBeamSearch(BeamSearch):
             "token_ids": pool["tokens"],
             "scores": pool["scores"],
             "log_probs": pool["log_probs"],
+            "certain": ops.logical_not(improvable),
             "state": {**state, **tree.map_structure(flat, pool["kept"])},
         }
+
+    def get_config(self) -> Config:
+        """Return the arguments of the constructor."""
+        own = {name: getattr(self, name) for name in ("early_stopping", "forced_end", "renormalize")}
+        return {**super().get_config(), **own}
 
 
 def _kept(state, function):

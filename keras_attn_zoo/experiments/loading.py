@@ -4,7 +4,6 @@ import dataclasses
 from typing import Any
 
 from keras_attn_zoo import backends
-from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.precision import policy, resolve
 from keras_attn_zoo.experiments.run_folder import RunFolder
@@ -12,6 +11,7 @@ from keras_attn_zoo.experiments.settings import SearchSettings
 from keras_attn_zoo.files import PathLike, kind_of, shown
 from keras_attn_zoo.models import Translator
 from keras_attn_zoo.models.preset_registry import find_preset
+from keras_attn_zoo.models.search_settings import sampler_of
 
 
 def load_translator(
@@ -45,10 +45,12 @@ def load_translator(
         preset = find_preset(preset)
     translator = _from_preset(preset, precision)
     given: dict[str, Any] = {"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k}
-    search = run.system().search if run.holds_run else SearchSettings(**(translator.search_settings or {}))
+    kept = translator.search_settings
+    search = run.system().search if run.holds_run else SearchSettings(**{name: kept[name] for name in given})
     # Creating the settings anew checks them.
     search = dataclasses.replace(search, **{name: value for name, value in given.items() if value is not None})
-    translator.compile(sampler=BeamSearch(search.beams, search.length_penalty), search_top_k=search.search_top_k)
+    sampler = sampler_of({**kept, **{name: getattr(search, name) for name in given}})
+    translator.compile(sampler=sampler, search_top_k=search.search_top_k)
     if max_tokens is not None:
         translator.make_room(max_tokens)
     if (folder := backends.programs_folder()) is not None:

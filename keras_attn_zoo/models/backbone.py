@@ -5,7 +5,6 @@ from typing import Any, Self, TypeAlias
 
 import keras
 import keras_hub
-import numpy as np
 from keras import ops
 
 from keras_attn_zoo.choices import MARGINALIZATIONS, OUTPUTS, TIED
@@ -23,9 +22,6 @@ from keras_attn_zoo.types import Config, DType, Shape, Tensor, TensorTree
 
 # The attention argument of a body: a name, a name with arguments, a configuration or a layer.
 AttentionChoice: TypeAlias = str | Config | AttentionLayer
-
-# A logit whose probability is 0, finite in float16 too.
-_SUPPRESSED = -60_000.0
 
 
 class TranslationBackbone(Quantization, PresetLoading, WeightFiles, keras_hub.models.Backbone):
@@ -223,9 +219,6 @@ class TranslationBackbone(Quantization, PresetLoading, WeightFiles, keras_hub.mo
         else:
             prior = ops.mean(scores, axis=1)
             logits = self.latent_head.step(prior, embedded, x, constants["lexicon"], constants["top_k"])
-        if self.suppressed_tokens:
-            suppressed = np.isin(np.arange(self.target_vocabulary_size), self.suppressed_tokens)
-            logits = ops.where(suppressed, _SUPPRESSED, logits)
         return logits, scores, state
 
     def _search_constants(self, max_length):

@@ -9,11 +9,13 @@ import numpy as np
 from keras import ops
 
 from keras_attn_zoo.data.shapes import grid_length, grid_rows, pad_rows
-from keras_attn_zoo.decoding import BeamSearch
+from keras_attn_zoo.decoding import BeamSearch, PooledBeamSearch
 from keras_attn_zoo.types import Tensor
 
 # The axis of target positions in the results of `search` and of `Translator.generate_step`.
 _TARGET_AXIS = {"token_ids": 2, "attention": 1, "decoder_token_ids": 1, "decoder_padding_mask": 1}
+# A logit whose probability is 0, finite in float16 too.
+_SUPPRESSED = -60_000.0
 
 Found = dict[str, np.ndarray]
 
@@ -68,6 +70,7 @@ def search(
         if cache.get("by_sentence"):
             state = {**state, "by_sentence": cache["by_sentence"]}
         logits, scores, state = model.backbone.search_step(prompt[:, index - 1], cache["memory"], state, constants)
+        logits = _suppressed(model.backbone, logits, getattr(sampler, "renormalize", True))
         by_sentence, state = state.pop("by_sentence", {}), {"model": state}
         if attention:
             state["attention"] = ops.slice_update(
@@ -90,11 +93,24 @@ def search(
     # Samplers with a search of their own need not know of these.
     if trace:
         arguments["trace"] = True
-    if searches_as_beam_search(sampler):
+    if _searches_as(sampler, BeamSearch, PooledBeamSearch):
         arguments |= {"n_best": n_best, "limit": limit}
     found = sampler.search(**arguments)
     state = found.pop("state")
     return {**found, "attention": state["attention"]} if attention else found
+
+
+def _suppressed(backbone, logits, renormalize):
+    """The logits of a step, in which the suppressed tokens have no probability.
+
+    The others sum to 1 without them or, if `renormalize` is false, only with them.
+    """
+    if not renormalize:
+        logits = ops.log_softmax(ops.cast(logits, "float32"))
+    if not backbone.suppressed_tokens:
+        return logits
+    suppressed = np.isin(np.arange(backbone.target_vocabulary_size), backbone.suppressed_tokens)
+    return ops.where(suppressed, _SUPPRESSED, logits)
 
 
 def with_little_room(
@@ -160,12 +176,16 @@ def _padded(name, x, prompt):
 
 def searches_as_beam_search(sampler: keras_hub.samplers.Sampler) -> bool:
     """Return whether a sampler is a `BeamSearch` without a search of its own."""
-    return isinstance(sampler, BeamSearch) and type(sampler).search is BeamSearch.search
+    return _searches_as(sampler, BeamSearch)
+
+
+def _searches_as(sampler, *classes):
+    return isinstance(sampler, classes) and type(sampler).search in [one.search for one in classes]
 
 
 def needs_little_room(sampler: keras_hub.samplers.Sampler) -> bool:
     """Return whether a sampler may search some sentences twice: not if it would draw other random numbers."""
-    return searches_as_beam_search(sampler) and not sampler.variables
+    return _searches_as(sampler, BeamSearch, PooledBeamSearch) and not sampler.variables
 
 
 def search_key(sampler: keras_hub.samplers.Sampler, top_k: int | None) -> tuple[Hashable, ...]:

@@ -30,6 +30,7 @@ from keras_attn_zoo.models.programs import Programs
 from keras_attn_zoo.models.quantization import Quantization
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
 from keras_attn_zoo.models.search import needs_little_room, search, search_key, until_stop, with_little_room
+from keras_attn_zoo.models.search_settings import are_search_settings, sampler_of, settings_of
 from keras_attn_zoo.models.texts import strings
 from keras_attn_zoo.training.token_loss import mixture_losses, token_losses
 from keras_attn_zoo.training.train_step import PerTokenTraining
@@ -50,7 +51,8 @@ class Translator(KerasMethods, Quantization, Exploration, PresetLoading, PerToke
         backbone: an `RNNBackbone`, or a `TransformerBackbone`: the result is a `TransformerTranslator` then.
         preprocessor: a `TranslationPreprocessor`; with None, the model works on ids only.
         search_settings: "beams", "length_penalty" and "search_top_k" of its search until `compile` says otherwise, kept
-            in presets; by default five beams and a length penalty of 1.
+            in presets; by default five beams and a length penalty of 1. "pooled", a dict of the other arguments, makes
+            it a `PooledBeamSearch`.
 
     `fit` takes the inputs of `RNNBackbone` with the next tokens as labels and
     sample weights that mark the real ones, or a dict of strings, "encoder_text" and
@@ -291,22 +293,18 @@ class Translator(KerasMethods, Quantization, Exploration, PresetLoading, PerToke
 
     @property
     def search_settings(self) -> Config | None:
-        """Its "beams", "length_penalty" and "search_top_k"; None with a sampler for which presets keep none."""
-        if type(self.sampler) is not BeamSearch:
-            return None
-        beams, penalty = self.sampler.num_beams, self.sampler.length_penalty
-        settings = {"beams": beams, "length_penalty": penalty, "search_top_k": self.search_top_k}
-        return settings if _are_search_settings(settings) else None
+        """What presets keep of the search, see the constructor; None with a sampler of which they keep nothing."""
+        return settings_of(self.sampler, self.search_top_k)
 
     @search_settings.setter
     def search_settings(self, settings: Config) -> None:
-        if not _are_search_settings(settings):
+        if not are_search_settings(settings):
             raise UserError(
                 f"search_settings must have beams, from 1 to {MOST_BEAMS}, length_penalty, from 0 to "
                 f"{HIGHEST_PENALTY}, and search_top_k; received {reprlib.repr(settings)}."
             )
         self._check_top_k(settings["search_top_k"], "search_top_k")
-        self.sampler = BeamSearch(settings["beams"], settings["length_penalty"])
+        self.sampler = sampler_of(settings)
         self.search_top_k = settings["search_top_k"]
 
     def make_generate_function(self) -> Callable:
@@ -359,12 +357,3 @@ class Translator(KerasMethods, Quantization, Exploration, PresetLoading, PerToke
             "decoder_padding_mask": until_stop(token_ids, inputs["decoder_padding_mask"], stop_token_ids),
             **{name: x for name, x in found.items() if name == "certain"},
         }
-
-
-def _are_search_settings(settings: Any) -> bool:
-    """Whether a search can have them: a stranger's preset may say anything, and memory grows with the beams."""
-    if not isinstance(settings, dict) or set(settings) != {"beams", "length_penalty", "search_top_k"}:
-        return False
-    beams, penalty = settings["beams"], settings["length_penalty"]
-    bounded = type(beams) is int and 1 <= beams <= MOST_BEAMS
-    return bounded and type(penalty) in (int, float) and 0 <= penalty <= HIGHEST_PENALTY

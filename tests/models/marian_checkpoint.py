@@ -61,8 +61,15 @@ def vocabulary(*sides):
     return {piece: number for number, piece in enumerate(pieces)}
 
 
-def write(folder, **changes):
-    """Write a checkpoint; return Transformers' own model and tokenizer of it."""
+def write(folder, generation=None, spare=0, **changes):
+    """Write a checkpoint; return Transformers' own model and tokenizer of it.
+
+    Args:
+        folder: where to.
+        generation: what its generation_config.json says besides or instead of what those of OPUS-MT say.
+        spare: how many ids have no piece, and are never predicted.
+        changes: what its config.json says instead.
+    """
     folder.mkdir()
     shared = changes.get("share_encoder_decoder_embeddings", True)
     vocabularies = {"vocab": vocabulary("source", "target")}
@@ -81,8 +88,8 @@ def write(folder, **changes):
     config = transformers.MarianConfig(
         **SIZES
         | {
-            "vocab_size": size,
-            "decoder_vocab_size": target_size,
+            "vocab_size": size + spare,
+            "decoder_vocab_size": target_size + spare,
             "pad_token_id": target_size - 1,
             "decoder_start_token_id": target_size - 1,
             "eos_token_id": 0,
@@ -102,5 +109,11 @@ def write(folder, **changes):
         model.final_logits_bias.normal_(0.0, 0.5)
         # Otherwise hardly a translation would end.
         model.final_logits_bias[0, 0] += 3.5
+        model.final_logits_bias[0, target_size:] = -1e4
+    of_opus = {"num_beams": 4, "max_length": 40, "bad_words_ids": [[target_size - 1]], "renormalize_logits": True}
+    special = {"decoder_start_token_id": target_size - 1, "pad_token_id": target_size - 1, "eos_token_id": 0}
+    settings = {**of_opus, **special, "bos_token_id": 0, "forced_eos_token_id": 0, **(generation or {})}
+    model.generation_config = transformers.GenerationConfig(**settings)
     model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
     return model, tokenizer

@@ -6,13 +6,13 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from keras_hub.src.utils.preset_utils import get_file
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.extras import is_installed
 from keras_attn_zoo.files import check_file, shown
 from keras_attn_zoo.models.marian.safetensors import read_safetensors
 from keras_attn_zoo.models.preset_checks import has_file, shards
+from keras_attn_zoo.models.preset_reading import preset_file
 
 SAFETENSORS, PYTORCH = "model.safetensors", "pytorch_model.bin"
 # The longest sentence that positions may be made for.
@@ -127,7 +127,7 @@ def checkpoint_file(preset: str, name: str) -> str:
         UserError: there is no such file.
     """
     try:
-        return get_file(preset, name)
+        return preset_file(preset, name)
     except FileNotFoundError:
         raise UserError(f"{name} is missing from {shown(preset)}: download it again.") from None
 

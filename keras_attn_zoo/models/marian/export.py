@@ -1,5 +1,6 @@
 """A Transformer of ours, written in the format of Transformers."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,8 @@ from keras import ops
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike, atomic_path, kind_of, shown, write_json
 from keras_attn_zoo.layers import MultiHeadAttention
+from keras_attn_zoo.models.marian.added_tokens import END, PAD, UNKNOWN
 from keras_attn_zoo.models.marian.checkpoint import SAFETENSORS
-from keras_attn_zoo.models.marian.pieces import END, PAD, UNKNOWN
 from keras_attn_zoo.models.marian.safetensors import write_safetensors
 from keras_attn_zoo.models.marian.weights import (
     BIAS,
@@ -237,12 +238,13 @@ def _configurations(translator, pieces, longest):
         **special,
         # A start token of ours is none of the pieces.
         "bad_words_ids": [[number] for number, piece in enumerate(pieces) if piece in suppressed],
-        "renormalize_logits": True,
-        "forced_eos_token_id": None,
+        "renormalize_logits": getattr(sampler, "renormalize", True),
+        "forced_eos_token_id": None if getattr(sampler, "forced_end", None) is None else 0,
         "max_length": preprocessor.decoder_sequence_length,
         # Any other sampler searches greedily, or draws, which is not a setting of a model there.
         "num_beams": getattr(sampler, "num_beams", 1),
         "length_penalty": getattr(sampler, "length_penalty", 1.0),
+        "early_stopping": getattr(sampler, "early_stopping", False),
     }
     tokenizer = {
         "tokenizer_class": "MarianTokenizer",
@@ -251,10 +253,28 @@ def _configurations(translator, pieces, longest):
         "eos_token": END,
         "unk_token": UNKNOWN,
         "pad_token": PAD,
+        **_added_tokens(preprocessor, pieces),
     }
     return {
         "config.json": config,
         "generation_config.json": generation,
         "tokenizer_config.json": tokenizer,
         "vocab.json": {piece: number for number, piece in enumerate(pieces)},
+    }
+
+
+def _added_tokens(preprocessor, pieces):
+    """What says which tokens of an opened model were added to its vocabulary."""
+    sides = (preprocessor.source_tokenizer, preprocessor.tokenizer)
+    tokens = {token.content: token for side in sides for token in getattr(side, "added_tokens", ())}
+    numbered = {}
+    for number, piece in enumerate(pieces):
+        if (token := tokens.get(piece)) is not None:
+            flags = dataclasses.asdict(token)
+            special = flags.pop("skipped")
+            numbered[str(number)] = {**flags, "normalized": False, "special": special}
+    return {
+        "added_tokens_decoder": numbered,
+        "extra_special_tokens": [token.content for token in tokens.values() if token.skipped],
+        "clean_up_tokenization_spaces": getattr(preprocessor.tokenizer, "clean_up_spaces", False),
     }

@@ -5,26 +5,27 @@ from typing import Any
 import keras_hub
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import read_bytes, read_json, shown
+from keras_attn_zoo.files import read_bytes, shown
 from keras_attn_zoo.models.hub_conversion import opens
+from keras_attn_zoo.models.marian.added_tokens import END, PAD, UNKNOWN, add_to, read_added_tokens, tokenizer_settings
 from keras_attn_zoo.models.marian.checkpoint import Checkpoint, checkpoint_file
-from keras_attn_zoo.models.marian.pieces import END, PAD, UNKNOWN
+from keras_attn_zoo.models.marian.fields import CONFIG, GENERATION, TOKENIZER, check_fields
+from keras_attn_zoo.models.marian.generation import SPECIAL, Generation
 from keras_attn_zoo.models.marian.tokenizer import MarianTokenizer
 from keras_attn_zoo.models.marian.weights import assign_weights, position_kinds
 from keras_attn_zoo.models.preset_checks import has_file
+from keras_attn_zoo.models.preset_reading import preset_json
 from keras_attn_zoo.models.transformer_backbone import TransformerBackbone
 from keras_attn_zoo.models.transformer_translator import TransformerPreprocessor, TransformerTranslator
 from keras_attn_zoo.models.undrawn_weights import undrawn_weights
 
 # Transformers' names of activations, and those of Keras.
 _ACTIVATIONS = {"swish": "silu", "silu": "silu", "relu": "relu", "gelu": "gelu", "tanh": "tanh"}
-# What a Marian model of Transformers has to say for `TransformerBackbone` to compute the same.
-_REQUIRED = {
-    "scale_embedding": True,
-    "normalize_before": False,
-    "normalize_embedding": False,
-    "add_final_layer_norm": False,
-    "static_position_embeddings": True,
+# Other names that Transformers has for sizes; there, they win.
+_SAME = {
+    "num_hidden_layers": "encoder_layers",
+    "hidden_size": "d_model",
+    "num_attention_heads": "encoder_attention_heads",
 }
 _LARGEST_MODEL = 2**30
 
@@ -37,38 +38,55 @@ def open_marian(cls: Any, preset: str, config: dict[str, Any], load_weights: boo
         UserError: it computes what our body does not; its files do not fit together; `cls` is no part of a
             Transformer.
     """
+    generation = Generation(preset, config)
+    tokenizer_files = zip(("tokenizer_config.json", "special_tokens_map.json"), tokenizer_settings(preset), strict=True)
+    of_model = {name: value for name, value in config.items() if name not in GENERATION.known}
+    found = [
+        ("config.json", CONFIG, of_model),
+        (generation.file, GENERATION, generation.fields),
+        *((file, TOKENIZER, fields) for file, fields in tokenizer_files),
+    ]
+    check_fields(preset, found)
     if issubclass(cls, keras_hub.models.Tokenizer):
         side = "source" if kwargs.pop("config_file", "tokenizer.json").startswith("source") else "target"
-        return _tokenizer(preset, config, side)
+        return _tokenizer(preset, config, generation, side)
     if issubclass(cls, keras_hub.models.Preprocessor):
-        return _preprocessor(preset, config, **kwargs)
+        return _preprocessor(preset, config, generation, **kwargs)
     if issubclass(TransformerBackbone, cls):
-        return _backbone(preset, config, load_weights, **kwargs)
+        return _backbone(preset, config, generation, load_weights, **kwargs)
     if issubclass(TransformerTranslator, cls) or issubclass(cls, TransformerTranslator):
-        backbone = _backbone(preset, config, load_weights, dtype=kwargs.pop("dtype", None))
-        kwargs.setdefault("preprocessor", _preprocessor(preset, config))
-        return cls(backbone, **kwargs)
+        backbone = _backbone(preset, config, generation, load_weights, dtype=kwargs.pop("dtype", None))
+        kwargs.setdefault("preprocessor", _preprocessor(preset, config, generation))
+        translator = cls(backbone, **kwargs)
+        if "search_settings" not in kwargs:
+            translator.sampler = generation.sampler()
+        return translator
     raise UserError(f"{shown(preset)} is a Transformer: open it as a Translator, not as a {cls.__name__}.")
 
 
-def backbone_arguments(config: dict[str, Any], preset: str) -> dict[str, Any]:
+def backbone_arguments(config: dict[str, Any], generation: Generation, preset: str) -> dict[str, Any]:
     """Return the arguments of a `TransformerBackbone` that computes what a Marian model does.
 
     Args:
         config: the config.json of the model.
+        generation: what it says of its search.
         preset: what errors call the model.
 
     Raises:
         UserError: an architecture that the body does not have; a value that is missing or of the wrong type.
 
     Example:
-        >>> backbone_arguments(config, "opus-mt-de-en")["normalization"]  # doctest: +SKIP
+        >>> backbone_arguments(config, generation, "opus-mt-de-en")["normalization"]  # doctest: +SKIP
         'post'
     """
-    for name, required in _REQUIRED.items():
-        found = config.get(name, False if name == "scale_embedding" else required)
-        if found is not required:
-            raise UserError(f"{shown(preset)} has {name}={found!r}: only models with {required!r} can be opened.")
+    if (scaled := config.get("scale_embedding")) is not True:
+        raise UserError(f"{shown(preset)} has scale_embedding={scaled!r}: only models with True can be opened.")
+    for name, same in _SAME.items():
+        if config.get(name) not in (None, config.get(same)):
+            raise UserError(
+                f"config.json of {shown(preset)} says {name}={shown(repr(config[name]))}, but {same}="
+                f"{shown(repr(config.get(same)))}: make them equal, or download it again."
+            )
     activation = config.get("activation_function", "gelu")
     if not isinstance(activation, str) or activation not in _ACTIVATIONS:
         raise UserError(
@@ -104,8 +122,7 @@ def backbone_arguments(config: dict[str, Any], preset: str) -> dict[str, Any]:
         "max_length": _size(config, "max_position_embeddings", preset),
         "tie_embeddings": "all" if shared else "target" if tied else "none",
         "output_bias": True,
-        # Transformers says so in "bad_words_ids": it is there to begin translations, and the model never learnt it.
-        "suppressed_tokens": [_size(config, "pad_token_id", preset, least=0)],
+        "suppressed_tokens": generation.suppressed_tokens(target),
         "dropout": _rate(config, "dropout", 0.1, preset),
         "attention_dropout": _rate(config, "attention_dropout", 0.0, preset),
         "activation_dropout": _rate(config, "activation_dropout", 0.0, preset),
@@ -131,8 +148,8 @@ def _rate(config, name, default, preset):
     return float(value)
 
 
-def _backbone(preset, config, load_weights=True, dtype=None):
-    arguments = backbone_arguments(config, preset)
+def _backbone(preset, config, generation, load_weights=True, dtype=None):
+    arguments = backbone_arguments(config, generation, preset)
     if not load_weights:
         return TransformerBackbone(**arguments, dtype=dtype)
     # The weights are read first: a body that does not fit them might not fit in memory either.
@@ -141,59 +158,78 @@ def _backbone(preset, config, load_weights=True, dtype=None):
     arguments |= position_kinds(checkpoint, arguments["width"], arguments["max_length"])
     with undrawn_weights(checkpoint.numbers):
         backbone = TransformerBackbone(**arguments, dtype=dtype)
-    assign_weights(backbone, checkpoint, config["pad_token_id"])
+    assign_weights(backbone, checkpoint, generation.special("decoder_start_token_id"))
     return backbone
 
 
-def _preprocessor(preset, config, **kwargs):
+def _preprocessor(preset, config, generation, **kwargs):
     # Every position beyond the table would have no embedding.
     longest = _size(config, "max_position_embeddings", preset)
-    lengths = {"encoder_sequence_length": longest, "decoder_sequence_length": longest}
-    source, target = (_tokenizer(preset, config, side) for side in ("source", "target"))
+    lengths = {"encoder_sequence_length": longest, "decoder_sequence_length": generation.longest(longest)}
+    source, target = (_tokenizer(preset, config, generation, side) for side in ("source", "target"))
     return TransformerPreprocessor(source, target, **{**lengths, **kwargs})
 
 
-def _tokenizer(preset, config, side):
-    separate = side == "target" and not config.get("share_encoder_decoder_embeddings", True)
-    name, size = "vocab.json", config.get("vocab_size")
-    if separate:
+def _tokenizer(preset, config, generation, side):
+    settings, _ = tokenizer_settings(preset)
+    separate = settings.get("separate_vocabs") is True
+    if has_file(preset, "target_vocab.json") and not separate:
+        raise UserError(
+            f"{shown(preset)} has target_vocab.json, but tokenizer_config.json does not say separate_vocabs=True: "
+            "remove the one, or correct the other."
+        )
+    of_target = side == "target" and separate
+    name = "target_vocab.json" if of_target else "vocab.json"
+    shared = config.get("share_encoder_decoder_embeddings", True)
+    size = config.get("vocab_size")
+    if side == "target" and not shared:
         size = config.get("decoder_vocab_size", size)
-        name = "target_vocab.json" if has_file(preset, "target_vocab.json") else name
-    pieces = _vocabulary(preset, name, size)
-    expected = {"eos_token_id": END, "pad_token_id": PAD, "decoder_start_token_id": PAD}
-    for setting, piece in expected.items():
-        if config.get(setting) != pieces.index(piece):
-            raise UserError(
-                f"config.json of {shown(preset)} says {setting}={config.get(setting)!r}, but {piece} is number "
-                f"{pieces.index(piece)} of {name}: download both again."
-            )
+    ids = _ids(preset, name, size)
+    pieces = _pieces(ids, name, size, preset)
+    # What is padded on the source's side is masked, whatever its id.
+    generation.check_special(ids, name, ("eos_token_id",) if separate and side == "source" else tuple(SPECIAL))
+    # Transformers numbers added tokens behind the pieces of the source, for both sides.
+    added = read_added_tokens(preset, _ids(preset, "vocab.json", config.get("vocab_size")))
+    tokens = add_to(pieces, added, preset, ids, said=side == "target")
     model = read_bytes(checkpoint_file(preset, f"{side}.spm"), _LARGEST_MODEL)
     config_file = {"config_file": "source_tokenizer.json"} if side == "source" else {}
+    clean_up = settings.get("clean_up_tokenization_spaces") is True
     try:
-        return MarianTokenizer(model, vocabulary=pieces, **config_file)
+        return MarianTokenizer(model, pieces, added_tokens=tokens, clean_up_spaces=clean_up, **config_file)
     except UserError:
         raise UserError(
             f"{side}.spm of {shown(preset)} is not a SentencePiece model, or is damaged: download it again."
         ) from None
 
 
-def _vocabulary(preset, name, size):
-    """Return the pieces of a vocabulary file in the order of their ids."""
-    ids = read_json(checkpoint_file(preset, name))
-    damaged = UserError(f"{name} of {shown(preset)} does not give every piece an id of its own: download it again.")
+def _ids(preset, name, size):
+    """Return the id of every piece of a vocabulary file."""
+    try:
+        ids = preset_json(preset, name)
+    except FileNotFoundError:
+        raise UserError(f"{name} is missing from {shown(preset)}: download it again.") from None
     if not isinstance(ids, dict) or any(type(number) is not int or number < 0 for number in ids.values()):
-        raise damaged
+        raise _damaged(name, preset)
     if type(size) is not int or max(ids.values(), default=0) >= size:
         raise UserError(
             f"{name} of {shown(preset)} has {len(ids)} pieces, but its config.json says {size!r}: download both again."
         )
+    for piece in (UNKNOWN, END, PAD):
+        if piece not in ids:
+            raise UserError(f"{name} of {shown(preset)} has no {piece}: download it again.")
+    return ids
+
+
+def _pieces(ids, name, size, preset):
+    """Return the pieces of a vocabulary file in the order of their ids."""
     # Ids without a piece only make the matrices larger.
     pieces = [f"<unused {number}>" for number in range(size)]
     for piece, number in ids.items():
         pieces[number] = piece
     if len(set(ids.values())) != len(ids) or len(set(pieces)) != size:
-        raise damaged
-    for piece in (UNKNOWN, END, PAD):
-        if piece not in ids:
-            raise UserError(f"{name} of {shown(preset)} has no {piece}: download it again.")
+        raise _damaged(name, preset)
     return pieces
+
+
+def _damaged(name, preset):
+    return UserError(f"{name} of {shown(preset)} does not give every piece an id of its own: download it again.")

@@ -1,5 +1,6 @@
 """Tokenizer of one side of a Marian model."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -7,8 +8,10 @@ from typing import Any
 import keras
 
 from keras_attn_zoo.files import PathLike, read_json, write_json
-from keras_attn_zoo.models.marian.pieces import PAD, UNKNOWN, MarianPieces
+from keras_attn_zoo.models.marian.added_tokens import PAD, UNKNOWN, AddedToken
+from keras_attn_zoo.models.marian.pieces import MarianPieces
 from keras_attn_zoo.models.transformer_translator import TransformerTokenizer
+from keras_attn_zoo.types import Config
 
 _VOCABULARY = "vocabulary.json"
 
@@ -24,13 +27,15 @@ class MarianTokenizer(TransformerTokenizer):
     Args:
         proto: path or bytes of a SentencePiece model.
         vocabulary: the piece of every id; a preset keeps it in `vocabulary.json`.
+        added_tokens: `AddedToken`s, or dicts of their arguments: pieces that are found in text before it is cut.
+        clean_up_spaces: whether decoded text has no spaces before punctuation, and none in English contractions.
         **kwargs: see `TranslationTokenizer`.
 
     Differences from Transformers' `MarianTokenizer`: special pieces written out in a
     text, such as `</s>`, are text; a decoded sentence is one line.
 
     Raises:
-        UserError: a damaged model; a vocabulary without `<unk>`, `</s>` or `<pad>`.
+        UserError: a damaged model; a vocabulary without `<unk>`, `</s>` or `<pad>`, or without an added token.
 
     Example:
         >>> MarianTokenizer("source.spm", vocabulary=pieces).tokenize(["Guten Tag"])  # doctest: +SKIP
@@ -39,8 +44,15 @@ class MarianTokenizer(TransformerTokenizer):
     start_piece = PAD
 
     def __init__(
-        self, proto: str | bytes | None = None, vocabulary: Sequence[str] | None = None, **kwargs: Any
+        self,
+        proto: str | bytes | None = None,
+        vocabulary: Sequence[str] | None = None,
+        added_tokens: Sequence[AddedToken | dict[str, Any]] = (),
+        clean_up_spaces: bool = False,
+        **kwargs: Any,
     ) -> None:
+        self.added_tokens = [AddedToken(**one) if isinstance(one, dict) else one for one in added_tokens]
+        self.clean_up_spaces = clean_up_spaces
         self._set_vocabulary(vocabulary or ())
         super().__init__(proto, **kwargs)
         self.file_assets: list[str] = [*self.file_assets, _VOCABULARY]
@@ -50,7 +62,7 @@ class MarianTokenizer(TransformerTokenizer):
         self._ids = {piece: number for number, piece in enumerate(self._pieces)}
 
     def _read_model(self) -> Any:
-        return MarianPieces(self.proto, self._pieces)
+        return MarianPieces(self.proto, self._pieces, self.added_tokens, self.clean_up_spaces)
 
     def vocabulary_size(self) -> int:
         """Return the number of ids."""
@@ -78,3 +90,12 @@ class MarianTokenizer(TransformerTokenizer):
         """Read model and vocabulary from a folder."""
         self._set_vocabulary(read_json(Path(dir_path) / _VOCABULARY))
         super().load_assets(dir_path)
+
+    def get_config(self) -> Config:
+        """Return the arguments of the constructor."""
+        # Without them, earlier versions can read the preset.
+        own = {
+            "added_tokens": [dataclasses.asdict(one) for one in self.added_tokens],
+            "clean_up_spaces": self.clean_up_spaces,
+        }
+        return {**super().get_config(), **{name: value for name, value in own.items() if value}}

@@ -1,0 +1,137 @@
+"""Every field of a Marian checkpoint is known; some are changed here, all of them every night."""
+
+import json
+
+import pytest
+
+from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.models import Translator
+from keras_attn_zoo.models.marian import export_to_transformers, fields
+from keras_attn_zoo.models.marian.added_tokens import read_added_tokens
+from keras_attn_zoo.models.marian.generation import Generation
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from tests.checkpoints.cases import CASES, PAD
+from tests.checkpoints.checks import EQUAL, REFUSED, TEXTS, changed, judge, write_base
+from tests.checkpoints.fields import fields_of_config, fields_of_generation, fields_of_tokenizer
+from tests.checkpoints.tokens import judge_tokenizer, write_tokenizer
+
+# Transformers writes the one, and a Marian tokenizer takes the others and does nothing.
+WITHOUT_A_CASE = {"_commit_hash", "add_bos_token", "add_eos_token"}
+SOME = [
+    ("config.json", "activation_function", "relu", EQUAL),
+    ("config.json", "normalize_before", True, REFUSED),
+    ("generation_config.json", "early_stopping", "never", EQUAL),
+    ("generation_config.json", "num_beams", 1, EQUAL),
+    ("generation_config.json", "renormalize_logits", False, EQUAL),
+    ("generation_config.json", "no_repeat_ngram_size", 2, REFUSED),
+    ("tokenizer_config.json", "extra_special_tokens", ["<ent>", "lo"], EQUAL),
+    ("tokenizer_config.json", "eos_token", "<ent>", REFUSED),
+]
+TOKENIZERS = 3
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("checkpoints") / "base"
+    write_base(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("file", "by_inspection", "classified"),
+    [
+        ("config.json", fields_of_config, fields.CONFIG),
+        ("generation_config.json", fields_of_generation, fields.GENERATION),
+        ("tokenizer_config.json", fields_of_tokenizer, fields.TOKENIZER),
+    ],
+)
+def test_every_field_of_transformers_is_classified_and_tried(file, by_inspection, classified):
+    """A field that a new release brings fails here: read it, or say why not, in `models/marian/fields.py`."""
+    found = by_inspection()
+    assert len(found) > 30
+    assert found <= classified.known
+    assert found - CASES[file].keys() <= WITHOUT_A_CASE
+    assert CASES[file].keys() <= classified.known
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("file", "field", "value", "expected"), SOME, ids=lambda value: str(value))
+def test_a_changed_field_gives_what_transformers_gives_or_is_refused(base, tmp_path, file, field, value, expected):
+    outcome, wrong = judge(changed(base, tmp_path / "changed", {file: {field: value}}), [field])
+    assert (outcome, wrong) == (expected, None)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", range(TOKENIZERS))
+def test_added_tokens_have_the_ids_of_marian_tokenizer(base, tmp_path, number):
+    texts = write_tokenizer(base, tmp_path / "changed", number)
+    assert judge_tokenizer(tmp_path / "changed", texts) is None
+
+
+@pytest.mark.long
+def test_settings_of_the_search_stand_in_config_json_where_there_is_no_other_file(base, tmp_path):
+    """As in checkpoints that earlier versions of Transformers wrote."""
+    settings = {"num_beams": 3, "max_length": 9, "bad_words_ids": [[PAD]], "length_penalty": 0.3}
+    folder = changed(base, tmp_path / "changed", {"config.json": settings})
+    assert judge(folder, ["max_length"]) == (EQUAL, None)
+    (folder / "generation_config.json").unlink()
+    assert Translator.from_preset(folder).search_settings["beams"] == 3
+    assert judge(folder, ["max_length"]) == (EQUAL, None)
+
+
+@pytest.mark.long
+def test_an_export_says_what_was_read(base, tmp_path):
+    search = {"num_beams": 3, "length_penalty": 0.4, "early_stopping": True, "renormalize_logits": False}
+    tokens = {"extra_special_tokens": ["<ent>", "lo"], "clean_up_tokenization_spaces": True}
+    changes = {"generation_config.json": search, "tokenizer_config.json": tokens}
+    translator = Translator.from_preset(changed(base, tmp_path / "changed", changes))
+    export_to_transformers(translator, tmp_path / "exported")
+    again = Translator.from_preset(tmp_path / "exported")
+    assert again.search_settings == translator.search_settings
+    assert again.preprocessor.tokenizer.added_tokens == translator.preprocessor.tokenizer.added_tokens
+    assert again.generate(TEXTS) == translator.generate(TEXTS)
+    assert judge(tmp_path / "exported", []) == (EQUAL, None)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"tokenizer_config.json": {"added_tokens_decoder": [1]}},
+        {"tokenizer_config.json": {"added_tokens_decoder": "x"}},
+        {"tokenizer_config.json": {"extra_special_tokens": 5}},
+        {"tokenizer.json": {"added_tokens": ["x"]}},
+        {"tokenizer.json": {"added_tokens": 3}},
+        {"special_tokens_map.json": {"additional_special_tokens": "abc"}},
+        {"added_tokens.json": {"x": [1]}},
+    ],
+    ids=str,
+)
+def test_damaged_tokenizers_are_refused(tmp_path, files):
+    for name, content in files.items():
+        (tmp_path / name).write_text(json.dumps(content))
+    with pytest.raises(UserError, match="not texts with a number each"):
+        read_added_tokens(str(tmp_path), {"</s>": 0, "<unk>": 1, "a": 2, "<pad>": 3})
+
+
+@pytest.mark.long
+def test_a_field_that_is_not_read_is_seen(base, tmp_path, monkeypatch):
+    """The harness fails where translations differ."""
+    monkeypatch.setattr(Generation, "longest", lambda self, positions: positions)
+    outcome, wrong = judge(changed(base, tmp_path / "changed", {}), ["max_length"])
+    assert outcome == "different" and "translations of" in wrong
+
+
+def test_unknown_files_and_fields_are_said_and_adapters_refused(tmp_path, caplog):
+    (tmp_path / "novelty.bin").touch()
+    (tmp_path / "README.md").touch()
+    found = [("config.json", fields.CONFIG, {"novelty": 3, "other_novelty": False, "d_model": 8})]
+    fields.check_fields(str(tmp_path), found)
+    (said,) = caplog.messages
+    assert "novelty in config.json" in said and "novelty.bin" in said
+    assert "other_novelty" not in said and "README" not in said
+    (tmp_path / "adapter_config.json").touch()
+    with pytest.raises(UserError, match="has adapter_config"):
+        fields.check_fields(str(tmp_path), found)
