@@ -16,7 +16,11 @@ from keras_attn_zoo.extras import CORPORA, EXTRAS, TASKS, TRANSLATE
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 # Modules by the requirement that brings them, and those that come along with Keras.
-BROUGHT = {"keras": {"keras", "h5py"}, "numpy": {"numpy"}, "keras-hub": {"keras_hub", "huggingface_hub", "kagglehub"}}
+BROUGHT = {
+    "keras": {"keras", "h5py", "ml_dtypes"},
+    "numpy": {"numpy"},
+    "keras-hub": {"keras_hub", "huggingface_hub", "kagglehub"},
+}
 BROUGHT["rouge-score"] = {"rouge_score"}
 BROUGHT["tensorflow"] = {"tensorflow", "tensorflow_text"}
 
