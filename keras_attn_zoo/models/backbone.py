@@ -1,7 +1,7 @@
 """What the bodies of all translators share: inputs, the projection onto the vocabulary, the steps of a search."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 import keras
 import keras_hub
@@ -12,13 +12,14 @@ from keras_attn_zoo.errors import UserError, check_arguments, check_counts
 from keras_attn_zoo.layers import AttentionLayer, LatentAlignmentHead
 from keras_attn_zoo.layers.common.products import repeated
 from keras_attn_zoo.models.model_inputs import OPTIONAL_INPUTS, with_optional_specs
-from keras_attn_zoo.models.nested_layers import build_once, deserialize_layers, serialize_layer
+from keras_attn_zoo.models.nested_layers import build_once, serialize_layer
 from keras_attn_zoo.models.output_projection import OutputProjection
+from keras_attn_zoo.models.posterior import Posterior
 from keras_attn_zoo.models.presets import PresetLoading, WeightFiles
 from keras_attn_zoo.models.quantization import Quantization, take_own_policies
 from keras_attn_zoo.models.read_scores import scores_read_of
 from keras_attn_zoo.models.token_embedding import TokenEmbedding
-from keras_attn_zoo.types import Config, DType, Shape, Tensor, TensorTree
+from keras_attn_zoo.types import Config, DType, Tensor, TensorTree
 
 # The attention argument of a body: a name, a name with arguments, a configuration or a layer.
 AttentionChoice: TypeAlias = str | Config | AttentionLayer
@@ -126,18 +127,49 @@ class TranslationBackbone(Quantization, PresetLoading, WeightFiles, keras_hub.mo
         return ()
 
     def call(
-        self, inputs: Mapping[str, Tensor], training: bool | None = None, mask: Tensor = None, attention: bool = True
+        self,
+        inputs: Mapping[str, Tensor],
+        training: bool | None = None,
+        mask: Tensor = None,
+        attention: bool = True,
+        logits: bool = False,
     ) -> dict[str, Tensor]:
-        """Run the model on a dict of inputs; without "attention_scores" if `attention` is false."""
+        """Run the model on a dict of inputs.
+
+        Args:
+            inputs: token ids and masks; optional ones may be left out.
+            training: whether dropout is active.
+            mask: as Keras has it; the masks of this model are among its inputs.
+            attention: whether to return "attention_scores".
+            logits: whether to return "logits" in the place of the outputs of encoder and decoder.
+
+        Raises:
+            UserError: inputs that this body does not take.
+        """
+        self._check_inputs(inputs)
         with scores_read_of(self.aligned_layers if attention else ()):
             outputs = super().call({**OPTIONAL_INPUTS, **inputs}, training=training, mask=mask)
-        return outputs if attention else {name: x for name, x in outputs.items() if name != "attention_scores"}
+        return self._chosen_outputs(outputs, attention, logits)
 
     def compute_output_spec(
-        self, inputs: Mapping[str, Tensor], training: bool | None = None, mask: Tensor = None, attention: bool = True
+        self,
+        inputs: Mapping[str, Tensor],
+        training: bool | None = None,
+        mask: Tensor = None,
+        attention: bool = True,
+        logits: bool = False,
     ) -> dict[str, Any]:
-        """Return shapes and types of the outputs; optional inputs may be left out."""
+        """Return shapes and types of the outputs of `call`."""
         outputs = super().compute_output_spec(with_optional_specs(inputs), training=training, mask=mask)
+        return self._chosen_outputs(outputs, attention, logits)
+
+    def _check_inputs(self, inputs):
+        """Raise a `UserError` for inputs that this body does not take; by default, take all."""
+
+    def _chosen_outputs(self, outputs, attention, logits):
+        """Return the outputs that the arguments of `call` choose."""
+        if logits:
+            outputs = {"logits": self.logits(outputs), "attention_scores": outputs["attention_scores"]}
         return outputs if attention else {name: x for name, x in outputs.items() if name != "attention_scores"}
 
     def enable_lora(self, rank: int, target_layer_names: Sequence[str] | None = None) -> None:
@@ -237,50 +269,6 @@ class TranslationBackbone(Quantization, PresetLoading, WeightFiles, keras_hub.mo
         """Return a functional model from the inputs to the scores of all attention layers, `{place: [scores]}`."""
         # Keras has replaced the containers that hold the scores by its own.
         return keras.Model(self.input, {place: list(scores) for place, scores in self.attention_outputs.items()})
-
-
-@keras.saving.register_keras_serializable(package="keras_attn_zoo")
-class Posterior(keras.layers.Layer):
-    """Posterior of a `LatentAlignmentHead`, as the scores of one head: `(batch, 1, target, source)`.
-
-    It is a separate layer because Keras expects all calls of a layer in a graph to have as many outputs as the first.
-    """
-
-    def __init__(self, head: LatentAlignmentHead, **kwargs: Any) -> None:
-        super().__init__(**{"dtype": "float32", **kwargs}, autocast=False)
-        self.head = head
-
-    def build(
-        self,
-        prior_shape: Shape,
-        embedded_shape: Shape,
-        states_shape: Shape,
-        encoded_shape: Shape,
-        targets_shape: Shape | None = None,
-    ) -> None:
-        """Build the head, unless it is already built."""
-        build_once(self.head, prior_shape, embedded_shape, states_shape, encoded_shape)
-        self.built = True
-
-    def call(self, prior: Tensor, embedded: Tensor, states: Tensor, encoded: Tensor, targets: Tensor) -> Tensor:
-        """Return p(j|e_i)."""
-        return self.head(prior, embedded, states, encoded, targets)["posterior"][:, None]
-
-    def compute_output_spec(
-        self, prior: Tensor, embedded: Tensor, states: Tensor, encoded: Tensor, targets: Tensor
-    ) -> Any:
-        """Return the shape and type."""
-        batch, target, source = prior.shape
-        return keras.KerasTensor((batch, 1, target, source), "float32")
-
-    @classmethod
-    def from_config(cls, config: Config) -> Self:
-        """Create a layer from the result of `get_config`."""
-        return cls(**deserialize_layers(config, "head"))
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "head": serialize_layer(self.head)}
 
 
 def embedding_layers(

@@ -5,7 +5,34 @@ from typing import Any, Self
 
 import keras
 
-from keras_attn_zoo.types import Config
+from keras_attn_zoo.training.token_loss import token_losses
+from keras_attn_zoo.types import Config, Tensor
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class TokenCrossEntropy(keras.losses.Loss):
+    """Compute the loss of a translator per real target token, for models of Keras' own training.
+
+    Args:
+        label_smoothing: probability mass spread evenly over the vocabulary.
+
+    Example:
+        >>> loss = TokenCrossEntropy()(np.array([[1, 2]]), np.zeros((1, 2, 4)))  # all four words are equally probable
+        >>> round(float(loss), 4)
+        1.3863
+    """
+
+    def __init__(self, label_smoothing: float = 0.0) -> None:
+        super().__init__(name="token_cross_entropy", reduction="mean_with_sample_weight")
+        self.label_smoothing = label_smoothing
+
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
+        """Return the loss of every token `(batch, target)` for gold tokens and logits."""
+        return token_losses(y_pred, y_true, self.label_smoothing)[0]
+
+    def get_config(self) -> Config:
+        """Return the arguments of the constructor."""
+        return {"label_smoothing": self.label_smoothing}
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -13,14 +40,14 @@ class CompileSettings(Mapping[str, Any]):
     """Arguments of `Translator.compile`; as a mapping, those alone that every Keras model takes.
 
     `keras.models.clone_model` makes a plain functional model of a translator and compiles it with these: it gets the
-    optimizer, and knows no label smoothing and no search.
+    optimizer and the loss of the logits, and knows no search.
 
     Args:
         **arguments: arguments of `Translator.compile`.
 
     Example:
         >>> dict(CompileSettings(optimizer="adam", label_smoothing=0.1))
-        {'optimizer': 'adam'}
+        {'optimizer': 'adam', 'loss': {'logits': <...TokenCrossEntropy object at ...>}}
     """
 
     def __init__(self, **arguments: Any) -> None:
@@ -28,15 +55,16 @@ class CompileSettings(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         """Return an argument that every Keras model takes."""
-        return {"optimizer": self.arguments["optimizer"]}[name]
+        smoothing = self.arguments.get("label_smoothing", 0.0)
+        return {"optimizer": self.arguments["optimizer"], "loss": {"logits": TokenCrossEntropy(smoothing)}}[name]
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names of these."""
-        return iter(("optimizer",))
+        return iter(("optimizer", "loss"))
 
     def __len__(self) -> int:
         """Count these."""
-        return 1
+        return 2
 
     def get_config(self) -> Config:
         """Return all arguments, serialized."""

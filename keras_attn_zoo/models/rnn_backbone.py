@@ -1,6 +1,5 @@
 """The body of the RNN translator: RNN encoder, attention, RNN decoder."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -26,7 +25,7 @@ from keras_attn_zoo.models.model_inputs import translation_inputs
 from keras_attn_zoo.models.readout import Readout
 from keras_attn_zoo.models.recurrent_layers import GRU, LSTM
 from keras_attn_zoo.models.rnn_decoder import STATES_OF_CELL, RNNDecoder
-from keras_attn_zoo.types import Config, DType, Tensor
+from keras_attn_zoo.types import Config, DType
 
 ENCODER_LAYERS = {"gru": GRU, "lstm": LSTM}
 
@@ -266,13 +265,10 @@ class RNNBackbone(TranslationBackbone):
         self.cross_attention_heads = [decoder.attention.num_heads]
         self._encode = encode
 
-    def call(
-        self, inputs: Mapping[str, Tensor], training: bool | None = None, mask: Tensor = None, attention: bool = True
-    ) -> dict[str, Tensor]:
-        """Run the model on a dict of inputs."""
+    def _check_inputs(self, inputs):
+        """Refuse own predictions for a latent alignment."""
         if self.latent_head is not None and inputs.get("teacher_forcing_mask") is not None:
             raise UserError("a latent alignment is trained only on given tokens: leave teacher_forcing_mask out.")
-        return super().call(inputs, training=training, mask=mask, attention=attention)
 
     def _begin(self, encoder_token_ids, encoder_padding_mask, constants, beams):
         """Return encoder outputs, and the memory and first state of a search."""

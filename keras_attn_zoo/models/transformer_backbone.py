@@ -1,6 +1,6 @@
 """The body of the Transformer translator, for every attention mechanism."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -33,7 +33,7 @@ from keras_attn_zoo.models.transformer_layers import (
     TransformerDecoderLayer,
     TransformerEncoderLayer,
 )
-from keras_attn_zoo.types import Config, DType, Tensor, TensorTree
+from keras_attn_zoo.types import Config, DType, TensorTree
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -291,10 +291,8 @@ class TransformerBackbone(TranslationBackbone):
         layers = [layer.cross_attention for layer in self._decoders]
         return layers if self.attention_layer == "all" else [layers[int(self.attention_layer)]]
 
-    def call(
-        self, inputs: Mapping[str, Tensor], training: bool | None = None, mask: Tensor = None, attention: bool = True
-    ) -> dict[str, Tensor]:
-        """Run the model on a dict of inputs."""
+    def _check_inputs(self, inputs):
+        """Refuse own predictions, and sentences for which there are no positions."""
         if inputs.get("teacher_forcing_mask") is not None:
             raise UserError("a Transformer is trained only on given tokens: leave teacher_forcing_mask out.")
         for side, positions in self._positions.items():
@@ -304,7 +302,6 @@ class TransformerBackbone(TranslationBackbone):
                     f"a sentence of {length} tokens is longer than max_length={longest}, for which the "
                     "positions were built: build the model with a larger one, or leave the sentence out."
                 )
-        return super().call(inputs, training=training, mask=mask, attention=attention)
 
     def _search_constants(self, max_length):
         """Return the positions, and what every self-attention layer needs that depends only on weights and lengths."""

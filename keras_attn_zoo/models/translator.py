@@ -94,12 +94,8 @@ class Translator(KerasMethods, Quantization, Exploration, PresetLoading, PerToke
             check_vocabulary_sizes(backbone, preprocessor)
         # Those that a preprocessor makes; `call` takes the others too.
         inputs = {name: x for name, x in backbone.input.items() if name != "teacher_forcing_mask"}
-        hidden = backbone(inputs)
-        outputs = {
-            "logits": backbone.logits(hidden),
-            "attention_scores": hidden["attention_scores"],
-        }
-        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
+        # One call of one layer: `keras.models.clone_model` copies layer by layer, and would tear tied embeddings apart.
+        super().__init__(inputs=inputs, outputs=backbone(inputs, logits=True), **kwargs)
         if search_settings is not None:
             self.search_settings = search_settings
 

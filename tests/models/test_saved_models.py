@@ -16,8 +16,9 @@ from keras_attn_zoo.models import (
     TransformerDecoderLayer,
     TransformerEncoderLayer,
 )
-from keras_attn_zoo.models.backbone import OPTIONAL_INPUTS, Posterior
+from keras_attn_zoo.models.model_inputs import OPTIONAL_INPUTS
 from keras_attn_zoo.models.output_projection import OutputProjection
+from keras_attn_zoo.models.posterior import Posterior
 from tests import tiny
 
 pytestmark = pytest.mark.one_backend
