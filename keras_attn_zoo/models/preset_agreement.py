@@ -9,16 +9,18 @@ import keras
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import shown
 
-# What says nothing about what is computed: the precision is that of whoever loads, see `PresetLoading`.
-_NEUTRAL = {"name", "dtype", "trainable", "module", "build_config", "compile_config"}
-# Parts: of which file, where in it, and the file of their own.
+# What a part may say of itself that decides nothing: its name, and its precision. That of a body is up to whoever loads
+# it, with int8 where config.json alone says so, see `PresetLoading`; what handles text makes ids, whatever it says.
+_NEUTRAL = {"name", "dtype"}
+# Parts: of which file, where in it, and the file of their own. Both sides may share one tokenizer.
+_SOURCE, _SHARED = "source_tokenizer.json", "tokenizer.json"
 _PARTS = (
     ("task.json", "backbone", "config.json"),
     ("task.json", "preprocessor", "preprocessor.json"),
-    ("task.json", "preprocessor.tokenizer", "tokenizer.json"),
-    ("task.json", "preprocessor.source_tokenizer", "source_tokenizer.json"),
-    ("preprocessor.json", "tokenizer", "tokenizer.json"),
-    ("preprocessor.json", "source_tokenizer", "source_tokenizer.json"),
+    ("task.json", "preprocessor.tokenizer", _SHARED),
+    ("task.json", "preprocessor.source_tokenizer", _SOURCE),
+    ("preprocessor.json", "tokenizer", _SHARED),
+    ("preprocessor.json", "source_tokenizer", _SOURCE),
 )
 
 
@@ -37,11 +39,15 @@ def check_agreement(read: Callable[[str], Any], preset: object) -> None:
     trees = {name: read(name) for name in dict.fromkeys(name for whole, _, own in _PARTS for name in (whole, own))}
     for whole, place, own in _PARTS:
         inside = _part(trees[whole], place)
-        # Both sides may share one tokenizer.
-        if not isinstance(inside, dict) or not isinstance(trees[own], dict):
+        if own == _SOURCE and _setting(inside, "config_file") == _SHARED:
+            own = _SHARED
+        if trees[whole] is None or trees[own] is None:
             continue
-        if _setting(inside, "config_file") not in (None, own):
-            continue
+        if not isinstance(inside, dict):
+            raise UserError(
+                f"the preset {shown(preset)} has a {own}, but {whole} says {place}={_value(inside)}: restore {whole}, "
+                f"remove {own}, or save the whole model again."
+            )
         for setting, there, here in _differences(inside, trees[own]):
             raise UserError(
                 f"{own} of the preset {shown(preset)} says {shown(setting)}={_value(here)}, but {whole} says "
@@ -76,7 +82,9 @@ def _differences(one: Any, other: Any, place: str = "", cls: Any = None) -> Iter
             yield place, one, other
         return
     kind = keras.saving.get_registered_object(str(one.get("registered_name")))
-    for key in sorted({*one, *other} - _NEUTRAL, key=str):
+    # A class that is registered is found by its name; versions may have it in different modules.
+    ignored = {"module"} if kind is not None else set()
+    for key in sorted({*one, *other} - (ignored if place else ignored | _NEUTRAL), key=str):
         # A version that adds an argument gives it a default with which all is as before.
         default = _default(cls, key)
         # The names of classes and arguments are shown without the dicts that hold them.

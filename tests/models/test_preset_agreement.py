@@ -10,7 +10,8 @@ import pytest
 from keras_attn_zoo.checksums import CHECKSUMS
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import read_json, write_json
-from keras_attn_zoo.models import RNNBackbone, TranslationPreprocessor, Translator
+from keras_attn_zoo.layers.registry import get_attention
+from keras_attn_zoo.models import RNNBackbone, TranslationPreprocessor, TranslationTokenizer, Translator
 from keras_attn_zoo.models.preset_agreement import check_agreement
 from tests import tiny
 
@@ -18,8 +19,8 @@ pytestmark = pytest.mark.one_backend
 
 ROOT = Path(__file__).parents[2]
 OTHER = {bool: lambda x: not x, int: lambda x: x + 1, float: lambda x: x + 0.5, str: lambda x: f"{x}_"}
-# Names, precision and Python's modules say nothing about what is computed.
-NEUTRAL = ("name", "dtype", "trainable", "module", "build_config", "compile_config")
+# Name and precision of a part itself say nothing about what is computed, nor do the modules of registered classes.
+NEUTRAL = (("config", "name"), ("config", "dtype"))
 
 
 @pytest.fixture
@@ -33,10 +34,17 @@ def leaves(tree, place=()):
     """Places of all plain values that count."""
     if isinstance(tree, dict):
         for key, value in tree.items():
-            if key not in NEUTRAL:
+            if (*place, key) not in NEUTRAL and key != "module":
                 yield from leaves(value, (*place, key))
     elif not isinstance(tree, list):
         yield place
+
+
+def merged(tree, changes):
+    """A tree with values at some places replaced."""
+    if not isinstance(changes, dict) or not isinstance(tree, dict):
+        return changes
+    return tree | {key: merged(tree.get(key), value) for key, value in changes.items()}
 
 
 def settings(folder):
@@ -65,10 +73,62 @@ def test_every_setting_that_differs_is_named(preset):
         assert name in said and f"{place[-1]}=" in said and ("task.json" in said or "preprocessor.json" in said), said
 
 
+def test_what_a_nested_layer_says_of_itself_counts(tmp_path):
+    """Nobody who loads the body decides its precision, or whether it is trained."""
+    gaussian = get_attention("gaussian", width=8, num_heads=2, place="decoder")
+    tiny.translator(
+        body=tiny.transformer, encoder_attention={"attention": "multi_head", "name": "own"}, decoder_attention=gaussian
+    ).save_to_preset(tmp_path)
+    read = {path.name: read_json(path) for path in tmp_path.glob("*.json")}
+    for changes in (
+        {"decoder_attention": {"config": {"trainable": False}}},
+        {"decoder_attention": {"config": {"dtype": {"config": {"name": "float16"}}}}},
+        {"decoder_attention": {"config": {"dtype": {"module": "keras.initializers"}}}},
+        {"encoder_attention": {"name": "other"}},
+        {"encoder_attention": {"dtype": "float16"}},
+    ):
+        tree = merged(read["config.json"], {"config": changes})
+        with pytest.raises(UserError, match=rf"config\.json .* says {next(iter(changes))}\.\S+="):
+            check_agreement((read | {"config.json": tree}).get, tmp_path)
+
+
+@pytest.mark.parametrize("key", ["compile_config", "build_config"])
+def test_what_one_file_alone_would_do_to_a_part_counts(preset, key):
+    tree = read_json(preset / "config.json")
+    write_json(preset / "config.json", tree | {key: {}})
+    with pytest.raises(UserError, match=rf"config\.json .* says {key}=\{{\}}, but task\.json says nothing"):
+        Translator.from_preset(preset)
+
+
+@pytest.mark.parametrize("left", [{}, {"preprocessor": None}, {"preprocessor": 5}])
+def test_a_part_that_the_whole_does_not_have(preset, left):
+    """The translator would have none, and translate no text; the class of the part would load it."""
+    tree = read_json(preset / "task.json")
+    del tree["config"]["preprocessor"]
+    tree["config"] |= left
+    write_json(preset / "task.json", tree)
+    for cls in (Translator, TranslationPreprocessor, TranslationTokenizer):
+        with pytest.raises(UserError, match=r"has a preprocessor\.json, but task\.json says preprocessor="):
+            cls.from_preset(preset)
+
+
+def test_the_file_that_a_shared_tokenizer_names_is_the_one_compared(tmp_path):
+    tiny.translator(joint=True).save_to_preset(tmp_path)
+    read = {path.name: read_json(path) for path in tmp_path.glob("*.json")}
+    # What an earlier model with two tokenizers left behind is not read.
+    check_agreement((read | {"source_tokenizer.json": {"config": {}}}).get, tmp_path)
+    inside = {"config": {"source_tokenizer": {"config": {"add_eos": True}}}}
+    both = {"task.json": {"config": {"preprocessor": inside}}, "preprocessor.json": inside}
+    changed = {name: merged(read[name], changes) for name, changes in both.items()}
+    with pytest.raises(UserError, match=r"^tokenizer\.json .* says add_eos=False, but task\.json says True"):
+        check_agreement((read | changed).get, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("cls", "name", "change"),
     [
         (Translator, "config.json", {"hidden_dim": 7}),
+        (Translator, "config.json", {"trainable": False}),
         (Translator, "preprocessor.json", {"decoder_sequence_length": 9}),
         (Translator, "tokenizer.json", {"truecased": True}),
         (Translator, "source_tokenizer.json", {"add_eos": True}),
