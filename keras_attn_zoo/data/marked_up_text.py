@@ -24,13 +24,19 @@ Key: TypeAlias = tuple[str, str]
 _LARGEST = 2**26
 _ENDINGS = (".sgm", ".sgml", ".xml", ".tmx")
 _PROLOGUE = r"\ufeff?\s*(?:<\?xml\b[^>]*>\s*|<!--(?:(?!-->).)*-->\s*|<!DOCTYPE\b[^>\[]*(?:\[[^\]]*\]\s*)?>\s*)*"
-# What tells a file by its content alone: no sentence begins like this.
-_SGM = re.compile(_PROLOGUE + r"<(?:mteval>|(?:src|ref|tst)set\s[^<>]*\b(?:setid|srclang|trglang)\s*=)", re.I | re.S)
+# What tells a file by its content alone: no sentence begins like this, and goes on with another tag or a line break.
+_SGM = re.compile(
+    _PROLOGUE
+    + r"<(?:(?:(?:mteval|srcset|refset|tstset)\b|doc\s[^<>]*\b(?:docid|sysid)\s*=)[^<>]*>[ \t]*(?:<|[\r\n]|\Z)"
+    + r"|seg\s[^<>]*\bid\s*=[^<>]*>(?:(?!</?seg\b).)*</seg>)",
+    re.I | re.S,
+)
 _XML = re.compile(_PROLOGUE + r"<dataset\b[^<>]*>\s*(?:<collection\b[^<>]*>\s*)?<doc\s", re.S)
 _TMX = re.compile(_PROLOGUE + r"<tmx\s[^<>]*\bversion\s*=", re.S)
-# What does in a file that is named so.
+# What does in a file that is named so, or declares itself XML.
+_DECLARED = re.compile(r"\ufeff?<\?xml\s+version\b")
 _ROOT = re.compile(_PROLOGUE + r"<(\w+)", re.S)
-_SGM_ROOTS = ("mteval", "srcset", "refset", "tstset", "doc")
+_SGM_ROOTS = ("mteval", "srcset", "refset", "tstset", "doc", "seg")
 
 _COMMENT = re.compile(r"<!--(?:(?!<!--|-->).)*-->", re.S)
 _TAG = re.compile(r"<(srcset|refset|tstset|doc|/?seg)\b([^<>]*)>", re.I)
@@ -102,20 +108,21 @@ class Segments:
 def segments_in(stream: Any, path: PathLike) -> Segments | None:
     """Read the segments of a file that is SGM or XML of WMT by its beginning; return None for any other text.
 
-    Of a file named `.sgm`, `.sgml` or `.xml`, the root element tells, otherwise its attributes too.
+    Of a file that is named `.sgm`, `.sgml` or `.xml` or declares itself XML, the first element tells; of any other one,
+    its attributes and what follows it too.
 
     Args:
         stream: the bytes of the file, in a `BufferedReader`.
         path: where they come from.
 
     Raises:
-        UserError: XML of another kind in a file that is named so, TMX, a damaged file, or one that is too large.
+        UserError: XML of another kind, TMX, a damaged file, or one that is too large.
     """
     begin = stream.peek(4096).decode("utf-8", "ignore")
     name = Path(path).name.lower()
     for packed in SUFFIXES:
         name = name.removesuffix(packed)
-    root = _ROOT.match(begin) if name.endswith(_ENDINGS) else None
+    root = _ROOT.match(begin) if name.endswith(_ENDINGS) or _DECLARED.match(begin) else None
     element = root[1].lower() if root else ""
     if _TMX.match(begin) or element == "tmx":
         raise UserError(
@@ -128,8 +135,8 @@ def segments_in(stream: Any, path: PathLike) -> Segments | None:
         return _assembled(path, _of_sgm(_text(stream, path), path))
     if root:
         raise UserError(
-            f"{name_of(path)} is named as SGM or XML, but its element <{root[1]}> is not of WMT: give plain text, one "
-            "sentence per line, under another name."
+            f"{name_of(path)} is SGM or XML by its name or first line, but its element <{root[1]}> is not of WMT: give "
+            "plain text, one sentence per line, under a name such as text.txt."
         )
     return None
 

@@ -91,6 +91,25 @@ def test_what_a_file_is_does_not_depend_on_its_name_or_compression(files, tmp_pa
     assert list(read_lines(tmp_path / "one.sgm")) == ["a house"]
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        '<doc docid="a" sysid="A">\n<seg id="1">a house</seg>\n<seg id="2">a dog</seg></doc>\n',
+        "<DOC sysid='A' docid=a><p>\n<seg id=1>a house</seg><seg id=2>a dog</seg></p></DOC>",
+        "<!-- by A -->\n<seg id='1'> a house </seg>\n<seg id='2'> a\ndog </seg>\n",
+        "<mteval version='1'>\n<refset>\n<doc>\n<seg>a house</seg><seg>a dog</seg></doc></refset></mteval>",
+        "<refset>\n<doc><seg>a house</seg><seg>a dog</seg></doc></refset>",
+        "<?xml version='1.0'?>\n<doc>\n<seg>a house</seg>\n<seg>a dog</seg></doc>",
+        "<?xml version='1.0'?><dataset><!-- A --><doc><ref><seg>a house</seg><seg>a dog</seg></ref></doc></dataset>",
+    ],
+)
+@pytest.mark.parametrize("name", ["text.txt", "text.sgm"])
+def test_parts_of_such_files_are_read_whatever_their_name(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    assert read_translations(tmp_path / name) == [["a house", "a dog"]]
+    assert list(read_lines(tmp_path / name)) == ["a house", "a dog"]
+
+
 def test_a_file_of_xml_has_both_sides(files, tmp_path):
     xml = files[2]
     # Each sentence has its first reference, whoever it is by; those without any are left out.
@@ -142,6 +161,8 @@ def test_evaluate_scores_segments(capsys, files, tmp_path):
         ("a.tmx", "<?xml version='1.0'?>\n<tmx version='1.4'>", r"a translation memory \(TMX\), which is not read"),
         ("a", "<tmx version='1.4'>", r"`python -m mtdata.tmx --langs SOURCE-TARGET --inp "),
         ("a.xml", "<html><body>x</body></html>", r"its element <html> is not of WMT"),
+        ("a.txt", "<?xml version='1.0'?>\n<xliff version='1.2'>", r"its element <xliff> is not of WMT"),
+        ("a.txt", "<doc docid='1'>\nein Haus\n</doc>", r"has no segments"),
         ("a.xml", "<dataset><doc id='1'><src><seg id='1'>x</seg>", r"damaged XML"),
         ("a.xml", "<dataset></dataset>", r"has no segments"),
         (
@@ -162,7 +183,25 @@ def test_other_markup_and_damaged_files_are_refused_in_a_line(tmp_path, name, co
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["<b>bold</b> words", "<seg> is a tag", "<?php", "<!-- a -->"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<b>bold</b> words",
+        "<seg> is a tag",
+        "<seg id='1'> is one with a number, and <seg id='2'> another",
+        "<seg>nothing but a segment</seg>",
+        "<doc docid='1'> begins a document",
+        "<doc id='12' title='Haus'>",
+        "<mteval> is a root",
+        "<srcset> and <refset> are sets",
+        "<dataset> is another",
+        "<?xml version='1.0'?> declares XML",
+        "<?php",
+        "<!-- a -->",
+        "<",
+        "< 5 % of <doc",
+    ],
+)
 def test_text_with_tags_is_text(tmp_path, text):
     (tmp_path / "text").write_text(text + "\n")
     assert list(read_lines(tmp_path / "text")) == [text]
