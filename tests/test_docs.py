@@ -81,7 +81,7 @@ ARROWS = {
     "decoding": BELOW_ALL | {"processor"},
     "devices": BELOW_ALL | {"backends"},
     "data": BELOW_ALL | {"devices"},
-    "evaluation": BELOW_ALL,
+    "evaluation": BELOW_ALL | {"data"},
     "synthetic": BELOW_ALL,
     "training": BELOW_ALL | {"devices", "evaluation", "numerics", "processor"},
     "analysis": BELOW_ALL | {"data", "evaluation"},

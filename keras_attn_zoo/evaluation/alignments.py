@@ -8,11 +8,11 @@ read and write them need to know (`index_base`, `reverse`).
 import re
 from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TypeAlias
 
+from keras_attn_zoo.data.text_files import read_lines
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import PathLike, check_file, shown, write_text
+from keras_attn_zoo.files import PathLike, write_text
 
 # Source and target position.
 Link: TypeAlias = tuple[int, int]
@@ -162,17 +162,6 @@ def _as_alignment(links):
     return links if isinstance(links, Alignment) else Alignment(sure=frozenset(links))
 
 
-def _read_lines(path):
-    check_file(path, streams=True)
-    try:
-        with Path(path).open(encoding="utf-8-sig") as file:
-            return list(file)
-    except OSError as error:
-        raise UserError(f"cannot read {shown(path)}: {error.strerror}. Check the path.") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{shown(path)} is not UTF-8 text: give a file with lines such as '0-0 1-2'.") from None
-
-
 def read_alignments(
     path: PathLike,
     index_base: int = 0,
@@ -185,7 +174,7 @@ def read_alignments(
     other; with `lengths`, links that point past the last word are detected.
 
     Args:
-        path: the file.
+        path: the file, plain or compressed; see `data.text_files.read_lines`.
         index_base, reverse: as for `parse_alignment`.
         lengths: numbers of words `[(source, target), ...]`, one pair per line, to check the
             positions against; None for no check.
@@ -202,10 +191,9 @@ def read_alignments(
         >>> read_alignments("gold.talp", index_base=1)[0].sure
         frozenset({(0, 1)})
     """
-    lines = _read_lines(path)
     alignments = [
         parse_alignment(line, index_base, reverse, place=f"{path}, line {number}: ")
-        for number, line in enumerate(lines, 1)
+        for number, line in enumerate(read_lines(path), 1)
     ]
     if lengths is not None:
         _check_lengths(alignments, lengths, path, index_base, reverse)

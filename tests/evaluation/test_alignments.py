@@ -1,3 +1,7 @@
+import bz2
+import gzip
+import lzma
+
 import numpy as np
 import pytest
 
@@ -127,6 +131,15 @@ def test_lengths_find_a_wrong_index_base_or_direction(tmp_path):
     assert "(counted from 1, target first): check --index-base and --gold-reverse." in reason(error.value)
     with pytest.raises(UserError, match="2 lines, but there are 1 sentence pairs"):
         read_alignments(path, index_base=1, lengths=lengths[:1])
+
+
+@pytest.mark.parametrize("packed", [gzip.compress, lzma.compress, bz2.compress])
+def test_compressed_links_are_read_as_other_text_is(tmp_path, packed):
+    (tmp_path / "gold").write_bytes(packed("\ufeff1-2\r\n\r\n2p1".encode()))
+    assert read_alignments(tmp_path / "gold") == [Alignment({(1, 2)}), Alignment(), Alignment((), {(2, 1)})]
+    (tmp_path / "gold").write_bytes(packed(b"1-2\n" * 99)[:-9])
+    with pytest.raises(UserError, match=r"a damaged or truncated (gzip|xz|bzip2) file"):
+        read_alignments(tmp_path / "gold")
 
 
 def test_unreadable_files(tmp_path):

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from sacrebleu import metrics
 
 from keras_attn_zoo.data.text_files import read_translations
 from keras_attn_zoo.evaluation.text_scores import ALL_METRICS, compare_systems, score_text, sentence_bleu
@@ -98,6 +99,31 @@ def test_a_byte_order_mark_is_part_of_the_first_word_and_told(tmp_path):
     found = evaluate(marked, plain)
     assert "= 100.00" not in found.stdout
     assert found.stderr.count("\n") == 1 and "marked begins with a byte order mark" in found.stderr
+
+
+def test_a_blank_line_of_a_further_file_is_no_reference(tmp_path):
+    """As `None` in sacrebleu's Python interface; its command line counts an empty reference."""
+    hypotheses = ["the cat", "a dog runs in the park now"]
+    first = ["the cat sat on a mat today", "the dog runs in a park now"]
+    for blank in ("", "  "):
+        files = [
+            write(tmp_path / "ours", hypotheses),
+            write(tmp_path / "a", first),
+            write(tmp_path / "b", [blank, "a dog"]),
+        ]
+        found = ours(files[0], files[1:])
+        for name, metric in (
+            ("bleu", metrics.BLEU()),
+            ("chrf", metrics.CHRF()),
+            ("ter", metrics.TER(case_sensitive=True)),
+        ):
+            score = metric.corpus_score(hypotheses, [first, [None, "a dog"]])
+            signature = str(metric.get_signature())
+            assert "nrefs:var|" in signature
+            assert (found[name].score, found[name].signature) == (score.score, signature)
+        counted = sacrebleu(files[0], files[1:], "--ter-case-sensitive")
+        assert all("nrefs:2|" in signature for _, signature in counted.values())
+        assert found["bleu"].score < counted["BLEU"][0] and found["ter"].score < counted["TER"][0]
 
 
 def one_line_each(file):
