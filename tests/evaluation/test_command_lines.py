@@ -123,7 +123,7 @@ def test_a_blank_line_of_a_further_file_is_no_reference(tmp_path):
             assert (found[name].score, found[name].signature) == (score.score, signature)
         counted = sacrebleu(files[0], files[1:], "--ter-case-sensitive")
         assert all("nrefs:2|" in signature for _, signature in counted.values())
-        assert found["bleu"].score < counted["BLEU"][0] and found["ter"].score < counted["TER"][0]
+        assert found["bleu"].score < counted["BLEU"][0] - 1 and abs(found["ter"].score - counted["TER"][0]) > 1
 
 
 def one_line_each(file):
