@@ -284,6 +284,15 @@ def test_what_has_no_parts_is_split_alike_everywhere(corpora, capsys):
     assert {("ja", "yes 1")} <= set(train)
 
 
+def test_no_more_is_held_out_of_a_large_text_than_of_given_files(corpora):
+    (corpora / WHOLE.name).mkdir(parents=True)
+    lines = (f"satz {i}\tsentence {i}\n" for i in range(20_100))
+    (corpora / WHOLE.name / "all.tsv").write_text("".join(lines))
+    folder.provide(WHOLE)
+    manifest = json.loads((corpora / WHOLE.name / "corpus.json").read_text())
+    assert manifest["pairs"] == {"train": 16_100, "valid": 2000, "test": 2000}
+
+
 def test_a_split_that_is_broken_off_leaves_none(corpora, monkeypatch):
     """Its parts beside the whole would be taken for somebody's own split, which is never replaced."""
     (corpora / WHOLE.name).mkdir(parents=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 from keras_attn_zoo.caches import cache_of, who_else_writes
 from keras_attn_zoo.checksums import FORMAT, read_checksums, sha256
+from keras_attn_zoo.data.splits import MAX_HELD_OUT
 from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile
 from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.errors import UserError
@@ -263,9 +264,9 @@ def _write(corpus, folder, texts, facts):
         # Small beside the training text.
         given = {part: list(cleaned.pop(part)) for part in ("valid", "test") if part in cleaned}
         pairs = list(cleaned.pop("all" if "all" in cleaned else "train"))
-        tenth = max(len(pairs) // 10, 1)
+        wanted = next(map(len, given.values()), max(len(pairs) // 10, 1))
         missing = [part for part in missing if part != "train"]
-        cleaned = {**given, **hold_out(pairs, dict.fromkeys(missing, next(map(len, given.values()), tenth)))}
+        cleaned = {**given, **hold_out(pairs, dict.fromkeys(missing, min(wanted, MAX_HELD_OUT)))}
         facts = {**facts, "held_out": {"parts": missing, "how": METHOD}}
     cleaned.update(further)
     files = {part: [f"{part}.{side}" for side in corpus.sides] for part in (*PARTS, *further)}
