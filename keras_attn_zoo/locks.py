@@ -36,7 +36,7 @@ def locked(folder: PathLike, name: str = ".lock", wait: bool = False, deadline: 
     whatever host its file names.
 
     Args:
-        folder: the folder; created if necessary, and then removed again if it stays empty.
+        folder: the folder; created if necessary, with those that it is in, and then removed again if it stays empty.
         name: name of the lock file.
         wait: whether to wait if another process holds the lock, instead of raising.
         deadline: the `time.monotonic()` until which to wait; None for no limit.
@@ -56,7 +56,7 @@ def locked(folder: PathLike, name: str = ".lock", wait: bool = False, deadline: 
     path = folder / name
     said = False
     while True:
-        made = kind_of(folder) is None
+        made = [one for one in (folder, *folder.parents) if kind_of(one) is None]
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -109,9 +109,9 @@ def locked(folder: PathLike, name: str = ".lock", wait: bool = False, deadline: 
             with contextlib.suppress(PermissionError):
                 # Another process may have opened it meanwhile, to which it then belongs.
                 path.unlink(missing_ok=True)
-            if made:
-                with contextlib.suppress(OSError):
-                    folder.rmdir()
+            with contextlib.suppress(OSError):
+                for one in made:
+                    one.rmdir()
 
 
 def _lock(file):

@@ -36,13 +36,15 @@ def check_runs(runs: Sequence[Run], options: argparse.Namespace, out: Path) -> N
 def check_with_text(runs: Sequence[Run], options: argparse.Namespace, out: Path, corpus: Corpus) -> None:
     """Prepare the text for all runs; raise if any system cannot be trained on it, or its run is one of another text."""
     from keras_attn_zoo.devices import leader_first
-    from keras_attn_zoo.experiments.preparation import described, prepare_data
-    from keras_attn_zoo.experiments.training import check_training
+    from keras_attn_zoo.experiments.preparation import described, prepare_data, prepare_subwords
+    from keras_attn_zoo.experiments.training import check_texts, check_training, check_with_subwords
 
     groups: dict[str, list[Run]] = {}
     keys: dict[str, str] = {}
     for run in runs:
         groups.setdefault(repr(run.system.data), []).append(run)
+        with _named(run):
+            check_texts(run.system, corpus, room_of(run.system, options))
     # Of all runs, before any text is prepared.
     for prepared, group in groups.items():
         description = described(corpus, group[0].system.data)
@@ -53,16 +55,21 @@ def check_with_text(runs: Sequence[Run], options: argparse.Namespace, out: Path,
                 if folder.holds_run:
                     folder.check_settings(as_resumed(run, folder), description, corpus.test.rows())
     for prepared, group in groups.items():
-        data, checked = None, set()
+        systems: dict[str, Run] = {}
         for run in group:
+            # Whether it can be trained does not depend on the seed.
+            systems.setdefault(repr(dataclasses.replace(run.system, seed=0)), run)
+        text, where = (corpus, group[0].system.data), (out / "data", keys[prepared])
+        with _named(group[0]), leader_first():
+            subwords = prepare_subwords(*text, *where)
+        for run in systems.values():
             with _named(run):
-                if data is None:
-                    with leader_first():
-                        data = prepare_data(corpus, run.system.data, out / "data", keys[prepared])
-                # Whether it can be trained does not depend on the seed.
-                if (system := repr(dataclasses.replace(run.system, seed=0))) not in checked:
-                    check_training(run.system, corpus, data, room_of(run.system, options), tell=False)
-                    checked.add(system)
+                check_with_subwords(run.system, corpus, subwords, room_of(run.system, options), tell=False)
+        with _named(group[0]), leader_first():
+            data = prepare_data(*text, *where)
+        for run in systems.values():
+            with _named(run):
+                check_training(run.system, data)
 
 
 @contextlib.contextmanager

@@ -9,10 +9,8 @@ from typing import Any
 import keras
 
 from keras_attn_zoo.checksums import CHECKSUMS, check_sum, read_checksums, write_checksums
-from keras_attn_zoo.choices import MOST_TOKENS
 from keras_attn_zoo.data.batches import TranslationBatches
 from keras_attn_zoo.data.cache import EncodedCorpus, build_cache, fingerprint
-from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.filters import Filter, filter_pairs
 from keras_attn_zoo.data.sampled_corpus import SampledCorpus, build_sampled_corpus
 from keras_attn_zoo.data.subwords import Subwords, train_subword_pair
@@ -101,6 +99,54 @@ class PreparedData:
     valid: EncodedCorpus
 
 
+def prepare_subwords(
+    corpus: Corpus, settings: DataSettings, folder: PathLike, key: str | None = None
+) -> tuple[Subwords, Subwords]:
+    """Train truecasers and subword models, or reuse what exists: the part of `prepare_data` before text is encoded.
+
+    Args:
+        corpus, settings, folder, key: see `prepare_data`.
+
+    Returns:
+        the models of source and target.
+
+    Raises:
+        UserError: see `prepare_data`.
+    """
+    place = Path(folder) / (key or _key(corpus, settings))
+    with locked(place, wait=True):
+        remove_partials(place)
+        return _subwords(corpus, settings, place)
+
+
+def _subwords(corpus, settings, place):
+    """Train truecasers and subword models in a locked folder, or reuse what is there."""
+    models = ("joint.spm",) if settings.joint else ("source.spm", "target.spm")
+    cases = [side if settings.truecase in (side, "both") else None for side in ("source", "target")]
+    names = (*models, *(f"{side}.truecase" for side in cases if side))
+    if not all(kind_of(place / name) for name in names):
+        pair_filter = _filter(settings)
+        for number, side in enumerate(cases):
+            if side:
+                _LOG.info("learning the case of %s words", side)
+                with progress_bar("reading the training text", unit="pair") as show:
+                    pairs = _Filtered(corpus.splits.train, pair_filter, show)
+                    try:
+                        train_truecaser((pair[number] for pair in pairs), place / f"{side}.truecase")
+                    except UserError as error:
+                        raise UserError(f"truecase={settings.truecase}, {side}: {error}") from None
+        _LOG.info("training the subword models")
+        with progress_bar("reading the training text", unit="pair") as show:
+            pairs = _Filtered(corpus.splits.train, pair_filter, show, _truecasers(place, cases))
+            train_subword_pair(pairs, place, **_subword_options(settings))
+        write_checksums(place, names)
+    elif kind_of(place / CHECKSUMS):
+        for name, expected in read_checksums(place / CHECKSUMS).items():
+            check_sum(place / name, expected)
+    source, target = map(Subwords, (place / models[0], place / models[-1]), _truecasers(place, cases))
+    return source, target
+
+
 def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike, key: str | None = None) -> PreparedData:
     """Train truecasers and subword models, and encode the training and validation text, or reuse what exists.
 
@@ -113,35 +159,12 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike, key: 
     Raises:
         UserError: text that cannot be read, or that the settings do not suit.
     """
-    pair_filter, options = _filter(settings), _subword_options(settings)
     key = key or _key(corpus, settings)
     place = Path(folder) / key
-    models = ("joint.spm",) if settings.joint else ("source.spm", "target.spm")
-    cases = [side if settings.truecase in (side, "both") else None for side in ("source", "target")]
-    names = (*models, *(f"{side}.truecase" for side in cases if side))
     # Two runs that share their data wait for each other.
     with locked(place, wait=True):
         remove_partials(place)
-        if not all(kind_of(place / name) for name in names):
-            for number, side in enumerate(cases):
-                if side:
-                    _LOG.info("learning the case of %s words", side)
-                    with progress_bar("reading the training text", unit="pair") as show:
-                        pairs = _Filtered(corpus.splits.train, pair_filter, show)
-                        try:
-                            train_truecaser((pair[number] for pair in pairs), place / f"{side}.truecase")
-                        except UserError as error:
-                            raise UserError(f"truecase={settings.truecase}, {side}: {error}") from None
-            _LOG.info("training the subword models")
-            with progress_bar("reading the training text", unit="pair") as show:
-                pairs = _Filtered(corpus.splits.train, pair_filter, show, _truecasers(place, cases))
-                train_subword_pair(pairs, place, **options)
-            write_checksums(place, names)
-        elif kind_of(place / CHECKSUMS):
-            for name, expected in read_checksums(place / CHECKSUMS).items():
-                check_sum(place / name, expected)
-        paths = (place / models[0], place / models[-1])
-        source, target = map(Subwords, paths, _truecasers(place, cases))
+        source, target = _subwords(corpus, settings, place)
 
         def cache(name, pairs, pair_filter):
             limit, truncation = settings.max_tokens - 2, settings.truncation
@@ -154,7 +177,7 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike, key: 
                 _LOG.info("encoded the %s text", name)
             return made
 
-        train = cache("train", corpus.splits.train, pair_filter)
+        train = cache("train", corpus.splits.train, _filter(settings))
         valid = cache("valid", NormalisedPairs(corpus.splits.valid), Filter())
         if settings.subword_sampling_nbest is not None:
             train = _sampled(place, train, corpus.splits.train, (source, target), settings)
@@ -276,23 +299,6 @@ class _Filtered:
                 text if truecaser is None else truecaser.truecase(text)
                 for text, truecaser in zip(pair, self.truecasers, strict=True)
             )
-
-
-def check_test_text(text: EncodedText, room: int, name: str = "test", longest: int | None = None) -> None:
-    """Raise if a sentence of a test text of this name has more tokens than the translator will accept.
-
-    `longest` is what its weights allow, None for any length.
-    """
-    needed = [max(len(source), len(target)) for source, target in zip(text.sources, text.targets or (), strict=True)]
-    long = [count for count in needed if count > room]
-    if long:
-        number = needed.index(max(long)) + 1
-        room_for_all = max(long) <= min(MOST_TOKENS, longest or MOST_TOKENS)
-        advice = f"set --max-tokens {max(long)}, or leave them out" if room_for_all else "leave them out, or split them"
-        raise UserError(
-            f"{len(long)} of {len(needed)} {name} sentences have more than the {room} tokens that the model accepts; "
-            f"the longest is sentence {number}: {advice}."
-        )
 
 
 def build_translator(system: System, subwords: Iterable[Subwords], max_tokens: int) -> Translator:

@@ -11,6 +11,7 @@ import keras
 from keras_attn_zoo.data.batches import TranslationBatches, as_fit_input, evaluation_batches, fit_arguments
 from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.shapes import EVALUATION_ROWS
+from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.devices import agreed, leader_first
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.overlap_scores import check_references
@@ -26,14 +27,15 @@ from keras_attn_zoo.experiments.preparation import (
     build_translator,
     check_schedule,
     check_system,
-    check_test_text,
     compile_translator,
     described,
     prepare_data,
+    prepare_subwords,
     training_batches,
 )
 from keras_attn_zoo.experiments.resuming import check_resumable
 from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.sentence_lengths import check_test_text, check_test_words
 from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.experiments.tasks import TASKS
 from keras_attn_zoo.files import PathLike
@@ -91,7 +93,9 @@ def train_system(
         >>> train_system(SYSTEMS["uniform"], embedded_corpus(), "runs/uniform")  # doctest: +SKIP
     """
     check_system(system, max_tokens)
+    check_texts(system, corpus, max_tokens)
     run = RunFolder(folder)
+    data_folder = data_folder or run.path / "data"
     with run.lock(wait):
         with leader_first():
             run.check_free(resume, beside=("data",))
@@ -104,14 +108,17 @@ def train_system(
         with leader_first():
             # Before anything is written: whoever gives another text by mistake finds all as it was.
             check_resumable(run, system, description, corpus.test.rows())
-            data = prepare_data(corpus, system.data, data_folder or run.path / "data", description["fingerprint"])
+            key = description["fingerprint"]
+            subwords = prepare_subwords(corpus, system.data, data_folder, key)
+            check_with_subwords(system, corpus, subwords, max_tokens)
+            data = prepare_data(corpus, system.data, data_folder, key)
         return _train(system, corpus, run, data, description, max_tokens, bleu_after, scoring or {})
 
 
 def _train(system, corpus, run, data, description, max_tokens, bleu_after, scoring):
     """Train in a folder that this process has locked."""
     training = system.training
-    batches, steps = check_training(system, corpus, data, max_tokens)
+    batches, steps = check_training(system, data)
     make_deterministic()
     valid = evaluation_batches(
         data.valid, sentences_per_batch=EVALUATION_ROWS, bucket_count=min(3, system.data.bucket_count)
@@ -171,34 +178,70 @@ def _train(system, corpus, run, data, description, max_tokens, bleu_after, scori
             state.check(translator, grown=True)
 
 
-def check_training(
-    system: System, corpus: Corpus, data: PreparedData, max_tokens: int | None = None, tell: bool = True
-) -> tuple[TranslationBatches, int | None]:
-    """Raise if a system cannot be trained on a text, as far as is known before its weights are created.
+def check_texts(system: System, corpus: Corpus, max_tokens: int | None = None) -> None:
+    """Raise if a system cannot be trained or scored on a text, as far as is known before subwords are trained.
 
     Args:
         system: a `System`.
-        corpus: a `Corpus`.
-        data: what `prepare_data` made of it.
+        corpus: a `Corpus`, of which the training text is not read.
         max_tokens: see `train_system`.
+
+    Raises:
+        UserError: test sentences that are too long, or references that cannot be scored; a budget of steps that is too
+            short for the schedule.
+    """
+    room = max_tokens or longest_translation(system.data.max_tokens)
+    for name, text in _test_texts(corpus).items():
+        check_test_words(text, system, room, name)
+        check_references(TASKS[system.data.task].metrics, text.references, name)
+    if system.training.budget is not None:
+        number, unit = amount(system.training.budget)
+        check_schedule(system.training, int(number) if unit == "steps" else None)
+
+
+def check_with_subwords(
+    system: System,
+    corpus: Corpus,
+    subwords: tuple[Subwords, Subwords],
+    max_tokens: int | None = None,
+    tell: bool = True,
+) -> None:
+    """Raise if a system cannot be trained or scored on a text, as far as is known before that is encoded.
+
+    Args:
+        system, corpus, max_tokens: see `check_texts`.
+        subwords: those of `prepare_subwords`.
         tell: whether to report the memory that training needs, if that was not known without the text.
+
+    Raises:
+        UserError: test sentences that are too long; more memory than the machine has.
+    """
+    room = max_tokens or longest_translation(system.data.max_tokens)
+    sizes = [one.vocabulary_size for one in subwords]
+    found = outline(system, *sizes)
+    for name, text in _test_texts(corpus).items():
+        check_test_text(text.encoded(*subwords, truncation=system.data.truncation), room, name, found.longest_sentence)
+    if system.data.vocabulary_size is None:
+        check_memory(system, found.parameters, sizes[1], tell)
+
+
+def _test_texts(corpus):
+    return {"test": corpus.test, **corpus.more_tests}
+
+
+def check_training(system: System, data: PreparedData) -> tuple[TranslationBatches, int | None]:
+    """Raise if a system cannot be trained on encoded text, as far as is known before its weights are created.
+
+    Args:
+        system: a `System`.
+        data: what `prepare_data` made of the text.
 
     Returns:
         the training batches, and how many steps are planned; None if the budget is a time.
 
     Raises:
-        UserError: test sentences that are too long, or references that cannot be scored; more memory than the machine
-            has; a training that is too short for its schedule, or for the layers that it adds one by one.
+        UserError: a training that is too short for its schedule, or for the layers that it adds one by one.
     """
-    subwords = data.subwords
-    room = max_tokens or longest_translation(system.data.max_tokens)
-    sizes = [one.vocabulary_size for one in subwords]
-    found = outline(system, *sizes)
-    for name, text in {"test": corpus.test, **corpus.more_tests}.items():
-        check_test_text(text.encoded(*subwords, truncation=system.data.truncation), room, name, found.longest_sentence)
-        check_references(TASKS[system.data.task].metrics, text.references, name)
-    if system.data.vocabulary_size is None:
-        check_memory(system, found.parameters, sizes[1], tell)
     batches = training_batches(system, data)
     steps = planned_steps(system.training, batches)
     check_schedule(system.training, steps)

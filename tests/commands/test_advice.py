@@ -11,7 +11,7 @@ from keras_attn_zoo.choices import MOST_TOKENS
 from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.attention_by_layer import matrices_by_position
-from keras_attn_zoo.experiments.preparation import check_test_text
+from keras_attn_zoo.experiments.sentence_lengths import check_test_text
 from keras_attn_zoo.locks import locked
 from keras_attn_zoo.models.preprocessor import SentenceTooLong
 from keras_attn_zoo.models.preset_checks import check_preset
