@@ -13,7 +13,15 @@ _USUAL_PORTS = {"http": 80, "https": 443}
 # As it stands in an address; one that begins with two slashes would lead to another site.
 _PATH = re.compile(r"(?!.*//)[A-Za-z0-9._~!$&'()*+,;=:@%/-]*")
 # What a content security policy takes: an origin, which may begin with a wildcard, or a scheme of an application.
-_FRAME = re.compile(r"https?://(\*\.)?(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:([0-9]{1,5}|\*))?|(?!https?:)[a-z][a-z0-9+.-]*:")
+_FRAME = re.compile(
+    r"https?://(\*\.)?(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:([0-9]{1,5}|\*))?|(?!https?:)[a-z][a-z0-9+.-]{0,40}:"
+)
+# Schemes of applications that show their frames in a page with another one.
+_AROUND = {"vscode-webview:": "vscode-file:"}
+_NO_FRAMES = (
+    "this page may not be shown in a frame: add --allow-frame with the origin of the page around it, such as "
+    "https://example.org, or an application's scheme, such as vscode-webview:."
+)
 _FRAMED = {"iframe", "frame", "embed", "object"}
 
 
@@ -93,17 +101,18 @@ class Access:
         if headers.get("Sec-Fetch-Dest") not in _FRAMED or headers.get("Sec-Fetch-Site") in ("same-origin", "none"):
             return None
         scheme, _, rest = headers.get("Referer", "").partition("://")
-        around = f"{scheme}://{rest.partition('/')[0]}"
+        # An application's scheme says whose frame it is, and what follows is another one each time.
+        around = f"{scheme}://{rest.partition('/')[0]}" if scheme in ("http", "https", "") else f"{scheme}:"
         if not _FRAME.fullmatch(around):
-            advice = "the origin of the page around it, such as https://example.org"
-            return (
-                None
-                if self.frames
-                else (403, f"this page may not be shown in a frame: add --allow-frame with {advice}.")
-            )
+            # With frames that are given, a browser decides by the policy.
+            return None if self.frames else (403, _NO_FRAMES)
         if any(fnmatch.fnmatchcase(around, frame) for frame in self.frames):
             return None
-        return 403, f"this page may not be shown in a frame of {around}: if that is yours, add --allow-frame {around}."
+        missing = [one for one in (around, _AROUND.get(around)) if one is not None and one not in self.frames]
+        return 403, (
+            f"this page may not be shown in a frame of {around.removesuffix(':')}: if that is yours, add "
+            f"{' and '.join(f'--allow-frame {one}' for one in missing)}."
+        )
 
     def frame_headers(self) -> tuple[str, dict[str, str]]:
         """Return who may show the page in a frame: a part of its policy, and the older header if that can say it."""

@@ -9,12 +9,12 @@ import os
 import re
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.explore.access import Access
+from keras_attn_zoo.explore.arrival import CROWDED, Arriving, NotArrived
 from keras_attn_zoo.explore.packing import pack, safe_json
 from keras_attn_zoo.explore.page import Page
 from keras_attn_zoo.files import reason_of, shown
@@ -89,6 +89,7 @@ class PageServer(http.server.ThreadingHTTPServer):
         self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
         # Connections whose request is not there yet, those that have waited longest first.
         self._waiting: dict[Any, None] = {}
+        self._gave_way: set[Any] = set()
         self._of_waiting = threading.Lock()
         self._said: set[str] = set()
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -131,7 +132,12 @@ class PageServer(http.server.ThreadingHTTPServer):
             super().process_request_thread(request, client_address)
         finally:
             self.has_arrived(request)
+            self._gave_way.discard(request)
             self._free.release()
+
+    def gave_way(self, connection: Any) -> bool:
+        """Whether a connection that waited for its request was closed for others."""
+        return connection in self._gave_way
 
     def awaits(self, connection: Any) -> None:
         """Let a connection be closed if others want its place, until its request has arrived."""
@@ -151,13 +157,15 @@ class PageServer(http.server.ThreadingHTTPServer):
             if oldest is None:
                 return False
             del self._waiting[oldest]
+            self._gave_way.add(oldest)
             # What has arrived is still answered.
             with contextlib.suppress(OSError):
                 oldest.shutdown(socket.SHUT_RD)
+        self.say(f"{MOST_CONNECTIONS} connections are open: of those that wait for a request, the oldest are closed")
         return self._free.acquire(timeout=_MOMENT)
 
     def _turn_away(self, request):
-        content = safe_json({"error": "too many sentences are waiting to be explored: try again in a moment."}).encode()
+        content = safe_json({"error": CROWDED}).encode()
         head = f"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: {len(content)}\r\n"
         head += "Content-Type: application/json; charset=utf-8\r\nConnection: close\r\n\r\n"
         with contextlib.suppress(OSError):
@@ -183,23 +191,6 @@ class PageServer(http.server.ThreadingHTTPServer):
         """Say nothing of a browser that has gone."""
 
 
-class _Arriving(io.RawIOBase):
-    """What arrives on a connection until a deadline; a timeout of the socket alone would begin anew with every byte."""
-
-    def __init__(self, connection):
-        self._connection, self.deadline = connection, 0.0
-
-    def readable(self):
-        return True
-
-    def readinto(self, buffer):
-        left = self.deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("the request takes too long")
-        self._connection.settimeout(left)
-        return self._connection.recv_into(buffer)
-
-
 class _Handler(http.server.BaseHTTPRequestHandler):
     server: PageServer
     server_version, sys_version = "attn-zoo", ""
@@ -207,17 +198,26 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def setup(self):
         super().setup()
-        self._arriving = _Arriving(self.connection)
+        self._arriving = Arriving(self.connection, self.server.gave_way)
         self.rfile = io.BufferedReader(self._arriving)
 
     def handle_one_request(self):
-        self._arriving.deadline = time.monotonic() + TIMEOUT
+        self.command, self.request_version, self.requestline = None, self.protocol_version, ""
+        self._arriving.begin(TIMEOUT)
         self.server.awaits(self.connection)
-        super().handle_one_request()
+        try:
+            super().handle_one_request()
+        except NotArrived as reason:
+            status, message = reason.args
+            if self._arriving.begun or status != 408:
+                self._fail(status, message)
+            else:
+                # Browsers open connections in advance, and keep them.
+                self.log_message("a connection without a request was closed")
+                self.close_connection = True
 
     def parse_request(self):
         """Read the head of a request, if there is only one way to read it."""
-        self.command, self.request_version, self.requestline = None, self.protocol_version, ""
         if not _REQUEST_LINE.fullmatch(self.raw_requestline):
             return self._fail(400, "the request does not begin with a method, a path and HTTP/1.1.")
         head = b""

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 
 import pytest
 
@@ -102,11 +103,39 @@ def test_frames_that_were_not(server, around):
     assert "frame" not in answer.headers["Content-Security-Policy"] and "X-Frame-Options" not in answer.headers
 
 
+@pytest.mark.parametrize(
+    ("around", "advice"),
+    [
+        ("vscode-webview://0a1b2c/index.html", "--allow-frame vscode-webview: and --allow-frame vscode-file:"),
+        ("vscode-file://vscode-app/x", "--allow-frame vscode-file:"),
+        ("app://obsidian.md/", "--allow-frame app:"),
+    ],
+)
+def test_frames_of_applications_are_refused_with_what_permits_them(around, advice):
+    """The options of the message, as it has them, permit the frame."""
+    headers = {"Sec-Fetch-Dest": "iframe", "Sec-Fetch-Site": "cross-site", "Referer": around}
+    for given in ([], ["https://example.org"]):
+        status, message = Access(frames=given).refused_frame(headers)
+        assert status == 403 and message.endswith(f"if that is yours, add {advice}.")
+    access = Access(frames=re.findall(r"--allow-frame (\S+:)", message))
+    assert access.refused_frame(headers) is None
+    assert all(one in access.frame_headers()[0] for one in access.frames)
+
+
+@pytest.mark.parametrize(
+    "around", ["javascript%3A://x", "a\x1b://x", f"{'a' * 99}://x", "://x", "https://", "http://a b/"]
+)
+def test_what_is_no_origin_is_not_repeated(around):
+    headers = {"Sec-Fetch-Dest": "iframe", "Sec-Fetch-Site": "cross-site", "Referer": around}
+    assert around[:9] not in Access().refused_frame(headers)[1].replace("https://example.org", "")
+
+
 def test_frames_without_options():
     access = Access()
     cross = {"Sec-Fetch-Dest": "iframe", "Sec-Fetch-Site": "cross-site"}
     assert access.refused_frame(cross)[1].endswith(
-        "--allow-frame with the origin of the page around it, such as https://example.org."
+        "--allow-frame with the origin of the page around it, such as https://example.org, or an application's scheme, "
+        "such as vscode-webview:."
     )
     # A page of the same origin, such as Jupyter's in front of it, could read this one anyway.
     assert access.refused_frame({**cross, "Sec-Fetch-Site": "same-origin"}) is None

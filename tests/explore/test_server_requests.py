@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import logging
 import select
 import socket
 import threading
@@ -107,15 +108,46 @@ def idle(server, count, begun=b""):
         yield connections
 
 
+def rest_of(connection):
+    """What is sent on a connection until it is closed."""
+    return b"".join(iter(lambda: connection.recv(9999), b""))
+
+
 @pytest.mark.parametrize("begun", ["", "GET / HTTP/1.1\r\nHost:", f"{POST}Content-Length: 100\r\n\r\n{{"])
-def test_idle_connections_keep_nobody_out(server, begun):
+def test_idle_connections_keep_nobody_out(server, begun, caplog):
     """More of them than there is room for: those that have waited longest make room."""
+    server._said.clear()
     with idle(server, 40, begun.encode()) as connections:
         # None is closed for being late before this is done.
         assert ask(server)[0].status == 200
         assert post(server, {"sentence": "Hallo"})[0] == 200
         closed = select.select(connections, [], [], 0)[0]
         assert connections[0] in closed
+        # Nobody is left without an answer, and whoever serves the page is told, once.
+        for one in closed:
+            answer = rest_of(one)
+            assert answer.startswith(b"HTTP/1.1 503") and b"try again" in answer
+    said = [message for message in caplog.messages if "connections are open" in message]
+    assert len(said) == 1 and "\n" not in said[0]
+
+
+@pytest.mark.parametrize("begun", ["GET / HTTP/1.1\r\nHost:", f"{POST}Content-Length: 100\r\n\r\n{{"])
+def test_a_request_that_is_late_is_answered(server, monkeypatch, begun):
+    monkeypatch.setattr(explore_server, "TIMEOUT", 0.2)
+    with idle(server, 1, begun.encode()) as (late,):
+        answer = rest_of(late)
+    assert answer.startswith(b"HTTP/1.1 408") and answer.endswith(b'not arrived as a whole within 0.2 seconds."}')
+
+
+def test_a_connection_that_a_browser_keeps_is_closed_without_an_answer(server, monkeypatch, caplog):
+    """It would be taken for that to its next request."""
+    caplog.set_level(logging.DEBUG)
+    monkeypatch.setattr(explore_server, "TIMEOUT", 0.2)
+    with idle(server, 1) as (new,), idle(server, 1, f"GET / HTTP/1.1\r\n{HOST}\r\n".encode()) as (kept,):
+        assert new.recv(9999) == b""
+        answer = rest_of(kept)
+    assert answer.startswith(b"HTTP/1.1 200") and b"HTTP/1.1 408" not in answer
+    assert "a connection without a request was closed" in caplog.messages
 
 
 def test_where_all_are_busy_another_one_is_told_to_wait(monkeypatch):
