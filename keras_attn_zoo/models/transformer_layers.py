@@ -264,7 +264,7 @@ class TargetMask(keras.layers.Layer):
 
     def call(self, scores: Tensor | list[Tensor] | None, padding_mask: Tensor | None = None) -> Tensor | None:
         """Mask."""
-        if scores is None or (isinstance(scores, list) and None in scores):
+        if _is_unread(scores):
             return None
         if isinstance(scores, list):
             scores = ops.concatenate(scores, axis=1)
@@ -272,11 +272,17 @@ class TargetMask(keras.layers.Layer):
             return scores
         return ops.where(ops.cast(padding_mask, "bool")[:, None, :, None], scores, 0.0)
 
-    def compute_output_spec(self, scores: Tensor | list[Tensor], padding_mask: Tensor | None = None) -> Any:
+    def compute_output_spec(self, scores: Any, padding_mask: Tensor | None = None) -> Any:
         """Return the shape and type."""
+        if _is_unread(scores):
+            return None
         layers = scores if isinstance(scores, list) else [scores]
         batch, _, target, source = layers[0].shape
         return keras.KerasTensor((batch, sum(one.shape[1] for one in layers), target, source), layers[0].dtype)
+
+
+def _is_unread(scores: Any) -> bool:
+    return scores is None or (isinstance(scores, list) and any(one is None for one in scores))
 
 
 def attended(attention: AttentionLayer, *args: Tensor, **options: Any) -> tuple[Tensor, Tensor | None]:

@@ -17,6 +17,7 @@ from keras_attn_zoo.data.shapes import row_batches
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError, check_arguments
 from keras_attn_zoo.files import PathLike
+from keras_attn_zoo.layers.common.rematerialization import RematerializedByLayer
 from keras_attn_zoo.models.backbone import TranslationBackbone
 from keras_attn_zoo.models.compile_settings import CompileSettings
 from keras_attn_zoo.models.exploration import Exploration
@@ -41,7 +42,15 @@ _KERASHUB_SAMPLERS = ("random", "top_k", "top_p")
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
-class Translator(KerasMethods, Quantization, Exploration, PresetLoading, PerTokenTraining, keras_hub.models.Seq2SeqLM):
+class Translator(
+    RematerializedByLayer,
+    KerasMethods,
+    Quantization,
+    Exploration,
+    PresetLoading,
+    PerTokenTraining,
+    keras_hub.models.Seq2SeqLM,
+):
     """A translation model: strings in, strings out, trained by `fit`.
 
     Use it as any KerasHub task: `from_preset`, `save_to_preset`, `compile`,

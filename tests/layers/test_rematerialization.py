@@ -42,6 +42,16 @@ def test_a_model_in_a_scope(name):
         np.testing.assert_allclose(actual, desired, atol=1e-6)
 
 
+@pytest.mark.parametrize("mode", ["list_of_layers", "activations"])
+@pytest.mark.parametrize("name", ["multi_head", "previous_context"])
+def test_a_model_with_dropout_in_a_scope(name, mode):
+    """In the other modes, Keras computes the model again as a whole, with other random numbers."""
+    wanted = trained(name, dropout=0.4, seed=1)
+    found = trained(name, scope={"mode": mode, "layer_names": ["attention"]}, dropout=0.4, seed=1)
+    for actual, desired in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(actual, desired, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     "scope",
     [

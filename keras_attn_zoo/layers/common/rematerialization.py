@@ -33,18 +33,17 @@ class Rematerialized(keras.layers.Layer):
         places = [place for place, leaf in enumerate(leaves) if _is_floating(leaf)]
         changed: list[keras.Variable] = []
         state = self._given_state()
+        # What is set around the call, such as whose scores are read, is no longer set in the backward pass.
+        around = contextvars.copy_context()
+        around.run(_INSIDE.set, True)
 
         def run(*tensors):
             filled = list(leaves)
             for place, tensor in zip(places, tensors, strict=True):
                 filled[place] = tensor
-            token = _INSIDE.set(True)
-            try:
-                with keras.StatelessScope(state, collect_losses=True) as scope:
-                    before = {id(v): scope.get_current_value(v) for v in self.variables}
-                    found = layer_call(**tree.pack_sequence_as(given, filled))
-            finally:
-                _INSIDE.reset(token)
+            with keras.StatelessScope(state, collect_losses=True) as scope:
+                before = {id(v): scope.get_current_value(v) for v in self.variables}
+                found = around.copy().run(layer_call, **tree.pack_sequence_as(given, filled))
             changed[:] = [v for v in self.variables if scope.get_current_value(v) is not before[id(v)]]
             return found, [scope.get_current_value(v) for v in changed], scope.losses
 
@@ -71,6 +70,18 @@ class Rematerialized(keras.layers.Layer):
                 for v in self.variables
                 if id(v) not in weights or in_stateless_scope()
             ]
+
+
+class RematerializedByLayer:
+    """Mixin before a Keras model: in a `keras.RematScope`, its layers are computed again, each by itself.
+
+    Computed again as a whole, it would hold as many activations in the backward pass as without a scope, and what its
+    layers change, such as the state of random numbers, could not leave it.
+    """
+
+    def rematerialized_call(self, layer_call: Callable, *args: Any, **kwargs: Any) -> Callable:
+        """Return the call as it is."""
+        return layer_call
 
 
 def _is_floating(x: Tensor) -> bool:
