@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from keras_attn_zoo.layers import MultiHeadAttention, get_attention
-from tests.layers.calls import to_numpy
+from tests.layers.calls import BACKEND, to_numpy
 from tests.layers.cases import numbers
 from tests.weights import fill_weights
 
@@ -21,6 +21,16 @@ def pair(query, value, **arguments):
     return layers
 
 
+def jitted(function):
+    if BACKEND == "jax":
+        import jax
+
+        return jax.jit(function)
+    import tensorflow as tf
+
+    return tf.function(function, jit_compile=True)
+
+
 @pytest.mark.parametrize(
     ("query", "value", "arguments", "mask"),
     [
@@ -29,6 +39,8 @@ def pair(query, value, **arguments):
         ((2, 4, 3, 8), (2, 4, 5, 8), {"attention_axes": (2,)}, (2, 3, 5)),
         ((2, 4, 3, 8), (2, 4, 5, 8), {"attention_axes": 2}, (2, 4, 1, 3, 5)),
         ((2, 4, 3, 8), (2, 6, 3, 8), {"attention_axes": 1}, None),
+        ((4, 3, 8), (5, 3, 8), {"attention_axes": 0}, (3, 4, 5)),
+        ((4, 3, 8), (5, 2, 8), {"attention_axes": (0, -2)}, None),
         ((2, 4, 3, 8), (2, 7, 5, 6), {"output_shape": (3, 2)}, None),
         ((2, 5, 3, 4, 8), (2, 5, 3, 2, 8), {"attention_axes": (2, 3)}, (2, 3, 4, 3, 2)),
         ((2, 5, 3, 4, 8), (2, 5, 3, 2, 8), {"attention_axes": (3, 2)}, None),
@@ -45,8 +57,8 @@ def test_axes(query, value, arguments, mask):
     for x, y in zip(found, wanted, strict=True):
         np.testing.assert_allclose(x, y, atol=2e-6)
     assert ours.compute_output_shape(query, value) == theirs.compute_output_shape(query, value)
-    symbolic = ours(keras.Input(query[1:]), keras.Input(value[1:]), return_attention_scores=True)
-    assert [x.shape[1:] for x in symbolic] == [x.shape[1:] for x in found]
+    symbolic = ours(keras.Input(batch_shape=query), keras.Input(batch_shape=value), return_attention_scores=True)
+    assert [x.shape for x in symbolic] == [x.shape for x in found]
     again = MultiHeadAttention.from_config(ours.get_config())
     assert again.get_config() == ours.get_config()
 
@@ -117,6 +129,19 @@ def test_additive_masks_are_refused(name, mask):
             layer.prepare(value, value_mask=real - 1)
 
 
+@pytest.mark.skipif(BACKEND == "torch", reason="computes with the values at hand")
+def test_masks_in_a_compiled_function():
+    """Values are not known there: numbers of floating point are refused, integers are 0 and 1."""
+    layer = MultiHeadAttention(2, 3)
+    query, real = numbers("query", 2, 5, 8), np.array([[1, 1, 1, 0, 0], [1, 0, 1, 1, 1]])
+    wanted = layer(query, query, value_mask=real == 1)
+    call = jitted(lambda mask: layer(query, query, value_mask=mask))
+    np.testing.assert_allclose(to_numpy(call(ops.convert_to_tensor(real, "int32"))), to_numpy(wanted), atol=1e-6)
+    for kind in ("float32", "bfloat16"):
+        with pytest.raises(ValueError, match=f"`value_mask` must be true .* tensor of {kind}, whose values are not"):
+            call(ops.convert_to_tensor(real, kind))
+
+
 @pytest.mark.one_backend
 def test_shapes_that_do_not_fit():
     layer = MultiHeadAttention(2, 3)
@@ -127,5 +152,7 @@ def test_shapes_that_do_not_fit():
         layer(np.ones((2, 4, 2, 8)), np.ones((2, 1, 5, 8)), np.ones((2, 5, 5, 8)))
     with pytest.raises(ValueError, match="not attended along must be equal"):
         MultiHeadAttention(2, 3, attention_axes=2)(np.ones((2, 4, 2, 8)), np.ones((2, 3, 2, 8)))
-    with pytest.raises(ValueError, match="`attention_axes` must be axes between"):
-        MultiHeadAttention(2, 3, attention_axes=3)(np.ones((2, 4, 2, 8)), np.ones((2, 4, 2, 8)))
+    # Beyond the last too: it is none of those that a remainder would make of it.
+    for axes in (3, (1, 1), 5, -5):
+        with pytest.raises(ValueError, match="`attention_axes` must be different axes of the query, but not the last"):
+            MultiHeadAttention(2, 3, attention_axes=axes)(np.ones((2, 4, 2, 8)), np.ones((2, 4, 2, 8)))

@@ -178,7 +178,8 @@ def as_mask(layer: Any, name: str, mask: Any) -> Any:
 
     Raises:
         ValueError: lists of unequal lengths; an additive mask, which is 0 where a position may be attended to, and
-            below 0 elsewhere. Of a symbolic tensor, the type alone is known: one of floating point.
+            below 0 elsewhere. In a compiled function, or a model that is being made, the type alone is known:
+            floating point is refused, while integers count as 0 and 1, so that -1 is true, as in Keras.
     """
     if isinstance(mask, (list, tuple)):
         try:

@@ -71,7 +71,7 @@ class FoldedAxes(HeadedAttention):
     def _attended(self, query):
         """The axes that the layer attends along."""
         rank = len(query.shape)
-        return tuple(axis % rank for axis in self.attention_axes or range(1, rank - 1))
+        return tuple(axis + rank if axis < 0 else axis for axis in self.attention_axes or range(1, rank - 1))
 
     def _is_plain(self, query):
         return len(query.shape) == 3 and self._attended(query) == (1,)
@@ -83,9 +83,9 @@ class FoldedAxes(HeadedAttention):
         if not hasattr(query, "shape") or len(query.shape) < 3 or self._is_plain(query):
             return super().check_inputs(query, value, key, masks)
         name, rank, axes = type(self).__name__, len(query.shape), self._attended(query)
-        if not all(0 < axis < rank - 1 for axis in axes) or len(set(axes)) < len(axes):
+        if not all(0 <= axis < rank - 1 for axis in axes) or len(set(axes)) < len(axes):
             raise ValueError(
-                f"{name}: `attention_axes` must be axes between the first and the last of the query. "
+                f"{name}: `attention_axes` must be different axes of the query, but not the last. "
                 f"Received: attention_axes={self.attention_axes}, query of shape {tuple(query.shape)}."
             )
         for what, x in (("value", value), ("key", key)):
