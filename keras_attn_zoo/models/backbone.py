@@ -12,6 +12,7 @@ from keras_attn_zoo.errors import UserError, check_arguments, check_counts
 from keras_attn_zoo.layers import AttentionLayer, LatentAlignmentHead
 from keras_attn_zoo.layers.common.products import repeated
 from keras_attn_zoo.layers.common.rematerialization import RematerializedByLayer
+from keras_attn_zoo.models.call_export import CallExport
 from keras_attn_zoo.models.model_inputs import OPTIONAL_INPUTS, with_optional_specs
 from keras_attn_zoo.models.nested_layers import build_once, serialize_layer
 from keras_attn_zoo.models.output_projection import OutputProjection
@@ -26,7 +27,9 @@ from keras_attn_zoo.types import Config, DType, Tensor, TensorTree
 AttentionChoice: TypeAlias = str | Config | AttentionLayer
 
 
-class TranslationBackbone(RematerializedByLayer, Quantization, PresetLoading, WeightFiles, keras_hub.models.Backbone):
+class TranslationBackbone(
+    CallExport, RematerializedByLayer, Quantization, PresetLoading, WeightFiles, keras_hub.models.Backbone
+):
     """Base class of the bodies: a functional model, and a stepwise search with the same layers.
 
     Subclass it for a new body, and define `_search_constants`, `_begin` and

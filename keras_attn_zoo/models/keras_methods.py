@@ -6,12 +6,13 @@ from typing import Any
 import keras
 
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.models.call_export import CallExport
 from keras_attn_zoo.models.input_forms import source_batches, to_ids
 from keras_attn_zoo.training.variable_state import kept_whole
 from keras_attn_zoo.types import Tensor
 
 
-class KerasMethods:
+class KerasMethods(CallExport):
     """Mixin for a translator, whose `preprocessor` makes ids of text; see `to_ids` for the forms of input.
 
     KerasHub's own pipeline, which this replaces, takes neither a `keras.utils.PyDataset` nor a generator nor ids beside
