@@ -21,6 +21,7 @@ from keras_attn_zoo.models.concurrency import FirstCall, at_once, in_order, in_p
 from keras_attn_zoo.models.program_cache import ProgramCache
 from keras_attn_zoo.models.weight_copies import CopiesScope, WeightCopies
 from keras_attn_zoo.numerics.few_rows import uses_turned
+from keras_attn_zoo.numerics.function_transforms import forward_alone
 from keras_attn_zoo.types import TensorTree
 
 # More than a translator has at a time: searches with and without attention, scores, a layer's attention.
@@ -238,6 +239,7 @@ def compiled(
         if devices is not None:
             return functools.partial(devices.over_rows(lambda _, *inputs: function(*inputs)), None)
         # No AutoGraph: rewriting the function and all that it calls takes longer than tracing it.
+        function = forward_alone(function)
         return tf.function(function, jit_compile=jit and getattr(model, "jit_compile", True), autograph=False)
     if backend == "jax" and not model.run_eagerly:
         import jax

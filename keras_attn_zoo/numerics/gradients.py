@@ -2,7 +2,7 @@
 
 from keras import ops, tree
 
-from keras_attn_zoo.numerics.function_transforms import is_transformed
+from keras_attn_zoo.numerics.function_transforms import custom_gradient, is_transformed
 from keras_attn_zoo.numerics.labels import is_largest, of_labels, smoothed, with_values_of_labels
 from keras_attn_zoo.numerics.pairs import guarded_log_normalizer, pairs_of, slices_of
 from keras_attn_zoo.numerics.thresholds import (
@@ -50,7 +50,7 @@ def sparsemax_of(energies: Tensor) -> Tensor:
     return plain_sparsemax(energies) if is_transformed() else _sparsemax_of(energies)
 
 
-@ops.custom_gradient
+@custom_gradient
 def _sparsemax_of(energies):
     weights = plain_sparsemax(energies) if sorts_better(energies) else searched_sparsemax(energies)
 
@@ -66,7 +66,7 @@ def entmax15_of(energies: Tensor) -> Tensor:
     return plain_entmax15(energies) if is_transformed() else _entmax15_of(energies)
 
 
-@ops.custom_gradient
+@custom_gradient
 def _entmax15_of(energies):
     weights = plain_entmax15(energies) if sorts_better(energies) else searched_entmax15(energies)
 
@@ -117,7 +117,7 @@ def log_normalizer(left: Tensor, right: Tensor) -> Tensor:
     return _log_normalizer(ops.convert_to_tensor(left), ops.convert_to_tensor(right))
 
 
-@ops.custom_gradient
+@custom_gradient
 def _log_normalizer(left, right):
     left_max, right_max = ops.max(left, axis=-1, keepdims=True), ops.max(right, axis=-1, keepdims=True)
     left_exp, right_exp = ops.exp(left - left_max), ops.exp(right - right_max)
@@ -177,7 +177,7 @@ def fused_token_losses(logits: Tensor, labels: Tensor, label_smoothing: float) -
     """
     share = label_smoothing / logits.shape[-1]
 
-    @ops.custom_gradient
+    @custom_gradient
     def function(logits, labels):
         largest = ops.max(logits, axis=-1)
         normalizer = ops.sum(ops.exp(logits - largest[..., None]), axis=-1)
@@ -215,7 +215,7 @@ def kept_token_losses(logits: Tensor, labels: Tensor, label_smoothing: float) ->
     uniform = log_normalizer - ops.mean(still, axis=-1) if label_smoothing else 0.0
     loss = smoothed(nll, uniform, label_smoothing)
 
-    @ops.custom_gradient
+    @custom_gradient
     def of(logits, labels, softmax, loss, nll):
         def gradient(*args, upstream=None):
             upstream = upstream_of(args, upstream)[..., None]

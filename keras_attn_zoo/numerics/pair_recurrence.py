@@ -3,7 +3,7 @@
 from keras import backend, ops
 
 from keras_attn_zoo.numerics.bfloat16 import transposed_in_memory
-from keras_attn_zoo.numerics.function_transforms import is_transformed
+from keras_attn_zoo.numerics.function_transforms import custom_gradient, is_transformed
 from keras_attn_zoo.numerics.gradients import upstream_of
 from keras_attn_zoo.numerics.loops import scan
 from keras_attn_zoo.numerics.product_gradients import kernel_gradient, summed_product
@@ -63,7 +63,7 @@ def pair_recurrence(steps: dict[str, Tensor], kernel: Tensor, bias: Tensor, firs
     constant = [name for name in ("real", "noise") if name in steps]
     sizes = [steps[name].shape[2] for name in ("query", "context")]
 
-    @ops.custom_gradient
+    @custom_gradient
     def recur(query, plain, normalizer, kernel, bias, first, *constants):
         constants = dict(zip(constant, constants, strict=True))
         given = {"query": query, "context": plain, "normalizer": normalizer, **constants}

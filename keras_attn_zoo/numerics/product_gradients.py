@@ -3,6 +3,7 @@
 from keras import backend, ops
 
 from keras_attn_zoo.numerics.bfloat16 import product_in_float32, transposed_in_memory
+from keras_attn_zoo.numerics.function_transforms import custom_gradient
 from keras_attn_zoo.numerics.onednn import multiplied_by_onednn
 from keras_attn_zoo.processor import is_jax_on_cpu
 from keras_attn_zoo.types import Tensor
@@ -27,7 +28,7 @@ def bfloat16_product(x: Tensor, kernel: Tensor, bias: Tensor, transposed: bool) 
     W may be of float32, and then its gradient is too.
     """
 
-    @ops.custom_gradient
+    @custom_gradient
     def of(x, kernel, bias):
         factor = ops.cast(kernel, x.dtype)
 
@@ -64,7 +65,7 @@ def kernel_gradient(x: Tensor, delta: Tensor, compute_dtype: str) -> Tensor:
 def onednn_product(x: Tensor, kernel: Tensor, bias: Tensor | None, transposed: bool) -> Tensor:
     """Return x W + b, or x Wᵀ + b, of float32 matrices by oneDNN; `bias` is None for none."""
 
-    @ops.custom_gradient
+    @custom_gradient
     def of(x, kernel, *bias):
         def gradient(x, kernel, *bias, upstream):
             of_kernel = _onednn_kernel_gradient(*((upstream, x) if transposed else (x, upstream)))

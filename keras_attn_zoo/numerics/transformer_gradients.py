@@ -2,6 +2,7 @@
 
 from keras import ops
 
+from keras_attn_zoo.numerics.function_transforms import custom_gradient
 from keras_attn_zoo.numerics.gradients import upstream_of
 from keras_attn_zoo.types import Tensor
 
@@ -14,7 +15,7 @@ def plain_dropped_relu(x: Tensor, kept: Tensor, keep: float) -> Tensor:
 def dropped_relu(x: Tensor, kept: Tensor, keep: float) -> Tensor:
     """Return the ReLU of x, scaled by 1 / keep where it is kept; the gradient needs the result alone."""
 
-    @ops.custom_gradient
+    @custom_gradient
     def of(x, kept):
         found = plain_dropped_relu(x, kept, keep)
 
@@ -39,7 +40,7 @@ def layer_normalized(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> 
     products with γ, and sums over rows products with ones, which read u and u n once for all.
     """
 
-    @ops.custom_gradient
+    @custom_gradient
     def of(x, gamma, beta):
         wide = ops.cast(x, "float32")
         centered = wide - ops.mean(wide, axis=-1, keepdims=True)

@@ -153,13 +153,46 @@ def test_tensorflow_compiles_the_first_shapes_alone(monkeypatch):
     assert (lasting, dropped) == ([True, True], [False])
 
 
+@pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="of TensorFlow alone")
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {"cross_attention": "bahdanau"},
+        {"cross_attention": "bahdanau", "output": "latent", "marginalization": "exact"},
+        {"cross_attention": {"attention": "bahdanau", "normalizer": "entmax15"}},
+        pytest.param({"body": tiny.transformer, "cross_attention": "expanded_key_value_1"}, marks=pytest.mark.slow),
+    ],
+    ids=["recomputed", "mixture", "sparse", "recurrent"],
+)
+def test_dropped_graphs_are_freed(monkeypatch, choices):
+    """TensorFlow keeps hand-written gradients, and what is computed again for them, for ever: searches have none."""
+    from tensorflow.python.framework.func_graph import FuncGraph
+
+    monkeypatch.setattr(programs, "MOST_OF_TENSORFLOW", 0)
+    monkeypatch.setattr(programs, "MOST_PROGRAMS", 1)
+    task = tiny.translator(**choices)
+
+    def graphs():
+        gc.collect()
+        return sum(isinstance(one, FuncGraph) for one in gc.get_objects())
+
+    before = graphs()
+    source, target = tiny.sentences("source")[0], tiny.sentences("target")[0]
+    task.translate([source])
+    task.score([source], [target])
+    task.force([source], [target])
+    assert graphs() > before
+    task._programs._compiled.clear()
+    assert graphs() == before
+
+
 @pytest.mark.one_backend
 def test_samplers_that_change_do_not_pile_up(task):
     for beams in range(1, MOST_PROGRAMS + 3):
         task.sampler = BeamSearch(beams)
         task._programs.run(("search", task.sampler), lambda: lambda x: x, np.ones(1, "float32"))
     assert len(task._programs._functions) == MOST_FUNCTIONS
-    assert len(task._programs._compiled) == MOST_PROGRAMS
+    assert len(task._programs._compiled) + len(task._programs._lasting) == MOST_PROGRAMS
 
 
 @pytest.mark.skipif(keras.config.backend() != "jax", reason="the others convert arrays themselves")
