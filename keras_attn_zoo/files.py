@@ -306,7 +306,9 @@ def _put(aside, path):
         old = beside(path, "old")
         path.rename(old)
         aside.rename(path)
-        shutil.rmtree(old)
+        # Under this name an interrupt does not keep it from being removed.
+        old.rename(aside)
+        remove(aside)
         return
     if aside.is_file() and path.is_file():
         aside.chmod(stat.S_IMODE(path.stat().st_mode))

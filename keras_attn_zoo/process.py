@@ -31,6 +31,7 @@ _LONGEST_MESSAGE = 4000
 class Stoppable:
     """Make signals stop what runs in this context: the first raises `KeyboardInterrupt`, the second ends the process.
 
+    The first does so from `heed` on, which is to be called where the exception is caught.
     Libraries sometimes lose an interrupt, in a destructor or while compiling, so a process still running `GRACE`
     seconds after the first signal is ended too.
 
@@ -45,7 +46,7 @@ class Stoppable:
     def __init__(self, farewell: str, last: bool = False) -> None:
         self.farewell, self.last = farewell, last
         self.signal: int | None = None
-        self._said = False
+        self._heeded = self._said = False
         self._former: dict[int, Any] = {}
         self._standard_error: int | None = None
 
@@ -63,7 +64,8 @@ class Stoppable:
             self._standard_error = os.dup(2)
             os.set_blocking(self._write, False)
             self._former_descriptor = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-            self._former_hook, sys.unraisablehook = sys.unraisablehook, self._unraisable
+            self._former_hooks = sys.unraisablehook, sys.excepthook
+            sys.unraisablehook, sys.excepthook = self._unraisable, self._uncaught
             self._watcher = threading.Thread(target=self._watch, daemon=True)
             self._watcher.start()
         return self
@@ -73,12 +75,18 @@ class Stoppable:
         for number, handler in self._former.items():
             signal.signal(number, signal.SIG_DFL if self.last else handler)
         if self._standard_error is not None:
-            sys.unraisablehook = self._former_hook
+            sys.unraisablehook, sys.excepthook = self._former_hooks
             signal.set_wakeup_fd(self._former_descriptor)
             os.close(self._write)
             self._watcher.join()
             os.close(self._read)
             os.close(self._standard_error)
+
+    def heed(self) -> None:
+        """Raise `KeyboardInterrupt` at the first signal, now if it has come already."""
+        self._heeded = True
+        if self.signal is not None:
+            raise KeyboardInterrupt
 
     def finish(self) -> int:
         """Report that the process was stopped; return its status, or end it if nothing is left to run.
@@ -99,7 +107,8 @@ class Stoppable:
     def _stop(self, number, frame):
         if self.signal is None:
             self.signal = number
-            raise KeyboardInterrupt
+            if self._heeded:
+                raise KeyboardInterrupt
 
     def _watch(self):
         """End the process at the second signal, whatever the main thread is doing."""
@@ -114,11 +123,16 @@ class Stoppable:
         self._leave(first)
 
     def _unraisable(self, what):
-        """End the process where Python would print an interrupt and ignore it."""
-        if self.signal is not None and issubclass(what.exc_type, KeyboardInterrupt):
+        """End the process where Python would print an interrupt and ignore it; say nothing of what that broke."""
+        if self.signal is None:
+            self._former_hooks[0](what)
+        elif issubclass(what.exc_type, KeyboardInterrupt):
             self._leave(self.signal)
-        else:
-            self._former_hook(what)
+
+    def _uncaught(self, *error):
+        """Say nothing of what an interrupt broke: Cython prints an exception in a destructor here too."""
+        if self.signal is None:
+            self._former_hooks[1](*error)
 
     def _leave(self, number):
         # Standard error may have been silenced while a library starts.

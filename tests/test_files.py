@@ -1,18 +1,13 @@
-"""Files that are whole or absent, whatever stands at the path; what is read back; locks between processes."""
+"""Files that are whole or absent, whatever stands at the path; what is read back."""
 
-import json
-import logging
 import os
 import re
-import subprocess
-import sys
+import shutil
 import threading
-import types
 from pathlib import Path
 
 import pytest
 
-from keras_attn_zoo import locks
 from keras_attn_zoo.checksums import check_sum, read_checksums, write_checksums
 from keras_attn_zoo.data import compressed_files
 from keras_attn_zoo.data.subwords import Subwords
@@ -31,7 +26,6 @@ from keras_attn_zoo.files import (
     write_json,
     write_text,
 )
-from keras_attn_zoo.locks import locked
 
 
 @pytest.fixture
@@ -302,86 +296,30 @@ def test_a_folder_with_the_name_of_a_file_stays(tmp_path):
     assert trees(tmp_path) == {"a": "old"} and (tmp_path / "b" / "precious").is_dir()
 
 
+def test_an_interrupt_while_a_replaced_folder_is_removed(tmp_path, monkeypatch):
+    """The new folder is there, and nothing of the old one."""
+    (tmp_path / "preset").mkdir()
+    (tmp_path / "preset" / "old").write_text("")
+    rmtree, interrupts = shutil.rmtree, [KeyboardInterrupt]
+
+    def remove(*arguments, **how):
+        if interrupts:
+            raise interrupts.pop()
+        rmtree(*arguments, **how)
+
+    monkeypatch.setattr(shutil, "rmtree", remove)
+    with pytest.raises(KeyboardInterrupt), atomic_path(tmp_path / "preset") as aside:
+        aside.mkdir()
+        (aside / "new").write_text("")
+    assert trees(tmp_path) == {"preset/new": ""}
+
+
 def test_what_killed_processes_left_is_removed_and_a_folder_put_back(tmp_path):
     for name in (".best.0123abcd.partial", ".state.npz.0123abcd.partial", ".log.partial", "kept"):
         (tmp_path / name).write_text("")
     (tmp_path / ".preset.89abcdef.old").mkdir()
     remove_partials(tmp_path)
     assert sorted(os.listdir(tmp_path)) == [".log.partial", "kept", "preset"]
-
-
-def test_a_folder_in_use_is_refused_with_process_and_host(tmp_path, caplog):
-    caplog.set_level(logging.INFO, "keras_attn_zoo")
-    folder = tmp_path / "run"
-    with locked(folder):
-        with pytest.raises(UserError, match=rf"use by process {os.getpid()} on {os.uname().nodename}"), locked(folder):
-            pass
-        # One that waits is told once, and gets it in the end.
-        entered = threading.Event()
-
-        def wait():
-            with locked(folder, wait=True):
-                entered.set()
-
-        thread = threading.Thread(target=wait, daemon=True)
-        thread.start()
-        assert not entered.wait(0.5)
-        (said,) = caplog.messages
-        assert f"waiting for process {os.getpid()}" in said
-    assert entered.wait(5)
-    thread.join(5)
-    # Nothing is left, not even the folder that was made for it.
-    assert not folder.exists()
-
-
-def test_the_lock_of_a_process_that_has_ended_is_taken_over(tmp_path):
-    script = (
-        "import os, sys; from keras_attn_zoo.locks import locked\nwith locked(sys.argv[1]): os.kill(os.getpid(), 9)"
-    )
-    assert subprocess.run([sys.executable, "-c", script, tmp_path / "run"], check=False).returncode == -9
-    holder = json.loads((tmp_path / "run" / ".lock").read_text())
-    assert holder["host"] == os.uname().nodename
-    with locked(tmp_path / "run"):
-        pass
-    # That of a container that is no more names a host that is no more; what was cut or garbled names none.
-    (tmp_path / "run").mkdir(exist_ok=True)
-    elsewhere = json.dumps({**holder, "host": "elsewhere"})
-    for left in (elsewhere, "{", "[" * 4000, '{"process": 1e999, "host": "elsewhere"}'):
-        (tmp_path / "run" / ".lock").write_text(left)
-        with locked(tmp_path / "run"):
-            assert json.loads((tmp_path / "run" / ".lock").read_text())["host"] == os.uname().nodename
-
-
-def test_locks_of_windows(tmp_path, monkeypatch):
-    """Its module locks a byte, and raises PermissionError where another process has locked it."""
-    held = set()
-
-    def locking(descriptor, mode, count):
-        assert (mode, count) == (2, 1) and os.lseek(descriptor, 0, os.SEEK_CUR) > 4096
-        place = os.fstat(descriptor).st_ino
-        if place in held:
-            raise PermissionError(13, "Permission denied")
-        held.add(place)
-
-    monkeypatch.setattr(locks, "fcntl", None)
-    monkeypatch.delattr(os, "O_NOFOLLOW")
-    monkeypatch.setitem(sys.modules, "msvcrt", types.SimpleNamespace(locking=locking, LK_NBLCK=2))
-    with locked(tmp_path / "run"):
-        with pytest.raises(UserError, match=rf"run is in use by process {os.getpid()}"), locked(tmp_path / "run"):
-            pass
-        assert (tmp_path / "run" / ".lock").stat().st_size < 4096
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_lock_that_is_a_link_overwrites_nothing(tmp_path):
-    (tmp_path / "precious").write_text("kept")
-    (tmp_path / "run").mkdir()
-    for target in ("precious", "absent"):
-        (tmp_path / "run" / ".lock").symlink_to(tmp_path / target)
-        with pytest.raises(UserError, match=r"\.lock is a link.* remove it"), locked(tmp_path / "run"):
-            pass
-        (tmp_path / "run" / ".lock").unlink()
-    assert sorted(os.listdir(tmp_path)) == ["precious", "run"] and (tmp_path / "precious").read_text() == "kept"
 
 
 def test_nothing_is_left_of_what_failed(tmp_path):

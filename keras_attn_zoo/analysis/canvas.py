@@ -41,6 +41,8 @@ LINE_STYLES: Any = ("-", "--", "-.", ":", (0, (9, 2)), (0, (6, 2, 1, 2, 1, 2)), 
 MARKERS = "osv^DxP"
 # Of these, some are too alike where curves are close: more of them have marks too.
 PLAIN_STYLES = 4
+# What formats call the time at which a picture was drawn.
+_TIMES = {"pdf": "CreationDate", "svg": "Date"}
 # Control characters and noncharacters.
 _NOT_IN_XML = re.compile("[^\\t\\n\\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -56,6 +58,7 @@ def style() -> Iterator[None]:
         "text.usetex": False,
         "axes.formatter.use_mathtext": False,
         "svg.fonttype": "path",
+        "svg.hashsalt": "keras-attn-zoo",
     }
     with matplotlib.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
@@ -94,9 +97,12 @@ def add_legend(axes: Axes, drawn: Sequence[Any], names: Iterable[object]) -> Non
 
 def save(figure: Figure, path: PathLike, file_type: str) -> None:
     """Write a figure, whole or not at all."""
+    # Without the time of day, the same picture is the same file.
+    about: Any = {_TIMES[file_type]: None} if file_type in _TIMES else None
     with atomic_path(path) as aside:
         # With a tight bounding box, the page grows as the labels need.
-        write = functools.partial(figure.savefig, aside, format=file_type, dpi=DPI, bbox_inches="tight", pad_inches=0.1)
+        how: Any = {"format": file_type, "dpi": DPI, "bbox_inches": "tight", "pad_inches": 0.1, "metadata": about}
+        write = functools.partial(figure.savefig, aside, **how)
         try:
             write()
         except IndexError:

@@ -46,6 +46,7 @@ def guarded(
     """
     with Stoppable(f"{parser.prog}: stopped.", last=arguments is None) as stoppable:
         try:
+            stoppable.heed()
             prepare_streams()
             prepare_matplotlib()
             status = _run(parser, action, sys.argv[1:] if arguments is None else arguments, farewell, stoppable)

@@ -76,7 +76,11 @@ def score_and_draw(
     if left or not drawn:
         translator = load_translator(folder, max_tokens=max_tokens, precision=SCORING_PRECISION)
         room = max_tokens or longest_translation(run.system().data.max_tokens)
-        _score(run, translator, whole, left, room, how)
+        # A process may have been killed between two searches for the same text.
+        scored = {
+            id(text): before[name] for name, text in texts.items() if name not in left and _is_of(before[name], text)
+        }
+        _score(run, translator, whole, left, room, how, scored)
         if not drawn:
             draw_run(folder, translator, text)
     return sorted(run.picture("curves").parent.glob("*.png"))
@@ -121,9 +125,13 @@ def _is_of_earlier_version(scores, text):
     return text.checksum != checksum == text.earlier_checksum and scores["sentences"] == len(text.pairs)
 
 
-def _score(run, translator, whole, texts, room, how):
-    """Score texts by name, test texts whole; what does not depend on the search once for each."""
-    known: dict[int, dict[str, Any]] = {}
+def _is_of(scores, text):
+    """Whether scores are those of a text as it is, gold alignments included."""
+    return scores.get("text_checksum") == text.checksum and ("alignment" in scores) == (text.gold is not None)
+
+
+def _score(run, translator, whole, texts, room, how, known):
+    """Score texts by name, test texts whole; what does not depend on the search once for each, unless it is known."""
     for name, text in texts.items():
         found = WITH_TOP_K.fullmatch(name)
         fitting = text if name in whole else _fitting(name, text, translator, room)

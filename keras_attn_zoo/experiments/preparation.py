@@ -143,6 +143,9 @@ def _subwords(corpus, settings, place):
     elif kind_of(place / CHECKSUMS):
         for name, expected in read_checksums(place / CHECKSUMS).items():
             check_sum(place / name, expected)
+    else:
+        # Of an earlier version, or of a process that was killed before it wrote them.
+        write_checksums(place, names)
     source, target = map(Subwords, (place / models[0], place / models[-1]), _truecasers(place, cases))
     return source, target
 

@@ -3,6 +3,8 @@
 import contextlib
 import importlib.util
 import re
+import shutil
+import tempfile
 import threading
 import urllib.parse
 from collections.abc import Iterator
@@ -15,6 +17,8 @@ from keras_attn_zoo.files import shown
 PACKAGES = {"hf": "huggingface_hub", "kaggle": "kagglehub", "modelscope": "modelscope", "gs": "tensorflow"}
 # Seconds within which a server must answer.
 PATIENCE = 5.0
+# On a hub, the card of a model.
+_CARD = "README.md"
 # The libraries' names for errors of the network; they have no class in common.
 _OF_NETWORK = {
     "ConnectError",
@@ -116,16 +120,33 @@ def upload(preset: Path, address: str) -> None:
 
 
 def _upload_card(preset, name):
-    """Upload README.md first: KerasHub replaces and then deletes that of a model without a card on the hub."""
+    """Upload README.md first: for a model without a card on the hub, KerasHub writes one into the preset itself.
+
+    It removes that card afterwards, a user's own too, and leaves it there if it is stopped.
+    """
     import huggingface_hub
     from huggingface_hub import constants
 
     if not _answers(constants.ENDPOINT):
         raise UserError(f"cannot reach {_host('hf')} to upload {shown(preset)}: check the network.")
-    card = preset / "README.md"
+    huggingface_hub.create_repo(name, exist_ok=True)
+    card = preset / _CARD
     if card.is_file():
-        huggingface_hub.create_repo(name, exist_ok=True)
-        huggingface_hub.upload_file(path_or_fileobj=card, path_in_repo=card.name, repo_id=name)
+        huggingface_hub.upload_file(path_or_fileobj=card, path_in_repo=_CARD, repo_id=name)
+    elif not huggingface_hub.file_exists(repo_id=name, filename=_CARD):
+        content = _card_of_kerashub(preset)
+        huggingface_hub.upload_file(path_or_fileobj=content, path_in_repo=_CARD, repo_id=name)
+
+
+def _card_of_kerashub(preset):
+    """The card that KerasHub writes for a preset, as bytes."""
+    from keras_hub.src.utils import preset_utils
+
+    with tempfile.TemporaryDirectory() as folder:
+        for path in preset.glob("*.json"):
+            shutil.copyfile(path, Path(folder) / path.name)
+        preset_utils.create_model_card(folder)
+        return (Path(folder) / _CARD).read_bytes()
 
 
 def _check_package(address, scheme):

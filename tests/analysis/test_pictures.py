@@ -12,6 +12,7 @@ import pytest
 
 from keras_attn_zoo.analysis import pictures
 from keras_attn_zoo.analysis.pictures import plot_attention, plot_attentions, plot_curves
+from keras_attn_zoo.analysis.suffixes import SUFFIXES
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import Alignment
 
@@ -259,6 +260,15 @@ def test_bad_curves(tmp_path, curves, options, message):
     with pytest.raises(UserError, match=message):
         plot_curves(curves, tmp_path / "a.png", "loss", **options)
     assert os.listdir(tmp_path) == []
+
+
+def test_the_same_picture_is_the_same_file_at_any_time(tmp_path, monkeypatch):
+    for suffix in SUFFIXES:
+        for time in ("0", "1000000000"):
+            # What matplotlib takes for the time of day.
+            monkeypatch.setenv("SOURCE_DATE_EPOCH", time)
+            plot_attentions([(None, np.eye(2))], ["a", "b"], ["c", "d"], tmp_path / f"{time}{suffix}")
+        assert (tmp_path / f"0{suffix}").read_bytes() == (tmp_path / f"1000000000{suffix}").read_bytes()
 
 
 def test_an_svg_is_xml_whatever_characters_a_word_has(tmp_path):

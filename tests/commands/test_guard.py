@@ -45,6 +45,40 @@ def test_a_signal_stops_whatever_a_library_makes_of_it(attn_zoo, monkeypatch, le
     assert signal.getsignal(number) is before
 
 
+def test_a_signal_before_anything_runs(attn_zoo, monkeypatch, left):
+    """While the handlers are being installed."""
+    fill = process._fill_descriptors
+    for number in (signal.SIGINT, signal.SIGTERM):
+        monkeypatch.setattr(process, "_fill_descriptors", lambda number=number: [fill(), signal.raise_signal(number)])
+        ran = []
+        act(monkeypatch, lambda ran=ran: ran.append(True))
+        assert attn_zoo("demo") == (128 + number, "", "\nattn-zoo: stopped.\n")
+        assert not ran and left.empty()
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_what_an_interrupt_broke_is_not_printed(attn_zoo, monkeypatch, left, stops):
+    """A destructor fails: Python prints that by one hook, Cython by both."""
+
+    class Broken:
+        def __del__(self):
+            raise KeyError(0)
+
+    def stopped():
+        broken = Broken()
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT if stops else signal.SIGURG)
+        del broken
+        sys.excepthook(KeyError, KeyError(0), None)
+
+    act(monkeypatch, stopped)
+    printed = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda what: printed.append(what.exc_type))
+    monkeypatch.setattr(sys, "excepthook", lambda kind, *_: printed.append(kind))
+    status, _, _ = attn_zoo("demo")
+    assert (status, printed) == ((130, []) if stops else (0, [KeyError, KeyError]))
+
+
 def test_ctrl_c_without_a_signal(attn_zoo, monkeypatch):
     def stop():
         raise KeyboardInterrupt

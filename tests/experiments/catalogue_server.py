@@ -3,10 +3,16 @@
 import contextlib
 import hashlib
 import http.server
+import importlib.util
 import json
 import re
+import sys
 import threading
+import types
+from pathlib import Path
 from urllib.parse import unquote
+
+import pytest
 
 COMMIT = "c0ffee" * 6 + "beef"
 
@@ -87,3 +93,28 @@ def serving():
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield server
         server.shutdown()
+
+
+def modules_without_entries():
+    """Modules in the place of those from which mtdata makes its index: it has 300,000 entries, and takes a while."""
+    home = Path(importlib.util.find_spec("mtdata").origin).parent
+    paths = [path.relative_to(home).with_suffix("") for path in (home / "index").rglob("*.py")]
+    names = [".".join(("mtdata", *path.parts)) for path in paths if path.name != "__init__"]
+    return {name: types.SimpleNamespace(load_all=lambda index: None) for name in names}
+
+
+@contextlib.contextmanager
+def unused_mtdata(folder):
+    """Have mtdata as a new process finds it, with an index of nothing."""
+    from keras_attn_zoo.experiments.catalogue import mtdata_source
+
+    pytest.importorskip("mtdata")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MTDATA", str(folder))
+        for name in [name for name in sys.modules if name.partition(".")[0] == "mtdata"]:
+            patch.delitem(sys.modules, name)
+        for name, module in modules_without_entries().items():
+            patch.setitem(sys.modules, name, module)
+        mtdata_source._cache_class.cache_clear()
+        yield
+        mtdata_source._cache_class.cache_clear()

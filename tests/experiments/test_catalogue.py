@@ -231,8 +231,10 @@ def test_a_text_that_others_may_change_is_left_alone_unless_it_was_chosen(placed
 
 def test_a_split_of_ones_own_is_not_replaced(placed, corpora):
     placed.rename(corpora / WHOLE.name)
-    (corpora / WHOLE.name / "all.tsv").write_text("ein haus\ta house\n")
-    with pytest.raises(UserError, match="has all of the text, and its three parts too: remove one or the other"):
+    (corpora / WHOLE.name / "all.tsv").write_text("".join(f"satz {i}\tsentence {i}\n" for i in range(200)))
+    with pytest.raises(
+        UserError, match=r"parts that are not its split \(train.*valid.*test.*\): remove one or the other"
+    ):
         corpus_from_name(WHOLE.name)
     (corpora / WHOLE.name / "all.tsv").unlink()
     assert list(corpus_from_name(WHOLE.name).splits.train) == make_pairs(96)

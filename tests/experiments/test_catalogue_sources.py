@@ -13,9 +13,7 @@ import subprocess
 import sys
 import tarfile
 import threading
-import types
 import zipfile
-from pathlib import Path
 
 import pytest
 
@@ -26,7 +24,7 @@ from keras_attn_zoo.experiments.catalogue import folder, hub_source, listing, mt
 from keras_attn_zoo.experiments.catalogue.listing import PARTS, NamedCorpus
 from keras_attn_zoo.experiments.corpora import corpus_from_name
 from keras_attn_zoo.extras import is_installed
-from tests.experiments.catalogue_server import COMMIT, serving
+from tests.experiments.catalogue_server import COMMIT, serving, unused_mtdata
 from tests.tiny_run import make_pairs
 
 TEXT = {"train": make_pairs(96), "valid": make_pairs(16, 200), "test": make_pairs(6, 400)}
@@ -45,24 +43,12 @@ def server(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory):
-    """mtdata with an empty index: its own has 300,000 entries, and takes half a minute."""
-    pytest.importorskip("mtdata")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MTDATA", str(tmp_path_factory.mktemp("mtdata")))
-        home = Path(sys.modules["mtdata"].__file__).parent
-        for name in [name for name in sys.modules if name.partition(".")[0] == "mtdata"]:
-            patch.delitem(sys.modules, name)
-        for path in [*(home / "index").rglob("*.py")]:
-            name = ".".join(("mtdata", *path.relative_to(home).with_suffix("").parts))
-            if path.name != "__init__.py":
-                patch.setitem(sys.modules, name, types.SimpleNamespace(load_all=lambda index: None))
-        mtdata_source._cache_class.cache_clear()
+    with unused_mtdata(tmp_path_factory.mktemp("mtdata")):
         handlers = logging.getLogger().handlers[:]
         with mtdata_source._silenced():
             found = mtdata_source._index()
         assert logging.getLogger().handlers == handlers and not logging.getLogger().filters
         yield found
-        mtdata_source._cache_class.cache_clear()
 
 
 @pytest.fixture

@@ -140,9 +140,11 @@ def test_damaged_data_is_found(run, corpus):
     with pytest.raises(UserError, match=r"source\.spm is damaged or was changed"):
         prepare_data(corpus, TINY.data, run.path / "data")
     model.write_bytes(whole)
-    # Data from before there were checksums is used as it is.
+    # Data from before there were checksums, or whose process was killed before it wrote them, is used as it is.
+    sums = model.with_name("checksums.json").read_bytes()
     model.with_name("checksums.json").unlink()
     prepare_data(corpus, TINY.data, run.path / "data")
+    assert model.with_name("checksums.json").read_bytes() == sums
 
 
 def test_two_that_share_their_data_wait_for_each_other(run, corpus, monkeypatch, caplog):

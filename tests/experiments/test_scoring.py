@@ -65,6 +65,18 @@ def test_translations_that_are_not_those_of_the_scores_are_made_again(trained, c
         assert run.hypotheses("test").read_text("utf-8") == before and run.has_translations("test")
 
 
+def test_references_are_scored_once_for_several_searches_wherever_the_process_was_killed(trained, corpus, tmp_path):
+    text, found = ParallelText(corpus.splits.valid[:4]), []
+    for name, killed in (("whole", False), ("killed", True)):
+        run = RunFolder(shutil.copytree(trained, tmp_path / name))
+        for tests in ({"one": text},) * killed + ({"one": text, "two": text},):
+            score_and_draw(run.path, corpus.test, keep_scores=True, tests=tests)
+        scores = run.read_scores()
+        assert scores["one"]["loss"] == scores["two"]["loss"] and scores["two"]["free_running"]
+        found.append({path.relative_to(run.path) for path in run.path.rglob("*")})
+    assert found[0] == found[1] and not run.sentence_sums("two").exists()
+
+
 def test_scores_of_a_run_that_was_then_trained_further_are_made_again(trained, corpus, tmp_path):
     run = RunFolder(shutil.copytree(trained, tmp_path / "run"))
     score_and_draw(run.path, corpus.test)

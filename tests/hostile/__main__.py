@@ -106,8 +106,8 @@ def table(found):
 def main():
     """Run what the command line says; the status is 1 where a case failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.hostile", description=__doc__)
-    parser.add_argument("--cases", type=int, default=300, help="number of cases (default: 300)")
-    parser.add_argument("--start", type=int, default=0, help="number of the first one (default: 0)")
+    parser.add_argument("--cases", type=int, default=300, help="how far cases are counted from 0 (default: 300)")
+    parser.add_argument("--start", type=int, help="number of the first one (default: that of the first good line)")
     parser.add_argument("--case", type=int, help="run this case alone, and show what it says")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time (default: 1)")
     parser.add_argument("--from", type=int, dest="first", help=argparse.SUPPRESS)
@@ -118,8 +118,12 @@ def main():
         run_here([options.case] if one else range(options.first, options.last), show=one)
         return 0
     began = time.monotonic()
-    end = options.start + options.cases
-    size = min(CHUNK, -(-options.cases // options.jobs))
+    if options.start is None:
+        from tests.hostile.good_lines import good_lines
+
+        options.start = -len(good_lines())
+    end = options.cases
+    size = max(1, min(CHUNK, -(-(end - options.start) // options.jobs)))
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         chunks = [
             pool.submit(lambda n=n: told(run_chunk(n, min(n + size, end)))) for n in range(options.start, end, size)
@@ -131,7 +135,7 @@ def main():
     print(f"slowest: case {slowest['number']}, {slowest['seconds']:.1f} s; {time.monotonic() - began:.0f} s in all")
     if verdicts["failed"]:
         print("replay one with: python -m tests.hostile --case NUMBER")
-    return int(verdicts["failed"] > 0 or len(found) != options.cases)
+    return int(verdicts["failed"] > 0 or len(found) != end - options.start)
 
 
 if __name__ == "__main__":

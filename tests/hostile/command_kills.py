@@ -1,64 +1,51 @@
 """Kill every command in every phase, run it again, and compare with one that nobody touched.
 
     python -m tests.hostile.command_kills --kills 100
+    python -m tests.hostile.command_kills --every-phase
 
-Each command runs in a process forked from one that has imported everything, under PyTorch. It is ended by a signal when
-it is about to make a change to its files, whichever is drawn of all that it makes, or at a moment drawn from all of its
-time. What it leaves must be whole; when it is run again, it must succeed, make the same files, and leave no other.
+Each command runs in a process forked from one that has imported everything, under PyTorch. A phase of a command is a
+change that it makes to a file, by kind and by the file: one run begins with the first, another with the second, and so
+on, as far as the number of kills goes. A signal ends the command when it is about to make that change, or, one time in
+three, at a moment drawn from all of its time. What it leaves must be whole; when it is run again, it must succeed, make
+the same files, and leave no other. One in five is killed a second time before it is.
 """
 
 import argparse
 import collections
-import functools
-import http.server
 import io
 import json
 import os
 import random
+import re
 import signal
 import sys
 import tempfile
-import threading
 import time
 import traceback
+from importlib import import_module
 from pathlib import Path
 
-SIZES = ("embedding_dim=8", "hidden_dim=8", "max_tokens=12", "vocabulary_size=None", "model_type=word")
-STEPS = ("sentences_per_batch=32", "bucket_count=1", "epochs=1", "validations_per_epoch=1", "beams=1")
-PRESET = "tiny_de_en"
 CHANGES = ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate")
 ENDS = {".html": b"</html>", ".svg": b"</svg>", ".png": b"IEND\xaeB`\x82", ".pdf": b"%%EOF"}
 SECONDS = 120
-
-
-def command_lines():
-    """What is killed: a name, and a program with its arguments, each of which can be run again."""
-    from tests.hostile.good_lines import COMMANDS, CORPUS
-
-    for path, lines in COMMANDS.items():
-        name = " ".join(path)
-        if path[0] in ("translate", "evaluate", "align", "explore", "export", "plot"):
-            line = next((one for one in lines if "--output" in one or "--name" in one), lines[0])
-            yield name, "attn-zoo", line
-    pictures = [part if part != "p.png" else "p.pdf" for part in COMMANDS["plot", "attention"][0]]
-    yield "plot attention", "attn-zoo", pictures
-    small = ["--set", *SIZES, *STEPS]
-    yield "train", "attn-zoo", ["train", "--system", "bahdanau", *CORPUS, "--run", "new", "--resume", *small]
-    yield "compare", "attn-zoo", ["compare", "--systems", "bahdanau", "uniform", *CORPUS, "--out", "new", *small]
-    yield "demo", "attn-zoo", ["demo", "--out", "new"]
-    yield "presets", "attn-zoo", ["presets", "--download", PRESET]
-    yield "recipe", "bahar2020", ["--out", "new", "--scale", "smoke"]
+# Of a command, where every phase is asked for: some change no file of ours.
+FEWEST = 6
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+# What differs from run to run in the name of a file that is written, as `unfinished.beside` and libraries choose it.
+_DRAWN = re.compile(r"\.[0-9a-f]{8}-\d+-[0-9a-f]{8}(?=\.)|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16,}|(?<=tmp)\w{8}")
+# What a command keeps in the cache for its next run may be in parts. Below, whole folders stand.
+_PARTS = re.compile(r"home/(?!\.cache/keras-attn-zoo/(corpora|presets)/(?!unfinished/))")
 
 
 class Changes:
-    """Counts the changes that this process makes below a folder, and ends it before one of them."""
+    """Lists the changes that this process makes below a folder, and ends it before one of them."""
 
     def __init__(self, root):
-        self.root, self.count, self.last, self.signal = str(root), None, None, None
+        self.root, self.made, self.last, self.signal = str(root), None, None, None
         sys.addaudithook(self._audit)
 
     def _audit(self, event, arguments):
-        if self.count is None:
+        if self.made is None:
             return
         if event == "open":
             path, _, flags = arguments
@@ -67,9 +54,12 @@ class Changes:
             path, writes = arguments[0] if arguments else None, event in CHANGES
         if not writes or isinstance(path, int):
             return
-        if os.path.abspath(os.fsdecode(path)).startswith(self.root):
-            self.count += 1
-            if self.count == self.last:
+        path = os.path.abspath(os.fsdecode(path))
+        if path.startswith(f"{self.root}/"):
+            self.made.append(f"{event.removeprefix('os.')} {_DRAWN.sub('*', path[len(self.root) + 1 :])}")
+            # The phase, and how often it comes before that.
+            if self.last and self.made[-1] == self.last[0] and self.made.count(self.last[0]) == self.last[1]:
+                self.last = None
                 os.kill(os.getpid(), self.signal)
 
 
@@ -77,50 +67,49 @@ class Killer:
     """Runs commands in forked processes, in the working folder of a sandbox."""
 
     def __init__(self, root):
+        from tests.hostile import kill_server
         from tests.hostile.sandbox import Sandbox
 
-        self.sandbox = Sandbox(root)
+        server = kill_server.start(Path(root))
+
+        self.sandbox = Sandbox(Path(root) / "sandbox")
         self.root, self.work = self.sandbox.root, self.sandbox.work
         self.changes = Changes(self.work)
-        self._serve()
+        import_module("keras_attn_zoo.cli")
+        server.uploaded = self.work / "uploaded"
+        kill_server.publish(server, self.root / "pristine" / "run" / "best")
+        kill_server.offer_corpora(server)
 
-    def _serve(self):
-        """A preset to be downloaded, from a server of this process."""
-        from keras_attn_zoo.checksums import sha256
-        from keras_attn_zoo.models import preset_registry
+    def prepare(self, line):
+        """Make the working folder as new."""
+        self.sandbox.tree.restore()
+        if line.prepare:
+            line.prepare(self.work)
 
-        folder = self.root / "pristine" / "run" / "best"
-        handler = functools.partial(_Quiet, directory=folder)
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-        about = {p.relative_to(folder).as_posix(): {"size": p.stat().st_size, "sha256": sha256(p)} for p in files}
-        facts = {**preset_registry.published()["transformer_tatoeba_de_en"], "files": about}
-        preset_registry.published = lambda: {PRESET: facts}
-        preset_registry.ADDRESS = f"http://127.0.0.1:{self.server.server_port}/{{file}}"
-
-    def run(self, program, arguments, last=None, name=signal.SIGKILL, seconds=None):
-        """Run a command; return status, seconds, number of changes, and what it said."""
+    def run(self, line, last=None, name=signal.SIGKILL, seconds=None):
+        """Run a command; return status, seconds, the changes that it made if no signal came, and what it said."""
         report, writer = os.pipe()
         began = time.monotonic()
+        # Until it can do nothing but end it, or handles it.
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         child = os.fork()
         if child == 0:
-            self._child(program, arguments, last, name, report, writer)
+            self._child(line, last, name, report, writer)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         os.close(writer)
         if seconds is not None:
-            # It may end before, and then no signal is sent.
             while os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
                 if time.monotonic() - began > seconds:
                     os.kill(child, name)
                     break
                 time.sleep(0.001)
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         with os.fdopen(report) as lines:
-            count = int(lines.read() or 0)
+            changes = json.loads(lines.read() or "[]")
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         said = (self.root / "said").read_text("utf-8", "replace")
-        return status, time.monotonic() - began, count, said
+        return status, time.monotonic() - began, changes, said
 
-    def _child(self, program, arguments, last, name, report, writer):
+    def _child(self, line, last, name, report, writer):
         from keras_attn_zoo import unfinished
 
         os.close(report)
@@ -133,13 +122,16 @@ class Killer:
             os.chdir(self.work)
             os.environ["HOME"] = str(self.work / "home")
             os.environ.pop("XDG_CACHE_HOME", None)
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            # In the background, a shell has it ignored.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             signal.alarm(SECONDS)
             # A new process knows nothing of what this one has looked for.
             unfinished.remove_left_of.cache_clear()
-            self.changes.count, self.changes.last, self.changes.signal = 0, last, name
-            status = _call(program, arguments)
-            os.write(writer, str(self.changes.count).encode())
+            self.changes.made, self.changes.last, self.changes.signal = [], last, name
+            status = _call(line.path[0], line.arguments)
+            with os.fdopen(writer, "w") as pipe:
+                pipe.write(json.dumps(self.changes.made if self.changes.last == last else []))
         except SystemExit as stop:
             status = stop.code
         except BaseException:
@@ -153,15 +145,18 @@ class Killer:
         """Content of every file of the working folder, apart from locks."""
         found = {}
         for path in self.work.rglob("*"):
-            if path.is_file() and not path.name.endswith(".lock"):
+            if path.is_file() and not path.name.endswith("lock"):
                 found[path.relative_to(self.work).as_posix()] = path.read_bytes()
         return found
 
 
 def _content(name, content):
-    """What a file says: of weights, their bits, whatever the order in which they were written."""
+    """What a file says: of weights, their bits, whatever the order in which they were written; of tables, no times."""
     import h5py
 
+    if name.endswith((".md", ".tex")):
+        # A time may be longer than another, and so may its column be wider.
+        return re.sub(rb"\d+:\d\d(:\d\d)?|[ -]+", b" ", content)
     if not name.endswith(".h5"):
         return content
     found = {}
@@ -170,25 +165,19 @@ def _content(name, content):
     return found
 
 
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *arguments):
-        pass
-
-
 def _call(program, arguments):
     """Run a command in this process, small."""
     from keras_attn_zoo import cli
     from keras_attn_zoo.commands import demo
     from keras_attn_zoo.commands.recipe import run_recipe
+    from tests.hostile.killed_commands import SIZES, STEPS
     from tests.hostile.sandbox import recipe
 
     if program != "attn-zoo":
-        own = recipe(program).RECIPE
-        return run_recipe(own, "A recipe.", ["--systems", next(iter(own.entries)), *arguments])
+        return run_recipe(recipe(program).RECIPE, "A recipe.", list(arguments))
     demo.CORPUS = {"train": 48, "valid": 8, "test": 6, "max_words": 6, "words_per_kind": 1}
-    demo.SETTINGS = {**dict(one.split("=") for one in (*SIZES, *STEPS)), "vocabulary_size": None, "warmup_steps": 1}
-    for key in ("embedding_dim", "hidden_dim", "max_tokens", *(one.partition("=")[0] for one in STEPS)):
-        demo.SETTINGS[key] = int(demo.SETTINGS[key])
+    numbers = {name: int(value) for name, _, value in (one.partition("=") for one in (*SIZES, *STEPS))}
+    demo.SETTINGS = {"model_type": "word", "vocabulary_size": None, "max_tokens": 12, "warmup_steps": 1, **numbers}
     demo.translate = lambda path, precision: None
     return cli.main(list(arguments))
 
@@ -214,108 +203,168 @@ def is_whole(name, content):
             h5py.File(io.BytesIO(content)).close()
         elif suffix in ENDS:
             return content.rstrip().endswith(ENDS[suffix])
-        elif suffix in (".md", ".txt", ".csv", ".align"):
+        elif suffix in (".md", ".txt", ".csv", ".align", ".de", ".en"):
             return content.endswith(b"\n")
     except Exception:
         return False
     return True
 
 
-def one_kill(killer, program, arguments, reference, rng):
+class Reference:
+    """What a command makes that nobody touches: its files, those that are the same every time, phases, seconds."""
+
+    def __init__(self, killer, line):
+        self.line, runs = line, []
+        for _ in range(2):
+            killer.prepare(line)
+            status, self.seconds, changes, said = killer.run(line)
+            if status != 0:
+                raise RuntimeError(f"{line.name} fails by itself with status {status}: {said[-2000:]}")
+            runs.append(killer.files())
+        self.files, again = runs
+        if self.files.keys() != again.keys():
+            different = sorted(self.files.keys() ^ again.keys())
+            raise RuntimeError(f"{line.name} does not make the same files twice: {different}")
+        self.same = {path for path, one in self.files.items() if _content(path, one) == _content(path, again[path])}
+        self.phases = collections.Counter(changes)
+        self.left, self.killed_in, self.kills = list(self.phases), set(), 0
+
+    @property
+    def to_kill(self):
+        """Whether it is to be killed again, for a kill in every phase, and at other moments."""
+        return self.left or self.kills < FEWEST
+
+
+def one_kill(killer, reference, rng):
     """Kill a command and run it again; return signal, phase and what is wrong, or None where it had ended by then."""
-    expected, same, count, seconds = reference
     from keras_attn_zoo.unfinished import is_partial
 
+    line = reference.line
     name = rng.choices((signal.SIGKILL, signal.SIGTERM, signal.SIGINT), (6, 2, 2))[0]
-    at = {"last": rng.randrange(1, count + 1)} if count and rng.random() < 0.6 else {"seconds": rng.uniform(0, seconds)}
-    killer.sandbox.tree.restore()
+    phase, at = "at any moment", {"seconds": rng.uniform(0, reference.seconds)}
+    if reference.left and rng.random() < 2 / 3:
+        phase = rng.choice(reference.left)
+        at = {"last": (phase, rng.randint(1, reference.phases[phase]))}
+        if name == signal.SIGKILL:
+            # What answers a signal may hide what nobody tidies up.
+            reference.left.remove(phase)
+    killer.prepare(line)
     before = killer.files()
-    status, _, _, said = killer.run(program, arguments, name=name, **at)
-    if status == 0 and "seconds" in at:
+    status, _, ended, said = killer.run(line, name=name, **at)
+    if status == 0 and ("seconds" in at or ended):
         return None
+    if "last" in at and name == signal.SIGKILL:
+        reference.killed_in.add(phase)
     reasons = []
     # Before there is a handler, and after the work, a signal ends it at once.
     if status not in (-name, 128 + name, 0) or (name == signal.SIGKILL and status != -name):
         reasons.append(f"status {status} after {name.name}: {said[-200:]}")
     if "Traceback" in said and status != -name:
-        reasons.append(f"traceback: {said[-300:]}")
+        reasons.append(f"traceback: {said[-2000:]}")
     left = killer.files()
     asides = [path for path in left if any(is_partial(part) for part in Path(path).parts)]
     if asides and status == 128 + name:
         reasons.append(f"left half written: {asides[:3]}")
     for path, content in left.items():
-        known = content in (before.get(path), expected.get(path))
-        if path not in asides and "/home/" not in f"/{path}" and not known and not is_whole(path, content):
+        known = content in (before.get(path), reference.files.get(path))
+        if path not in asides and not _PARTS.match(path) and not known and not is_whole(path, content):
             reasons.append(f"not whole: {path}")
-    phase = f"{'with' if asides else 'without'} a file half written" if "last" in at else "at any moment"
-    again, _, _, said = killer.run(program, arguments)
-    if again != 0:
+    if rng.random() < 0.2:
+        phase += ", and again"
+        killer.run(line, seconds=rng.uniform(0, reference.seconds))
+        left = killer.files()
+    again, _, _, said = killer.run(line)
+    # What stands there already, where the signal came after the work, is not always written again.
+    if again != 0 and not (again == 2 and reference.files.keys() <= left.keys()):
         reasons.append(f"status {again} of the second run: {said[-300:]}")
-    after = killer.files()
+    after, expected = killer.files(), reference.files
     reasons += [f"missing after the second run: {path}" for path in sorted(expected.keys() - after.keys())[:3]]
     reasons += [f"left behind: {path}" for path in sorted(after.keys() - expected.keys())[:3]]
     reasons += [
         f"differs: {path}"
-        for path in sorted(same & after.keys())
+        for path in sorted(reference.same & after.keys())
         if _content(path, after[path]) != _content(path, expected[path])
     ][:3]
-    return name.name, phase, reasons
+    return name.name, phase, bool(asides), reasons
 
 
-def reference_of(killer, name, program, arguments):
-    """What a command makes that nobody touches: its files, those that are the same every time, changes, seconds."""
-    runs = []
-    for _ in range(2):
-        killer.sandbox.tree.restore()
-        status, seconds, count, said = killer.run(program, arguments)
-        if status != 0:
-            raise RuntimeError(f"{name} fails by itself with status {status}: {said[-2000:]}")
-        runs.append(killer.files())
-    same = {path for path in runs[0] if runs[0][path] == runs[1].get(path)}
-    if runs[0].keys() != runs[1].keys():
-        raise RuntimeError(f"{name} does not make the same files twice: {sorted(runs[0].keys() ^ runs[1].keys())}")
-    return runs[0], same, count, seconds
+def check_never_written(killer):
+    """Raise where a command changes a file, of which it is said that it does not."""
+    from tests.hostile.killed_commands import NEVER_WRITE, good_line
+
+    for path in NEVER_WRITE:
+        line = good_line(path)
+        killer.prepare(line)
+        status, _, changes, said = killer.run(line)
+        if status or changes:
+            raise RuntimeError(f"{line.name} is said to write nothing: {status} {changes[:3]} {said[-300:]}")
 
 
 def main(arguments=None):
     """Run what the command line says; the status is 1 where something is wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.hostile.command_kills", description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=40, help="number of kills (default: 40)")
+    parser.add_argument("--every-phase", action="store_true", help="as many as it takes to kill in every phase")
     parser.add_argument("--seed", type=int, default=1, help="which kills are drawn (default: 1)")
+    parser.add_argument("--only", default="", help="those command lines alone whose name has this in it")
     options = parser.parse_args(arguments)
+    # Nothing has been imported that reads these.
     os.environ |= {"KERAS_BACKEND": "torch", "OMP_NUM_THREADS": "1"}
     import torch
 
     import tests.conftest  # noqa: F401 the same settings as for the other tests
+    from tests.hostile.killed_commands import command_lines
 
     # A forked process has no threads but one.
     torch.set_num_threads(1)
     began, found = time.monotonic(), collections.defaultdict(list)
     with tempfile.TemporaryDirectory(prefix="kills-") as root:
         os.environ["MPLCONFIGDIR"] = f"{root}/matplotlib"
-        killer = Killer(Path(root) / "sandbox")
-        lines, references = list(command_lines()), {}
-        number = 0
-        while sum(map(len, found.values())) < options.kills:
+        killer = Killer(root)
+        check_never_written(killer)
+        lines, references = [line for line in command_lines() if options.only in line.name], {}
+        for number in range(sys.maxsize):
             rng = random.Random(f"command kills:{options.seed}:{number}")
             place = number % len(lines)
-            name, program, line = lines[place]
             if place not in references:
-                references[place] = reference_of(killer, name, program, line)
-            if one := one_kill(killer, program, line, references[place], rng):
-                found[name].append(one)
-                print(f"{name}: {one[0]} {one[1]}: {'; '.join(one[2]) or 'whole'}", flush=True)
-            number += 1
+                references[place] = Reference(killer, lines[place])
+            reference = references[place]
+            if options.every_phase:
+                if len(references) == len(lines) and not any(one.to_kill for one in references.values()):
+                    break
+                if not reference.to_kill:
+                    continue
+            elif sum(map(len, found.values())) == options.kills:
+                break
+            if one := one_kill(killer, reference, rng):
+                reference.kills += 1
+                found[lines[place].name].append(one)
+                print(f"{lines[place].name}: {one[0]} {one[1]}: {'; '.join(one[3]) or 'whole'}", flush=True)
         os.chdir("/")
-    print("\n| command | kills | by SIGKILL | with a file half written | failed |\n|---|--:|--:|--:|--:|")
-    for name, ends in [*found.items(), ("all", [one for several in found.values() for one in several])]:
-        killed, half = (sum(one[place] == what for one in ends) for place, what in KINDS)
-        print(f"| {name} | {len(ends)} | {killed} | {half} | {sum(bool(one[2]) for one in ends)} |")
+    print(f"\n{table(found, {one.line.name: one for one in references.values()})}")
     print(f"\n{time.monotonic() - began:.0f} s in all")
-    return int(any(one[2] for ends in found.values() for one in ends))
+    return int(any(one[3] for ends in found.values() for one in ends))
 
 
-KINDS = ((0, "SIGKILL"), (1, "with a file half written"))
+def table(found, references):
+    """A Markdown table: a row a command line."""
+    head = ("command", "kills", "by SIGKILL", "with a file half written", "phases", "of them killed in", "failed")
+    rows = ["| " + " | ".join(head) + " |", "|---|" + "--:|" * (len(head) - 1)]
+    counts = collections.Counter()
+    for name, ends in found.items():
+        one = references[name]
+        row = {
+            "kills": len(ends),
+            "by SIGKILL": sum(end[0] == "SIGKILL" for end in ends),
+            "with a file half written": sum(end[2] for end in ends),
+            "phases": len(one.phases),
+            "of them killed in": len(one.killed_in),
+            "failed": sum(bool(end[3]) for end in ends),
+        }
+        counts.update(row)
+        rows.append(f"| {name} | " + " | ".join(map(str, row.values())) + " |")
+    rows.append("| all | " + " | ".join(str(counts[column]) for column in head[1:]) + " |")
+    return "\n".join(rows)
 
 
 if __name__ == "__main__":

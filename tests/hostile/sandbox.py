@@ -246,6 +246,8 @@ def call(case):
         replaced(training, "build_translator", _reached),
         replaced(hub_presets, "upload", _reached),
         replaced(demo, "translate", lambda path, precision: None),
+        replaced(demo, "CORPUS", {"train": 48, "valid": 8, "test": 6, "max_words": 6, "words_per_kind": 1}),
+        replaced(demo, "SETTINGS", {**demo.SETTINGS, "vocabulary_size": 200, "warmup_steps": 1}),
     ):
         if case.program == "attn-zoo":
             return cli.main(list(case.arguments))

@@ -1,15 +1,20 @@
-"""Hostile input is refused in one line: the first seeded cases; `python -m tests --all` runs 100 times as many."""
+"""Hostile input is refused in one line: the first seeded cases; `python -m tests --all` runs 100 times as many.
 
+Of kills of commands, the tests of the day have the list of what is killed, and the look at what is left.
+"""
+
+import random
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.hostile.cases import make_case
-from tests.hostile.command_kills import command_lines, is_whole
-from tests.hostile.good_lines import COMMANDS, RECIPE, good_lines
+from tests.hostile.cases import CATEGORIES, make_case
+from tests.hostile.command_kills import is_whole
+from tests.hostile.good_lines import COMMANDS, RECIPE, SLOW, good_lines
 from tests.hostile.judging import Case, Hang, judge
+from tests.hostile.killed_commands import NEVER_WRITE, NEVER_WRITING, WRITING, command_lines
 from tests.hostile.options import known_parsers
 from tests.hostile.strings import CONTROL
 
@@ -19,10 +24,20 @@ CASES = 30
 @pytest.mark.long
 def test_cases_end_with_a_status_and_a_line():
     """In processes of their own: damage that kills one must not kill the tests. Good command lines first."""
-    good = len(good_lines())
-    command = [sys.executable, "-m", "tests.hostile", "--start", str(-good), "--cases", str(good + CASES)]
+    good = len(good_lines(quick=True))
+    command = [sys.executable, "-m", "tests.hostile", "--start", str(-good), "--cases", str(CASES)]
     done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_first_cases_are_of_every_kind():
+    assert {make_case(number).category for number in range(CASES)} == {
+        make(random.Random(0)).category for make in CATEGORIES
+    }
+    # The good lines before them are of every command but some, and of every recipe.
+    quick = good_lines(quick=True)
+    assert {program for program, _ in quick} == {path[0] for path in known_parsers()}
+    assert {path for path, lines in COMMANDS.items() if ("attn-zoo", lines[0]) not in quick} == {SLOW}
 
 
 def test_every_command_has_a_good_command_line_to_begin_with():
@@ -62,9 +77,28 @@ def test_what_is_wrong_is_seen(ended, reason):
     assert (reason is None and not found) or any(reason in one for one in found)
 
 
-def test_every_command_that_writes_is_killed():
-    killed = {name for name, _, _ in command_lines()}
-    assert {" ".join(path) for path in COMMANDS} - killed == {"presets publish", "corpora", "systems"}
+def test_every_command_and_recipe_that_writes_is_killed():
+    killed = {line.path for line in command_lines()}
+    assert killed.isdisjoint(NEVER_WRITE) and all(NEVER_WRITE.values())
+    assert {*killed, *NEVER_WRITE} == known_parsers().keys()
+
+
+def test_every_option_that_names_what_is_written_is_killed():
+    for path, parser in known_parsers().items():
+        lines = [line.arguments for line in command_lines() if line.path == path]
+        given = [vars(parser.parse_known_args(line[len(path) - 1 :])[0]) for line in lines]
+        for action in parser._actions:
+            if action.dest in WRITING and path not in NEVER_WRITE:
+                used = any(one[action.dest] not in (None, False, action.default) for one in given)
+                assert used or action.dest in NEVER_WRITING.get(path, {}), f"{path}: {action.dest}"
+
+
+def test_lines_that_are_killed_are_good_ones():
+    for line in command_lines():
+        _, rest = known_parsers()[line.path].parse_known_args(line.arguments[len(line.path) - 1 :])
+        assert not rest
+    names = [line.name for line in command_lines()]
+    assert len(names) == len({*names})
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,8 @@ def hub(monkeypatch):
         return huggingface_hub.RepoUrl(f"https://huggingface.co/{repo_id}")
 
     def upload_file(path_or_fileobj, path_in_repo, repo_id):
-        models[repo_id][path_in_repo] = Path(path_or_fileobj).read_bytes()
+        is_content = isinstance(path_or_fileobj, bytes)
+        models[repo_id][path_in_repo] = path_or_fileobj if is_content else Path(path_or_fileobj).read_bytes()
 
     def upload_folder(repo_id, folder_path):
         models[repo_id] |= files_of(Path(folder_path))
@@ -72,11 +73,22 @@ def test_every_preset_is_uploaded_under_its_name(saved, hub, capsys):
     assert files_of(saved) == before
 
 
-def test_a_preset_without_a_card_gets_that_of_kerashub(saved, hub, tmp_path):
+def test_a_preset_without_a_card_gets_that_of_kerashub(saved, hub, tmp_path, monkeypatch):
     shutil.copytree(saved / NAMES[0], tmp_path / NAMES[0])
     (tmp_path / NAMES[0] / "README.md").unlink()
-    assert main(["presets", "publish", str(tmp_path), "hf://somebody/"]) == 0
-    assert b"uploaded using the KerasHub library" in hub[f"somebody/{NAMES[0]}"]["README.md"]
+    before, upload_folder, seen = files_of(tmp_path), huggingface_hub.upload_folder, []
+
+    def upload(repo_id, folder_path):
+        # KerasHub would put it there, and leave it there if it were killed now.
+        seen.append(files_of(tmp_path))
+        upload_folder(repo_id, folder_path)
+
+    monkeypatch.setattr(huggingface_hub, "upload_folder", upload)
+    for card in (b"uploaded using the KerasHub library", b"# Written on the hub"):
+        assert main(["presets", "publish", str(tmp_path), "hf://somebody/"]) == 0
+        assert card in hub[f"somebody/{NAMES[0]}"]["README.md"]
+        hub[f"somebody/{NAMES[0]}"]["README.md"] = b"# Written on the hub"
+    assert seen == [before, before]
 
 
 def test_kaggle(saved, monkeypatch):

@@ -93,7 +93,14 @@ def provide(corpus: NamedCorpus, fetch: bool = True) -> dict[str, Any]:
         with locked(cache_folder(), f".{corpus.name}.lock", wait=True):
             if kind_of(folder / MANIFEST) is None:
                 _make(corpus, folder, fetch)
+    # Downloads stay until the text is in place, and after that if the process is killed at that moment.
+    shutil.rmtree(_downloads(corpus), ignore_errors=True)
     return check(corpus)
+
+
+def _downloads(corpus):
+    """The folder in which the files of a corpus are kept while it is being downloaded."""
+    return cache_folder() / "unfinished" / corpus.name
 
 
 def check(corpus: NamedCorpus) -> dict[str, Any]:
@@ -204,17 +211,28 @@ def _adopt(corpus, folder, files):
     """Write the manifest of a folder that was filled by hand."""
     texts = {part: _opened([folder / name for name in names]) for part, names in files.items()}
     if "all" in texts:
-        if all(_files_of(folder, part, corpus.sides) for part in PARTS):
-            # They may be somebody's own split, which the files that are written here would replace.
-            raise UserError(f"{shown(folder)} has all of the text, and its three parts too: remove one or the other.")
         with atomic_files(folder, last=MANIFEST) as split:
             _write(corpus, split, texts, {"origin": "by hand"})
+            if own := _other_parts(corpus, folder, split):
+                raise UserError(
+                    f"{shown(folder)} has all of the text, and parts that are not its split ({', '.join(own)}): remove "
+                    "one or the other."
+                )
         return
     pairs = {part: sum(1 for _ in text) for part, text in texts.items()}
     for part, expected in corpus.sha256.items():
         if part in texts and _sums(texts[part]) != list(expected):
             _LOG.warning("the %s text in %s is not the published one of %s", part, shown(folder), corpus.name)
     _write_manifest(corpus, folder, files, {"origin": "by hand", "pairs": pairs})
+
+
+def _other_parts(corpus, folder, split):
+    """Names of parts in a folder, but for files of a split: a process that was killed may have put them there."""
+    names = (
+        f"{part}.{ending}{packed}" for part in PARTS for ending in (*corpus.sides, "tsv") for packed in ("", ".gz")
+    )
+    there = [name for name in names if kind_of(folder / name)]
+    return [name for name in there if kind_of(split / name) is None or sha256(split / name) != sha256(folder / name)]
 
 
 def _sums(text):
@@ -233,7 +251,7 @@ def _opened(paths):
 def _download(corpus, folder):
     """Download a corpus; the folder appears once all of it is there."""
     _LOG.info("downloading %s to %s; terms of use: %s, see %s", corpus.name, shown(folder), corpus.terms, corpus.home)
-    aside, origin = cache_folder() / "unfinished" / corpus.name, {}
+    aside, origin = _downloads(corpus), {}
     read = _reader(corpus, aside, origin)
     with atomic_path(folder) as whole:
         whole.mkdir()
@@ -242,7 +260,6 @@ def _download(corpus, folder):
             corpus, whole, texts, {"origin": corpus.library, "source": corpus.mtdata or corpus.hub, "commits": origin}
         )
         _check_published(corpus, whole, aside)
-    shutil.rmtree(aside, ignore_errors=True)
 
 
 def _reader(corpus, aside, origin):

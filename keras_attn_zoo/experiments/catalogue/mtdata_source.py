@@ -5,6 +5,7 @@ import functools
 import hashlib
 import logging
 import os
+import sys
 import tarfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -15,7 +16,8 @@ from keras_attn_zoo.data.splits import Pair
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.extras import require_of
 from keras_attn_zoo.fetching import fetch_unlisted
-from keras_attn_zoo.files import shown
+from keras_attn_zoo.files import atomic_files, reason_of, shown
+from keras_attn_zoo.locks import locked
 from keras_attn_zoo.messages import progress_bar
 
 _LOG = logging.getLogger(__name__)
@@ -115,12 +117,31 @@ def _index():
             f"mtdata's index in {shown(mtdata.cache_dir)} is left alone, since {reason}, and it may hold programs: "
             "change that, or set MTDATA to a folder of your own."
         )
-    if not mtdata.cached_index_file.exists():
-        _LOG.info("mtdata writes its index to %s, once; this takes half a minute", shown(mtdata.cache_dir))
-        mtdata.cache_dir.mkdir(parents=True, exist_ok=True)
-    with contextlib.chdir(mtdata.cache_dir):
-        from mtdata.index import INDEX
+    file = mtdata.cached_index_file
+    if "mtdata.index" not in sys.modules and not file.exists():
+        _LOG.info("mtdata writes its index to %s, once; this takes half a minute", shown(file.parent))
+        with locked(file.parent, wait=True):
+            if not file.exists():
+                _write_index(file)
+    try:
+        with contextlib.chdir(file.parent):
+            from mtdata.index import INDEX
+    # Whatever its bytes say.
+    except Exception as error:
+        raise UserError(f"mtdata cannot read its index {shown(file)} ({reason_of(error)}): remove it.") from error
     return INDEX
+
+
+def _write_index(file):
+    """Have mtdata write its index, whole: if it is stopped, it leaves half of one, and cannot read that afterwards."""
+    import mtdata
+
+    with atomic_files(file.parent, last=file.name) as aside, contextlib.chdir(file.parent):
+        mtdata.cached_index_file = aside / file.name
+        try:
+            import mtdata.index
+        finally:
+            mtdata.cached_index_file = file
 
 
 @contextlib.contextmanager
