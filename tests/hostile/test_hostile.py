@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.hostile.cases import CATEGORIES, make_case
-from tests.hostile.command_kills import is_whole
+from tests.hostile.command_kills import content_of, is_whole
 from tests.hostile.good_lines import COMMANDS, RECIPE, SLOW, good_lines
 from tests.hostile.judging import Case, Hang, judge
 from tests.hostile.killed_commands import NEVER_WRITE, NEVER_WRITING, WRITING, command_lines
@@ -114,3 +114,20 @@ def test_lines_that_are_killed_are_good_ones():
 )
 def test_files_that_are_cut_are_seen(name, whole, cut):
     assert is_whole(name, whole) and not is_whole(name, cut)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (
+            b"| Bahdanau | 140.23 [1.52] | 1 [5221] | 0:01 |",
+            b"| Bahdanau | 140.23 [1.52] | 12 [5221] | 1:00:01 |",
+            True,
+        ),
+        (b"a & 1 {[}5221]", b"a & 2 {[}5221]", True),
+        (b"| 140.23 [1.52] |", b"| 140.24 [1.52] |", False),
+        (b"| 10.2 % |", b"| 11.2 % |", False),
+    ],
+)
+def test_tables_are_the_same_but_for_times(one, other, same):
+    assert (content_of("a.md", one) == content_of("a.md", other)) is same
