@@ -7,6 +7,7 @@ import keras
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike
 from keras_attn_zoo.models.model_inputs import translation_inputs
+from keras_attn_zoo.numerics.function_transforms import forward_alone
 
 
 class CallExport:
@@ -47,4 +48,11 @@ class CallExport:
                 # It would take all lengths for different ones, those of ids and their mask too.
                 shapes = [{name: f"(batch, {name.partition('_')[0]})" for name in specs}]
                 kwargs["jax2tf_kwargs"] = {"polymorphic_shapes": shapes, **(kwargs.get("jax2tf_kwargs") or {})}
-        super().export(filepath, format, verbose, input_signature, **kwargs)  # type: ignore[misc]
+        if backend != "tensorflow":
+            super().export(filepath, format, verbose, input_signature, **kwargs)  # type: ignore[misc]
+            return
+        archive = keras.export.ExportArchive()
+        # Of a tracked model, TensorFlow traces the body again, with an input that not every body takes.
+        archive.add_variable_collection("variables", self.variables)  # type: ignore[attr-defined]
+        archive.add_endpoint("serve", forward_alone(self.__call__), input_signature, **kwargs)  # type: ignore[operator]
+        archive.write_out(filepath, verbose=verbose)
