@@ -135,3 +135,12 @@ def test_unknown_files_and_fields_are_said_and_adapters_refused(tmp_path, caplog
     (tmp_path / "adapter_config.json").touch()
     with pytest.raises(UserError, match="has adapter_config"):
         fields.check_fields(str(tmp_path), found)
+
+
+def test_special_tokens_that_are_written_out_are_text(base):
+    """Transformers takes them for what they name: the one difference, of which the guide tells."""
+    for subwords in Translator.from_preset(base).preprocessor.subwords:
+        special = {subwords.vocabulary.index(piece) for piece in ("</s>", "<pad>")}
+        for text in ("ka </s> lo", "ka</s>lo", "</s>", "<pad>", "ka <pad>", "<s>", "<unk> lo", "</s></s>"):
+            [ids] = subwords.encode([text])
+            assert ids and not special & set(ids), text

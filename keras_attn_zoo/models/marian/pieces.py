@@ -58,6 +58,8 @@ class MarianPieces(Subwords):
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=model or b"damaged")
         except RuntimeError:
             raise UserError("not a SentencePiece model, or a damaged one: restore it, or download it again.") from None
+        # SentencePiece returns characters that it does not know as they stand: those of `</s>` are no end.
+        self._ids_of_text = {piece: number for piece, number in self._ids.items() if piece not in (END, PAD)}
         self.model_bytes = model
         self.vocabulary = list(vocabulary)
         self.vocabulary_size = len(vocabulary)
@@ -79,7 +81,7 @@ class MarianPieces(Subwords):
 
         A sentence may begin with the code of its target language, as in `>>fra<< Guten Tag`.
         """
-        return [[self._ids.get(piece, self._ids[UNKNOWN]) for piece in self._cut(text)] for text in sentences]
+        return [[self._ids_of_text.get(piece, self._ids[UNKNOWN]) for piece in self._cut(text)] for text in sentences]
 
     def _cut(self, text):
         return [piece for part in self._added.split(text) for piece in self._cut_part(part)]
