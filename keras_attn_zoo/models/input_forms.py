@@ -29,7 +29,7 @@ def to_ids(preprocessor: Any, x: Any, y: Any = None, sample_weight: Any = None) 
 
     Raises:
         UserError: text, but no preprocessor; sources without translations; labels beside text; weights that are not one
-            for each pair; a `tf.data.Dataset` of text that is not batched.
+            for each pair; a `tf.data.Dataset` of text that is not batched; a `PyDataset` without batches.
 
     Example:
         >>> x, y, sample_weight = to_ids(preprocessor, {"encoder_text": ["Guten Tag"], "decoder_text": ["Hello"]})
@@ -38,6 +38,8 @@ def to_ids(preprocessor: Any, x: Any, y: Any = None, sample_weight: Any = None) 
     if is_dataset(x):
         x = _mapped(x, preprocessor, encode)
     elif isinstance(x, keras.utils.PyDataset):
+        if x.num_batches == 0:
+            raise UserError(f"{type(x).__name__} has no batches: give it some sentences.")
         # Batches of ids may have shapes of which Keras must be told.
         x = _EncodedBatches(x, encode) if _has_text(x[0]) else x
     elif isinstance(x, types.GeneratorType):

@@ -65,14 +65,14 @@ def test_positional_arguments_are_those_of_kerashub():
 
 
 class Batches(keras.utils.PyDataset):
-    """Two batches that are the same."""
+    """Batches that are the same."""
 
-    def __init__(self, batch):
+    def __init__(self, batch, count=2):
         super().__init__()
-        self.batch = batch
+        self.batch, self.count = batch, count
 
     def __len__(self):
-        return 2
+        return self.count
 
     def __getitem__(self, index):
         return self.batch
@@ -270,6 +270,7 @@ def test_generate_of_ids_makes_room(task):
         (lambda task, ids: task.predict({"encoder_text": SOURCES}), "as a dict of encoder_text and decoder_text"),
         (lambda task, ids: task.fit({"encoder_text": "kalo", "decoder_text": "bado"}), "put it into a list"),
         (lambda task, ids: task.evaluate({"encoder_text": [], "decoder_text": []}), "there are no sentences"),
+        (lambda task, ids: task.fit(Batches((), 0)), "Batches has no batches: give it some sentences"),
         (lambda task, ids: task.fit(PAIRS, ids[1]), "leave y out"),
         (lambda task, ids: task.fit(PAIRS, sample_weight=ids[2]), "one weight for each pair, 3 here; .* shape"),
         (lambda task, ids: task.fit(PAIRS, class_weight={0: 1.0}), "class_weight"),
