@@ -40,10 +40,11 @@ _SGM_ROOTS = ("mteval", "srcset", "refset", "tstset", "doc", "seg")
 
 _COMMENT = re.compile(r"<!--(?:(?!<!--|-->).)*-->", re.S)
 _TAG = re.compile(r"<(srcset|refset|tstset|doc|/?seg)\b([^<>]*)>", re.I)
-_ATTRIBUTE = re.compile(r"""([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
+# Whatever a stranger writes, no part of it is looked at from each of its characters.
+_ATTRIBUTE = re.compile(r"""(?<![\w:-])([\w:-]++)\s*+=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 # With the semicolon alone: in `?a=1&copy=2`, there is none.
-_ENTITY = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|\w+);")
-_BREAK = re.compile(r"[ \t]*[\r\n]+[ \t]*|\t")
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|\w+);")
+_SPACES = re.compile(r"[ \t\r\n]+")
 _ROLES: dict[str, Role] = {"srcset": "source", "refset": "reference", "tstset": "hypothesis"}
 
 
@@ -145,6 +146,9 @@ def _text(stream, path):
     content = stream.read(_LARGEST + 1)
     if len(content) > _LARGEST:
         raise UserError(f"{name_of(path)} has more than {_LARGEST:,} bytes of SGM or XML: give plain text.")
+    if b"\0" in content:
+        number = 1 + content.count(b"\n", 0, content.index(b"\0"))
+        raise UserError(f"{name_of(path)} line {number} contains a NUL character: convert the file to UTF-8.")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -152,6 +156,11 @@ def _text(stream, path):
         raise UserError(
             f"{name_of(path)} line {number} is not UTF-8 ({error.reason}): convert the file to UTF-8."
         ) from None
+
+
+def _without_break(spaces):
+    """A space for a line break and the spaces around it, and for each tab."""
+    return " " if "\n" in spaces[0] or "\r" in spaces[0] else spaces[0].replace("\t", " ")
 
 
 class _Segment(NamedTuple):
@@ -170,7 +179,11 @@ def _of_sgm(text, path):
     sets: collections.Counter[str] = collections.Counter()
     times: collections.Counter[tuple[object, ...]] = collections.Counter()
     systems: collections.Counter[tuple[str, str]] = collections.Counter()
-    for match in _TAG.finditer(_COMMENT.sub("", text)):
+    text = _COMMENT.sub("", text)
+    for begins, what in (("<!--", "a comment <!-- without -->"), ("<![CDATA[", "a section <![CDATA[")):
+        if begins in text:
+            raise UserError(f"{name_of(path)} has {what}, which is not read: repair the file, or download it again.")
+    for match in _TAG.finditer(text):
         tag, attributes = match[1].lower(), _attributes(match[2])
         if (tag == "/seg") != (begin is not None):
             break
@@ -208,6 +221,9 @@ def _of_xml(text, path):
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
         raise UserError(f"{name_of(path)} is damaged XML ({error}): download the file again, or repair it.") from None
+    for tag in ("doc", "src", "ref", "hyp", "seg"):
+        if any(element.find(f".//{tag}") is not None for element in root.iter(tag)):
+            raise UserError(f"{name_of(path)} has a <{tag}> in a <{tag}>, which no file of WMT has: repair it.")
     elements: tuple[tuple[str, Role, str], ...] = (
         ("src", "source", ""),
         ("ref", "reference", "translator"),
@@ -233,7 +249,7 @@ def _assembled(path, segments, of_xml=False):
         again = times[role, text, document, number]
         key = (document, f"{number} ({again})" if again > 1 else number)
         keys[key] = None
-        texts.setdefault(role, {}).setdefault(text, {})[key] = _BREAK.sub(" ", content.strip())
+        texts.setdefault(role, {}).setdefault(text, {})[key] = _SPACES.sub(_without_break, content.strip())
     if not keys:
         raise UserError(f"{name_of(path)} has no segments: check the file.")
     kept = list(keys)

@@ -55,7 +55,7 @@ class PooledBeamSearch(BeamSearch):
         **kwargs: Any,
     ) -> None:
         super().__init__(num_beams, length_penalty, **kwargs)
-        if early_stopping not in (False, True, "never"):
+        if not isinstance(early_stopping, bool) and early_stopping != "never":
             raise ValueError(
                 f"PooledBeamSearch: `early_stopping` must be True, False or 'never'. Received: {early_stopping!r}."
             )

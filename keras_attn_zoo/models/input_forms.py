@@ -124,13 +124,24 @@ def _encode(preprocessor, x, y=None, sample_weight=None):
     if not len(y):
         raise UserError("there are no sentences: give at least one pair; received an empty list.")
     if sample_weight is not None:
-        sample_weight = np.asarray(keras.ops.convert_to_numpy(sample_weight), "float32")
+        sample_weight = _finite(sample_weight)
         if sample_weight.shape != (len(y),):
             raise UserError(
                 f"text takes one weight for each pair, {len(y)} here; received weights of shape {sample_weight.shape}."
             )
         weights = weights * sample_weight[:, None]
     return x, y, weights
+
+
+def _finite(weights):
+    """Weights as an array of finite numbers: others would make the model's own weights no numbers."""
+    try:
+        found = np.asarray(keras.ops.convert_to_numpy(weights), "float32")
+    except (TypeError, ValueError):
+        found = np.full((1,), np.nan)
+    if not np.isfinite(found).all():
+        raise UserError(f"weights must be finite numbers; received {reprlib.repr(weights)}.")
+    return found
 
 
 def _inputs_of(batch):

@@ -236,10 +236,10 @@ def compiled(
     if backend == "tensorflow" and not model.run_eagerly:
         import tensorflow as tf
 
+        function = forward_alone(function)
         if devices is not None:
             return functools.partial(devices.over_rows(lambda _, *inputs: function(*inputs)), None)
         # No AutoGraph: rewriting the function and all that it calls takes longer than tracing it.
-        function = forward_alone(function)
         return tf.function(function, jit_compile=jit and getattr(model, "jit_compile", True), autograph=False)
     if backend == "jax" and not model.run_eagerly:
         import jax

@@ -50,7 +50,8 @@ def are_search_settings(settings: Any) -> bool:
 def _are_of_pooled(settings):
     if not isinstance(settings, dict) or settings.keys() != _OF_POOLED:
         return False
-    stopping, end = settings["early_stopping"], settings["forced_end"]
-    if type(settings["renormalize"]) is not bool or not (type(stopping) is bool or stopping == "never"):
+    try:
+        PooledBeamSearch(**settings)
+    except ValueError:
         return False
-    return end is None or (type(end) is int and end >= 0)
+    return isinstance(settings["renormalize"], bool)

@@ -285,6 +285,9 @@ class Translator(
         inputs = {name: strings(texts) for name, texts in inputs.items()} if is_dict else strings(inputs)
         if isinstance(inputs, list) and not inputs:
             return []
+        if is_dict and not inputs:
+            # It says what is missing; KerasHub would look for the first part.
+            self.preprocessor.generate_preprocess(inputs)
         return super().generate(inputs, max_length, stop_token_ids)
 
     @property

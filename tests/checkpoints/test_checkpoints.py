@@ -5,7 +5,7 @@ import json
 import pytest
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.models import Translator
+from keras_attn_zoo.models import MarianTokenizer, Translator
 from keras_attn_zoo.models.marian import export_to_transformers, fields
 from keras_attn_zoo.models.marian.added_tokens import read_added_tokens
 from keras_attn_zoo.models.marian.generation import Generation
@@ -13,7 +13,7 @@ from keras_attn_zoo.models.marian.generation import Generation
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from tests.checkpoints.cases import CASES, PAD
+from tests.checkpoints.cases import CASES, PAD, SPARE
 from tests.checkpoints.checks import EQUAL, REFUSED, TEXTS, changed, judge, write_base
 from tests.checkpoints.fields import fields_of_config, fields_of_generation, fields_of_tokenizer
 from tests.checkpoints.tokens import judge_tokenizer, write_tokenizer
@@ -101,6 +101,8 @@ def test_an_export_says_what_was_read(base, tmp_path):
     [
         {"tokenizer_config.json": {"added_tokens_decoder": [1]}},
         {"tokenizer_config.json": {"added_tokens_decoder": "x"}},
+        {"tokenizer_config.json": {"added_tokens_decoder": None}},
+        {"tokenizer_config.json": {"added_tokens_decoder": {"2": {"content": "a", "lstrip": "false"}}}},
         {"tokenizer_config.json": {"extra_special_tokens": 5}},
         {"tokenizer.json": {"added_tokens": ["x"]}},
         {"tokenizer.json": {"added_tokens": 3}},
@@ -114,6 +116,44 @@ def test_damaged_tokenizers_are_refused(tmp_path, files):
         (tmp_path / name).write_text(json.dumps(content))
     with pytest.raises(UserError, match="not texts with a number each"):
         read_added_tokens(str(tmp_path), {"</s>": 0, "<unk>": 1, "a": 2, "<pad>": 3})
+
+
+@pytest.mark.parametrize("content", ["</s>", "<unk>", "<pad>"])
+@pytest.mark.parametrize("file", ["added_tokens.json", "tokenizer_config.json"])
+def test_a_named_token_with_another_number_is_refused(tmp_path, content, file):
+    """Transformers ends sentences by that number."""
+    named = {content: 7} if file == "added_tokens.json" else {"added_tokens_decoder": {"7": {"content": content}}}
+    (tmp_path / file).write_text(json.dumps(named))
+    with pytest.raises(UserError, match=f"the added token {content} .* has the number 7, but vocab.json has another"):
+        read_added_tokens(str(tmp_path), {"</s>": 0, "<unk>": 1, "a": 2, "<pad>": 3})
+
+
+def test_without_a_first_token_transformers_begins_with_another(base, tmp_path):
+    folder = changed(base, tmp_path / "changed", {"generation_config.json": {"bos_token_id": 0}})
+    path = folder / "generation_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "decoder_start_token_id": None}))
+    with pytest.raises(UserError, match="bos_token_id=0 and no decoder_start_token_id"):
+        Translator.from_preset(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "field", "value"),
+    [
+        ("config.json", "share_encoder_decoder_embeddings", "no"),
+        ("config.json", "tie_word_embeddings", "false"),
+        ("config.json", "scale_embedding", 1),
+        ("config.json", "vocab_size", 10**10),
+        ("generation_config.json", "renormalize_logits", "yes"),
+        ("tokenizer_config.json", "separate_vocabs", 1),
+        ("tokenizer_config.json", "clean_up_tokenization_spaces", "true"),
+        ("vocab.json", "\ud800z", SPARE),
+    ],
+)
+def test_values_of_another_type_or_size_are_refused(base, tmp_path, file, field, value):
+    folder = changed(base, tmp_path / "changed", {file: {field: value}})
+    for cls in (MarianTokenizer, Translator):
+        with pytest.raises(UserError, match="not a character" if file == "vocab.json" else field):
+            cls.from_preset(folder)
 
 
 @pytest.mark.long

@@ -173,6 +173,15 @@ def test_evaluate_scores_segments(capsys, files, tmp_path):
         ("a.sgm", "<srcset setid='1'><doc docid='1'><seg id='1'>x<seg id='2'>y</seg>", r"a <seg> without </seg>"),
         ("a.sgm", "<srcset setid='1'><doc docid='1'><seg id='1'>x", r"a <seg> without </seg>"),
         ("a.sgm", b"<srcset setid='1'>\n<doc docid='1'><seg id='1'>\xff</seg>", r"line 2 is not UTF-8"),
+        ("a.sgm", "<srcset setid='1'>\n<doc docid='1'><seg id='1'>a\0</seg>", r"line 2 contains a NUL character"),
+        ("a.sgm", "<srcset setid='1'><doc docid='1'><!-- <seg id='1'>x</seg>", r"a comment <!-- without -->"),
+        ("a.sgm", "<srcset setid='1'><doc docid='1'><seg id='1'><![CDATA[x]]></seg>", r"a section <!\[CDATA\["),
+        (
+            "a.xml",
+            "<dataset><doc id='1'><doc><src><seg id='1'>x</seg></src></doc></doc></dataset>",
+            r"a <doc> in a <doc>",
+        ),
+        ("a.xml", "<dataset><doc><src><seg>x<seg>y</seg></seg></src></doc></dataset>", r"a <seg> in a <seg>"),
     ],
 )
 def test_other_markup_and_damaged_files_are_refused_in_a_line(tmp_path, name, content, message):
@@ -223,9 +232,13 @@ def test_a_strangers_markup_does_not_take_for_ever(tmp_path):
         "open.sgm": "<srcset setid='1'>" + "</seg>" * 50_000 + "<seg>" * 50_000,
         "comment.sgm": "<srcset setid='1'>" + "<!--" * 100_000,
         "tags.sgm": "<srcset setid='1'><doc docid='1'>" + "<doc " * 200_000,
+        "attributes.sgm": f"<srcset setid='1'><seg {'a' * 200_000}>x</seg>",
+        "spaces.sgm": f"<srcset setid='1'><seg>x{' ' * 200_000}y</seg>",
+        "digits.sgm": f"<srcset setid='1'><seg>&#{'9' * 5000};</seg>",
     }.items():
         (tmp_path / name).write_text(content)
-        with pytest.raises(UserError) if name != "comments.sgm" else pytest.MonkeyPatch.context():
+        damaged = name not in ("comments.sgm", "attributes.sgm", "spaces.sgm", "digits.sgm")
+        with pytest.raises(UserError) if damaged else pytest.MonkeyPatch.context():
             list(read_lines(tmp_path / name))
     assert time.monotonic() - began < 10
 

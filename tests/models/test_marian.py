@@ -339,7 +339,7 @@ DEFECTS = {
     "another kind": (lambda folder: change_config(folder, model_type="bart"), "is a bart model"),
     "pre-norm": (lambda folder: change_config(folder, normalize_before=True), "normalize_before=True"),
     "unknown activation": (lambda folder: change_config(folder, activation_function="gelu_new"), "gelu_new"),
-    "a huge body": (lambda folder: change_config(folder, d_model=10**9), "width=1,000,000,000"),
+    "a huge body": (lambda folder: change_config(folder, d_model=10**9), "d_model=1000000000"),
     "a size that is text": (lambda folder: change_config(folder, d_model="16"), "d_model='16'"),
     "more layers": (lambda folder: change_config(folder, decoder_layers=3), "decoder.layers.2.*is missing"),
     "another padding": (lambda folder: change_config(folder, pad_token_id=3), "pad_token_id=3"),

@@ -108,6 +108,10 @@ def read_added_tokens(preset: str, vocabulary: Mapping[str, int]) -> dict[int, A
     found = {content: (number, flags) for number, content, flags in _numbered(preset, settings)}
     if len({number for number, _ in found.values()}) != len(found):
         raise _damaged(preset)
+    for content in NAMED.values():
+        number = found.get(content, (vocabulary.get(content), {}))[0]
+        if number != vocabulary.get(content):
+            raise _other_number(content, number, preset)
     count = len({*vocabulary, *found})
     for content in special:
         if content not in found:
@@ -148,10 +152,7 @@ def add_to(
                 _LOG.warning(message, shown(preset), shown(token.content))
             continue
         if own.get(token.content, number) != number or (number in own.values() and token.content not in own):
-            raise UserError(
-                f"the added token {shown(token.content)} of {shown(preset)} has the number {number}, but vocab.json "
-                f"has another: it cannot be opened."
-            )
+            raise _other_number(token.content, number, preset)
         pieces[number] = token.content
         known.append(token)
     return known
@@ -181,7 +182,7 @@ def _special_tokens(preset: str, settings: Config, special_map: Config) -> list[
 def _numbered(preset: str, settings: Config) -> Iterator[tuple[int, str, Config]]:
     """Yield the number, the content and the flags of every token that has a number."""
     if "added_tokens_decoder" in settings:
-        decoder = settings["added_tokens_decoder"] or {}
+        decoder = settings["added_tokens_decoder"]
         entries = list(decoder.items()) if isinstance(decoder, dict) else [(None, None)]
     else:
         # Earlier versions wrote these; where both have a token, Transformers goes by the second.
@@ -195,7 +196,9 @@ def _numbered(preset: str, settings: Config) -> Iterator[tuple[int, str, Config]
         number = int(number) if isinstance(number, str) and number.isdecimal() else number
         if type(number) is not int or number < 0 or not isinstance(token, dict):
             raise _damaged(preset)
-        flags = {name: bool(token.get(name)) for name in ("lstrip", "rstrip", "single_word")}
+        flags = {name: token.get(name, False) for name in ("lstrip", "rstrip", "single_word")}
+        if not all(isinstance(value, bool) for value in flags.values()):
+            raise _damaged(preset)
         yield number, _content(token, preset), flags
 
 
@@ -215,6 +218,13 @@ def _object(preset: str, name: str) -> Config:
     if not isinstance(value, dict):
         raise UserError(f"{name} of {shown(preset)} is no object of JSON: download it again.")
     return value
+
+
+def _other_number(content, number, preset):
+    return UserError(
+        f"the added token {shown(content)} of {shown(preset)} has the number {number}, but vocab.json has another: it "
+        "cannot be opened."
+    )
 
 
 def _damaged(preset):

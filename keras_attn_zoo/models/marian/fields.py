@@ -25,11 +25,13 @@ class Fields:
         read: names of fields whose values are read.
         harmless: names of fields that change neither ids nor logits nor translations, by the reason.
         refused: what a field must have, if it is there: anything else computes what our classes do not.
+        flags: names of those that are read as true or false.
     """
 
     read: tuple[str, ...]
     harmless: Mapping[str, tuple[str, ...]]
     refused: Mapping[str, tuple[Any, ...]]
+    flags: tuple[str, ...]
 
     @property
     def known(self) -> set[str]:
@@ -40,8 +42,14 @@ class Fields:
         """Return which fields are unknown, and say something.
 
         Raises:
-            UserError: names a field that is refused.
+            UserError: names a field that is refused, or that is neither true nor false.
         """
+        for name in self.flags:
+            if (value := fields.get(name)) is not None and not isinstance(value, bool):
+                raise UserError(
+                    f"{file} of {shown(preset)} says {name}={shown(repr(value))}, neither true nor false: correct it, "
+                    "or download it again."
+                )
         for name, allowed in self.refused.items():
             value = fields.get(name)
             if value is not None and not any(_same(value, one) for one in allowed):
@@ -109,12 +117,13 @@ CONFIG = Fields(
         "auto_map": (),
         "prefix": ("",),
     },
+    flags=("scale_embedding", "share_encoder_decoder_embeddings", "tie_word_embeddings"),
 )
 GENERATION = Fields(
     read=(
         *("num_beams", "length_penalty", "early_stopping", "max_length", "max_new_tokens"),
         *("bad_words_ids", "suppress_tokens", "renormalize_logits", "forced_eos_token_id"),
-        *("pad_token_id", "eos_token_id", "decoder_start_token_id"),
+        *("pad_token_id", "eos_token_id", "decoder_start_token_id", "bos_token_id"),
     ),
     harmless={
         "only drawing reads it, which is refused": (
@@ -134,7 +143,6 @@ GENERATION = Fields(
             *("speculation_type",),
         ),
         "weights are finite": ("remove_invalid_values",),
-        "translations begin with decoder_start_token_id": ("bos_token_id",),
         "it names what wrote the file": ("transformers_version", "_from_model_config", "_commit_hash"),
     },
     refused={
@@ -168,6 +176,7 @@ GENERATION = Fields(
         "prefill_chunk_size": (),
         "is_assistant": (False,),
     },
+    flags=("renormalize_logits",),
 )
 TOKENIZER = Fields(
     read=(
@@ -202,6 +211,7 @@ TOKENIZER = Fields(
         "init_inputs": ([],),
         "auto_map": (),
     },
+    flags=("clean_up_tokenization_spaces", "separate_vocabs"),
 )
 # Patterns of the files in a checkpoint's folder, and why they need not be read.
 READ_FILES = (

@@ -25,7 +25,7 @@ class Generation:
         config: its config.json.
 
     Raises:
-        UserError: generation_config.json is damaged.
+        UserError: generation_config.json is damaged, or begins translations with another token than `<pad>`.
 
     Example:
         >>> Generation("opus-mt-de-en", config).sampler().num_beams  # doctest: +SKIP
@@ -42,6 +42,11 @@ class Generation:
         self.fields: Config = {name: value for name, value in found.items() if value is not None}
         self._config = config
         self._files = {"config.json": config, self.file: self.fields}
+        first = self.fields.get("bos_token_id")
+        # Without a start in this file, Transformers begins with this token, whatever config.json says.
+        begins_so = self.file == FILE and "decoder_start_token_id" not in self.fields and first is not None
+        if begins_so and first != config.get("decoder_start_token_id"):
+            raise self._error(f"bos_token_id={shown(repr(first))} and no decoder_start_token_id")
 
     def check_special(self, ids: Mapping[str, int], vocabulary: str, names: Sequence[str] = tuple(SPECIAL)) -> None:
         """Raise unless special tokens are those of a vocabulary, in both files.

@@ -13,6 +13,7 @@ from keras_attn_zoo.models.marian.fields import CONFIG, GENERATION, TOKENIZER, c
 from keras_attn_zoo.models.marian.generation import SPECIAL, Generation
 from keras_attn_zoo.models.marian.tokenizer import MarianTokenizer
 from keras_attn_zoo.models.marian.weights import assign_weights, position_kinds
+from keras_attn_zoo.models.preprocessor import check_characters
 from keras_attn_zoo.models.preset_checks import has_file
 from keras_attn_zoo.models.preset_reading import preset_json
 from keras_attn_zoo.models.transformer_backbone import TransformerBackbone
@@ -28,6 +29,8 @@ _SAME = {
     "num_attention_heads": "encoder_attention_heads",
 }
 _LARGEST_MODEL = 2**30
+# Of a vocabulary, with the ids that have no piece, a width or a number of layers.
+_LARGEST_SIZE = 2**20
 
 
 @opens("marian", body=TransformerBackbone)
@@ -131,10 +134,10 @@ def backbone_arguments(config: dict[str, Any], generation: Generation, preset: s
 
 def _size(config, name, preset, least=1):
     value = config.get(name)
-    if type(value) is not int or value < least:
+    if type(value) is not int or not least <= value <= _LARGEST_SIZE:
         raise UserError(
-            f"config.json of {shown(preset)} says {name}={value!r}, not an integer of at least {least}: download it "
-            "again."
+            f"config.json of {shown(preset)} says {name}={shown(repr(value))}, not an integer from {least} to "
+            f"{_LARGEST_SIZE:,}: download it again."
         )
     return value
 
@@ -189,7 +192,8 @@ def _tokenizer(preset, config, generation, side):
     # What is padded on the source's side is masked, whatever its id.
     generation.check_special(ids, name, ("eos_token_id",) if separate and side == "source" else tuple(SPECIAL))
     # Transformers numbers added tokens behind the pieces of the source, for both sides.
-    added = read_added_tokens(preset, _ids(preset, "vocab.json", config.get("vocab_size")))
+    source_ids = _ids(preset, "vocab.json", config.get("vocab_size")) if of_target else ids
+    added = read_added_tokens(preset, source_ids)
     tokens = add_to(pieces, added, preset, ids, said=side == "target")
     model = read_bytes(checkpoint_file(preset, f"{side}.spm"), _LARGEST_MODEL)
     config_file = {"config_file": "source_tokenizer.json"} if side == "source" else {}
@@ -210,9 +214,12 @@ def _ids(preset, name, size):
         raise UserError(f"{name} is missing from {shown(preset)}: download it again.") from None
     if not isinstance(ids, dict) or any(type(number) is not int or number < 0 for number in ids.values()):
         raise _damaged(name, preset)
-    if type(size) is not int or max(ids.values(), default=0) >= size:
+    for piece in ids:
+        check_characters(piece, f"a piece of {name} of {shown(preset)}")
+    if type(size) is not int or not max(ids.values(), default=0) < size <= _LARGEST_SIZE:
         raise UserError(
-            f"{name} of {shown(preset)} has {len(ids)} pieces, but its config.json says {size!r}: download both again."
+            f"{name} of {shown(preset)} has {len(ids)} pieces, but config.json says vocab_size={shown(repr(size))}: "
+            "download both again."
         )
     for piece in (UNKNOWN, END, PAD):
         if piece not in ids:
