@@ -7,7 +7,7 @@ import pytest
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.models import MarianTokenizer, Translator
 from keras_attn_zoo.models.marian import export_to_transformers, fields
-from keras_attn_zoo.models.marian.added_tokens import read_added_tokens
+from keras_attn_zoo.models.marian.added_tokens import AddedToken, AddedTokens, read_added_tokens
 from keras_attn_zoo.models.marian.generation import Generation
 
 pytest.importorskip("torch")
@@ -116,6 +116,20 @@ def test_damaged_tokenizers_are_refused(tmp_path, files):
         (tmp_path / name).write_text(json.dumps(content))
     with pytest.raises(UserError, match="not texts with a number each"):
         read_added_tokens(str(tmp_path), {"</s>": 0, "<unk>": 1, "a": 2, "<pad>": 3})
+
+
+@pytest.mark.parametrize(
+    ("flags", "parts"),
+    [
+        ({}, ["a ", "<t>", " b", "<t>", "c"]),
+        ({"lstrip": True}, ["a", "<t>", " b", "<t>", "c"]),
+        ({"rstrip": True}, ["a ", "<t>", "b", "<t>", "c"]),
+        ({"single_word": True}, ["a ", "<t>", " b<t>", "c"]),
+    ],
+    ids=str,
+)
+def test_white_space_beside_an_added_token(flags, parts):
+    assert AddedTokens([AddedToken("<t>", **flags)]).split("a <t> b<t>c") == parts
 
 
 @pytest.mark.parametrize("content", ["</s>", "<unk>", "<pad>"])
