@@ -297,15 +297,19 @@ def shards(preset: str, index: str, suffix: str) -> list[str]:
     """
     tree = preset_json(preset, index)
     places = tree.get("weight_map") if isinstance(tree, dict) else None
-    lists = places.values() if isinstance(places, dict) else [None]
-    names: set[Any] = {name for one in lists for name in (one if isinstance(one, list) else [one])}
+    if not isinstance(places, dict):
+        raise UserError(
+            f"{index} of the preset {shown(preset)} has no object called weight_map: restore the preset, or download "
+            "it again."
+        )
+    names: list[Any] = [name for one in places.values() for name in (one if isinstance(one, list) else [one])]
     for name in names:
         if not isinstance(name, str) or Path(name).name != name or not name.endswith(suffix):
             raise UserError(
                 f"{index} of the preset {shown(preset)} names {shown(repr(name))}, no file of weights in it: restore "
                 "the preset, or download it again."
             )
-    return sorted(names)
+    return sorted(set(names))
 
 
 def readable_shapes(path: PathLike) -> list[tuple[int, ...]] | None:

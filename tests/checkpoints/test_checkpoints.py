@@ -1,6 +1,9 @@
 """Every field of a Marian checkpoint is known; some are changed here, all of them every night."""
 
+import contextlib
+import dataclasses
 import json
+import typing
 
 import pytest
 
@@ -12,6 +15,7 @@ from keras_attn_zoo.models.marian.generation import Generation
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
+from transformers import MarianConfig
 
 from tests.checkpoints.cases import CASES, PAD, SPARE
 from tests.checkpoints.checks import EQUAL, REFUSED, TEXTS, changed, judge, write_base
@@ -108,6 +112,7 @@ def test_an_export_says_what_was_read(base, tmp_path):
         {"tokenizer.json": {"added_tokens": 3}},
         {"special_tokens_map.json": {"additional_special_tokens": "abc"}},
         {"added_tokens.json": {"x": [1]}},
+        {"tokenizer_config.json": {"added_tokens_decoder": {"9" * 5000: {"content": "a"}}}},
     ],
     ids=str,
 )
@@ -130,6 +135,12 @@ def test_damaged_tokenizers_are_refused(tmp_path, files):
 )
 def test_white_space_beside_an_added_token(flags, parts):
     assert AddedTokens([AddedToken("<t>", **flags)]).split("a <t> b<t>c") == parts
+
+
+def test_two_added_tokens_with_one_number_are_named(tmp_path):
+    (tmp_path / "added_tokens.json").write_text(json.dumps({"<x>": 4, "<y>": 4}))
+    with pytest.raises(UserError, match="the added tokens <x> and <y> of .* both have the number 4"):
+        read_added_tokens(str(tmp_path), {"</s>": 0, "<unk>": 1, "a": 2, "<pad>": 3})
 
 
 @pytest.mark.parametrize("content", ["</s>", "<unk>", "<pad>"])
@@ -157,6 +168,11 @@ def test_without_a_first_token_transformers_begins_with_another(base, tmp_path):
         ("config.json", "tie_word_embeddings", "false"),
         ("config.json", "scale_embedding", 1),
         ("config.json", "vocab_size", 10**10),
+        ("config.json", "eos_token_id", 0.0),
+        ("config.json", "decoder_vocab_size", "x"),
+        ("config.json", "num_attention_heads", 2.0),
+        ("generation_config.json", "eos_token_id", False),
+        ("generation_config.json", "suppress_tokens", 5),
         ("generation_config.json", "renormalize_logits", "yes"),
         ("tokenizer_config.json", "separate_vocabs", 1),
         ("tokenizer_config.json", "clean_up_tokenization_spaces", "true"),
@@ -168,6 +184,33 @@ def test_values_of_another_type_or_size_are_refused(base, tmp_path, file, field,
     for cls in (MarianTokenizer, Translator):
         with pytest.raises(UserError, match="not a character" if file == "vocab.json" else field):
             cls.from_preset(folder)
+
+
+@pytest.mark.parametrize(("field", "value"), [("d_model", 15), ("d_model", 10**5), ("max_position_embeddings", 1)])
+def test_sizes_are_called_by_their_names_in_config_json(base, tmp_path, field, value):
+    folder = changed(base, tmp_path / "changed", {"config.json": {field: value}})
+    with pytest.raises(UserError, match=f"config.json of .* says {field}={value:,}"):
+        Translator.from_preset(folder)
+
+
+@pytest.mark.parametrize("classified", [fields.CONFIG, fields.GENERATION, fields.TOKENIZER])
+def test_every_field_that_is_read_has_the_types_of_json_that_it_may_have(classified):
+    values = (True, 7, 2.0, "x", [], {}, None)
+    for field, types in classified.read.items():
+        for value in values:
+            right = type(value) in types
+            wrong = pytest.raises(UserError, match=f"FILE of P says {field}=.*, not .*: correct it")
+            with contextlib.nullcontext() if right else wrong:
+                classified.check("FILE", {field: value}, "P")
+
+
+def test_types_of_fields_are_those_of_marian_config():
+    """A size is a number of JSON, and so is a rate; Transformers raises for others."""
+    annotated = {field.name: field.type for field in dataclasses.fields(MarianConfig)}
+    for field, types in fields.CONFIG.read.items():
+        if field in annotated:
+            expected = {list if typing.get_origin(one) is list else one for one in typing.get_args(annotated[field])}
+            assert set(types) == (expected or {annotated[field]}), field
 
 
 @pytest.mark.long

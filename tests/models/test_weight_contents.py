@@ -164,7 +164,7 @@ def test_tensors_of_safetensors_share_no_bytes(tmp_path, copies):
     whole = struct.pack("<Q", len(header)) + header + bytes(64)
     path = tmp_path / "model.safetensors"
     path.write_bytes(whole)
-    with pytest.raises(UserError, match=r"model\.safetensors is truncated or damaged \(its tensors overlap\)"):
+    with pytest.raises(UserError, match=r"model\.safetensors is truncated or damaged \(its tensors overlap"):
         read_safetensors(path)
     # Another one begins within it, after an empty one.
     ends = [[64, 64], [32, 96], [0, 64]]
@@ -173,3 +173,31 @@ def test_tensors_of_safetensors_share_no_bytes(tmp_path, copies):
     path.write_bytes(struct.pack("<Q", len(header)) + header + bytes(96))
     with pytest.raises(UserError, match="its tensors overlap"):
         read_safetensors(path)
+
+
+@pytest.mark.parametrize("places", [[[0, 32], [64, 96]], [[0, 32], [32, 64]], [[32, 64], [64, 96]]])
+def test_tensors_of_safetensors_leave_no_bytes(tmp_path, places):
+    entries = [{"dtype": "F64", "shape": [4], "data_offsets": place} for place in places]
+    header = json.dumps(dict(zip("ab", entries, strict=True))).encode()
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(struct.pack("<Q", len(header)) + header + bytes(96))
+    with pytest.raises(UserError, match="leave bytes between or after them"):
+        read_safetensors(path)
+
+
+@pytest.mark.parametrize("shape", [[float("inf")], [1e300], [-1], ["x"], [True], [int("1" * 4200)]])
+def test_shapes_of_safetensors_are_integers(tmp_path, shape):
+    entry = {"dtype": "F64", "shape": [0], "data_offsets": [0, 0]}
+    header = json.dumps({"one": entry}).replace("[0]", str(shape).replace("'", '"').replace("inf", "Infinity"))
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(struct.pack("<Q", len(header)) + header.encode())
+    with pytest.raises(UserError, match=r"model\.safetensors is truncated or damaged"):
+        read_safetensors(path)
+
+
+@pytest.mark.parametrize("content", [[1], {"weight_map": [1]}, {}])
+def test_an_index_of_weights_is_an_object(preset, content):
+    (preset / WEIGHTS).rename(preset / "model_00000.weights.h5")
+    write_json(preset / "model.weights.json", content)
+    with pytest.raises(UserError, match=r"model\.weights\.json of the preset .* has no object called weight_map"):
+        Translator.from_preset(preset)

@@ -106,8 +106,13 @@ def read_added_tokens(preset: str, vocabulary: Mapping[str, int]) -> dict[int, A
     settings, special_map = tokenizer_settings(preset)
     special = _special_tokens(preset, settings, special_map)
     found = {content: (number, flags) for number, content, flags in _numbered(preset, settings)}
-    if len({number for number, _ in found.values()}) != len(found):
-        raise _damaged(preset)
+    contents: dict[int, str] = {}
+    for content, (number, _) in found.items():
+        if (other := contents.setdefault(number, content)) != content:
+            raise UserError(
+                f"the added tokens {shown(other)} and {shown(content)} of {shown(preset)} both have the number "
+                f"{number}: download its tokenizer again."
+            )
     for content in NAMED.values():
         number = found.get(content, (vocabulary.get(content), {}))[0]
         if number != vocabulary.get(content):
@@ -183,7 +188,9 @@ def _numbered(preset: str, settings: Config) -> Iterator[tuple[int, str, Config]
     """Yield the number, the content and the flags of every token that has a number."""
     if "added_tokens_decoder" in settings:
         decoder = settings["added_tokens_decoder"]
-        entries = list(decoder.items()) if isinstance(decoder, dict) else [(None, None)]
+        if not isinstance(decoder, dict):
+            raise _damaged(preset)
+        entries = list(decoder.items())
     else:
         # Earlier versions wrote these; where both have a token, Transformers goes by the second.
         contents = _object(preset, "added_tokens.json")
@@ -193,7 +200,9 @@ def _numbered(preset: str, settings: Config) -> Iterator[tuple[int, str, Config]
             raise _damaged(preset)
         entries += [(one.get("id") if isinstance(one, dict) else None, one) for one in listed]
     for number, token in entries:
-        number = int(number) if isinstance(number, str) and number.isdecimal() else number
+        # Python reads at most 4,300 digits.
+        is_text = isinstance(number, str) and number.isdecimal() and len(number) < 20
+        number = int(number) if is_text else number
         if type(number) is not int or number < 0 or not isinstance(token, dict):
             raise _damaged(preset)
         flags = {name: token.get(name, False) for name in ("lstrip", "rstrip", "single_word")}

@@ -46,22 +46,22 @@ class Checkpoint:
         """Raise if a body with these arguments has sizes that no weight has, so that it might not fit in memory.
 
         Raises:
-            UserError: names the setting.
+            UserError: names the field of config.json.
         """
         widest = max((size for weight in self._weights.values() for size in weight.shape), default=0)
         bounds = {
-            "source_vocabulary_size": widest,
-            "target_vocabulary_size": widest,
-            "width": widest,
-            "ffn_dim": widest,
-            "encoder_layers": len(self._weights),
-            "decoder_layers": len(self._weights),
-            "max_length": _LONGEST,
+            "source_vocabulary_size": ("vocab_size", widest),
+            "target_vocabulary_size": ("decoder_vocab_size", widest),
+            "width": ("d_model", widest),
+            "ffn_dim": ("encoder_ffn_dim", widest),
+            "encoder_layers": ("encoder_layers", len(self._weights)),
+            "decoder_layers": ("decoder_layers", len(self._weights)),
+            "max_length": ("max_position_embeddings", _LONGEST),
         }
-        for setting, bound in bounds.items():
+        for setting, (field, bound) in bounds.items():
             if arguments[setting] > bound:
                 raise UserError(
-                    f"config.json of {shown(self.preset)} says {setting}={arguments[setting]:,}, but its weights allow "
+                    f"config.json of {shown(self.preset)} says {field}={arguments[setting]:,}, but its weights allow "
                     f"at most {bound:,}: download both again."
                 )
 

@@ -15,6 +15,19 @@ _LOG = logging.getLogger(__name__)
 # What an unknown field may have without a warning.
 _NOTHING: tuple[Any, ...] = (None, False, 0, "", [], {})
 _PICTURES = ("png", "jpg", "jpeg", "gif", "svg", "pdf")
+# What JSON a field may have: null where Transformers takes it.
+_NULL = type(None)
+_FLAG, _INTEGER, _NUMBER, _TEXT = (bool,), (int,), (int, float), (str,)
+_ID, _IDS, _TOKEN, _TOKENS = (int, _NULL), (int, list, _NULL), (str, dict, _NULL), (list, dict, _NULL)
+_KINDS = {
+    bool: "true or false",
+    int: "an integer",
+    float: "a number",
+    str: "text",
+    list: "a list",
+    dict: "an object",
+    _NULL: "null",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,16 +35,14 @@ class Fields:
     """What becomes of the fields of one file.
 
     Args:
-        read: names of fields whose values are read.
+        read: the fields whose values are read, and the types that they may have.
         harmless: names of fields that change neither ids nor logits nor translations, by the reason.
         refused: what a field must have, if it is there: anything else computes what our classes do not.
-        flags: names of those that are read as true or false.
     """
 
-    read: tuple[str, ...]
+    read: Mapping[str, tuple[type, ...]]
     harmless: Mapping[str, tuple[str, ...]]
     refused: Mapping[str, tuple[Any, ...]]
-    flags: tuple[str, ...]
 
     @property
     def known(self) -> set[str]:
@@ -42,13 +53,13 @@ class Fields:
         """Return which fields are unknown, and say something.
 
         Raises:
-            UserError: names a field that is refused, or that is neither true nor false.
+            UserError: names a field that is refused, or that has a value of another type.
         """
-        for name in self.flags:
-            if (value := fields.get(name)) is not None and not isinstance(value, bool):
+        for name, types in self.read.items():
+            if name in fields and type(fields[name]) not in types:
                 raise UserError(
-                    f"{file} of {shown(preset)} says {name}={shown(repr(value))}, neither true nor false: correct it, "
-                    "or download it again."
+                    f"{file} of {shown(preset)} says {name}={shown(repr(fields[name]))}, not "
+                    f"{' or '.join(_KINDS[one] for one in types)}: correct it, or download it again."
                 )
         for name, allowed in self.refused.items():
             value = fields.get(name)
@@ -70,15 +81,19 @@ def _same(value, other):
 
 
 CONFIG = Fields(
-    read=(
-        *("model_type", "vocab_size", "decoder_vocab_size", "d_model", "max_position_embeddings"),
-        *("encoder_layers", "encoder_attention_heads", "encoder_ffn_dim"),
-        *("decoder_layers", "decoder_attention_heads", "decoder_ffn_dim"),
-        *("num_hidden_layers", "hidden_size", "num_attention_heads"),
-        *("activation_function", "scale_embedding", "share_encoder_decoder_embeddings", "tie_word_embeddings"),
-        *("dropout", "attention_dropout", "activation_dropout"),
-        *("pad_token_id", "eos_token_id", "decoder_start_token_id"),
-    ),
+    read={
+        **dict.fromkeys(("model_type", "activation_function"), _TEXT),
+        **dict.fromkeys(("vocab_size", "d_model", "max_position_embeddings"), _INTEGER),
+        "decoder_vocab_size": (int, _NULL),
+        **dict.fromkeys(("encoder_layers", "encoder_attention_heads", "encoder_ffn_dim"), _INTEGER),
+        **dict.fromkeys(("decoder_layers", "decoder_attention_heads", "decoder_ffn_dim"), _INTEGER),
+        **dict.fromkeys(("num_hidden_layers", "hidden_size", "num_attention_heads"), _INTEGER),
+        **dict.fromkeys(("scale_embedding", "share_encoder_decoder_embeddings", "tie_word_embeddings"), _FLAG),
+        **dict.fromkeys(("dropout", "attention_dropout", "activation_dropout"), _NUMBER),
+        "pad_token_id": _ID,
+        "eos_token_id": _IDS,
+        "decoder_start_token_id": _INTEGER,
+    },
     harmless={
         "it names what wrote the file, or in which type": (
             *("architectures", "_name_or_path", "name_or_path", "transformers_version", "_commit_hash"),
@@ -117,14 +132,17 @@ CONFIG = Fields(
         "auto_map": (),
         "prefix": ("",),
     },
-    flags=("scale_embedding", "share_encoder_decoder_embeddings", "tie_word_embeddings"),
 )
 GENERATION = Fields(
-    read=(
-        *("num_beams", "length_penalty", "early_stopping", "max_length", "max_new_tokens"),
-        *("bad_words_ids", "suppress_tokens", "renormalize_logits", "forced_eos_token_id"),
-        *("pad_token_id", "eos_token_id", "decoder_start_token_id", "bos_token_id"),
-    ),
+    read={
+        **dict.fromkeys(("num_beams", "max_length", "max_new_tokens"), (int, _NULL)),
+        "length_penalty": (int, float, _NULL),
+        "early_stopping": (bool, str, _NULL),
+        "renormalize_logits": (bool, _NULL),
+        **dict.fromkeys(("bad_words_ids", "suppress_tokens"), (list, _NULL)),
+        **dict.fromkeys(("forced_eos_token_id", "eos_token_id"), _IDS),
+        **dict.fromkeys(("pad_token_id", "decoder_start_token_id", "bos_token_id"), _ID),
+    },
     harmless={
         "only drawing reads it, which is refused": (
             *("temperature", "top_k", "top_p", "min_p", "top_h", "typical_p", "epsilon_cutoff", "eta_cutoff"),
@@ -176,14 +194,16 @@ GENERATION = Fields(
         "prefill_chunk_size": (),
         "is_assistant": (False,),
     },
-    flags=("renormalize_logits",),
 )
 TOKENIZER = Fields(
-    read=(
-        *("added_tokens_decoder", "extra_special_tokens", "additional_special_tokens"),
-        *("eos_token", "unk_token", "pad_token", "bos_token", "sep_token", "cls_token", "mask_token"),
-        *("model_specific_special_tokens", "clean_up_tokenization_spaces", "separate_vocabs"),
-    ),
+    read={
+        "added_tokens_decoder": (dict,),
+        **dict.fromkeys(("extra_special_tokens", "additional_special_tokens"), _TOKENS),
+        **dict.fromkeys(("eos_token", "unk_token", "pad_token"), (str, dict)),
+        **dict.fromkeys(("bos_token", "sep_token", "cls_token", "mask_token"), _TOKEN),
+        "model_specific_special_tokens": (dict, _NULL),
+        **dict.fromkeys(("clean_up_tokenization_spaces", "separate_vocabs"), (bool, _NULL)),
+    },
     harmless={
         "it names languages or what wrote the file": (
             *("source_lang", "target_lang", "name_or_path", "processor_class", "slow_tokenizer_class"),
@@ -211,7 +231,6 @@ TOKENIZER = Fields(
         "init_inputs": ([],),
         "auto_map": (),
     },
-    flags=("clean_up_tokenization_spaces", "separate_vocabs"),
 )
 # Patterns of the files in a checkpoint's folder, and why they need not be read.
 READ_FILES = (

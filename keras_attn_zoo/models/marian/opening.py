@@ -43,7 +43,7 @@ def open_marian(cls: Any, preset: str, config: dict[str, Any], load_weights: boo
     """
     generation = Generation(preset, config)
     tokenizer_files = zip(("tokenizer_config.json", "special_tokens_map.json"), tokenizer_settings(preset), strict=True)
-    of_model = {name: value for name, value in config.items() if name not in GENERATION.known}
+    of_model = {name: value for name, value in config.items() if name in CONFIG.read or name not in GENERATION.known}
     found = [
         ("config.json", CONFIG, of_model),
         (generation.file, GENERATION, generation.fields),
@@ -82,18 +82,19 @@ def backbone_arguments(config: dict[str, Any], generation: Generation, preset: s
         >>> backbone_arguments(config, generation, "opus-mt-de-en")["normalization"]  # doctest: +SKIP
         'post'
     """
-    if (scaled := config.get("scale_embedding")) is not True:
-        raise UserError(f"{shown(preset)} has scale_embedding={scaled!r}: only models with True can be opened.")
+    if not config.get("scale_embedding"):
+        raise UserError(f"{shown(preset)} does not have scale_embedding=True: only models with it can be opened.")
     for name, same in _SAME.items():
-        if config.get(name) not in (None, config.get(same)):
+        if name in config and config[name] != config.get(same):
             raise UserError(
                 f"config.json of {shown(preset)} says {name}={shown(repr(config[name]))}, but {same}="
                 f"{shown(repr(config.get(same)))}: make them equal, or download it again."
             )
     activation = config.get("activation_function", "gelu")
-    if not isinstance(activation, str) or activation not in _ACTIVATIONS:
+    if activation not in _ACTIVATIONS:
         raise UserError(
-            f"{shown(preset)} has activation_function={activation!r}: only {', '.join(_ACTIVATIONS)} can be opened."
+            f"{shown(preset)} has activation_function={shown(repr(activation))}: only {', '.join(_ACTIVATIONS)} can "
+            "be opened."
         )
     for name in ("attention_heads", "ffn_dim"):
         encoder, decoder = (_size(config, f"{side}_{name}", preset) for side in ("encoder", "decoder"))
@@ -110,11 +111,17 @@ def backbone_arguments(config: dict[str, Any], generation: Generation, preset: s
         raise UserError(
             f"{shown(preset)} shares the embeddings of both sides, but not the output matrix: it cannot be opened."
         )
+    width, heads = _size(config, "d_model", preset), config["encoder_attention_heads"]
+    if width % heads:
+        raise UserError(
+            f"config.json of {shown(preset)} says d_model={width} and encoder_attention_heads={heads}, which does not "
+            "divide it: download it again."
+        )
     return {
         "source_vocabulary_size": source,
         "target_vocabulary_size": target,
-        "width": _size(config, "d_model", preset),
-        "num_heads": config["encoder_attention_heads"],
+        "width": width,
+        "num_heads": heads,
         "ffn_dim": config["encoder_ffn_dim"],
         "encoder_layers": _size(config, "encoder_layers", preset),
         "decoder_layers": _size(config, "decoder_layers", preset),
@@ -122,7 +129,7 @@ def backbone_arguments(config: dict[str, Any], generation: Generation, preset: s
         "activation": _ACTIVATIONS[activation],
         "encoder_positions": "halved_sine",
         "decoder_positions": "halved_sine",
-        "max_length": _size(config, "max_position_embeddings", preset),
+        "max_length": _length(config, preset),
         "tie_embeddings": "all" if shared else "target" if tied else "none",
         "output_bias": True,
         "suppressed_tokens": generation.suppressed_tokens(target),
@@ -142,11 +149,16 @@ def _size(config, name, preset, least=1):
     return value
 
 
+def _length(config, preset):
+    return _size(config, "max_position_embeddings", preset, least=2)
+
+
 def _rate(config, name, default, preset):
     value = config.get(name, default)
     if type(value) not in (int, float) or not 0 <= value < 1:
         raise UserError(
-            f"config.json of {shown(preset)} says {name}={value!r}, not a number from 0 to below 1: download it again."
+            f"config.json of {shown(preset)} says {name}={shown(repr(value))}, not a number from 0 to below 1: download "
+            "it again."
         )
     return float(value)
 
@@ -167,7 +179,7 @@ def _backbone(preset, config, generation, load_weights=True, dtype=None):
 
 def _preprocessor(preset, config, generation, **kwargs):
     # Every position beyond the table would have no embedding.
-    longest = _size(config, "max_position_embeddings", preset)
+    longest = _length(config, preset)
     lengths = {"encoder_sequence_length": longest, "decoder_sequence_length": generation.longest(longest)}
     source, target = (_tokenizer(preset, config, generation, side) for side in ("source", "target"))
     return TransformerPreprocessor(source, target, **{**lengths, **kwargs})

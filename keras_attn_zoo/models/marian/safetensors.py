@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import struct
 from collections.abc import Mapping
 
@@ -34,11 +35,13 @@ def read_safetensors(path: PathLike) -> dict[str, np.ndarray]:
             raise ValueError("its header is too long")
         header = json.loads(data[8 : 8 + size])
         entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
+        tensors = {name: _tensor(data, 8 + size, name, entry) for name, entry in entries.items()}
         spans = sorted(tuple(entry["data_offsets"]) for entry in entries.values())
-        # Copies of one tensor could take up any amount of memory.
-        if any(begin < end for (_, end), (begin, _) in itertools.pairwise(spans)):
-            raise ValueError("its tensors overlap")
-        return {name: _tensor(data, 8 + size, name, entry) for name, entry in entries.items()}
+        # Copies of one tensor could take up any amount of memory, and bytes of no tensor may be a lost one's.
+        bounds = [(0, 0), *spans, (len(data) - 8 - size,) * 2]
+        if any(begin != end for (_, end), (begin, _) in itertools.pairwise(bounds)):
+            raise ValueError("its tensors overlap, or leave bytes between or after them")
+        return tensors
     except (struct.error, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         reason = error if type(error) is ValueError else "its header cannot be read"
         raise UserError(f"{shown(path)} is truncated or damaged ({reason}): download it again.") from None
@@ -47,13 +50,14 @@ def read_safetensors(path: PathLike) -> dict[str, np.ndarray]:
 def _tensor(data, first, name, entry):
     stored = _TYPES.get(entry["dtype"])
     if stored is None:
-        raise ValueError(f"the type {entry['dtype']!r} of {name} is unknown")
+        raise ValueError(f"the type {shown(repr(entry['dtype']))} of {shown(name)} is unknown")
     begin, end = entry["data_offsets"]
     shape = tuple(entry["shape"])
-    count = int(np.prod(shape, dtype=object))
-    fits = 0 <= begin <= end <= len(data) - first and end - begin == count * np.dtype(stored).itemsize
-    if not fits or any(size < 0 for size in shape):
-        raise ValueError(f"{name} is not whole")
+    if any(type(size) is not int or size < 0 for size in (*shape, begin, end)):
+        raise ValueError(f"the shape or place of {shown(name)} is not made of integers")
+    count = math.prod(shape)
+    if not begin <= end <= len(data) - first or end - begin != count * np.dtype(stored).itemsize:
+        raise ValueError(f"{shown(name)} is not whole")
     return np.frombuffer(data, stored, count, first + begin).reshape(shape)
 
 
