@@ -22,14 +22,43 @@ SUFFIXES = (".gz", ".xz", ".bz2")
 LONGEST_LINE = 2**24
 # A producer that writes nothing for this many seconds has paused.
 _PAUSE = 0.05
+_CHUNK = 2**16
+
+
+class _Unpacked(io.RawIOBase):
+    """The content of a file, or of several that were joined; `lzma` and `bz2` stop silently at what is none."""
+
+    def __init__(self, stream, decompressor):
+        self._stream, self._new, self._decompressor = stream, decompressor, decompressor()
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        content = b""
+        while not content:
+            packed = b""
+            if self._decompressor.eof:
+                packed = self._decompressor.unused_data
+                # The format of xz allows zeros after a file.
+                while not (packed := packed.lstrip(b"\0")):
+                    if not (packed := self._stream.read(_CHUNK)):
+                        return 0
+                self._decompressor = self._new()
+            elif self._decompressor.needs_input and not (packed := self._stream.read(_CHUNK)):
+                raise EOFError("it ends too early")
+            content = self._decompressor.decompress(packed, len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
 
 # What a file begins with. Of bzip2, its first block too: a text may begin with three letters.
 _READ: dict[tuple[bytes, ...], tuple[str, Callable[[Any], Any]]] = {
     (b"\x1f\x8b",): ("gzip", lambda stream: gzip.GzipFile(fileobj=stream)),
-    (b"\xfd7zXZ\0",): ("xz", lzma.LZMAFile),
+    (b"\xfd7zXZ\0",): ("xz", lambda stream: _Unpacked(stream, lzma.LZMADecompressor)),
     tuple(b"BZh%d%b" % (level, block) for level in range(1, 10) for block in (b"1AY&SY", b"\x17rE8P\x90")): (
         "bzip2",
-        bz2.BZ2File,
+        lambda stream: _Unpacked(stream, bz2.BZ2Decompressor),
     ),
 }
 _REFUSED = {

@@ -107,7 +107,7 @@ def _encode(preprocessor, x, y=None, sample_weight=None):
     if holds_text(x) and holds_text(y):
         x, y = dict(zip(TEXTS, (x, y), strict=True)), None
     if not _has_text(x):
-        return x, y, sample_weight
+        return x, y, _finite(sample_weight) if isinstance(sample_weight, (np.ndarray, list)) else sample_weight
     if preprocessor is None:
         raise UserError("this translator has no preprocessor and takes only ids: give it one, or give ids.")
     if not isinstance(x, dict):
@@ -153,7 +153,7 @@ def _inputs_of(batch):
 def _has_text(batch):
     """Whether a batch, or the inputs of one, are text."""
     x = _inputs_of(batch)
-    return not {*TEXTS}.isdisjoint(x) if isinstance(x, dict) else holds_text(x)
+    return not {*TEXTS}.isdisjoint(x) or any(map(holds_text, x.values())) if isinstance(x, dict) else holds_text(x)
 
 
 def _trimmed(x, y=None, sample_weight=None):

@@ -264,11 +264,13 @@ class Translator(
         if max_length is not None:
             self._check_maximum(max_length)
         ids = list(stop_token_ids) if isinstance(stop_token_ids, (list, tuple, np.ndarray)) else None
-        if ids is not None and all(isinstance(one, numbers.Integral) for one in ids):
+        size = self.backbone.target_vocabulary_size
+        if ids is not None and all(isinstance(one, numbers.Integral) and 0 <= int(one) < size for one in ids):
             stop_token_ids = [int(one) for one in ids]
         elif ids is not None or stop_token_ids not in ("auto", None):
             raise UserError(
-                f"stop_token_ids must be a list of ids, 'auto' or None; received {reprlib.repr(stop_token_ids)}."
+                f"stop_token_ids must be a list of ids below {size}, 'auto' or None; received "
+                f"{reprlib.repr(stop_token_ids)}."
             )
         if strip_prompt:
             raise UserError("a translation does not begin with its source: leave strip_prompt out.")

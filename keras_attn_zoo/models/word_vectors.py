@@ -1,6 +1,7 @@
 """Embeddings initialised with word vectors from a text file."""
 
 import itertools
+import logging
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,6 +13,7 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike
 from keras_attn_zoo.models.token_embedding import TokenEmbedding
 
+_LOG = logging.getLogger(__name__)
 # Of so many first words, at least one holds no spaces: its line has no more fields than the file is wide.
 _FIRST = 1000
 
@@ -47,11 +49,17 @@ def load_word_vectors(embedding: TokenEmbedding, vocabulary: Sequence[str], path
     # As written: to a sentence, a no-break space is a space like others, and a word of nothing else is none.
     lines = enumerate(read_lines(path, as_written=True), start=1)
     first = list(itertools.islice(lines, _FIRST))
+    said = []
     if len(first[0][1].split()) == 2:
-        del first[0]
+        said = first.pop(0)[1].split()
     if first:
         _check_width(path, *min((len(_fields(line)) - 1, number) for number, line in first), width)
-    found = 0
+    if said and first and said[1] != str(width):
+        raise UserError(
+            f"{path} line 1 says that there are {said[1][:20]} numbers after every word, but there are {width}: fix or "
+            "remove the line."
+        )
+    found = number = 0
     for number, line in itertools.chain(first, lines):
         word, *numbers = _fields(line, width)
         _check_width(path, len(numbers), number, width)
@@ -60,6 +68,9 @@ def load_word_vectors(embedding: TokenEmbedding, vocabulary: Sequence[str], path
         if row is not None:
             table[row] = _vector(numbers, line, f"{path} line {number}")
             found += 1
+    count = number - bool(said)
+    if said and said[0] != str(count):
+        _LOG.warning("%s says that it has %s vectors, but has %d: it may be cut.", path, said[0][:20], count)
     if not found:
         raise UserError(
             f"{path} has no vector for any of the {len(rows)} words of the vocabulary: is it the right language?"
@@ -86,7 +97,8 @@ def _check_width(path, count, number, width):
 def _vector(numbers, line, place):
     """Return the numbers of a line; raise unless all are finite in single precision."""
     try:
-        vector = np.array([float(x) for x in numbers])
+        # Python would also read `1_0` and digits of other scripts.
+        vector = np.array([float(x) if x.isascii() and "_" not in x else np.nan for x in numbers])
     except ValueError:
         vector = np.array([np.nan])
     # A comparison with NaN is false.

@@ -139,7 +139,7 @@ def test_white_space_beside_an_added_token(flags, parts):
 
 def test_two_added_tokens_with_one_number_are_named(tmp_path):
     (tmp_path / "added_tokens.json").write_text(json.dumps({"<x>": 4, "<y>": 4}))
-    with pytest.raises(UserError, match="the added tokens <x> and <y> of .* both have the number 4"):
+    with pytest.raises(UserError, match=r"the added tokens <x> and <y> of .* both have the number 4"):
         read_added_tokens(str(tmp_path), {"</s>": 0, "<unk>": 1, "a": 2, "<pad>": 3})
 
 

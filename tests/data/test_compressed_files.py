@@ -73,6 +73,21 @@ def test_a_damaged_file_is_named(tmp_path, kind, damage):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("kind", PACKED)
+@pytest.mark.parametrize("size", [1, 100_000])
+def test_bytes_after_the_end_are_no_part_of_it(tmp_path, kind, size):
+    """Text that was joined to it would be lost."""
+    content = PACKED[kind]("".join(f"{number}\n" for number in range(size)).encode())
+    path = tmp_path / "text"
+    for more in (b"one line\n", b"\1" * 200_000, bytes(200_000) + b"x"):
+        path.write_bytes(content + more)
+        with pytest.raises(UserError, match=r"text is a damaged or truncated (gzip|xz|bzip2) file"):
+            list(read_lines(path))
+    if kind != "bz2":
+        path.write_bytes((content + bytes(8)) * 2 + bytes(200_000))
+        assert list(read_lines(path)) == [str(number) for number in range(size)] * 2
+
+
 # The first bytes that the formats' specifications give; zip and tar as the standard library writes them.
 @pytest.mark.parametrize(
     ("content", "what"),

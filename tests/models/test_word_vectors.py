@@ -64,6 +64,7 @@ def test_words_may_hold_spaces(embedding, tmp_path):
         ("haus 1\nrot 1\n", "v has no vector|v line 2 has 1 numbers"),
         ("haus 1 2\n" * 1500 + "rot 3\n", "v line 1501 has 1 numbers"),
         ("haus 1 2\n\nrot 1 2\n", "v line 2 has 0 numbers"),
+        ("2 5\nhaus 1 2\nrot 1 2\n", "v line 1 says that there are 5 numbers after every word, but there are 2"),
     ],
 )
 def test_vectors_of_another_width_are_refused(embedding, tmp_path, lines, message):
@@ -74,7 +75,16 @@ def test_vectors_of_another_width_are_refused(embedding, tmp_path, lines, messag
     np.testing.assert_array_equal(keras.ops.convert_to_numpy(embedding.embeddings), before)
 
 
-@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "1e39", "x"])
+def test_a_header_of_more_words_warns(embedding, tmp_path, caplog):
+    for count in (2, 400):
+        (tmp_path / "v").write_text(f"{count} 2\nhaus 1 2\nrot 1 2\n")
+        assert load_word_vectors(embedding, WORDS, tmp_path / "v") == 2
+    assert [record.message for record in caplog.records] == [
+        f"{tmp_path / 'v'} says that it has 400 vectors, but has 2: it may be cut."
+    ]
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "1e39", "x", "1_0", "٣"])
 def test_what_is_not_finite_is_refused(embedding, tmp_path, number):
     (tmp_path / "v").write_text(f"haus 1 2\nrot 1 {number}\n")
     before = keras.ops.convert_to_numpy(embedding.embeddings)

@@ -114,8 +114,7 @@ def read_added_tokens(preset: str, vocabulary: Mapping[str, int]) -> dict[int, A
                 f"{number}: download its tokenizer again."
             )
     for content in NAMED.values():
-        number = found.get(content, (vocabulary.get(content), {}))[0]
-        if number != vocabulary.get(content):
+        if content in found and (number := found[content][0]) != vocabulary.get(content):
             raise _other_number(content, number, preset)
     count = len({*vocabulary, *found})
     for content in special:

@@ -157,8 +157,8 @@ def _rate(config, name, default, preset):
     value = config.get(name, default)
     if type(value) not in (int, float) or not 0 <= value < 1:
         raise UserError(
-            f"config.json of {shown(preset)} says {name}={shown(repr(value))}, not a number from 0 to below 1: download "
-            "it again."
+            f"config.json of {shown(preset)} says {name}={shown(repr(value))}, not a number from 0 to below 1: "
+            "download it again."
         )
     return float(value)
 
