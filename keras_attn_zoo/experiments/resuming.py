@@ -51,11 +51,21 @@ def check_resumable(run: RunFolder, system: System, corpus: dict[str, Any], test
 
 def _check_log(run, lines, rounds):
     """Raise unless the log has all rounds of the state, and all steps of these; later ones are repeated."""
-    found = {line["round"]: line["step"] for line in lines if line.get("round", rounds + 1) <= rounds}
-    last = max(found.values(), default=0)
+    ends = [(line["round"], line["step"]) for line in lines if line.get("round", rounds + 1) <= rounds]
+    last = max((step for _, step in ends), default=0)
+    found = [number for number, _ in ends]
     steps = [line["step"] for line in lines if "round" not in line and line["step"] <= last]
-    if list(found) != list(range(1, rounds + 1)) or steps != list(range(1, last + 1)):
-        raise UserError(
-            f"{shown(run.log)} lacks lines: it has {len(found)} of the {counted(rounds, 'round')} trained, and "
-            f"{counted(len(steps), 'step')} of {last:,}: {_REMEDY}"
+    all_rounds, all_steps = range(1, rounds + 1), range(1, last + 1)
+    if found == list(all_rounds) and steps == list(all_steps):
+        return
+    there, logged = {*found} & {*all_rounds}, {*steps} & {*all_steps}
+    if len(there) < rounds or len(logged) < last:
+        wrong = (
+            f"lacks lines: it has {len(there)} of the {counted(rounds, 'round')} trained, and "
+            f"{counted(len(logged), 'step')} of {last:,}"
         )
+    elif len({*found}) < len(found) or len({*steps}) < len(steps):
+        wrong = "is damaged: it has lines twice"
+    else:
+        wrong = "is damaged: its lines do not count rounds and steps up from 1"
+    raise UserError(f"{shown(run.log)} {wrong}: {_REMEDY}")

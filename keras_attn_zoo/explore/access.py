@@ -50,12 +50,11 @@ class Access:
 
     def __init__(self, hosts: Iterable[str] = (), base_path: str = "/", frames: Iterable[str] = ()) -> None:
         self.hosts = frozenset(map(_as_host, hosts))
-        parts = [part for part in base_path.split("/") if part]
-        if not _PATH.fullmatch(base_path) or {".", ".."} & set(parts):
+        if not _is_base(base_path):
             raise UserError(
                 f"the base path is one as in an address, such as /proxy/8000/; received {shown(base_path)}."
             )
-        self.base_path = "".join(f"/{part}" for part in parts) + "/"
+        self.base_path = "".join(f"/{part}" for part in base_path.split("/") if part) + "/"
         self.frames = tuple(map(_as_frame, frames))
 
     def refused_host(self, host: str, own: Collection[str] | None) -> tuple[int, str] | None:
@@ -135,11 +134,16 @@ class Access:
     def nothing_at(self, target: str) -> tuple[int, str]:
         """Return status and message for a path where there is nothing."""
         path = target.partition("?")[0].removesuffix("explore")
-        base = path if path.endswith("/") else f"{path}/"
         message = f"there is nothing here; the page is at {self.base_path}."
-        if not _PATH.fullmatch(base) or "." in base:
+        # Browsers ask for files such as an icon by themselves.
+        if not _is_base(path) or "." in path.rpartition("/")[2]:
             return 404, message
+        base = path if path.endswith("/") else f"{path}/"
         return 404, f"{message} If it is behind a proxy that passes this path on, add --base-path {base}."
+
+
+def _is_base(path):
+    return _PATH.fullmatch(path) is not None and not {".", ".."} & set(path.split("/"))
 
 
 def _as_host(text):

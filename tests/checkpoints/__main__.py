@@ -18,17 +18,22 @@ def field_cases():
                 yield file, field, value
 
 
-def main():
+def main(arguments=None):
     """Run what the command line says; the status is 1 where a case failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.checkpoints", description=__doc__)
     parser.add_argument("--tokenizers", type=int, default=200, help="tokenizers with added tokens (default: 200)")
     parser.add_argument("--field", action="append", help="try this field alone; may be repeated")
     parser.add_argument("--tokenizer", type=int, help="try this tokenizer alone")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     from tests.__main__ import ONE_BACKEND
 
     os.environ["KERAS_BACKEND"] = ONE_BACKEND
     import tests.conftest  # noqa: F401 the same settings as for the other tests
+
+    known = sorted({field for _, field, _ in field_cases()})
+    for field in options.field or ():
+        if field not in known:
+            parser.error(f"argument --field: there is no field {field!r}: choose one of {', '.join(known)}")
     from tests.checkpoints.checks import changed, judge, write_base
     from tests.checkpoints.tokens import judge_tokenizer, write_tokenizer
 

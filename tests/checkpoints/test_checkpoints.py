@@ -17,6 +17,7 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 from transformers import MarianConfig
 
+from tests.checkpoints.__main__ import main
 from tests.checkpoints.cases import CASES, PAD, SPARE
 from tests.checkpoints.checks import EQUAL, REFUSED, TEXTS, changed, judge, write_base
 from tests.checkpoints.fields import fields_of_config, fields_of_generation, fields_of_tokenizer
@@ -42,6 +43,13 @@ def base(tmp_path_factory):
     folder = tmp_path_factory.mktemp("checkpoints") / "base"
     write_base(folder)
     return folder
+
+
+def test_a_field_that_is_none_is_refused(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["--field", "d_model", "--field", "nonsense"])
+    error = capsys.readouterr().err
+    assert "argument --field: there is no field 'nonsense': choose one of " in error and " d_model, " in error
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,30 @@ def test_a_log_that_lacks_lines_is_refused(run, corpus, name):
     assert contents(run.path) == before
 
 
+def in_other_order(lines, number):
+    return [*lines[:number], lines[number + 1], lines[number], *lines[number + 2 :]]
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        (lambda lines: [lines[0], *lines], "is damaged: it has lines twice"),
+        (lambda lines: [*lines[: STEPS + 1], *lines[STEPS:]], "is damaged: it has lines twice"),
+        (lambda lines: in_other_order(lines, 0), "is damaged: its lines do not count rounds and steps up from 1"),
+        (lambda lines: lines[::-1], "is damaged: its lines do not count rounds and steps up from 1"),
+        (lambda lines: [lines[0].replace('"step": 1', '"step": 0'), *lines], "is damaged: its lines do not count"),
+        (lambda lines: [lines[1], *lines[1:]], "lacks lines: it has 2 of the 2 rounds trained, and 11 steps of 12"),
+    ],
+    ids=["a step twice", "a round twice", "two steps exchanged", "reversed", "a step 0", "one in place of another"],
+)
+def test_a_log_whose_lines_were_moved_is_refused(run, corpus, change, wrong):
+    run.log.write_text("".join(change(run.log.read_text().splitlines(keepends=True))))
+    before = contents(run.path)
+    with pytest.raises(UserError, match=rf"log\.jsonl {wrong}.*: restore it"):
+        train_system(SYSTEM, corpus, run.path, resume=True)
+    assert contents(run.path) == before
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("lost", ["half a line", "two lines and a half", "all of the round"])
 def test_lines_of_steps_that_are_repeated_may_be_lost(run, corpus, whole, lost):

@@ -69,6 +69,8 @@ def test_a_path_without_its_last_slash(server):
     [
         *(("GET", "/user/me/proxy/9/", "/user/me/proxy/9/"), ("GET", "/proxy/9?a=b", "/proxy/9/")),
         *(("POST", "/proxy/9/explore", "/proxy/9/"), ("GET", "/favicon.ico", None), ("GET", '/"/', None)),
+        *(("GET", "/user/anna.b/proxy/9/", "/user/anna.b/proxy/9/"), ("GET", "/user/anna.b/favicon.ico", None)),
+        *(("POST", "/anna.b/9/explore", "/anna.b/9/"), ("GET", "/v1.2/9?a=b", "/v1.2/9/"), ("GET", "/../9/", None)),
     ],
 )
 def test_a_path_that_is_refused_says_how_to_permit_it(server, method, path, base):

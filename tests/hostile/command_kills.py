@@ -315,6 +315,9 @@ def main(arguments=None):
     import tests.conftest  # noqa: F401 the same settings as for the other tests
     from tests.hostile.killed_commands import command_lines
 
+    names = [line.name for line in command_lines()]
+    if not any(options.only in name for name in names):
+        parser.error(f"argument --only: no command line has {options.only!r} in its name: {'; '.join(names)}")
     # A forked process has no threads but one.
     torch.set_num_threads(1)
     began, found = time.monotonic(), collections.defaultdict(list)

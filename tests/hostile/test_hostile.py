@@ -3,6 +3,7 @@
 Of kills of commands, the tests of the day have the list of what is killed, and the look at what is left.
 """
 
+import os
 import random
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.hostile import command_kills
 from tests.hostile.cases import CATEGORIES, make_case
 from tests.hostile.command_kills import content_of, is_whole
 from tests.hostile.good_lines import COMMANDS, RECIPE, SLOW, good_lines
@@ -91,6 +93,13 @@ def test_every_option_that_names_what_is_written_is_killed():
             if action.dest in WRITING and path not in NEVER_WRITE:
                 used = any(one[action.dest] not in (None, False, action.default) for one in given)
                 assert used or action.dest in NEVER_WRITING.get(path, {}), f"{path}: {action.dest}"
+
+
+def test_a_part_of_a_name_that_no_line_has_is_refused(monkeypatch, capsys):
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    with pytest.raises(SystemExit, match="2"):
+        command_kills.main(["--only", "nonsense"])
+    assert "no command line has 'nonsense' in its name: " in capsys.readouterr().err
 
 
 def test_lines_that_are_killed_are_good_ones():
