@@ -64,6 +64,11 @@ _READ: dict[tuple[bytes, ...], tuple[str, Callable[[Any], Any]]] = {
 _REFUSED = {
     b"\x28\xb5\x2f\xfd": ("compressed with Zstandard", "zstd -d"),
     b"\x04\x22\x4d\x18": ("compressed with LZ4", "lz4 -d"),
+    # The format before xz: its properties by default, and the first byte of a dictionary size, which is a power of 2.
+    b"\x5d\x00\x00": ("compressed with LZMA", "xz --format=lzma -d"),
+    b"LZIP\x01": ("compressed with lzip", "lzip -d"),
+    b"\x89LZO\x00\r\n\x1a\n": ("compressed with lzop", "lzop -d"),
+    b"\x1f\x9d": ("compressed with compress", "gzip -d"),
     b"PK\x03\x04": ("a zip archive", "unzip"),
     b"7z\xbc\xaf\x27\x1c": ("a 7-Zip archive", "7z x"),
     b"Rar!\x1a\x07": ("a RAR archive", "unrar x"),
@@ -186,4 +191,11 @@ def check_line(path: PathLike, number: int, line: bytes) -> None:
             f"{name_of(path)} line {number} has more than {LONGEST_LINE:,} bytes: give one sentence per line."
         )
     if b"\0" in line:
-        raise UserError(f"{name_of(path)} line {number} contains a NUL character: convert the file to UTF-8.")
+        raise nul_character(path, number)
+
+
+def nul_character(path: PathLike, number: int) -> UserError:
+    """Return the error about a line that contains a NUL character."""
+    return UserError(
+        f"{name_of(path)} line {number} contains a NUL character: remove it, or convert the file from UTF-16 to UTF-8."
+    )

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from keras_attn_zoo.data.compressed_files import SUFFIXES, file_in_command, name_of
+from keras_attn_zoo.data.compressed_files import SUFFIXES, file_in_command, name_of, nul_character
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike
 
@@ -33,6 +33,11 @@ _SGM = re.compile(
 )
 _XML = re.compile(_PROLOGUE + r"<dataset\b[^<>]*>\s*(?:<collection\b[^<>]*>\s*)?<doc\s", re.S)
 _TMX = re.compile(_PROLOGUE + r"<tmx\s[^<>]*\bversion\s*=", re.S)
+_HTML = re.compile(
+    r"\ufeff?\s*(?:<\?xml\b[^>]*>\s*|<!--(?:(?!-->).)*-->\s*)*"
+    r"<(?:!doctype\s+html|html)\b[^<>]*>[ \t]*(?:<|[\r\n]|\Z|[^\r\n]*</html>)",
+    re.I | re.S,
+)
 # What does in a file that is named so, or declares itself XML.
 _DECLARED = re.compile(r"\ufeff?<\?xml\s+version\b")
 _ROOT = re.compile(_PROLOGUE + r"<(\w+)", re.S)
@@ -117,7 +122,7 @@ def segments_in(stream: Any, path: PathLike) -> Segments | None:
         path: where they come from.
 
     Raises:
-        UserError: XML of another kind, TMX, a damaged file, or one that is too large.
+        UserError: XML of another kind, TMX, HTML, a damaged file, or one that is too large.
     """
     begin = stream.peek(4096).decode("utf-8", "ignore")
     name = Path(path).name.lower()
@@ -129,6 +134,10 @@ def segments_in(stream: Any, path: PathLike) -> Segments | None:
         raise UserError(
             f"{name_of(path)} is a translation memory (TMX), which is not read: install mtdata, and write a TSV file "
             f"with `python -m mtdata.tmx --langs SOURCE-TARGET --inp {file_in_command(path)} --out FILE.tsv`."
+        )
+    if _HTML.match(begin):
+        raise UserError(
+            f"{name_of(path)} is a web page (HTML), which is not read: give plain text, one sentence per line."
         )
     if _XML.match(begin) or element == "dataset":
         return _assembled(path, _of_xml(_text(stream, path), path), of_xml=True)
@@ -148,7 +157,7 @@ def _text(stream, path):
         raise UserError(f"{name_of(path)} has more than {_LARGEST:,} bytes of SGM or XML: give plain text.")
     if b"\0" in content:
         number = 1 + content.count(b"\n", 0, content.index(b"\0"))
-        raise UserError(f"{name_of(path)} line {number} contains a NUL character: convert the file to UTF-8.")
+        raise nul_character(path, number)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -56,7 +56,10 @@ class Setting:
     @property
     def values(self) -> str:
         """The valid values, in words."""
-        return f"{self._values()} or None" if self.optional else self._values()
+        return self._values_or("None")
+
+    def _values_or(self, nothing):
+        return f"{self._values()} or {nothing}" if self.optional else self._values()
 
     def _values(self) -> str:
         raise NotImplementedError
@@ -99,7 +102,8 @@ class Setting:
         except (TypeError, ValueError, OverflowError, RecursionError):
             fitting = None
         if fitting is None:
-            raise UserError(f"{what} must be {self.values}; received {shown_value(received)}.")
+            values = self._values_or("none" if isinstance(received, Typed) else "None")
+            raise UserError(f"{what} must be {values}; received {shown_value(received)}.")
         return fitting
 
     def _read(self, text):

@@ -106,7 +106,7 @@ def test_translate_an_endless_pipe_until_nobody_reads(attn_zoo, trained, transla
     [
         ("haus " * 60 + "\n", "line 4 has 61 tokens"),
         (b"sch\xf6n\n", "line 4 is not UTF-8"),
-        (b"r\0o\0t\0\n", "line 4 contains a NUL character"),
+        (b"r\0o\0t\0\n", "line 4 contains a NUL character: remove it, or convert the file from UTF-16 to UTF-8"),
     ],
     ids=["long", "latin-1", "utf-16"],
 )

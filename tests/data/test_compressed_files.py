@@ -94,6 +94,11 @@ def test_bytes_after_the_end_are_no_part_of_it(tmp_path, kind, size):
     [
         (b"\x28\xb5\x2f\xfd\x04\x00\x49", r"compressed with Zstandard, .* `zstd -d "),
         (b"\x04\x22\x4d\x18\x64\x40\xa7", r"compressed with LZ4, .* `lz4 -d "),
+        (lzma.compress(TEXT.encode(), lzma.FORMAT_ALONE), r"compressed with LZMA, .* `xz --format=lzma -d "),
+        (lzma.compress(TEXT.encode(), lzma.FORMAT_ALONE, preset=0), r"compressed with LZMA, "),
+        (b"LZIP\x01\x0c\x00", r"compressed with lzip, .* `lzip -d "),
+        (b"\x89LZO\x00\r\n\x1a\n\x10", r"compressed with lzop, .* `lzop -d "),
+        (b"\x1f\x9d\x90abc", r"compressed with compress, .* `gzip -d "),
         (b"7z\xbc\xaf\x27\x1c\x00\x04", r"a 7-Zip archive, .* `7z x "),
         (b"Rar!\x1a\x07\x01\x00", r"a RAR archive, .* `unrar x "),
         (zipped(TEXT), r"a zip archive, .* `unzip "),
@@ -109,7 +114,7 @@ def test_what_is_not_read_is_refused_with_the_command_that_unpacks_it(tmp_path, 
     assert f"'{path}'`." in str(caught.value) and "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["BZh91 is a word", "PK is short", "7z and Rar!"])
+@pytest.mark.parametrize("text", ["BZh91 is a word", "PK is short", "7z and Rar!", "LZIP is a name", "]"])
 def test_text_that_begins_like_a_packed_file_is_text(tmp_path, text):
     (tmp_path / "text").write_text(text + "\n")
     assert list(read_lines(tmp_path / "text")) == [text]

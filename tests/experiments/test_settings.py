@@ -111,6 +111,11 @@ def test_bounds_are_inclusive_or_not_as_they_say():
     for x in (0, 10, 1.0, "3"):
         with pytest.raises(UserError, match=r"must be an integer from 1 to 9; received"):
             count.check(x)
+    # As it is typed in one place, as Python has it in the other.
+    optional = Whole(least=1, most=9, optional=True)
+    for read, value, nothing in ((optional.parse, "0", "none"), (optional.check, 0, "None")):
+        with pytest.raises(UserError, match=f"from 1 to 9 or {nothing}; received 0"):
+            read(value)
     with pytest.raises(UserError, match=r"must be one of a, b; received 'c'"):
         Choice(choices=("a", "b")).check("c")
 
