@@ -1,5 +1,6 @@
 """Files that are whole or absent, by writing under a temporary name and renaming; and one-line errors for files."""
 
+import collections
 import contextlib
 import io
 import json
@@ -120,7 +121,8 @@ def write_failed(path: PathLike, error: BaseException) -> UserError:
     """Return the error for a file that cannot be written."""
     if isinstance(error, IsADirectoryError):
         return UserError(f"{shown(path)} is a folder: give the name of a file.")
-    if isinstance(error, NotADirectoryError):
+    # What `mkdir` raises if a folder of the path is a file is the second.
+    if isinstance(error, (NotADirectoryError, FileExistsError)):
         return UserError(f"cannot write {shown(path)}: a part of this path is a file, not a folder. Choose another.")
     return UserError(
         f"cannot write {shown(path)}: {reason_of(error)}. Free some space, or choose a folder with write permission."
@@ -345,7 +347,7 @@ def read_json(path: PathLike) -> Any:
     """Read a JSON file.
 
     Raises:
-        UserError: there is no such file, it is not JSON, or a number in it is not finite.
+        UserError: there is no such file; see `parse_json`.
     """
     return parse_json(read_bytes(path, _LARGEST_JSON), shown(path))
 
@@ -358,7 +360,7 @@ def parse_json(text: str | bytes, name: str) -> Any:
         name: its name in error messages.
 
     Raises:
-        UserError: it is not JSON, or a number in it is not finite.
+        UserError: it is not JSON, a number in it is not finite, or a key of an object occurs twice.
     """
 
     def finite(number):
@@ -368,8 +370,25 @@ def parse_json(text: str | bytes, name: str) -> Any:
         return value
 
     try:
-        # These functions see every float in the text, including `NaN`.
-        return json.loads(text, parse_float=finite, parse_constant=finite)
+        # These functions see every float in the text, including `NaN`, and every object.
+        return json.loads(text, parse_float=finite, parse_constant=finite, object_pairs_hook=without_twins)
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else error
         raise UserError(f"{name} is damaged: it is not JSON ({reason}). Restore or remove it.") from None
+
+
+def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON as a dict; give this to `json.loads` as `object_pairs_hook`.
+
+    Raises:
+        ValueError: two of its values have the same key: readers disagree about which one counts.
+
+    Example:
+        >>> json.loads('{"a": 1, "b": 2}', object_pairs_hook=without_twins)
+        {'a': 1, 'b': 2}
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        [(twin, _)] = collections.Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"the key {shown(repr(twin))} occurs twice in an object")
+    return found

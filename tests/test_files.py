@@ -26,6 +26,7 @@ from keras_attn_zoo.files import (
     write_json,
     write_text,
 )
+from keras_attn_zoo.locks import locked
 
 
 @pytest.fixture
@@ -119,6 +120,16 @@ def test_links_stay_links_and_their_targets_are_replaced(tmp_path):
     assert os.listdir(tmp_path / "far") == ["only"] and (tmp_path / "folder").is_symlink()
 
 
+@pytest.mark.parametrize("beneath", ["file/x", "file/x/y"])
+@pytest.mark.parametrize("write", [open_output, lambda path: atomic_files(path, last="last"), locked])
+def test_a_path_through_a_file_is_said_to_be_one(tmp_path, beneath, write):
+    (tmp_path / "file").write_text("")
+    message = rf"{beneath}\S*: a part of this path is a file, not a folder\. Choose another"
+    with pytest.raises(UserError, match=message), write(tmp_path / beneath):
+        pass
+    assert os.listdir(tmp_path) == ["file"]
+
+
 def test_permissions_are_kept_and_respected(tmp_path):
     path = tmp_path / "text"
     path.write_text("old")
@@ -203,6 +214,8 @@ def test_json_that_is_none_is_one_line(tmp_path):
         b'{"a": 1e999}',
         b'{"a": -Infinity}',
         b'{"a": NaN}',
+        b'{"sentences": 6, "sentences": -7}',
+        b'[{"b": 1, "a": {"c": 1, "d": 2, "c": 1}}]',
     ):
         path.write_bytes(content)
         with pytest.raises(UserError, match=r"file\.json is damaged: it is not JSON") as error:

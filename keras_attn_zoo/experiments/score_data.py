@@ -6,7 +6,7 @@ from typing import Any
 
 # The scores that tables and pictures read. In a dict, `...` is any name, and a name with a question mark is optional.
 _NUMBER, _MAYBE = (int, float), (int, float, type(None))
-# No number of a run is; statistics and pictures cannot compute with it.
+# No number of a run is, and none is negative; statistics and pictures cannot compute with such.
 _TOO_LARGE = 1e100
 _SCORES = {
     "sentences": int,
@@ -49,8 +49,8 @@ def are_scores(value: Any) -> bool:
 def _fits(value, shape):
     """Whether plain data has the given shape; extra entries are ignored."""
     if not isinstance(shape, dict):
-        small = not isinstance(value, (int, float)) or abs(value) < _TOO_LARGE
-        return isinstance(value, shape) and isinstance(value, bool) == (shape is bool) and small
+        possible = not isinstance(value, (int, float)) or 0 <= value < _TOO_LARGE
+        return isinstance(value, shape) and isinstance(value, bool) == (shape is bool) and possible
     if not isinstance(value, dict):
         return False
     if ... in shape:

@@ -91,7 +91,10 @@ def test_a_folder_that_is_given_twice_is_named():
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("search_top_k", 10**400), ("perplexity", 1e308), ("free_running", {"loss": "4.4"}), ("text", {"metrics": {}})],
+    [
+        *(("search_top_k", 10**400), ("perplexity", 1e308), ("free_running", {"loss": "4.4"})),
+        *(("text", {"metrics": {}}), ("sentences", -7), ("translation_seconds", -1.5), ("alignment", {"aer": -0.1})),
+    ],
 )
 def test_scores_that_nothing_can_be_computed_of_are_damaged(tmp_path, key, value):
     run = make_run(tmp_path / "base")

@@ -53,6 +53,14 @@ def test_an_argument_that_nothing_takes_is_refused(preset):
         Translator(tiny.backbone(), beams=3)
 
 
+@pytest.mark.parametrize("name", ["config.json", "task.json", "tokenizer.json"])
+def test_an_argument_with_two_values_is_refused(preset, name):
+    """Readers of JSON disagree about which one counts."""
+    path = preset / name
+    path.write_text(path.read_text("utf-8").replace('"config": {', '"config": {"name": "one", ', 1), "utf-8")
+    refused(preset, rf"{name} is damaged: .*the key 'name' occurs twice")
+
+
 @pytest.mark.parametrize(
     "name, place, cls",
     [

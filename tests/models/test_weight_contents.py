@@ -195,6 +195,15 @@ def test_shapes_of_safetensors_are_integers(tmp_path, shape):
         read_safetensors(path)
 
 
+def test_a_tensor_of_safetensors_occurs_once(tmp_path):
+    entries = [f'"one": {{"dtype": "F64", "shape": {shape}, "data_offsets": [0, 32]}}' for shape in ([4], [2, 2])]
+    header = f"{{{', '.join(entries)}}}".encode()
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(struct.pack("<Q", len(header)) + header + bytes(32))
+    with pytest.raises(UserError, match="the key 'one' occurs twice"):
+        read_safetensors(path)
+
+
 @pytest.mark.parametrize("content", [[1], {"weight_map": [1]}, {}])
 def test_an_index_of_weights_is_an_object(preset, content):
     (preset / WEIGHTS).rename(preset / "model_00000.weights.h5")

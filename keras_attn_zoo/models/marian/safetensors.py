@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import PathLike, open_output, read_bytes, shown
+from keras_attn_zoo.files import PathLike, open_output, read_bytes, shown, without_twins
 
 # Names of the types that weights are stored in.
 _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": ml_dtypes.bfloat16}
@@ -33,7 +33,7 @@ def read_safetensors(path: PathLike) -> dict[str, np.ndarray]:
         [size] = struct.unpack("<Q", data[:8])
         if size > _LARGEST_HEADER:
             raise ValueError("its header is too long")
-        header = json.loads(data[8 : 8 + size])
+        header = json.loads(data[8 : 8 + size], object_pairs_hook=without_twins)
         entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
         tensors = {name: _tensor(data, 8 + size, name, entry) for name, entry in entries.items()}
         spans = sorted(tuple(entry["data_offsets"]) for entry in entries.values())
