@@ -39,6 +39,16 @@ _LATEX = str.maketrans(
 _LETTERS = {*map(chr, {*range(0xA0, 0x180)}), *map(chr, _LATEX)} - {*"ÐðÞþĐđĦħŊŋŦŧĄąĘęĮįŲųĸĿŀŉſ"}
 
 
+def is_printable(character: str) -> bool:
+    """Return whether a character may be shown; so may those without a width that Persian, Hindi and emoji join with.
+
+    Example:
+        >>> [is_printable(character) for character in "a\\u200d\\n"]
+        [True, True, False]
+    """
+    return character.isprintable() or character in "\u200c\u200d"
+
+
 def printable(text: str) -> str:
     """Return a text for a terminal, or for a label of a figure: one line, without control characters.
 
@@ -46,7 +56,7 @@ def printable(text: str) -> str:
         >>> printable("runs\\n\\x1b[2J")
         'runs\\\\n\\\\x1b[2J'
     """
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return text if text.isprintable() else "".join(c if is_printable(c) else repr(c)[1:-1] for c in text)
 
 
 def in_markdown(text: str, cell: bool = False) -> str:

@@ -1,6 +1,7 @@
 """Names and scores of a stranger: what each target makes of them."""
 
 import csv
+import dataclasses
 import io
 import json
 import logging
@@ -14,7 +15,9 @@ from keras_attn_zoo.escapes import in_csv, in_html, in_latex, in_markdown, print
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.table import read_results, results_table
 from keras_attn_zoo.experiments.tabular import csv_text
+from keras_attn_zoo.explore.page import Page
 from keras_attn_zoo.messages import shown
+from tests.explore import samples
 
 # Each is what some target would do something for.
 HOSTILE = [
@@ -101,3 +104,10 @@ def test_messages_are_one_line_each(capsys):
     with shown():
         logging.getLogger("keras_attn_zoo.x").info("in %s", "a\x1b[2J\nb")
     assert capsys.readouterr().err == "in a\\x1b[2J\\nb\n"
+
+
+@pytest.mark.parametrize("text", ["\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\U0001f469\u200d\U0001f4bb"])
+def test_joiners_belong_to_words(text):
+    assert printable(text) == text
+    result = dataclasses.replace(samples.sentence(None), text=f"{text}\n{text}")
+    assert f": {text} {text}</title>" in Page([samples.system()], [result], [[samples.result()]]).html()

@@ -2,8 +2,10 @@
 
 import contextlib
 import functools
+import logging
 import re
 import textwrap
+import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -19,8 +21,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from keras_attn_zoo.files import PathLike, atomic_path
+from keras_attn_zoo.files import PathLike, atomic_path, shown
 
+_LOG = logging.getLogger(__name__)
 # Fonts for scripts that DejaVu Sans does not cover; the installed ones are used.
 _FALLBACK_FONTS = (
     "Noto Sans CJK SC",
@@ -31,6 +34,7 @@ _FALLBACK_FONTS = (
     "PingFang SC",
     "Arial Unicode MS",
 )
+_OF_ONE_SCRIPT = ("Noto Sans ", "Noto Emoji")
 
 FONT_SIZE = 9
 TITLE_SIZE = 11
@@ -43,6 +47,7 @@ MARKERS = "osv^DxP"
 PLAIN_STYLES = 4
 # What formats call the time at which a picture was drawn.
 _TIMES = {"pdf": "CreationDate", "svg": "Date"}
+_MISSING = re.compile(r"Glyph (\d+) .*missing from")
 # Control characters and noncharacters.
 _NOT_IN_XML = re.compile("[^\\t\\n\\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -51,7 +56,8 @@ _NOT_IN_XML = re.compile("[^\\t\\n\\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 def style() -> Iterator[None]:
     """Settings that the user's matplotlibrc must not change, so that words are shown unchanged."""
     installed = {font.name for font in font_manager.fontManager.ttflist}
-    families = ["DejaVu Sans", *(name for name in _FALLBACK_FONTS if name in installed)]
+    of_scripts = sorted(name for name in installed if name.startswith(_OF_ONE_SCRIPT))
+    families = ["DejaVu Sans", *(name for name in (*_FALLBACK_FONTS, *of_scripts) if name in installed)]
     settings: Any = {
         "font.family": families,
         "font.size": FONT_SIZE,
@@ -61,7 +67,8 @@ def style() -> Iterator[None]:
         "svg.hashsalt": "keras-attn-zoo",
     }
     with matplotlib.rc_context(settings), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        # `save` says so, once.
+        warnings.filterwarnings("ignore", message=_MISSING.pattern)
         yield
 
 
@@ -96,13 +103,13 @@ def add_legend(axes: Axes, drawn: Sequence[Any], names: Iterable[object]) -> Non
 
 
 def save(figure: Figure, path: PathLike, file_type: str) -> None:
-    """Write a figure, whole or not at all."""
+    """Write a figure, whole or not at all; a warning names characters that no installed font has."""
     # Without the time of day, the same picture is the same file.
     about: Any = {_TIMES[file_type]: None} if file_type in _TIMES else None
     with atomic_path(path) as aside:
         # With a tight bounding box, the page grows as the labels need.
         how: Any = {"format": file_type, "dpi": DPI, "bbox_inches": "tight", "pad_inches": 0.1, "metadata": about}
-        write = functools.partial(figure.savefig, aside, **how)
+        write = functools.partial(_write, figure, path, aside, **how)
         try:
             write()
         except IndexError:
@@ -115,3 +122,20 @@ def save(figure: Figure, path: PathLike, file_type: str) -> None:
         if file_type == "svg":
             # Beside its paths, every text is a comment, as it is.
             aside.write_text(_NOT_IN_XML.sub("\ufffd", aside.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def _write(figure, path, aside, **how):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.filterwarnings("always", message=_MISSING.pattern)
+        figure.savefig(aside, **how)
+    found = [_MISSING.match(str(one.message)) for one in caught]
+    for warning in (one.message for one, missing in zip(caught, found, strict=True) if missing is None):
+        warnings.warn(warning, stacklevel=2)
+    if missing := sorted({chr(int(one[1])) for one in found if one is not None}):
+        names = ", ".join(unicodedata.name(one, f"U+{ord(one):04X}").lower() for one in missing[:3])
+        _LOG.warning(
+            "%s has boxes in place of %d characters that no installed font has (%s): install one, such as Noto Sans",
+            shown(path),
+            len(missing),
+            names if len(missing) < 4 else f"{names}, ...",
+        )

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from importlib import resources
 
-from keras_attn_zoo.escapes import in_html
+from keras_attn_zoo.escapes import in_html, is_printable
 from keras_attn_zoo.explore.packing import pack
 from keras_attn_zoo.explore.records import Result, Sentence, System
 from keras_attn_zoo.files import PathLike, shown, write_text
@@ -84,7 +84,7 @@ class Page:
         if self.sentences:
             title += f": {textwrap.shorten(self.sentences[0].text, _TITLE, placeholder=' …')}"
         # Such as a lone surrogate, which no file can hold.
-        return "".join(character if character.isprintable() else " " for character in title)
+        return "".join(character if is_printable(character) else " " for character in title)
 
     def save(self, path: PathLike) -> None:
         """Write the page; the file is whole or absent. A warning says how to make a large one smaller.

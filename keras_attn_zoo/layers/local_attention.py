@@ -103,8 +103,8 @@ class LocalAttention(LuongAttention):
         energies = super().ahead(query, memory)
         if self.alignment == "monotonic":
             return energies
-        hidden = ops.tanh(ops.matmul(ops.cast(query, "float32"), self.position_kernel))
-        share = ops.sigmoid(ops.matmul(hidden, self.position_vector))
+        kernel, vector = (ops.cast(weight, "float32") for weight in (self.position_kernel, self.position_vector))
+        share = ops.sigmoid(ops.matmul(ops.tanh(ops.matmul(ops.cast(query, "float32"), kernel)), vector))
         length = ops.sum(ops.cast(memory["mask"], "float32"), axis=-1)
         return {"energies": energies, "centre": (length[:, None, None] * share)[:, None]}
 

@@ -167,6 +167,11 @@ class TranslationBackbone(
         outputs = super().compute_output_spec(with_optional_specs(inputs), training=training, mask=mask)
         return self._chosen_outputs(outputs, attention, logits)
 
+    @property
+    def vocabulary_sizes(self) -> dict[str, int]:
+        """The sizes of the vocabularies, of the "encoder" and the "decoder"."""
+        return {"encoder": self.source_vocabulary_size, "decoder": self.target_vocabulary_size}
+
     def _check_inputs(self, inputs):
         """Raise a `UserError` for inputs that this body does not take; by default, take all."""
 

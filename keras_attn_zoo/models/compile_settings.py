@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import keras
 
+from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.training.token_loss import token_losses
 from keras_attn_zoo.types import Config, Tensor
 
@@ -36,13 +37,26 @@ class TokenCrossEntropy(keras.losses.Loss):
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class NoLossOfMixtures(keras.losses.Loss):
+    """Refuse to compute a loss of the log-probabilities of a latent alignment, which have no gradient."""
+
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
+        """Raise a `UserError`."""
+        raise UserError(
+            "the log-probabilities of a latent alignment have no gradient, so that this clone cannot be trained: train "
+            "the translator, or make another one of its body, by Translator(type(body).from_config(body.get_config()))."
+        )
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class CompileSettings(Mapping[str, Any]):
     """Arguments of `Translator.compile`; as a mapping, those alone that every Keras model takes.
 
     `keras.models.clone_model` makes a plain functional model of a translator and compiles it with these: it gets the
-    optimizer and the loss of the logits, and knows no search.
+    optimizer and the loss of the logits, and knows no search. With a latent alignment, its loss raises.
 
     Args:
+        is_latent: whether the translator has a latent alignment.
         **arguments: arguments of `Translator.compile`.
 
     Example:
@@ -50,13 +64,14 @@ class CompileSettings(Mapping[str, Any]):
         {'optimizer': 'adam', 'loss': {'logits': <...TokenCrossEntropy object at ...>}}
     """
 
-    def __init__(self, **arguments: Any) -> None:
-        self.arguments = arguments
+    def __init__(self, is_latent: bool = False, **arguments: Any) -> None:
+        self.is_latent, self.arguments = is_latent, arguments
 
     def __getitem__(self, name: str) -> Any:
         """Return an argument that every Keras model takes."""
         smoothing = self.arguments.get("label_smoothing", 0.0)
-        return {"optimizer": self.arguments["optimizer"], "loss": {"logits": TokenCrossEntropy(smoothing)}}[name]
+        loss = NoLossOfMixtures() if self.is_latent else TokenCrossEntropy(smoothing)
+        return {"optimizer": self.arguments["optimizer"], "loss": {"logits": loss}}[name]
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names of these."""
@@ -68,7 +83,8 @@ class CompileSettings(Mapping[str, Any]):
 
     def get_config(self) -> Config:
         """Return all arguments, serialized."""
-        return {name: keras.saving.serialize_keras_object(value) for name, value in self.arguments.items()}
+        arguments = {name: keras.saving.serialize_keras_object(value) for name, value in self.arguments.items()}
+        return {"is_latent": self.is_latent, **arguments}
 
     @classmethod
     def from_config(cls, config: Config) -> Self:

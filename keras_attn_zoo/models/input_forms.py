@@ -8,33 +8,41 @@ import copy
 import functools
 import reprlib
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import keras
 import numpy as np
 
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.models.id_checks import check_ids, check_weights
 from keras_attn_zoo.models.tensorflow_text import is_dataset, map_in_graph
 from keras_attn_zoo.models.texts import TEXTS, holds_text
 
 
-def to_ids(preprocessor: Any, x: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, Any, Any]:
+def to_ids(
+    preprocessor: Any, sizes: Mapping[str, int], x: Any, y: Any = None, sample_weight: Any = None
+) -> tuple[Any, Any, Any]:
     """Return arguments of a method of `keras.Model` in which text is replaced by its ids.
 
     Args:
         preprocessor: a `TranslationPreprocessor`, or None.
+        sizes: the sizes of the vocabularies, see `check_ids`.
         x, y, sample_weight: sentence pairs, with one weight for each pair, or ids; or x alone, a source of batches of
             these: a `tf.data.Dataset`, a `keras.utils.PyDataset`, a PyTorch `DataLoader`, a generator.
 
     Raises:
-        UserError: text, but no preprocessor; sources without translations; labels beside text; weights that are not one
-            for each pair; a `tf.data.Dataset` of text that is not batched; a `PyDataset` without batches.
+        UserError: nothing; ids that `check_ids` refuses; text, but no preprocessor; sources without translations;
+            labels beside text; weights that are not one for each pair; a `tf.data.Dataset` of text that is not batched;
+            a `PyDataset` without batches.
 
     Example:
-        >>> x, y, sample_weight = to_ids(preprocessor, {"encoder_text": ["Guten Tag"], "decoder_text": ["Hello"]})
+        >>> text = {"encoder_text": ["Guten Tag"], "decoder_text": ["Hello"]}
+        >>> x, y, sample_weight = to_ids(preprocessor, {"encoder": 8000, "decoder": 8000}, text)
     """
-    encode = functools.partial(_encode, preprocessor)
+    encode = functools.partial(_encode, preprocessor, sizes)
+    if x is None:
+        raise UserError("there are no sentences: give text or ids; received None.")
     if is_dataset(x):
         x = _mapped(x, preprocessor, encode)
     elif isinstance(x, keras.utils.PyDataset):
@@ -77,20 +85,23 @@ def joined(results: list[Any]) -> Any:
     return [text for one in results for text in ([one] if isinstance(one, str) else one)]
 
 
-def ids_for_search(inputs: Any, max_length: int | None) -> dict[str, Any]:
+def ids_for_search(sizes: Mapping[str, int], inputs: Any, max_length: int | None) -> dict[str, Any]:
     """Return the ids of a search with room for `max_length` target tokens, or for as many as there are.
 
     Raises:
-        UserError: text; or a beginning that is longer.
+        UserError: text; ids that `check_ids` refuses; no mask; or a beginning that is longer.
 
     Example:
         >>> x = {"decoder_token_ids": np.array([[2, 0]]), "decoder_padding_mask": np.array([[True, False]])}
-        >>> ids_for_search(x, 4)["decoder_token_ids"].tolist()
+        >>> x |= {"encoder_token_ids": np.array([[7]]), "encoder_padding_mask": np.array([[True]])}
+        >>> ids_for_search({"encoder": 9, "decoder": 9}, x, 4)["decoder_token_ids"].tolist()
         [[2, 0, 0, 0]]
     """
-    _encode(None, inputs)
+    _encode(None, sizes, inputs)
     if not isinstance(inputs, dict):
         raise UserError(f"ids must be a dict of the model's inputs; received {reprlib.repr(inputs)}.")
+    if missing := {"encoder_padding_mask", "decoder_padding_mask"} - inputs.keys():
+        raise UserError(f"a search needs {min(missing)} beside the ids: give it, as the preprocessor does.")
     inputs = {name: x if isinstance(x, np.ndarray) else keras.ops.convert_to_numpy(x) for name, x in inputs.items()}
     if max_length is None:
         return inputs
@@ -102,12 +113,13 @@ def ids_for_search(inputs: Any, max_length: int | None) -> dict[str, Any]:
     return inputs
 
 
-def _encode(preprocessor, x, y=None, sample_weight=None):
+def _encode(preprocessor, sizes, x, y=None, sample_weight=None):
     """The ids of sentence pairs; ids as they are."""
     if holds_text(x) and holds_text(y):
         x, y = dict(zip(TEXTS, (x, y), strict=True)), None
     if not _has_text(x):
-        return x, y, _finite(sample_weight) if isinstance(sample_weight, (np.ndarray, list)) else sample_weight
+        check_ids(sizes, x, y, sample_weight)
+        return x, y, sample_weight
     if preprocessor is None:
         raise UserError("this translator has no preprocessor and takes only ids: give it one, or give ids.")
     if not isinstance(x, dict):
@@ -124,24 +136,13 @@ def _encode(preprocessor, x, y=None, sample_weight=None):
     if not len(y):
         raise UserError("there are no sentences: give at least one pair; received an empty list.")
     if sample_weight is not None:
-        sample_weight = _finite(sample_weight)
+        sample_weight = check_weights(sample_weight)
         if sample_weight.shape != (len(y),):
             raise UserError(
                 f"text takes one weight for each pair, {len(y)} here; received weights of shape {sample_weight.shape}."
             )
         weights = weights * sample_weight[:, None]
     return x, y, weights
-
-
-def _finite(weights):
-    """Weights as an array of finite numbers: others would make the model's own weights no numbers."""
-    try:
-        found = np.asarray(keras.ops.convert_to_numpy(weights), "float32")
-    except (TypeError, ValueError):
-        found = np.full((1,), np.nan)
-    if not np.isfinite(found).all():
-        raise UserError(f"weights must be finite numbers; received {reprlib.repr(weights)}.")
-    return found
 
 
 def _inputs_of(batch):

@@ -19,6 +19,7 @@ class KerasMethods(CallExport):
     a preprocessor. Positional arguments are in its order.
     """
 
+    backbone: Any
     preprocessor: Any
 
     def fit(
@@ -77,7 +78,7 @@ class KerasMethods(CallExport):
     def predict(self, x: Any = None, batch_size: int | None = None, **kwargs: Any) -> dict[str, Any]:
         """Return logits and attention scores of given translations; see `fit` for x, and `keras.Model.predict`."""
         with kept_whole(self):
-            return keras.Model.predict(self, x=to_ids(self.preprocessor, x)[0], batch_size=batch_size, **kwargs)
+            return keras.Model.predict(self, x=self._ids(x)[0], batch_size=batch_size, **kwargs)
 
     def train_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, **kwargs: Any) -> Any:
         """Train on one batch, text or ids; see `keras.Model.train_on_batch`."""
@@ -93,14 +94,17 @@ class KerasMethods(CallExport):
         return self._on_batch("predict_on_batch", x, **kwargs)
 
     def _labelled(self, *arguments):
-        batch = to_ids(self.preprocessor, *arguments)
+        batch = self._ids(*arguments)
         _check_labels(*batch)
         return batch
+
+    def _ids(self, *arguments):
+        return to_ids(self.preprocessor, self.backbone.vocabulary_sizes, *arguments)
 
     def _on_batch(self, method, x, *labels, **kwargs):
         if source_batches(x) is not None:
             raise UserError(f"{method} takes one batch; received {reprlib.repr(x)}: give a batch of it.")
-        batch = self._labelled(x, *labels) if labels else to_ids(self.preprocessor, x)[:1]
+        batch = self._labelled(x, *labels) if labels else self._ids(x)[:1]
         batch = keras.tree.map_structure(lambda one: None if one is None else keras.ops.convert_to_tensor(one), batch)
         with kept_whole(self):
             return getattr(keras.Model, method)(self, *batch, **kwargs)

@@ -1,6 +1,7 @@
 """The translator: a KerasHub task that is trained by `fit` and translates strings."""
 
 import functools
+import logging
 import numbers
 import os
 import reprlib
@@ -16,7 +17,7 @@ from keras_attn_zoo.choices import HIGHEST_PENALTY, MOST_BEAMS
 from keras_attn_zoo.data.shapes import row_batches
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.errors import UserError, check_arguments
-from keras_attn_zoo.files import PathLike
+from keras_attn_zoo.files import PathLike, shown
 from keras_attn_zoo.layers.common.rematerialization import RematerializedByLayer
 from keras_attn_zoo.models.backbone import TranslationBackbone
 from keras_attn_zoo.models.compile_settings import CompileSettings
@@ -37,6 +38,7 @@ from keras_attn_zoo.training.token_loss import mixture_losses, token_losses
 from keras_attn_zoo.training.train_step import PerTokenTraining
 from keras_attn_zoo.types import Config, Tensor
 
+_LOG = logging.getLogger(__name__)
 # Those that need nothing else: "contrastive" and "speculative" need hidden states, or a second model.
 _KERASHUB_SAMPLERS = ("random", "top_k", "top_p")
 
@@ -195,10 +197,22 @@ class Translator(
             raise UserError(f"keep_programs needs the path of a folder, or None; received {reprlib.repr(folder)}.")
         self._programs = Programs(self, None if folder is None else ProgramCache(Path(folder), self))
 
+    def save_to_preset(self, preset_dir: PathLike, storage: str = "float32", **kwargs: Any) -> None:
+        """Save a preset; see `PresetFiles.save_to_preset`. A warning says if it cannot keep the sampler."""
+        super().save_to_preset(preset_dir, storage, **kwargs)
+        if self.search_settings is None:
+            _LOG.warning(
+                "presets keep no %s: loaded from %s, the model searches with five beams until `compile` says otherwise",
+                type(self.sampler).__name__,
+                shown(preset_dir),
+            )
+
     def get_compile_config(self) -> Config:
         """Return the arguments of `compile`, for a `.keras` file or a clone."""
         names = ("optimizer", "label_smoothing", "accumulation_steps", "sampler", "search_top_k")
-        return keras.saving.serialize_keras_object(CompileSettings(**{name: getattr(self, name) for name in names}))
+        arguments = {name: getattr(self, name) for name in names}
+        is_latent = self.backbone.latent_head is not None
+        return keras.saving.serialize_keras_object(CompileSettings(is_latent, **arguments))
 
     def compile_from_config(self, config: Config) -> None:
         """Compile as `get_compile_config` says, or that of an earlier version, which was a dict of the arguments."""
@@ -263,11 +277,11 @@ class Translator(
         """
         if max_length is not None:
             self._check_maximum(max_length)
-        ids = list(stop_token_ids) if isinstance(stop_token_ids, (list, tuple, np.ndarray)) else None
+        stops = list(stop_token_ids) if isinstance(stop_token_ids, (list, tuple, np.ndarray)) else None
         size = self.backbone.target_vocabulary_size
-        if ids is not None and all(isinstance(one, numbers.Integral) and 0 <= int(one) < size for one in ids):
-            stop_token_ids = [int(one) for one in ids]
-        elif ids is not None or stop_token_ids not in ("auto", None):
+        if stops is not None and all(isinstance(one, numbers.Integral) and 0 <= int(one) < size for one in stops):
+            stop_token_ids = [int(one) for one in stops]
+        elif stops is not None or stop_token_ids not in ("auto", None):
             raise UserError(
                 f"stop_token_ids must be a list of ids below {size}, 'auto' or None; received "
                 f"{reprlib.repr(stop_token_ids)}."
@@ -281,7 +295,8 @@ class Translator(
                 raise UserError(
                     "without a preprocessor the end token is not known: give stop_token_ids, or None for no end."
                 )
-            return super().generate(ids_for_search(inputs, max_length), max_length, stop_token_ids)
+            ids = ids_for_search(self.backbone.vocabulary_sizes, inputs, max_length)
+            return super().generate(ids, max_length, stop_token_ids)
         # KerasHub writes into a dict that it is given.
         is_dict = isinstance(inputs, dict)
         inputs = {name: strings(texts) for name, texts in inputs.items()} if is_dict else strings(inputs)

@@ -305,12 +305,13 @@ def _torch_train_step(model, data):
     model.zero_grad()
     total, parts = None, model._parts(data)
     at_once = _is_at_once(parts)
+    variables = list(model.trainable_variables)
     for x, y, weights in parts:
         sums = model._sums(x, y, weights, training=True)
-        _objective(sums, at_once).backward()
+        if variables:
+            _objective(sums, at_once).backward()
         sums = {name: value.detach() for name, value in sums.items()}
         total = sums if total is None else _add(total, sums)
-    variables = list(model.trainable_variables)
     with torch.no_grad():
         total, gradients = _of_all_devices(total, [v.value.grad for v in variables])
         if not at_once:

@@ -3,6 +3,7 @@ import os
 import struct
 import subprocess
 import sys
+import types
 import warnings
 from xml.etree import ElementTree
 
@@ -10,7 +11,7 @@ import matplotlib
 import numpy as np
 import pytest
 
-from keras_attn_zoo.analysis import pictures
+from keras_attn_zoo.analysis import canvas, pictures
 from keras_attn_zoo.analysis.pictures import plot_attention, plot_attentions, plot_curves
 from keras_attn_zoo.analysis.suffixes import SUFFIXES
 from keras_attn_zoo.errors import UserError
@@ -282,3 +283,20 @@ def test_a_pdf_of_characters_that_take_several_glyphs(tmp_path):
     words = ["mi\u20dekaJ\u0323\u0323\u0307ka", "\ufeffJ\u0338\u0327\u030c", "\xce\u030c\u0301"]
     plot_attention(np.full((3, 3), 1 / 3), words, words, tmp_path / "a.pdf")
     assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_characters_without_a_font_are_said_once(tmp_path, caplog):
+    # A code point of a private area, and one beyond the Basic Multilingual Plane.
+    plot_attention(WEIGHTS, ["\ue000", *SOURCE[1:]], ["\U0010fffd\ue000", *TARGET[1:]], tmp_path / "boxes.png")
+    [said] = caplog.messages
+    assert "boxes.png has boxes in place of 2 characters that no installed font has (u+e000, u+10fffd)" in said
+    caplog.clear()
+    plot_attention(WEIGHTS, SOURCE, TARGET, tmp_path / "whole.png")
+    assert not caplog.messages
+
+
+def test_fonts_of_single_scripts_are_used(monkeypatch):
+    fonts = [types.SimpleNamespace(name=name) for name in ("Noto Sans Bengali", "Comic Sans MS", "WenQuanYi Zen Hei")]
+    monkeypatch.setattr(canvas.font_manager.fontManager, "ttflist", fonts)
+    with canvas.style():
+        assert matplotlib.rcParams["font.family"] == ["DejaVu Sans", "WenQuanYi Zen Hei", "Noto Sans Bengali"]

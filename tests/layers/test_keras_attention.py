@@ -119,7 +119,7 @@ def test_additive_masks_are_refused(name, mask):
         real = np.repeat(real[:, None], 5, axis=1)
     wanted = to_numpy(layer(query, value, **{mask: real > 0}))
     np.testing.assert_array_equal(to_numpy(layer(query, value, **{mask: real})), wanted)
-    for additive in (np.where(real > 0, 0, -np.inf), np.where(real > 0, 0, -10000), (real - 1).tolist()):
+    for additive in (np.where(real > 0, 0, -np.inf), np.where(real > 0, 0, -10000), (real - 1).tolist(), 0 * real):
         with pytest.raises(ValueError, match=f"`{mask}` must be true where .* give booleans"):
             layer(query, value, **{mask: additive})
     with pytest.raises(ValueError, match=f"`{mask}` must be true .* a symbolic tensor of float32"):

@@ -280,6 +280,7 @@ def test_generate_of_ids_makes_room(task):
         (lambda task, ids: task.predict({"source": SOURCES, "target": TARGETS}), "as a dict of encoder_text"),
         (lambda task, ids: task.fit(Batches(({"source": SOURCES},))), "as a dict of encoder_text"),
         (lambda task, ids: task.generate(SOURCES, stop_token_ids=[10**9]), "must be a list of ids below"),
+        (lambda task, ids: task.fit(None), "received None"),
         (lambda task, ids: task.generate({}), "as a dict of encoder_text"),
         (lambda task, ids: task.generate({"source": SOURCES}), "as a dict of encoder_text"),
         (lambda task, ids: task.fit(PAIRS, class_weight={0: 1.0}), "class_weight"),
@@ -297,6 +298,25 @@ def test_what_cannot_be_is_said_in_a_line(task, ids, call, message):
     with pytest.raises(UserError, match=message) as caught:
         call(task, ids)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("body", [tiny.backbone, pytest.param(tiny.transformer, marks=pytest.mark.slow)])
+def test_a_clone_trains_as_its_translator_or_says_that_it_cannot(ids, body):
+    for output in ("softmax", "latent"):
+        task = tiny.translator(body=body, output=output, dropout=0.0)
+        task.compile(keras.optimizers.SGD(0.5))
+        clone = keras.models.clone_model(task)
+        clone.set_weights(task.get_weights())
+        x, y, weights = ids
+        if output == "latent":
+            with pytest.raises(UserError, match="have no gradient, so that this clone cannot be trained"):
+                clone.fit(x, y, sample_weight=weights, verbose=0)
+            continue
+        losses = [
+            model.fit(x, y, sample_weight=weights, epochs=2, verbose=0).history["loss"] for model in (task, clone)
+        ]
+        np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
+        assert losses[0][1] < losses[0][0]
 
 
 # Keras' tools.

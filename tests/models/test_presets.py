@@ -53,7 +53,7 @@ def test_a_model_computes_in_floating_point(tmp_path, policy):
 
 @pytest.mark.one_backend
 @pytest.mark.parametrize("cls", [Translator, keras_hub.models.Seq2SeqLM], ids=["ours", "hub"])
-def test_a_preset_is_searched_as_it_was(tmp_path, cls):
+def test_a_preset_is_searched_as_it_was(tmp_path, cls, caplog):
     first = tiny.translator(body=tiny.transformer, output="latent")
     settings = {"beams": 3, "length_penalty": 0.6, "search_top_k": 2}
     first.compile(sampler=BeamSearch(3, 0.6), search_top_k=2)
@@ -68,7 +68,9 @@ def test_a_preset_is_searched_as_it_was(tmp_path, cls):
     second.compile("sgd")
     assert second.search_settings == {**settings, "search_top_k": None}
     second.compile(sampler="top_p")
-    assert second.search_settings is None
+    assert second.search_settings is None and not caplog.messages
+    second.save_to_preset(tmp_path / "again")
+    assert caplog.messages[-1].startswith("presets keep no TopPSampler: loaded from ")
 
 
 @pytest.mark.one_backend

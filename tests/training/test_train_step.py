@@ -302,3 +302,13 @@ def test_a_regularizer_of_the_attention_enters_the_loss_of_a_translator(output):
 def test_float16_is_not_trained():
     with pytest.raises(UserError, match=r"in float16 translates, but cannot be trained, .* use mixed_bfloat16"):
         translator("sgd", dtype="mixed_float16").fit(*tiny.batch()[:2], verbose=0)
+
+
+def test_a_model_without_trainable_weights_is_run_and_stays():
+    model = toy(keras.optimizers.SGD(1.0))
+    model.trainable = False
+    model.compile(keras.optimizers.SGD(1.0))
+    batch, before = toy_batch(), weights_of(model)
+    assert np.isfinite(fit_once(model, batch)["loss"][0])
+    for now, old in zip(weights_of(model), before, strict=True):
+        np.testing.assert_array_equal(now, old)

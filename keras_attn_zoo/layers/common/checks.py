@@ -178,8 +178,9 @@ def as_mask(layer: Any, name: str, mask: Any) -> Any:
 
     Raises:
         ValueError: lists of unequal lengths; an additive mask, which is 0 where a position may be attended to, and
-            below 0 elsewhere. In a compiled function, or a model that is being made, the type alone is known:
-            floating point is refused, while integers count as 0 and 1, so that -1 is true, as in Keras.
+            below 0 elsewhere; one of floating point that is 0 everywhere. In a compiled function, or a model that is
+            being made, the type alone is known: floating point is refused, while integers count as 0 and 1, so that -1
+            is true, as in Keras.
     """
     if isinstance(mask, (list, tuple)):
         try:
@@ -203,8 +204,10 @@ def _refuse_additive(layer, name, mask):
     if kind == "bool" or kind.startswith("uint"):
         return
     try:
-        is_additive = bool(np.any(ops.convert_to_numpy(mask) < 0))
-        found = "numbers below 0"
+        values = ops.convert_to_numpy(mask)
+        # An additive one of a batch without padding has zeros alone.
+        is_additive = bool(np.any(values < 0)) or ("float" in kind and values.size > 0 and not values.any())
+        found = "numbers of which none is above 0"
     except (AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError):
         # Symbolic, or a tracer.
         is_additive, found = "float" in kind, f"a symbolic tensor of {kind}, whose values are not known yet"

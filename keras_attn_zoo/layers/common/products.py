@@ -94,8 +94,10 @@ def product(
     if found is not None:
         return ops.cast(found if bias is None else found + ops.cast(bias, "float32"), kind)
     if kind != (compute_dtype or kind) and is_jax_on_cpu():
-        x = ops.cast(x, compute_dtype)
-        return ops.cast(product(x, kernel, bias, transposed, variable, compute_dtype), kind)
+        narrow = ops.cast(x, compute_dtype)
+        # JAX has no float64 unless told otherwise.
+        if narrow.dtype != x.dtype:
+            return ops.cast(product(narrow, kernel, bias, transposed, variable, compute_dtype), kind)
     if _REPEATED.get() and uses_turned(kind, x.shape[0]):
         given = (_TURNED.get() or {}).get(id(variable))
         # In float32, the form by columns is faster if it need not transpose.
