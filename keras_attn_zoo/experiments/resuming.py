@@ -55,10 +55,10 @@ def _check_log(run, lines, rounds):
     last = max((step for _, step in ends), default=0)
     found = [number for number, _ in ends]
     steps = [line["step"] for line in lines if "round" not in line and line["step"] <= last]
+    # Lists only once they are known to be no longer than the log.
     all_rounds, all_steps = range(1, rounds + 1), range(1, last + 1)
-    if found == list(all_rounds) and steps == list(all_steps):
-        return
-    there, logged = {*found} & {*all_rounds}, {*steps} & {*all_steps}
+    there = {number for number in found if number in all_rounds}
+    logged = {number for number in steps if number in all_steps}
     if len(there) < rounds or len(logged) < last:
         wrong = (
             f"lacks lines: it has {len(there)} of the {counted(rounds, 'round')} trained, and "
@@ -66,6 +66,8 @@ def _check_log(run, lines, rounds):
         )
     elif len({*found}) < len(found) or len({*steps}) < len(steps):
         wrong = "is damaged: it has lines twice"
+    elif found == list(all_rounds) and steps == list(all_steps):
+        return
     else:
         wrong = "is damaged: its lines do not count rounds and steps up from 1"
     raise UserError(f"{shown(run.log)} {wrong}: {_REMEDY}")

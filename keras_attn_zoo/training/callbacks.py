@@ -152,10 +152,11 @@ class BestPreset(keras.callbacks.Callback):
         super().__init__()
         self.folder, self.monitor = Path(folder), monitor
         self.sign = -1.0 if monitor == "val_bleu" else 1.0
+        self.best: float | None = None
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
         """Forget the best value, as Keras' own callbacks do."""
-        self.best: float | None = None
+        self.best = None
 
     def on_epoch_end(self, epoch: int, logs: Logs) -> None:
         """Save, if this round is the best so far."""

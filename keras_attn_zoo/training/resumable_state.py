@@ -3,7 +3,8 @@
 import contextlib
 import io
 import json
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,15 @@ from keras import ops
 
 from keras_attn_zoo.devices import leads, wait
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import PathLike, check_file, kind_of, open_output, shown
+from keras_attn_zoo.files import PathLike, check_file, kind_of, open_output, shown, without_twins
 from keras_attn_zoo.training.random_state import get_random_state, set_random_state
 from keras_attn_zoo.types import Logs
 
 # What Keras' own callbacks count from round to round, and reset when training starts.
 _COUNTERS = ("wait", "best", "cooldown_counter", "stopped_epoch")
+# The optimiser's count of steps; variables that cannot be negative.
+_STEPS = "optimizer/iteration"
+_NOT_NEGATIVE = (_STEPS, "optimizer/learning_rate", "_velocity")
 
 
 def check_backend(own: str) -> None:
@@ -90,8 +94,8 @@ class ResumableState(keras.callbacks.Callback):
             return False
         with _opened(self.path) as arrays:
             saved = _saved_settings(arrays)
-            values = {name: _numbers(arrays[str(i)]) for i, name in enumerate(saved["names"])}
-            random = {name: _numbers(arrays[f"random_{name}"]) for name in saved["random"]}
+            values = {name: _possible(arrays[str(i)], name) for i, name in enumerate(saved["names"])}
+            random = {name: _possible(arrays[f"random_{name}"], f"random_{name}") for name in saved["random"]}
         check_backend(saved["backend"])
         # A state saved before the first round is empty.
         self._values = values or None
@@ -108,7 +112,8 @@ class ResumableState(keras.callbacks.Callback):
                 random states are left as they are; the counters of other callbacks start again.
 
         Raises:
-            UserError: the state belongs to another model.
+            UserError: the state belongs to another model; it has numbers of another type, other counters, or no random
+                state for this backend.
         """
         if self._values is None:
             return
@@ -120,6 +125,31 @@ class ResumableState(keras.callbacks.Callback):
         fits = self._values.keys() <= variables.keys() if grown else self._values.keys() == variables.keys()
         if not fits or any(value.shape != tuple(variables[name].shape) for name, value in self._values.items()):
             raise UserError(f"{self.path} belongs to another model: choose another run folder.")
+        # A round may end early, but has no more steps than batches.
+        steps, most = self._values[_STEPS].item(), self.batches.round * len(self.batches)
+        if steps > most:
+            raise _damaged(self.path, f"it says round={self.batches.round}, but {_STEPS} is {steps}, above {most}")
+        for name, value in self._values.items():
+            wanted = ops.convert_to_numpy(variables[name]).dtype
+            if value.dtype != wanted:
+                raise _damaged(self.path, f"{name} is of {value.dtype}, not {wanted}")
+        counters = [{name for name in _COUNTERS if hasattr(callback, name)} for callback in self.watched]
+        if not grown and counters != [one.keys() for one in self._counters]:
+            what = f"it says counters={shown(self._counters)}, which are not those of this training"
+            raise _damaged(self.path, what)
+        self._check_random_state()
+
+    def _check_random_state(self):
+        """Raise unless the backend takes the random state, and has one if none was saved."""
+        own = get_random_state()
+        try:
+            fits = bool(own) == bool(self._random)
+            set_random_state(self._random)
+        except (RuntimeError, TypeError, ValueError, KeyError):
+            fits = False
+        set_random_state(own)
+        if not fits:
+            raise _damaged(self.path, "it has no random state for this backend")
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
         """Restore the model's state, and the counters that the other callbacks have just reset."""
@@ -130,16 +160,13 @@ class ResumableState(keras.callbacks.Callback):
         variables = _state_variables(self.model)
         for name, value in (self._values or {}).items():
             variables[name].assign(value)
-        for callback, counters in zip(self.watched, self._counters, strict=False):
+        for callback, counters in zip(self.watched if self._counters else (), self._counters, strict=True):
             for counter, count in counters.items():
                 setattr(callback, counter, count)
 
     def on_train_batch_begin(self, batch: int, logs: Logs | None = None) -> None:
         """Restore the random state before the first step, after anything that `fit` draws when it starts."""
-        try:
-            set_random_state(self._random)
-        except (RuntimeError, TypeError, ValueError):
-            raise UserError(f"{self.path} has no random state for this backend: it is damaged.") from None
+        set_random_state(self._random)
         self._random = None
 
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
@@ -178,10 +205,14 @@ def _plain(value):
     return value if value is None else float(value)
 
 
-def _numbers(array):
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{array.dtype} is not a numeric dtype")
-    return array
+class _DamagedError(Exception):
+    """What is wrong with a state."""
+
+
+def _damaged(path, reason):
+    return UserError(
+        f"{shown(path)} is damaged: {reason}. Restore it from a backup, or remove the run folder to start over."
+    )
 
 
 @contextlib.contextmanager
@@ -191,22 +222,70 @@ def _opened(path):
     try:
         with np.load(path, allow_pickle=False) as arrays:
             yield arrays
+    except _DamagedError as error:
+        raise _damaged(path, error) from None
     except Exception:
         # With an untrusted archive, NumPy, zipfile and json may raise anything.
-        raise UserError(
-            f"{shown(path)} is damaged: restore it from a backup, or remove the run folder to start over."
-        ) from None
+        raise _damaged(path, "it is not an archive of the arrays that were saved") from None
+
+
+def _possible(array, name):
+    """Return an array; raise if it has no numbers, or such as no training saves."""
+    if array.dtype.kind not in "biuf":
+        raise _DamagedError(f"{name} is of {array.dtype}, which are no numbers")
+    # Training stops before anything is saved that is not finite.
+    if not np.isfinite(array).all():
+        raise _DamagedError(f"{name} is not finite")
+    if name.endswith(_NOT_NEGATIVE) and (array < 0).any():
+        raise _DamagedError(f"{name} is negative")
+    return array
+
+
+def _are_names(value):
+    return isinstance(value, list) and all(isinstance(one, str) for one in value) and len({*value}) == len(value)
+
+
+def _are_counters(value):
+    if not isinstance(value, list) or not all(isinstance(one, dict) and one.keys() <= {*_COUNTERS} for one in value):
+        return False
+    return all(_is_counter(name, count) for one in value for name, count in one.items())
+
+
+def _is_counter(name, value):
+    """Whether a counter has a value that it can have: the best figure is None or infinite until there is one."""
+    if value is None or type(value) not in (int, float):
+        return name == "best" and value is None
+    if name == "best":
+        return type(value) is float and not math.isnan(value)
+    return 0 <= value < 2**53 and value == int(value)
+
+
+_SETTINGS: dict[str, Callable[[Any], bool]] = {
+    "names": _are_names,
+    "random": _are_names,
+    "counters": _are_counters,
+    "round": lambda value: type(value) is int and value >= 0,
+    "ended": lambda value: type(value) is bool,
+    "backend": lambda value: isinstance(value, str),
+}
 
 
 def _saved_settings(arrays):
-    """The settings of a state; raise if they are not such as `_save` writes."""
-    settings = json.loads(str(arrays["settings"]))
-    lists = {"names": str, "random": str, "counters": dict}
-    fits = all(isinstance(one, kind) for name, kind in lists.items() for one in settings[name])
-    fits &= len(set(settings["names"])) == len(settings["names"])
-    counters = [pair for one in settings["counters"] for pair in one.items()]
-    fits &= all(name in _COUNTERS and (x is None or type(x) in (int, float)) for name, x in counters)
-    fits &= type(settings["round"]) is int and settings["round"] >= 0 and type(settings["ended"]) is bool
-    if not fits or not isinstance(settings["backend"], str):
-        raise ValueError("unexpected settings")
+    """The settings of a state; raise if they are not such as `_save` writes, or not those of its arrays."""
+    try:
+        settings = json.loads(str(arrays["settings"]), object_pairs_hook=without_twins)
+    except (ValueError, RecursionError) as error:
+        raise _DamagedError(f"its settings cannot be read ({error})") from None
+    for name, fits in _SETTINGS.items():
+        if not fits(settings[name]):
+            raise _DamagedError(f"it says {name}={shown(repr(settings[name]))}")
+    if not settings["names"]:
+        # Saved before the first round.
+        late = [name for name in ("round", "ended", "counters", "random") if settings[name]]
+        if late:
+            raise _DamagedError(f"it says {late[0]}={shown(repr(settings[late[0]]))}, but has no weights")
+        return settings
+    steps = arrays[str(settings["names"].index(_STEPS))].item()
+    if settings["round"] > steps:
+        raise _DamagedError(f"it says round={shown(settings['round'])}, but {_STEPS} is {steps}")
     return settings
