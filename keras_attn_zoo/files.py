@@ -15,6 +15,7 @@ from typing import IO, Any, TypeAlias
 
 from keras_attn_zoo.discarding import discards_output
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.processor import machine_bytes
 from keras_attn_zoo.unfinished import beside, remove, remove_left_of, remove_where
 
 # Linux follows this many links before it reports a loop.
@@ -37,7 +38,9 @@ def shown(path: object) -> str:
 
 def reason_of(error: BaseException) -> str:
     """Return the system's description of an error."""
-    return getattr(error, "strerror", None) or str(error)
+    if isinstance(error, MemoryError):
+        return "not enough memory"
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def kind_of(path: PathLike) -> str | None:
@@ -74,6 +77,26 @@ def check_file(path: PathLike, streams: bool = False) -> None:
         raise UserError(f"{shown(path)} is a pipe or a device, which can be read only once: give a file.")
 
 
+def check_size(path: PathLike, largest: int | None = None) -> None:
+    """Raise if a file is too large to be read, whatever its blocks occupy on the disk.
+
+    Args:
+        path: the file.
+        largest: the maximum size in bytes; with None, the memory of this machine.
+
+    Raises:
+        UserError: it is larger; it is not a file.
+    """
+    check_file(path)
+    _check_size(path, os.stat(path).st_size, largest)
+
+
+def _check_size(path, size, largest):
+    if size > (machine_bytes() if largest is None else largest):
+        allowed = f"{machine_bytes():,} of this machine's memory" if largest is None else f"{largest:,} allowed"
+        raise UserError(f"{shown(path)} has {size:,} bytes, more than the {allowed}: check the path.")
+
+
 @contextlib.contextmanager
 def open_input(path: PathLike) -> Iterator[io.BufferedReader]:
     """Open a file for reading bytes; a pipe that takes its place after the check is not waited for.
@@ -97,15 +120,14 @@ def read_bytes(path: PathLike, largest: int | None = None) -> bytes:
 
     Args:
         path: the file; not a pipe or a device.
-        largest: the maximum size in bytes; None for no limit.
+        largest: the maximum size in bytes; see `check_size`.
 
     Raises:
         UserError: it is not a file, cannot be read, or is too large.
     """
     with open_input(path) as file:
         size = os.fstat(file.fileno()).st_size
-        if largest is not None and size > largest:
-            raise UserError(f"{shown(path)} has {size:,} bytes, more than the {largest:,} allowed: check the path.")
+        _check_size(path, size, largest)
         try:
             return file.read(-1 if largest is None else size)
         except (OSError, MemoryError) as error:
@@ -114,6 +136,8 @@ def read_bytes(path: PathLike, largest: int | None = None) -> bytes:
 
 def read_failed(path: PathLike, error: BaseException) -> UserError:
     """Return the error for a file that cannot be read."""
+    if isinstance(error, MemoryError):
+        return UserError(f"cannot read {shown(path)}: {reason_of(error)}. Check its size.")
     return UserError(f"cannot read {shown(path)}: {reason_of(error)}. Check the file and its permissions.")
 
 

@@ -1,12 +1,26 @@
-"""What this machine's processor is, as far as Linux tells, and whether JAX computes on it."""
+"""What this machine's processor is, as far as Linux tells, whether JAX computes on it, and how much memory there is."""
 
 import functools
+import os
 import platform
 import re
 from pathlib import Path
 
 # What Linux calls instructions that multiply bfloat16.
 _BFLOAT16_FLAGS = {"amx_bf16", "avx512_bf16"}
+
+
+def machine_bytes() -> float:
+    """Return the memory of this machine; infinity if unknown.
+
+    Example:
+        >>> machine_bytes() > 1e8
+        True
+    """
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return float("inf")
 
 
 def is_jax_on_cpu() -> bool:

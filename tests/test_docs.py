@@ -67,7 +67,7 @@ ARROWS = {
     "types": set(),
     "messages": {"escapes"},
     "discarding": set(),
-    "files": {"discarding", "errors", "unfinished"},
+    "files": {"discarding", "errors", "processor", "unfinished"},
     "unfinished": set(),
     "caches": {"errors", "files"},
     "checksums": {"errors", "files"},

@@ -1,13 +1,13 @@
 """The memory that training needs: estimated before anything is built, and refused if the machine has less."""
 
 import logging
-import os
 
 import keras
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.system import System
+from keras_attn_zoo.processor import machine_bytes
 from keras_attn_zoo.training.progress import parameter_count
 
 _FLOAT = 4
@@ -76,14 +76,6 @@ def check_memory(system: System, parameters: int, vocabulary_size: int, tell: bo
             shown_bytes(needed),
             activations,
         )
-
-
-def machine_bytes() -> float:
-    """Return the memory of this machine; infinity if unknown."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return float("inf")
 
 
 def on_cpu() -> bool:

@@ -18,7 +18,7 @@ from keras_attn_zoo.experiments.catalogue.listing import NamedCorpus
 from keras_attn_zoo.experiments.comparison import Run
 from keras_attn_zoo.experiments.corpora import Corpus
 from keras_attn_zoo.experiments.finished_run import SCORING_PRECISION, left_to_score, logged_steps, outdated_scores
-from keras_attn_zoo.experiments.memory import activation_bytes, machine_bytes, on_cpu, shown_bytes, weight_bytes
+from keras_attn_zoo.experiments.memory import activation_bytes, on_cpu, shown_bytes, weight_bytes
 from keras_attn_zoo.experiments.outline import outline
 from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.experiments.precision import policy
@@ -36,6 +36,7 @@ from keras_attn_zoo.experiments.settings import TrainingSettings
 from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.experiments.tabular import markdown_table
 from keras_attn_zoo.files import PathLike
+from keras_attn_zoo.processor import machine_bytes
 from keras_attn_zoo.training.progress import clock_time, parameter_count
 from keras_attn_zoo.training.resumable_state import saved_progress
 from keras_attn_zoo.training.run_log import clock_of

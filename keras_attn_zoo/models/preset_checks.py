@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import keras
-from keras_hub.src.utils.preset_utils import get_file
 
 import keras_attn_zoo
 from keras_attn_zoo.checksums import CHECKSUMS, check_sum, read_checksums, write_checksums
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import PathLike, check_file, kind_of, read_json, shown, write_json
+from keras_attn_zoo.files import PathLike, check_file, read_json, shown, write_json
 from keras_attn_zoo.models.preset_agreement import check_agreement
-from keras_attn_zoo.models.preset_reading import preset_file, preset_json
+from keras_attn_zoo.models.preset_reading import has_file, preset_file, preset_json
 from keras_attn_zoo.models.weight_storage import weight_shapes
 
 WEIGHTS = ".weights.h5"
@@ -29,6 +28,8 @@ _VERSION = "keras_attn_zoo_version"
 # Integers of a body that say nothing about its weights, and the longest sentence that positions may be made for.
 _NO_SIZES = ("top_k", "attention_layer")
 _LONGEST = 100_000
+# Bytes whose checksum takes a second.
+_LARGE = 2**30
 _LENGTHS = ("encoder_sequence_length", "decoder_sequence_length")
 
 
@@ -67,9 +68,6 @@ def check_preset(preset: str) -> None:
     except FileNotFoundError:
         if has_file(preset, CHECKSUMS):
             raise _missing(_CONFIG, preset) from None
-        if os.path.isdir(preset):
-            # A folder that may not be read seems to be empty; this raises, and says so.
-            kind_of(os.path.join(preset, _CONFIG))
         raise UserError(f"{shown(preset)} is not a preset: it has no {_CONFIG}. Check the path.") from None
     try:
         sums = read_checksums(preset_file(preset, CHECKSUMS))
@@ -85,6 +83,7 @@ def check_preset(preset: str) -> None:
             path = preset_file(preset, name)
         except FileNotFoundError:
             raise _missing(name, preset) from None
+        _check_large_weights(path)
         check_sum(path, expected)
     # Otherwise a list without the weights would pass any weights.
     unlisted = sorted(set(preset_files(Path(config).parent)) - sums.keys())
@@ -93,6 +92,12 @@ def check_preset(preset: str) -> None:
             f"the preset {shown(preset)} has a file without a checksum in {CHECKSUMS} ({shown(unlisted[0])}): download "
             f"it again, or remove {CHECKSUMS} to use it unchecked."
         )
+
+
+def _check_large_weights(path):
+    """Raise if a large file is no file of weights, or far larger than its weights: its checksum would take minutes."""
+    if path.endswith(WEIGHTS) and os.path.getsize(path) > _LARGE and readable_shapes(path) is None:
+        raise UserError(f"{shown(path)} is damaged or not a file of weights: restore it, or download it again.")
 
 
 def _missing(name, preset):
@@ -268,20 +273,6 @@ def _all_shapes(preset, needed):
 def check_parts(preset: str) -> None:
     """Raise if the files of a preset contradict each other; see `check_agreement`."""
     check_agreement(lambda name: preset_json(preset, name) if has_file(preset, name) else None, preset)
-
-
-def has_file(preset: str, name: str) -> bool:
-    """Return whether a preset has a file.
-
-    Args:
-        preset: a folder, or anything else that KerasHub accepts.
-        name: the path of the file in it.
-    """
-    try:
-        get_file(preset, name)
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def shards(preset: str, index: str, suffix: str) -> list[str]:

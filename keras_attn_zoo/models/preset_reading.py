@@ -6,11 +6,14 @@ from typing import Any
 
 from keras_hub.src.utils.preset_utils import get_file
 
+from keras_attn_zoo.data.subwords import LARGEST_MODEL
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import PathLike, check_file, kind_of, parse_json, read_bytes, shown
+from keras_attn_zoo.files import PathLike, check_file, check_size, kind_of, parse_json, read_bytes, read_failed, shown
 
 # Configurations have kilobytes; the vocabulary of a checkpoint with a million pieces has 20 million bytes.
 _LARGEST_JSON = 2**25
+# Files of weights must fit in memory. All others but configurations are subword models and truecasers.
+_WEIGHTS = (".weights.h5", ".safetensors", ".bin")
 
 
 def preset_file(preset: str, name: str) -> str:
@@ -22,12 +25,41 @@ def preset_file(preset: str, name: str) -> str:
 
     Raises:
         FileNotFoundError: the preset has no such file.
-        UserError: it is a folder, a pipe or a device, or a link to somewhere outside the preset.
+        UserError: it is a folder, a pipe or a device, a link to somewhere outside the preset, too large to be read, or
+            in a folder without permission.
     """
-    path = get_file(preset, name)
+    path = _get_file(preset, name)
     _check_inside(path, Path(path).parents[len(Path(name).parts) - 1])
-    check_file(path)
+    largest = None if name.endswith(_WEIGHTS) else _LARGEST_JSON if name.endswith(".json") else LARGEST_MODEL
+    check_size(path, largest)
     return path
+
+
+def has_file(preset: str, name: str) -> bool:
+    """Return whether a preset has a file.
+
+    Args:
+        preset: a folder, or anything else that KerasHub accepts.
+        name: the path of the file in it.
+
+    Raises:
+        UserError: it would be in a folder without permission.
+    """
+    try:
+        _get_file(preset, name)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _get_file(preset, name):
+    try:
+        return get_file(preset, name)
+    except FileNotFoundError:
+        if os.path.isdir(preset):
+            # What stands in a folder without permission seems to be missing; this raises, and says so.
+            kind_of(os.path.join(preset, name))
+        raise
 
 
 def preset_json(preset: str, name: str) -> Any:
@@ -46,11 +78,15 @@ def check_folder(preset: PathLike) -> None:
     Raises:
         UserError: names a pipe, a device, or a link to somewhere outside the preset.
     """
-    for folder, folders, files in os.walk(preset):
+    for folder, folders, files in os.walk(preset, onerror=_not_listed):
         for path in (os.path.join(folder, name) for name in (*folders, *files)):
             _check_inside(path, Path(preset))
             if kind_of(path) != "folder":
                 check_file(path)
+
+
+def _not_listed(error):
+    raise read_failed(error.filename, error) from None
 
 
 def _check_inside(path, folder):

@@ -14,7 +14,7 @@ from keras_attn_zoo.caches import cache_of
 from keras_attn_zoo.checksums import check_sum
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.fetching import DownloadError, fetch_files
-from keras_attn_zoo.files import PathLike, atomic_path, kind_of, read_json, shown
+from keras_attn_zoo.files import PathLike, atomic_path, check_size, kind_of, read_json, shown
 from keras_attn_zoo.locks import InUseError, locked
 from keras_attn_zoo.messages import progress_bar
 
@@ -210,6 +210,7 @@ def check_published(name: str, folder: PathLike) -> None:
         path = Path(folder) / file
         if kind_of(path) != "file":
             raise UserError(f"{shown(path)} is missing: restore it, or remove {shown(folder)} to download it again.")
+        check_size(path, record["size"])
         check_sum(path, record["sha256"], REGISTRY.name)
     # What is there besides could be loaded in place of them, as weights in several files are.
     known = published()[name]["files"].keys()

@@ -24,12 +24,11 @@ from keras_attn_zoo.models.preset_checks import (
     check_preset,
     check_sizes,
     complete_preset,
-    has_file,
     newer_version,
     readable_shapes,
     shards,
 )
-from keras_attn_zoo.models.preset_reading import preset_file, preset_json
+from keras_attn_zoo.models.preset_reading import has_file, preset_file, preset_json
 from keras_attn_zoo.models.preset_registry import find_preset, published
 from keras_attn_zoo.models.quantization import with_int8
 from keras_attn_zoo.models.undrawn_weights import undrawn_weights

@@ -7,6 +7,9 @@ import h5py
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import PathLike, shown
 
+# Bytes that a file with hundreds of weights has besides.
+_OVERHEAD = 2**26
+
 
 def datasets(file: h5py.File, path: PathLike) -> dict[str, h5py.Dataset]:
     """Return the datasets of an open weight file by name.
@@ -20,7 +23,8 @@ def datasets(file: h5py.File, path: PathLike) -> dict[str, h5py.Dataset]:
         path: where it is.
 
     Raises:
-        UserError: a link, or a dataset that stands elsewhere, is not of numbers, or larger than the file.
+        UserError: a link, or a dataset that stands elsewhere, is not of numbers, or larger than the file;
+            a file that is far larger than what it holds.
     """
     found: dict[str, h5py.Dataset] = {}
     groups = [("", file["/"])]
@@ -45,6 +49,12 @@ def datasets(file: h5py.File, path: PathLike) -> dict[str, h5py.Dataset]:
         raise UserError(
             f"{shown(path)} claims to hold {size:,} bytes of weights, but has only {there:,}: restore it, or download "
             "it again."
+        )
+    # What no weight accounts for would be read all the same, for its checksum.
+    if there > 2 * size + _OVERHEAD:
+        raise UserError(
+            f"{shown(path)} has {there:,} bytes, but holds only {size:,} bytes of weights: restore it, or download it "
+            "again."
         )
     return found
 

@@ -192,7 +192,7 @@ class Sandbox:
             signal.alarm(SECONDS)
             self._watching = True
             try:
-                with _as_nobody(case.nobody, self.root):
+                with as_nobody(case.nobody):
                     status = call(case)
                     if sys.stdout is not None:
                         sys.stdout.flush()
@@ -359,7 +359,7 @@ def _ring(*arguments):
 
 
 @contextlib.contextmanager
-def _as_nobody(wanted, root):
+def as_nobody(wanted=True):
     """Give up root's rights for a while, where this process has them."""
     if not wanted or os.geteuid() != 0:
         yield

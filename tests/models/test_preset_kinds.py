@@ -7,18 +7,23 @@ import resource
 import shutil
 import signal
 import socket
+import tempfile
 from pathlib import Path
 
 import keras_hub
 import pytest
 
 from keras_attn_zoo import cli
-from keras_attn_zoo.checksums import CHECKSUMS
+from keras_attn_zoo.checksums import CHECKSUMS, write_checksums
 from keras_attn_zoo.data.truecasing import Truecaser
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import read_bytes
 from keras_attn_zoo.models import RNNBackbone, TranslationPreprocessor, TranslationTokenizer, Translator
+from keras_attn_zoo.models.preset_checks import preset_files
+from keras_attn_zoo.models.preset_reading import check_folder
 from tests import tiny
+from tests.hostile.damage import open_to_all
+from tests.hostile.sandbox import as_nobody
 
 pytestmark = pytest.mark.one_backend
 
@@ -113,6 +118,54 @@ def test_no_class_reads_what_is_no_file_of_the_preset(preset, name, kind):
             cls.from_preset(str(preset))
         assert re.search(REASONS, str(error.value)) and Path(name).name in str(error.value), error.value
         assert "\n" not in str(error.value)
+
+
+@pytest.fixture
+def summed(preset):
+    """A preset with every kind of file, and with checksums."""
+    write_checksums(preset, preset_files(preset))
+    return preset
+
+
+def lengthen(path, size):
+    """Add to a file what takes no room on the disk."""
+    with open(path, "r+b") as file:
+        file.truncate(size)
+
+
+@pytest.mark.parametrize("name", [*CONFIGS, WEIGHTS, *ASSETS, "metadata.json", CHECKSUMS])
+def test_sizes_come_before_checksums(summed, name):
+    lengthen(summed / name, 200 * 2**30)
+    with little(), pytest.raises(UserError, match=rf"{Path(name).name} has [\d,]{{15}} bytes, more than the [\d,]+ "):
+        Translator.from_preset(summed)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_large_file_of_weights_holds_what_it_is_as_large_as(summed, whole):
+    """It fits in memory, but to read it takes a minute where there is much of that."""
+    if not whole:
+        (summed / WEIGHTS).write_bytes(b"")
+    lengthen(summed / WEIGHTS, 3 * 2**30)
+    reason = r"has 3,221,225,472 bytes, but holds only [\d,]+ bytes" if whole else "is damaged or not a file of weights"
+    with pytest.raises(UserError, match=rf"model\.weights\.h5 {reason}"):
+        Translator.from_preset(summed)
+
+
+@pytest.mark.parametrize("sums", [True, False])
+@pytest.mark.parametrize("closed", ["assets", "assets/tokenizer", "."])
+def test_a_folder_without_permission_is_not_called_missing(pristine, closed, sums):
+    with tempfile.TemporaryDirectory() as outside:
+        preset = Path(shutil.copytree(pristine, Path(outside) / "preset"))
+        if sums:
+            write_checksums(preset, preset_files(preset))
+        open_to_all(outside)
+        (preset / closed).chmod(0)
+        with as_nobody(), pytest.raises(UserError, match=r"cannot open .*preset/.*: Permission denied") as error:
+            Translator.from_preset(preset)
+        assert "missing" not in str(error.value)
+        with as_nobody(), pytest.raises(UserError, match=r"cannot read .*preset.*: Permission denied"):
+            check_folder(preset)
+        (preset / closed).chmod(0o700)
 
 
 # A link may lead to weights: KerasHub does not say that they are of a preset.

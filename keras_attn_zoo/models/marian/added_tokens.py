@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import shown
-from keras_attn_zoo.models.preset_checks import has_file
-from keras_attn_zoo.models.preset_reading import preset_json
+from keras_attn_zoo.models.preset_reading import has_file, preset_json
 from keras_attn_zoo.types import Config
 
 UNKNOWN, END, PAD = "<unk>", "</s>", "<pad>"

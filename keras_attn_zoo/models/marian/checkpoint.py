@@ -11,8 +11,9 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.extras import is_installed
 from keras_attn_zoo.files import check_file, shown
 from keras_attn_zoo.models.marian.safetensors import read_safetensors
-from keras_attn_zoo.models.preset_checks import has_file, shards
-from keras_attn_zoo.models.preset_reading import preset_file
+from keras_attn_zoo.models.preset_checks import shards
+from keras_attn_zoo.models.preset_reading import has_file, preset_file
+from keras_attn_zoo.processor import machine_bytes
 
 SAFETENSORS, PYTORCH = "model.safetensors", "pytorch_model.bin"
 # The longest sentence that positions may be made for.
@@ -46,8 +47,14 @@ class Checkpoint:
         """Raise if a body with these arguments has sizes that no weight has, so that it might not fit in memory.
 
         Raises:
-            UserError: names the field of config.json.
+            UserError: names the field of config.json; the weights themselves do not fit in memory.
         """
+        needed = 4 * self.numbers
+        if needed > machine_bytes():
+            raise UserError(
+                f"the weights of {shown(self.preset)} take {needed:,} bytes in float32, more than the "
+                f"{machine_bytes():,} of this machine's memory: use a smaller model."
+            )
         widest = max((size for weight in self._weights.values() for size in weight.shape), default=0)
         bounds = {
             "source_vocabulary_size": ("vocab_size", widest),

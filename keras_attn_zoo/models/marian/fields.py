@@ -9,7 +9,7 @@ from typing import Any
 
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import shown
-from keras_attn_zoo.models.preset_checks import has_file
+from keras_attn_zoo.models.preset_reading import has_file
 
 _LOG = logging.getLogger(__name__)
 # What an unknown field may have without a warning.

@@ -9,8 +9,7 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import shown
 from keras_attn_zoo.models.marian.added_tokens import END, PAD
 from keras_attn_zoo.models.marian.fields import GENERATION
-from keras_attn_zoo.models.preset_checks import has_file
-from keras_attn_zoo.models.preset_reading import preset_json
+from keras_attn_zoo.models.preset_reading import has_file, preset_json
 from keras_attn_zoo.types import Config
 
 FILE = "generation_config.json"

@@ -4,6 +4,7 @@ from typing import Any
 
 import keras_hub
 
+from keras_attn_zoo.data.subwords import LARGEST_MODEL
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.files import read_bytes, shown
 from keras_attn_zoo.models.hub_conversion import opens
@@ -14,8 +15,7 @@ from keras_attn_zoo.models.marian.generation import SPECIAL, Generation
 from keras_attn_zoo.models.marian.tokenizer import MarianTokenizer
 from keras_attn_zoo.models.marian.weights import assign_weights, position_kinds
 from keras_attn_zoo.models.preprocessor import check_characters
-from keras_attn_zoo.models.preset_checks import has_file
-from keras_attn_zoo.models.preset_reading import preset_json
+from keras_attn_zoo.models.preset_reading import has_file, preset_json
 from keras_attn_zoo.models.transformer_backbone import TransformerBackbone
 from keras_attn_zoo.models.transformer_translator import TransformerPreprocessor, TransformerTranslator
 from keras_attn_zoo.models.undrawn_weights import undrawn_weights
@@ -28,7 +28,6 @@ _SAME = {
     "hidden_size": "d_model",
     "num_attention_heads": "encoder_attention_heads",
 }
-_LARGEST_MODEL = 2**30
 # Of a vocabulary, with the ids that have no piece, a width or a number of layers.
 _LARGEST_SIZE = 2**20
 
@@ -207,7 +206,7 @@ def _tokenizer(preset, config, generation, side):
     source_ids = _ids(preset, "vocab.json", config.get("vocab_size")) if of_target else ids
     added = read_added_tokens(preset, source_ids)
     tokens = add_to(pieces, added, preset, ids, said=side == "target")
-    model = read_bytes(checkpoint_file(preset, f"{side}.spm"), _LARGEST_MODEL)
+    model = read_bytes(checkpoint_file(preset, f"{side}.spm"), LARGEST_MODEL)
     config_file = {"config_file": "source_tokenizer.json"} if side == "source" else {}
     clean_up = settings.get("clean_up_tokenization_spaces") is True
     try:
