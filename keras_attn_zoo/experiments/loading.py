@@ -5,6 +5,7 @@ from typing import Any
 
 from keras_attn_zoo import backends
 from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.experiments.own_preset import check_own_preset
 from keras_attn_zoo.experiments.precision import policy, resolve
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.settings import SearchSettings
@@ -33,7 +34,7 @@ def load_translator(
         precision: "float32", "bfloat16", or "auto" for what suits this machine; whatever it was trained in.
 
     Raises:
-        UserError: there is no trained system, or its files are damaged.
+        UserError: there is no trained system, its files are damaged, or the preset in the run folder is of another run.
     """
     run = RunFolder(path)
     preset = str(path)
@@ -44,6 +45,9 @@ def load_translator(
     else:
         preset = find_preset(preset)
     translator = _from_preset(preset, precision)
+    if run.holds_run:
+        # Not before: this reads a file that loading compares with its checksum.
+        check_own_preset(run)
     given: dict[str, Any] = {"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k}
     kept = translator.search_settings
     search = run.system().search if run.holds_run else SearchSettings(**{name: kept[name] for name in given})

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from keras_attn_zoo.errors import UserError, counted
+from keras_attn_zoo.experiments.own_preset import check_own_preset
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.files import check_file, kind_of, shown
@@ -24,8 +25,8 @@ def check_resumable(run: RunFolder, system: System, corpus: dict[str, Any], test
         system, corpus, test: see `RunFolder.create`.
 
     Raises:
-        UserError: the run was started with other settings, other text or another backend; one of its files is missing
-            or damaged.
+        UserError: the run was started with other settings, other text or another backend; one of its files is missing,
+            damaged or of another run.
     """
     if not run.holds_run:
         return
@@ -47,6 +48,7 @@ def check_resumable(run: RunFolder, system: System, corpus: dict[str, Any], test
     if rounds:
         _check_log(run, lines, rounds)
         check_preset(str(run.best))
+        check_own_preset(run)
 
 
 def _check_log(run, lines, rounds):

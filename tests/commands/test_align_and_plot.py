@@ -8,6 +8,7 @@ import pytest
 from keras_attn_zoo.analysis import figures
 from keras_attn_zoo.data.encoded_text import encode_sentences
 from keras_attn_zoo.evaluation.alignments import format_alignment
+from keras_attn_zoo.experiments.bodies import BODIES
 from keras_attn_zoo.experiments.corpora import embedded_corpus
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.files import read_json, write_json, write_text
@@ -202,6 +203,12 @@ def test_matrices_reach_as_far_as_the_sentences_of_a_run(attn_zoo, transformers,
     run = RunFolder(tmp_path / "run")
     shutil.rmtree(run.best)
     shutil.copytree(transformers[1], run.best)
+    # A run with this preset.
+    config, body = read_json(run.config), read_json(run.best / "config.json")["config"]
+    own = {name: body[name] for name in BODIES["transformer"].settings}
+    training = {**config["system"]["training"], "teacher_forcing": 1.0}
+    changed = {"body": "transformer", "backbone": own, "training": training}
+    write_json(run.config, {**config, "system": {**config["system"], **changed}})
     lines = run.test.read_text("utf-8").splitlines()[:2]
     run.test.write_text("".join(f"{line}\n" for line in lines), "utf-8")
     sides = zip(*(line.split("\t") for line in lines), strict=True)

@@ -1,13 +1,20 @@
 """The translator of a run folder or of a preset, and what is damaged."""
 
+import dataclasses
 import shutil
 
 import pytest
 
+from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.loading import load_translator
+from keras_attn_zoo.experiments.preparation import build_translator
+from keras_attn_zoo.experiments.resuming import check_resumable
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.table import read_results
+from keras_attn_zoo.files import read_json, write_json
+from keras_attn_zoo.models import Translator
+from tests.tiny_run import TINY
 
 
 def test_a_preset_stands_for_itself(trained, tmp_path):
@@ -52,6 +59,88 @@ def test_what_is_no_run_is_said(tmp_path):
         RunFolder(tmp_path).system()
     with pytest.raises(UserError, match="no run has been scored on 'test'"):
         read_results([tmp_path])
+
+
+@pytest.fixture(scope="module")
+def subwords(trained):
+    return [Subwords(path) for path in sorted((trained / "data").rglob("*.spm"))]
+
+
+def run_with(trained, folder, system, subwords, **best):
+    """A run of a system, whose best preset is of the system with other settings; without weights that were trained."""
+    run = RunFolder(folder)
+    run.create(system, RunFolder(trained).corpus())
+    made = system.override(**best) if best.keys() <= system.settings() else dataclasses.replace(system, **best)
+    build_translator(made, subwords, system.data.max_tokens).save_to_preset(run.best)
+    return run
+
+
+TRANSFORMER = {
+    "body": "transformer",
+    "backbone": {"width": 8, "num_heads": 2, "ffn_dim": 11, "encoder_layers": 1, "decoder_layers": 1},
+    "training": dataclasses.replace(TINY.training, teacher_forcing=1.0),
+}
+WINDOW = {"attention": "local_p", "window": 3}
+
+
+@pytest.mark.parametrize(
+    ("own", "best", "message"),
+    [
+        ({}, TRANSFORMER, "class_name='TransformerBackbone', .*'RNNBackbone'"),
+        ({}, {"cross_attention": "coverage"}, "cross_attention='coverage', .*'bahdanau'"),
+        ({"cross_attention": WINDOW}, {"cross_attention": {**WINDOW, "window": 4}}, "cross_attention={.*4}, .*{.*3}"),
+        ({}, {"dropout": 0.3}, "dropout=0.3, .*0.2"),
+        # Of the same shape: the weights would fit.
+        ({}, {"input_feeding": True, "readout_embedding": False}, "input_feeding=True, .*False"),
+        ({}, {"encoder_layers": 2}, "encoder_layers=2, .*1"),
+        ({"encoder_layers": 2}, {"encoder_layers": 1}, "encoder_layers=1, .*2"),
+    ],
+)
+def test_a_preset_of_another_run_is_refused(trained, tmp_path, subwords, own, best, message):
+    run = run_with(trained, tmp_path / "run", TINY.override(**own), subwords, **best)
+    with pytest.raises(UserError, match=rf"run/best is not of this run: it has {message}\. Restore both") as error:
+        load_translator(run.path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_run_is_not_resumed_with_a_preset_of_another(trained, tmp_path, subwords):
+    run = RunFolder(shutil.copytree(trained, tmp_path / "run"))
+    shutil.rmtree(run.best)
+    build_translator(TINY.override(cross_attention="coverage"), subwords, 12).save_to_preset(run.best)
+    with pytest.raises(UserError, match=r"run/best is not of this run: it has cross_attention='coverage'"):
+        check_resumable(run, TINY, run.corpus(), ())
+
+
+@pytest.mark.parametrize(
+    ("own", "best"),
+    [
+        # The best round may have been before the encoder had all its layers.
+        ({"encoder_layers": 3, "pretraining_rounds": 2}, {"encoder_layers": 2}),
+        ({"cross_attention": WINDOW}, {}),
+        # Chosen by the body: the width of the readout.
+        ({"readout_dim": None}, {"readout_dim": 12}),
+        ({"precision": "bfloat16"}, {"precision": "float32"}),
+    ],
+)
+def test_presets_of_the_run_are_not_refused(trained, tmp_path, subwords, own, best):
+    load_translator(run_with(trained, tmp_path / "run", TINY.override(**own), subwords, **best).path)
+
+
+def test_a_preset_that_was_quantized_in_its_place_or_lacks_later_settings_is_of_the_run(trained, tmp_path):
+    run = RunFolder(shutil.copytree(trained, tmp_path / "run"))
+    translator = Translator.from_preset(run.best)
+    translator.quantize("int8")
+    translator.save_to_preset(run.best)
+    load_translator(run.path)
+    for name, place in (("config.json", ()), ("task.json", ("config", "backbone"))):
+        tree = part = read_json(run.best / name)
+        for key in place:
+            part = part[key]
+        for setting in ("input_feeding", "marginalization"):
+            del part["config"][setting]
+        write_json(run.best / name, tree)
+    (run.best / "checksums.json").unlink()
+    load_translator(run.path)
 
 
 def test_settings_of_a_search_are_checked(trained):

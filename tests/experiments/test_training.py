@@ -127,6 +127,11 @@ def test_a_damaged_or_foreign_state_is_refused(trained, corpus, tmp_path):
     config["system"]["backbone"]["hidden_dim"] = 14
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "state.npz").write_bytes(whole)
+    # Its preset is of that model, or it would be named first.
+    body = json.loads((folder / "best" / "config.json").read_text())
+    body["config"]["hidden_dim"] = 14
+    (folder / "best" / "config.json").write_text(json.dumps(body))
+    (folder / "best" / "checksums.json").unlink()
     with pytest.raises(UserError, match="belongs to another model"):
         train_system(TINY.override(hidden_dim=14), corpus, folder, resume=True)
     with np.load(folder / "state.npz") as arrays:
