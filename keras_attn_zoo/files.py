@@ -16,7 +16,7 @@ from typing import IO, Any, TypeAlias
 from keras_attn_zoo.discarding import discards_output
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.processor import machine_bytes
-from keras_attn_zoo.unfinished import beside, remove, remove_left_of, remove_where
+from keras_attn_zoo.unfinished import beside, check_writable, put, remove, remove_left_of, remove_where
 
 # Linux follows this many links before it reports a loop.
 _MOST_LINKS = 40
@@ -269,10 +269,10 @@ def atomic_path(path: PathLike) -> Iterator[Path]:
     aside = beside(real)
     try:
         real.parent.mkdir(parents=True, exist_ok=True)
-        _check_writable(real)
+        check_writable(real)
         remove_left_of(real)
         yield aside
-        _put(aside, real)
+        put(aside, real)
     except OSError as error:
         raise write_failed(path, error) from error
     finally:
@@ -303,7 +303,7 @@ def atomic_files(folder: PathLike, last: str) -> Iterator[Path]:
                 for path in (folder / name, old / name):
                     path.parent.mkdir(parents=True, exist_ok=True)
                 if (folder / name).is_file():
-                    _check_writable(folder / name)
+                    check_writable(folder / name)
                     shutil.copymode(folder / name, new / name)
                     (folder / name).rename(old / name)
                 (new / name).rename(folder / name)
@@ -318,27 +318,6 @@ def atomic_files(folder: PathLike, last: str) -> Iterator[Path]:
         raise write_failed(error.filename2 or folder, error) from error
     finally:
         remove(place)
-
-
-def _check_writable(path):
-    """Raise if there is a write-protected file, which renaming would replace all the same."""
-    if path.is_file() and not os.access(path, os.W_OK):
-        raise PermissionError(13, "Permission denied")
-
-
-def _put(aside, path):
-    """Move a complete file or folder to its final path."""
-    if aside.is_dir() and path.is_dir():
-        old = beside(path, "old")
-        path.rename(old)
-        aside.rename(path)
-        # Under this name an interrupt does not keep it from being removed.
-        old.rename(aside)
-        remove(aside)
-        return
-    if aside.is_file() and path.is_file():
-        aside.chmod(stat.S_IMODE(path.stat().st_mode))
-    os.replace(aside, path)
 
 
 def remove_partials(folder: PathLike) -> None:

@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import shutil
+import stat
 import uuid
 import zlib
 from collections.abc import Callable
@@ -44,6 +45,27 @@ def remove(path: Path) -> None:
     else:
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
+
+
+def check_writable(path: Path) -> None:
+    """Raise if there is a write-protected file, which renaming would replace all the same."""
+    if path.is_file() and not os.access(path, os.W_OK):
+        raise PermissionError(13, "Permission denied")
+
+
+def put(aside: Path, path: Path) -> None:
+    """Move a complete file or folder to its final path."""
+    if aside.is_dir() and path.is_dir():
+        old = beside(path, "old")
+        path.rename(old)
+        aside.rename(path)
+        # Under this name an interrupt does not keep it from being removed.
+        old.rename(aside)
+        remove(aside)
+        return
+    if aside.is_file() and path.is_file():
+        aside.chmod(stat.S_IMODE(path.stat().st_mode))
+    os.replace(aside, path)
 
 
 def remove_where(folder: Path, unwanted: Callable[[re.Match[str]], bool]) -> None:
