@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.layers import get_attention
 from tests.layers.calls import BACKEND, of_unknown_sizes, to_numpy
 from tests.layers.cases import BATCH, OF_BASES, numbers
 
@@ -161,13 +160,11 @@ def test_initialisers_that_are_plain_functions(case):
     assert not values or not names or sum(np.all(x == 0.5) for x in values) >= len(names)
 
 
-@pytest.mark.parametrize("name", ["bahdanau", "local_p", "coverage", "multi_head", "weight_subtraction"])
-def test_float64(name):
+@every_base
+def test_float64(case):
     """Where JAX has none, it computes in float32, as Keras' own layers do."""
-    layer = get_attention(name, 8, num_heads=2, dtype="float64")
-    x = np.random.default_rng(0).normal(size=(2, 3, 8)).astype("float32")
-    context = layer(x, x)
-    other = get_attention(name, 8, num_heads=2, dtype="float32")
-    other.build((2, 3, 8), (2, 3, 8))
-    other.set_weights([ops.convert_to_numpy(weight) for weight in layer.weights])
-    np.testing.assert_allclose(ops.convert_to_numpy(context), ops.convert_to_numpy(other(x, x)), rtol=0, atol=1e-5)
+    inputs = case.inputs()
+    wide, layer = case.layer("float64"), case.layer()
+    wide.set_weights([ops.convert_to_numpy(weight) for weight in layer.weights])
+    found, wanted = (to_numpy(one(**inputs)) for one in (wide, layer))
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-4)
