@@ -1,4 +1,4 @@
-"""Text of a run that has been moved, the same sentences in files of other names; or other sentences in its files."""
+"""Whether the text at hand is that of a run: the same sentences, wherever their files are and whatever their names."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -6,17 +6,18 @@ from typing import Any
 
 from keras_attn_zoo.data.text_files import read_columns
 from keras_attn_zoo.data.words import normalise
-from keras_attn_zoo.files import PathLike, kind_of
+from keras_attn_zoo.files import PathLike, kind_of, shown
+
+_PARTS = {"train": "training text", "valid": "validation text", "test": "test text"}
+_FINGERPRINTS = {"train": "fingerprint", "valid": "valid_fingerprint", "test": "test_fingerprint"}
 
 
-def with_names_of(
-    own: dict[str, Any], given: dict[str, Any], kept: PathLike, test: Iterable[Sequence[str]]
-) -> dict[str, Any]:
-    """Return the description of a text with the file names that a run has for the same text, and with none for another.
+def other_text(own: dict[str, Any], given: dict[str, Any], kept: PathLike, test: Iterable[Sequence[str]]) -> list[str]:
+    """Return what a run was started with if that is not the text at hand, in words; nothing if it is.
 
-    A part of the text is the same by the fingerprint of the training text, by that of the validation text, or by the
-    sentences of the test text, which the run folder keeps. Only the names of files are left to compare: the fingerprint
-    of the validation text, which runs of earlier versions lack, is returned as the run has it.
+    Text is compared as it stands in the files, since it is scored so; the training part of a random split is
+    normalised. Runs of earlier versions have no fingerprints of validation and test text: of their test text, the
+    normalised sentences are compared.
 
     Args:
         own: the description in the run folder.
@@ -25,45 +26,70 @@ def with_names_of(
         test: the sentences of the test text at hand with their references; none if they are not to be compared.
 
     Example:
-        >>> own = {"train": ["/old/de", "/old/en"], "valid": ["/old/v"], "test": ["/old/t"], "fingerprint": "1"}
-        >>> with_names_of(own, {**own, "train": ["/new/de", "/new/en"]}, "test.tsv", [])["train"]
-        ['/old/de', '/old/en']
+        >>> own = {"train": ["/old/de", "/old/en"], "reverse": False, "fingerprint": "1"}
+        >>> given = {**own, "train": ["/new/de", "/new/en"]}
+        >>> other_text(own, given, "test.tsv", [("ein", "a")])
+        ['other text than /new/de and /new/en']
     """
     test = list(test)
-    changed = [part for part in ("train", "valid", "test") if part in own and own[part] != given.get(part)]
-    same = {part for part in changed if _is_same(part, own, given, kept, test)}
-    # Of a random split, one text is all three parts.
-    if "train" in same and "test" not in own and not _is_same("test", own, given, kept, test):
-        same = set()
-    names = {part: own[part] for part in same} | dict.fromkeys(_with_other_sentences(own, given, kept, test))
-    as_own = {key: own[key] for key in ("valid_fingerprint",) if key in own}
-    return {key: value for key, value in given.items() if key != "valid_fingerprint"} | names | as_own
+    changed = [part for part in _PARTS if not _is_same(part, own, given, kept, test)]
+    compared = {*_PARTS, *_FINGERPRINTS.values()}
+    if not changed and any(own.get(key) != given.get(key) for key in (own.keys() | given.keys()) - compared):
+        changed = ["train"]
+    if changed and not {"train", "valid"} <= given.keys():
+        # One text is all three parts.
+        return [f"other text than {_called(given)}"]
+    return [f"other {_PARTS[part]} than {_files(given[part])}" for part in changed]
 
 
-def _with_other_sentences(own, given, kept, test):
-    """Parts of the text that have other sentences in files of the same names; of a random split, the one text."""
-    before, now = (one.get("valid_fingerprint") for one in (own, given))
-    found = {"valid"} if None not in (before, now) and before != now else set()
-    if test and kind_of(kept) == "file" and not _has_kept(kept, test):
-        found.add("test")
-    return {part if part in own else "train" for part in found}
+def other_reading(own: dict[str, Any], given: dict[str, Any]) -> str | None:
+    """Return how a run was started if its files were read in another way, and what to do; None if they were not.
 
-
-def _has_kept(kept, test):
-    return [list(map(normalise, row)) for row in test] == list(read_columns(kept))
+    Example:
+        >>> other_reading({"train": ["a"], "reverse": True}, {"train": ["a"], "reverse": False})
+        'with --reverse: resume with it'
+    """
+    if "train" not in own or _names(own["train"]) != _names(given.get("train")):
+        return None
+    if own.get("reverse") != given.get("reverse"):
+        word = "with" if own.get("reverse") else "without"
+        return f"{word} --reverse: resume {word} it"
+    if "split_seed" not in own.keys() & given.keys():
+        return None
+    options = [
+        f"--{name.replace('_', '-')} {'none' if own.get(name) is None else shown(own[name])}"
+        for name in ("split_seed", "max_held_out")
+        if own.get(name) != given.get(name)
+    ]
+    return f"with another random split of its text: resume with {' '.join(options)}" if options else None
 
 
 def _is_same(part, own, given, kept, test):
-    """Whether a part of the text, of which the names differ, has the same sentences."""
-    if part == "test":
-        return kind_of(kept) == "file" and _has_kept(kept, test)
-    key = {"train": "fingerprint", "valid": "valid_fingerprint"}[part]
-    if part == "valid" and key not in own:
-        # Runs of earlier versions have no more of this text than the names of its files.
-        return _names(own[part]) == _names(given.get(part))
-    return own.get(key) is not None and own[key] == given.get(key)
+    before, now = (one.get(_FINGERPRINTS[part]) for one in (own, given))
+    if None not in (before, now):
+        return before == now
+    if part == "test" and test and kind_of(kept) == "file":
+        return [list(map(normalise, row)) for row in test] == list(read_columns(kept))
+    if part == "valid":
+        return _names(own.get(part)) == _names(given.get(part))
+    # Of a random split, one text is all three parts.
+    named = part if part in own else "train"
+    return own.get(named) == given.get(named)
 
 
 def _names(files):
     # Of a damaged description, anything.
     return [Path(str(file)).name for file in files] if isinstance(files, list) else files
+
+
+def _called(description):
+    if "train" in description:
+        return _files(description["train"])
+    return f"the corpus {shown(description['name'])}" if "name" in description else "this built-in corpus"
+
+
+def _files(files):
+    """The files of a part, as they would be named in the folder of this process."""
+    here = Path.cwd()
+    paths = (Path(file) for file in files)
+    return " and ".join(shown(one.relative_to(here) if one.is_relative_to(here) else one) for one in paths)

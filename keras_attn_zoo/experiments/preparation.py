@@ -188,7 +188,7 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike, key: 
 
 
 def described(corpus: Corpus, settings: DataSettings) -> dict[str, Any]:
-    """Return the description of a corpus for a run folder, with fingerprints of the text that is trained on.
+    """Return the description of a corpus for a run folder, with a fingerprint of each part.
 
     It takes a pass over the text, and writes nothing.
 
@@ -199,13 +199,12 @@ def described(corpus: Corpus, settings: DataSettings) -> dict[str, Any]:
     Raises:
         UserError: text that cannot be read.
     """
-    # A corpus that is not in files has no names, which others may have for the same text.
-    valid = (
-        {"valid_fingerprint": fingerprint(NormalisedPairs(corpus.splits.valid), (), [])[:12]}
-        if "valid" in corpus.description
-        else {}
-    )
-    return {**corpus.description, "fingerprint": _key(corpus, settings), **valid}
+    return {
+        **corpus.description,
+        "fingerprint": _key(corpus, settings),
+        "valid_fingerprint": fingerprint(corpus.splits.valid, (), [])[:12],
+        "test_fingerprint": corpus.test.checksum[:12],
+    }
 
 
 def _key(corpus, settings):

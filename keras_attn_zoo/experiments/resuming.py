@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+from keras_attn_zoo.data.text_files import read_columns
 from keras_attn_zoo.errors import UserError, counted
 from keras_attn_zoo.experiments.own_preset import check_own_preset
 from keras_attn_zoo.experiments.run_folder import RunFolder
@@ -34,9 +35,16 @@ def check_resumable(run: RunFolder, system: System, corpus: dict[str, Any], test
     run.check_settings(system, corpus, test)
     check_backend(run.backend())
     if kind_of(run.test) is None:
-        _LOG.warning("%s is missing, so the test text cannot be compared with that of the run", shown(run.test))
+        _LOG.warning("%s is missing: to evaluate the run, give its test text with --test", shown(run.test))
     else:
         check_file(run.test)
+        # Earlier versions normalised it.
+        if "test_fingerprint" in run.corpus() and list(read_columns(run.test, as_written=True)) != list(
+            map(list, test)
+        ):
+            raise UserError(
+                f"{shown(run.test)} was changed after the run began: restore it from a backup, or remove it."
+            )
     rounds, _ = saved_progress(run.state)
     lines = read_log(run.log) if kind_of(run.log) else []
     logged = [line["step"] for line in lines if "round" in line]

@@ -12,7 +12,7 @@ from typing import Any
 from keras_attn_zoo.data.text_files import read_columns, read_lines
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.environment import environment
-from keras_attn_zoo.experiments.moved_text import with_names_of
+from keras_attn_zoo.experiments.moved_text import other_reading, other_text
 from keras_attn_zoo.experiments.score_data import are_scores, finite
 from keras_attn_zoo.experiments.setting_types import shown_value
 from keras_attn_zoo.experiments.system import System
@@ -222,18 +222,18 @@ class RunFolder:
         for part, settings in _LATER_IN_PARTS.items():
             if isinstance(config["system"].get(part), dict):
                 config["system"][part] = {**settings, **config["system"][part]}
-        corpus = with_names_of(config["corpus"], corpus, self.test, test)
-        changed = sorted(_differences(config, {"system": system.to_dict(), "corpus": corpus}))
-        if "corpus.max_held_out" in changed:
-            own = config["corpus"].get("max_held_out")
+        if reading := other_reading(config["corpus"], corpus):
+            raise UserError(f"{shown(self.path)} was started {reading}, or choose another folder.")
+        changed = sorted(_differences(config["system"], system.to_dict(), "system"))
+        # Text that is prepared in another way has another fingerprint.
+        prepared_alike = not any(one.startswith("system.data.") for one in changed)
+        texts = other_text(config["corpus"], corpus, self.test, test) if prepared_alike else []
+        if changed or texts:
+            settings = [f"different settings ({'; '.join(changed)})"] if changed else []
+            same = "the same settings and text" if changed and texts else "the same text" if texts else "the same ones"
             raise UserError(
-                f"{shown(self.path)} was started with another random split of its text: resume with --max-held-out "
-                f"{'none' if own is None else shown(own)}, or choose another folder."
-            )
-        if changed:
-            raise UserError(
-                f"{shown(self.path)} was started with different settings ({'; '.join(changed)}): "
-                "resume with the same ones, or choose another folder."
+                f"{shown(self.path)} was started with {' and '.join([*settings, *texts])}: resume with {same}, or "
+                "choose another folder."
             )
 
     def system(self) -> System:
@@ -338,11 +338,10 @@ def check_name(name: str) -> str:
     return name
 
 
-def _differences(left, right, path=""):
-    """Yield the names of the entries in which two nested dicts differ; of settings, with both values."""
+def _differences(left, right, path):
+    """Yield the names of the entries in which two nested dicts differ, with both values."""
     if isinstance(left, dict) and isinstance(right, dict):
         for key in left.keys() | right.keys():
-            yield from _differences(left.get(key), right.get(key), f"{path}.{key}" if path else key)
+            yield from _differences(left.get(key), right.get(key), f"{path}.{key}")
     elif left != right:
-        values = f": {shown_value(left)}, now {shown_value(right)}"
-        yield path + values * path.startswith("system.")
+        yield f"{path}: {shown_value(left)}, now {shown_value(right)}"

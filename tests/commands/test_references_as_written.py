@@ -15,7 +15,7 @@ from keras_attn_zoo.experiments.corpora import corpus_from_files
 from keras_attn_zoo.experiments.described_corpora import own_test_text
 from keras_attn_zoo.experiments.finished_run import left_to_score, score_and_draw
 from keras_attn_zoo.experiments.loading import load_translator
-from keras_attn_zoo.experiments.moved_text import with_names_of
+from keras_attn_zoo.experiments.moved_text import other_text
 from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.scores_by_length import scores_by_length
@@ -116,8 +116,7 @@ def test_a_run_of_an_earlier_version_keeps_its_text(run):
     # Those of a part of it, without pairs that are too long, are not known one by one.
     scores["test"]["sentences"] -= 1
     assert left_to_score({"test": text}, scores, ()) == {"test": text}
-    described = {"train": ["t"], "valid": ["v"], "test": ["u"], "reverse": False}
-    assert with_names_of(own(run), described, run.test, text.rows())["test"] == own(run)["test"]
+    assert other_text(own(run), {**own(run), "test": ["u"]}, run.test, text.rows()) == []
 
 
 def test_translations_of_an_earlier_version_are_scored_again(run, corpus, files, monkeypatch):

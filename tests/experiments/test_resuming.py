@@ -58,7 +58,9 @@ def test_another_text_is_refused_and_leaves_nothing(run, corpus, tmp_path, part,
     text = [("hund hund", "dog dog"), *getattr(corpus.splits, part)[1:]]
     other = dataclasses.replace(corpus, splits=corpus.splits._replace(**{part: text}), gold=None)
     before = contents(tmp_path)
-    with pytest.raises(UserError, match="was started with different settings"):
+    with pytest.raises(
+        UserError, match=r"was started with other (training text than|validation text than|test text than)"
+    ):
         train_system(SYSTEM, other, run.path, tmp_path / "data" if beside else None, resume=True)
     assert contents(tmp_path) == before
 
@@ -166,7 +168,7 @@ def test_what_a_run_relies_on_is_looked_at_before_it_goes_on(run, corpus, monkey
         with pytest.raises(UserError) as error:
             train_system(SYSTEM, corpus, run.path, resume=True)
         told = str(error.value)
-        assert name.split("/")[-1] in told or "run folder" in told or "corpus.test" in told, told
+        assert name.split("/")[-1] in told or "run folder" in told, told
         assert "\n" not in told
     assert contents(run.path) == before
 
