@@ -19,7 +19,7 @@ from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.models.preset_checks import check_file_name
 from keras_attn_zoo.models.presets import PresetFiles
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
-from keras_attn_zoo.models.tensorflow_text import is_in_graph, run_in_graph
+from keras_attn_zoo.models.tensorflow_text import is_in_graph, run_in_graph, texts_in_graph
 from keras_attn_zoo.models.texts import TEXTS, strings
 from keras_attn_zoo.models.tokenizer import TranslationTokenizer
 from keras_attn_zoo.types import Config, Shape, Tensor
@@ -83,26 +83,44 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
         return self.call(*args, **kwargs)
 
     def call(
-        self, x: dict[str, Any], y: None = None, sample_weight: None = None
+        self,
+        x: dict[str, Any],
+        y: None = None,
+        sample_weight: None = None,
+        *,
+        encoder_sequence_length: int | None = None,
+        decoder_sequence_length: int | None = None,
+        sequence_length: int | None = None,
     ) -> tuple[dict[str, Tensor], Tensor, Tensor]:
         """Return inputs, labels and weights of sentence pairs; in `tf.data.Dataset.map`, tensors for arrays.
 
-        A dict of two strings gives one row of each.
+        A dict of two strings gives one row of each. The lengths are by default those of the constructor;
+        `sequence_length` is another name of `decoder_sequence_length`.
         """
-        alone = isinstance(x, dict) and all(_is_one(x.get(name)) for name in TEXTS)
-        if is_in_graph(x):
-            return run_in_graph(self.call, x, self.outputs(() if alone else (None,)))
-        if alone:
-            batch = self.call({name: [strings(x[name])] for name in TEXTS})
-            return keras.tree.map_structure(lambda rows: rows[0], batch)
-        sources, targets = _pairs(x)
-        lengths = (self.encoder_sequence_length, self.decoder_sequence_length)
-        text = self.encode(self.truncation.cut(encode_text(*self.subwords, sources, targets)))
-        return self.pack_pairs(text.sources, text.targets or [], *lengths)
+        lengths = (
+            _first_length(encoder_sequence_length, self.encoder_sequence_length),
+            _first_length(decoder_sequence_length, sequence_length, self.decoder_sequence_length),
+        )
 
-    def outputs(self, batch: Shape = (None,)) -> tuple[dict[str, Any], Any, Any]:
+        def pack(x):
+            text = self.truncation.cut(encode_text(*self.subwords, *_pairs(x)))
+            check_lengths(text.sources, lengths[0])
+            check_lengths(text.targets or (), lengths[1], "translation")
+            return self.pack_pairs(text.sources, text.targets or [], *lengths)
+
+        return _by_rows(pack, x, lambda batch: self.outputs(batch, *lengths))
+
+    def outputs(
+        self,
+        batch: Shape = (None,),
+        encoder_sequence_length: int | None = None,
+        decoder_sequence_length: int | None = None,
+    ) -> tuple[dict[str, Any], Any, Any]:
         """Return shapes and types of what a call returns, as tensors without values."""
-        sides = {"encoder": self.encoder_sequence_length, "decoder": self.decoder_sequence_length}
+        sides = {
+            "encoder": encoder_sequence_length or self.encoder_sequence_length,
+            "decoder": decoder_sequence_length or self.decoder_sequence_length,
+        }
         fields = {"token_ids": "int32", "padding_mask": "bool"}
         x = {
             f"{side}_{field}": keras.KerasTensor((*batch, length), dtype)
@@ -112,24 +130,37 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
         return x, *(keras.KerasTensor((*batch, sides["decoder"]), dtype) for dtype in ("int32", "float32"))
 
     def generate_preprocess(
-        self, x: Sequence[str] | dict[str, Sequence[str]], sequence_length: int | None = None
-    ) -> dict[str, np.ndarray]:
-        """Return the inputs of a search, from source sentences or a dict with "decoder_text" as forced beginnings."""
-        if not isinstance(x, dict):
-            x = check_texts(strings(x), "the text to translate")
-            x = {"encoder_text": x, "decoder_text": [""] * len(x)}
-        sources, prompts = _pairs(x)
-        if not sources:
-            raise UserError("there is nothing to translate: give at least one sentence; received an empty list.")
-        ids = self.encode(sources).sources
-        length = self.decoder_sequence_length
-        if sequence_length is not None:
-            check_maximum(sequence_length)
-            length = int(sequence_length)
-        beginnings = encode_sentences(self.tokenizer.subwords, prompts) if any(prompts) else []
-        check_lengths(beginnings, length, "beginning")
-        width = grid_length(max(map(len, ids)), self.encoder_sequence_length)
-        return self.pack_search(ids, width, length, [one[:-1] for one in beginnings])
+        self,
+        x: str | Sequence[str] | dict[str, Any],
+        sequence_length: int | None = None,
+        *,
+        encoder_sequence_length: int | None = None,
+        decoder_sequence_length: int | None = None,
+    ) -> dict[str, Tensor]:
+        """Return the inputs of a search, from source sentences or a dict with "decoder_text" as forced beginnings.
+
+        See `call` for single strings, `tf.data.Dataset.map` and the lengths. Sources are padded to what they need,
+        unless their length is given or, in a graph, must be known.
+        """
+        source_room = _first_length(encoder_sequence_length, self.encoder_sequence_length)
+        length = _first_length(decoder_sequence_length, sequence_length, self.decoder_sequence_length)
+        fixed = encoder_sequence_length is not None or is_in_graph(x)
+
+        def pack(x):
+            if not isinstance(x, dict):
+                x = check_texts(strings(x), "the text to translate")
+                x = {"encoder_text": x, "decoder_text": [""] * len(x)}
+            sources, prompts = _pairs(x)
+            if not sources:
+                raise UserError("there is nothing to translate: give at least one sentence; received an empty list.")
+            ids = self.truncation.cut_sources(encode_text(*self.subwords, sources)).sources
+            check_lengths(ids, source_room)
+            beginnings = encode_sentences(self.tokenizer.subwords, prompts) if any(prompts) else []
+            check_lengths(beginnings, length, "beginning")
+            width = source_room if fixed else grid_length(max(map(len, ids)), source_room)
+            return self.pack_search(ids, width, length, [one[:-1] for one in beginnings])
+
+        return _by_rows(pack, x, lambda batch: self.outputs(batch, source_room, length)[0])
 
     # Text is encoded once; batching the ids is up to the caller.
 
@@ -192,10 +223,15 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
             "decoder_padding_mask": _padding_mask(prompts, target_length),
         }
 
-    def generate_postprocess(self, x: dict[str, Tensor]) -> list[str]:
-        """Return strings from the ids of a search."""
+    def generate_postprocess(self, x: dict[str, Tensor]) -> str | list[str]:
+        """Return strings from the ids of a search, of one row one string; in `tf.data.Dataset.map`, a tensor."""
+        if is_in_graph(x):
+            needed = {name: x[name] for name in ("decoder_token_ids", "decoder_padding_mask")}
+            return texts_in_graph(self.generate_postprocess, needed, tuple(x["decoder_token_ids"].shape[:-1]))
         ids = np.asarray(keras.ops.convert_to_numpy(x["decoder_token_ids"]))
         mask = np.asarray(keras.ops.convert_to_numpy(x["decoder_padding_mask"]))
+        if ids.ndim == 1:
+            return self.detokenize(ids[mask])
         return [self.detokenize(row[keep]) for row, keep in zip(ids, mask, strict=True)]
 
     def detokenize(self, ids: Sequence[int]) -> str:
@@ -246,9 +282,31 @@ def check_characters(text: str, name: str) -> None:
         raise UserError(f"{name} contains an unpaired surrogate, not a character: {reprlib.repr(text)}.") from None
 
 
+def _first_length(*lengths):
+    """The first length that is given; the last one is the preprocessor's own, and needs no check."""
+    *given, own = lengths
+    for one in given:
+        if one is not None:
+            check_maximum(one)
+            return int(one)
+    return own
+
+
+def _by_rows(pack, x, outputs):
+    """Rows of arrays that a function packs text into: one row of single strings; in a graph, tensors of them."""
+    texts = [x.get(name) for name in TEXTS] if isinstance(x, dict) else [x]
+    alone = all(map(_is_one, texts))
+    if is_in_graph(x):
+        return run_in_graph(lambda arrays: _by_rows(pack, arrays, outputs), x, outputs(() if alone else (None,)))
+    if not alone:
+        return pack(x)
+    batch = pack({name: [strings(x[name])] for name in TEXTS} if isinstance(x, dict) else [strings(x)])
+    return keras.tree.map_structure(lambda rows: rows[0], batch)
+
+
 def _is_one(text):
     """Whether it is one text rather than several."""
-    return isinstance(text, str) or getattr(text, "shape", None) == ()
+    return isinstance(text, (str, bytes)) or getattr(text, "shape", None) == ()
 
 
 def _pairs(x):

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 
 from keras_attn_zoo.models.texts import strings
-from keras_attn_zoo.types import TensorTree
+from keras_attn_zoo.types import Shape, TensorTree
 
 
 def is_dataset(x: Any) -> bool:
@@ -22,7 +22,8 @@ def is_in_graph(x: TensorTree) -> bool:
     tensorflow = sys.modules.get("tensorflow")
     if tensorflow is None or tensorflow.executing_eagerly():
         return False
-    return any(isinstance(leaf, tensorflow.Tensor) for leaf in keras.tree.flatten(x))
+    kinds = tensorflow.Tensor, tensorflow.RaggedTensor
+    return any(isinstance(leaf, kinds) for leaf in keras.tree.flatten(x))
 
 
 def run_in_graph(function: Callable[..., TensorTree], inputs: TensorTree, outputs: TensorTree) -> TensorTree:
@@ -42,7 +43,7 @@ def run_in_graph(function: Callable[..., TensorTree], inputs: TensorTree, output
         # A tensor of one string comes as bytes.
         given = keras.tree.pack_sequence_as(inputs, [np.asarray(x) for x in arrays])
         found = keras.tree.flatten(function(given))
-        return [np.asarray(x, dtype) for x, dtype in zip(found, dtypes, strict=True)]
+        return [np.asarray(x, tf.as_dtype(dtype).as_numpy_dtype) for x, dtype in zip(found, dtypes, strict=True)]
 
     wanted = keras.tree.flatten(outputs)
     dtypes = [one.dtype for one in wanted]
@@ -71,3 +72,26 @@ def tokenize_in_graph(tokenize: Callable[[list[str]], list[list[int]]], texts: A
     one = keras.KerasTensor((None,), "int32")
     ids, lengths = run_in_graph(call, texts, (one, one))
     return ids if texts.shape.rank == 0 else tf.RaggedTensor.from_row_lengths(ids, lengths)
+
+
+def texts_in_graph(decode: Callable[[TensorTree], str | list[str]], inputs: TensorTree, batch: Shape) -> Any:
+    """Return the tensor of strings that a Python function makes of arrays: of one string, or of a batch."""
+
+    def call(arrays):
+        return np.char.encode(np.array(decode(arrays), "U"), "utf-8").astype(object)
+
+    return run_in_graph(call, inputs, keras.KerasTensor(batch, "string"))
+
+
+def detokenize_in_graph(decode: Callable[[TensorTree], str | list[str]], ids: Any) -> Any:
+    """Return the texts of a tensor of ids: one of a one-dimensional tensor, a batch of a ragged or padded one."""
+    import tensorflow as tf
+
+    if not isinstance(ids, tf.RaggedTensor):
+        return texts_in_graph(decode, ids, tuple(ids.shape[:-1]))
+
+    def call(parts):
+        values, ends = parts
+        return decode(np.split(values, ends[:-1])) if len(ends) else []
+
+    return texts_in_graph(call, (ids.flat_values, tf.cumsum(ids.row_lengths())), (None,))

@@ -16,7 +16,7 @@ from keras_attn_zoo.models.preset_checks import check_file_name
 from keras_attn_zoo.models.preset_reading import preset_file
 from keras_attn_zoo.models.presets import PresetFiles
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
-from keras_attn_zoo.models.tensorflow_text import is_in_graph, tokenize_in_graph
+from keras_attn_zoo.models.tensorflow_text import detokenize_in_graph, is_in_graph, tokenize_in_graph
 from keras_attn_zoo.models.texts import strings
 from keras_attn_zoo.types import Config
 
@@ -111,7 +111,16 @@ class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokeni
         return self.subwords.encode([inputs])[0] if isinstance(inputs, str) else self.subwords.encode(inputs)
 
     def detokenize(self, inputs: Sequence[int] | Sequence[Sequence[int]]) -> str | list[str]:
-        """Turn the ids of a sentence into text, or those of several into a list; special tokens are left out."""
+        """Turn the ids of a sentence into text, or those of several into a list; special tokens are left out.
+
+        Arrays and tensors are taken too. In `tf.data.Dataset.map`, text is a tensor.
+        """
+        if is_in_graph(inputs):
+            return detokenize_in_graph(self.detokenize, inputs)
+        if hasattr(inputs, "row_lengths"):
+            inputs = inputs.to_list()
+        elif not isinstance(inputs, (list, tuple)):
+            inputs = keras.ops.convert_to_numpy(inputs)
         if len(inputs) and hasattr(inputs[0], "__len__"):
             return [self.subwords.decode(ids) for ids in inputs]
         return self.subwords.decode(inputs)
