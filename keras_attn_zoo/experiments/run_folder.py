@@ -229,10 +229,10 @@ class RunFolder:
         prepared_alike = not any(one.startswith("system.data.") for one in changed)
         texts = other_text(config["corpus"], corpus, self.test, test) if prepared_alike else []
         if changed or texts:
-            settings = [f"different settings ({'; '.join(changed)})"] if changed else []
+            others = [f"different settings ({'; '.join(changed)})"] if changed else []
             same = "the same settings and text" if changed and texts else "the same text" if texts else "the same ones"
             raise UserError(
-                f"{shown(self.path)} was started with {' and '.join([*settings, *texts])}: resume with {same}, or "
+                f"{shown(self.path)} was started with {' and '.join([*others, *texts])}: resume with {same}, or "
                 "choose another folder."
             )
 

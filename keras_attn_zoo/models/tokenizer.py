@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import keras
 import keras_hub
@@ -118,7 +118,7 @@ class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokeni
         if is_in_graph(inputs):
             return detokenize_in_graph(self.detokenize, inputs)
         if hasattr(inputs, "row_lengths"):
-            inputs = inputs.to_list()
+            inputs = cast("Any", inputs).to_list()
         elif not isinstance(inputs, (list, tuple)):
             inputs = keras.ops.convert_to_numpy(inputs)
         if len(inputs) and hasattr(inputs[0], "__len__"):
