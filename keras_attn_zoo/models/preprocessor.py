@@ -306,7 +306,7 @@ def _by_rows(pack, x, outputs):
 
 def _is_one(text):
     """Whether it is one text rather than several."""
-    return isinstance(text, (str, bytes)) or getattr(text, "shape", None) == ()
+    return isinstance(text, str) or getattr(text, "shape", None) == ()
 
 
 def _pairs(x):

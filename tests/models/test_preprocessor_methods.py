@@ -88,7 +88,7 @@ def test_lengths_of_a_call(preprocessor):
 
 
 def test_single_strings_give_a_row(preprocessor):
-    for one in (SOURCES[1], SOURCES[1].encode(), np.array(SOURCES[1])):
+    for one in (SOURCES[1], np.array(SOURCES[1]), np.array(SOURCES[1].encode())):
         wanted = preprocessor.generate_preprocess([SOURCES[1]])
         assert_same(preprocessor.generate_preprocess(one), row(wanted, 0))
     first = {name: texts[0] for name, texts in BEGUN.items()}
