@@ -48,6 +48,10 @@ class TranslationBackbone(
     previous tokens, and "attention_scores" `(batch, heads, target, source)`, those
     of `attention_layer`. `logits` computes logits from them.
 
+    `input` has five entries, one more than a preprocessor makes: Keras wants data for "teacher_forcing_mask" too, an
+    optional one. For a model on top of a translator's body, call the body: `keras.Model(translator.input,
+    translator.backbone(translator.input))`.
+
     Attributes:
         output_projection: layer from decoder outputs to logits; None with a latent alignment.
         latent_head: a `LatentAlignmentHead` in its place, or None.

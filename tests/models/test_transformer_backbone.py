@@ -317,3 +317,14 @@ def test_no_free_running_training():
     x, _, _ = tiny.batch()
     with pytest.raises(UserError, match="leave teacher_forcing_mask out"):
         build()({**x, "teacher_forcing_mask": np.ones((3, 6), "bool")})
+
+
+@pytest.mark.parametrize("body", [tiny.backbone, tiny.transformer])
+def test_a_model_on_a_body_takes_what_a_preprocessor_makes(body):
+    task = tiny.translator(body=body)
+    x, *_ = task.preprocessor(
+        {"encoder_text": tiny.sentences("source")[:2], "decoder_text": tiny.sentences("target")[:2]}
+    )
+    found = keras.Model(task.input, task.backbone(task.input)).predict(x, verbose=0)
+    for name, wanted in tiny.as_numpy(task.backbone(x)).items():
+        np.testing.assert_allclose(found[name], wanted, rtol=0, atol=1e-5)
