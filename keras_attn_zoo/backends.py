@@ -38,6 +38,8 @@ _NEEDLESS = ("matplotlib", "jax", "rouge_score", "kagglehub", "PIL", "requests")
 _OF_TENSORFLOW = ("requests",)
 # GB of address space without which a backend ends the process, or hangs, as it starts and translates a sentence.
 _ADDRESS_SPACE = {"jax": 2.0, "tensorflow": 3.0, "torch": 1.5}
+# Without which TensorFlow ends the process while it trains even smaller models; large ones need more.
+_TO_TRAIN = {"tensorflow": 6.5}
 # Devices that may be made of a CPU, however few cores it has: to try out what several devices do.
 _MOST_PARTS = 8
 # Bytes of programs that JAX keeps: of a hundred models and more. It looks at every file whenever it adds one.
@@ -95,7 +97,7 @@ def choose_backend(
             f"the backend {name}{source} is not installed: pip install 'keras-attn-zoo[{name}]', "
             f"or choose one of {', '.join(installed) or 'none'}."
         )
-    _check_address_space(name)
+    _check_address_space(name, job)
     os.environ["KERAS_BACKEND"] = name
     needed = _OF_TENSORFLOW if name == "tensorflow" else ()
     _hidden[:] = [module for module in _NEEDLESS if module != name and module not in needed]
@@ -105,18 +107,19 @@ def choose_backend(
     return name
 
 
-def _check_address_space(backend):
+def _check_address_space(backend, job):
     try:
         import resource
     except ImportError:
         # Windows has no such limit.
         return
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    needed = _ADDRESS_SPACE[backend]
+    needed = _ADDRESS_SPACE[backend] if job == "search" else _TO_TRAIN.get(backend, _ADDRESS_SPACE[backend])
     if limit != resource.RLIM_INFINITY and limit < needed * 1e9:
         raise UserError(
             f"the address space of this process is limited to {limit / 1e9:.1f} GB, and {backend} needs {needed} GB or "
-            "more: raise the limit (ulimit -v), or choose another backend with --backend."
+            f"more{'' if job == 'search' else ' to train'}: raise the limit (ulimit -v), or choose another backend "
+            "with --backend."
         )
 
 
@@ -242,6 +245,9 @@ def _configured():
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an error from a backend means that memory is exhausted."""
+    # What TensorFlow cannot write has the same name.
+    if "No space left on device" in str(error):
+        return False
     words = (
         "RESOURCE_EXHAUSTED",
         "ResourceExhausted",

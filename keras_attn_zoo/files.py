@@ -16,7 +16,7 @@ from typing import IO, Any, TypeAlias
 from keras_attn_zoo.discarding import discards_output
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.processor import machine_bytes
-from keras_attn_zoo.unfinished import beside, check_writable, put, remove, remove_left_of, remove_where
+from keras_attn_zoo.unfinished import NEW_FILES, beside, check_mode, final, put, remove, remove_left_of, remove_where
 
 # Linux follows this many links before it reports a loop.
 _MOST_LINKS = 40
@@ -142,7 +142,8 @@ def read_failed(path: PathLike, error: BaseException) -> UserError:
 
 
 def write_failed(path: PathLike, error: BaseException) -> UserError:
-    """Return the error for a file that cannot be written."""
+    """Return the error for a file that cannot be written, with its final name."""
+    path = final(Path(path))
     if isinstance(error, IsADirectoryError):
         return UserError(f"{shown(path)} is a folder: give the name of a file.")
     # What `mkdir` raises if a folder of the path is a file is the second.
@@ -269,7 +270,7 @@ def atomic_path(path: PathLike) -> Iterator[Path]:
     aside = beside(real)
     try:
         real.parent.mkdir(parents=True, exist_ok=True)
-        check_writable(real)
+        check_mode(real)
         remove_left_of(real)
         yield aside
         put(aside, real)
@@ -291,10 +292,10 @@ def atomic_files(folder: PathLike, last: str) -> Iterator[Path]:
             new.mkdir()
             yield new
         return
-    place = beside(folder / "files")
+    place = beside(folder / NEW_FILES)
     new, old = place / "new", place / "old"
     try:
-        remove_left_of(folder / "files")
+        remove_left_of(folder / NEW_FILES)
         new.mkdir(parents=True)
         yield new
         names = [path.relative_to(new) for path in new.rglob("*") if path.is_file()]
@@ -303,7 +304,7 @@ def atomic_files(folder: PathLike, last: str) -> Iterator[Path]:
                 for path in (folder / name, old / name):
                     path.parent.mkdir(parents=True, exist_ok=True)
                 if (folder / name).is_file():
-                    check_writable(folder / name)
+                    check_mode(folder / name)
                     shutil.copymode(folder / name, new / name)
                     (folder / name).rename(old / name)
                 (new / name).rename(folder / name)

@@ -14,11 +14,13 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Self
 
 from keras_attn_zoo.backends import READ_CONFIGURATION, configuration_file, is_out_of_memory
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.escapes import printable
+from keras_attn_zoo.unfinished import final
 
 # Signals that ask a process to stop: Ctrl-C, a scheduler or container, a closed terminal.
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -257,7 +259,7 @@ def reason(error: BaseException) -> str | None:
         return f"cannot import {package} ({summary}): reinstall it, or choose another backend with --backend."
     if isinstance(error, OSError) and error.errno is not None:
         action = "write" if error.errno in _CANNOT_WRITE else "use"
-        place = f" {error.filename}" if error.filename else _unnamed(error)
+        place = f" {final(Path(str(error.filename)))}" if error.filename else _unnamed(error)
         return one_line(f"cannot {action}{place}: {error.strerror}.")
     if isinstance(error, UnicodeEncodeError) and sys.getfilesystemencoding() != "utf-8":
         return f"{summary}: set a UTF-8 locale, such as LC_ALL=C.UTF-8."

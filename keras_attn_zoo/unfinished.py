@@ -16,6 +16,8 @@ from pathlib import Path
 _UNFINISHED = re.compile(
     r"\.(?P<name>.+?)\.(?:(?P<machine>[0-9a-f]{8})-(?P<process>[0-9]+)-)?[0-9a-f]{8}\.(?P<kind>partial|old)"
 )
+# The temporary folder of files that go to a folder one by one; what is to be moved is in its folder "new".
+NEW_FILES = "new files"
 
 
 @functools.cache
@@ -33,6 +35,24 @@ def beside(path: Path, kind: str = "partial") -> Path:
     return path.with_name(f".{path.name}.{_machine()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.{kind}")
 
 
+def final(path: Path) -> Path:
+    """Return where what is being written under a temporary name will stand.
+
+    Example:
+        >>> final(Path("run/.best.0123abcd-7-0123abcd.partial/config.json")).as_posix()
+        'run/best/config.json'
+    """
+    parts: list[str] = []
+    for part in path.parts:
+        found = _UNFINISHED.fullmatch(part)
+        # Files for a folder that is there already stand in a folder of their own.
+        if parts[-1:] == [NEW_FILES] and part == "new":
+            parts.pop()
+        else:
+            parts.append(found["name"] if found else part)
+    return Path(*parts)
+
+
 def is_partial(name: str) -> bool:
     """Whether a name is that of a temporary file left by a killed process; see `remove_partials`."""
     return _UNFINISHED.fullmatch(name) is not None
@@ -47,7 +67,7 @@ def remove(path: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def check_writable(path: Path) -> None:
+def check_mode(path: Path) -> None:
     """Raise if there is a write-protected file, which renaming would replace all the same."""
     if path.is_file() and not os.access(path, os.W_OK):
         raise PermissionError(13, "Permission denied")

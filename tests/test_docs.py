@@ -75,7 +75,7 @@ ARROWS = {
     "fetching": {"checksums", "errors", "files", "types"},
     "backends": {"caches", "errors", "files", "processor"},
     "extras": {"backends", "errors"},
-    "process": {"backends", "errors", "escapes"},
+    "process": {"backends", "errors", "escapes", "unfinished"},
     "numerics": {"processor", "types"},
     "layers": {"choices", "errors", "extras", "numerics", "processor", "types"},
     "decoding": BELOW_ALL | {"processor"},

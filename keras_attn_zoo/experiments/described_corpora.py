@@ -9,9 +9,9 @@ from keras_attn_zoo.data.text_files import TSVFile, read_columns
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.corpora import Corpus, corpus_from_files, corpus_from_name, embedded_corpus
 from keras_attn_zoo.experiments.parallel_text import ParallelText
-from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.run_folder import LARGEST_TEXT, RunFolder
 from keras_attn_zoo.experiments.tasks import check_generated
-from keras_attn_zoo.files import kind_of, shown
+from keras_attn_zoo.files import check_size, kind_of, shown
 
 # For a corpus that a run folder asks for; ours has 12,900 pairs, and a thousand take about a second.
 _MOST_GENERATED = 100_000
@@ -67,6 +67,7 @@ def own_test_text(run: RunFolder, ask: Callable[[str], bool] | None = None) -> P
     if "generated" in description:
         return corpus_from_description(description, test_only=True).test
     if kind_of(run.test) is not None:
+        check_size(run.test, LARGEST_TEXT)
         further = (row[2:] for row in read_columns(run.test, as_written=True))
         pairs = TSVFile(run.test, as_written=True)
         return ParallelText(pairs, more_references=list(itertools.zip_longest(*further, fillvalue="")))

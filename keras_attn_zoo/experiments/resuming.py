@@ -7,9 +7,9 @@ from typing import Any
 from keras_attn_zoo.data.text_files import read_columns
 from keras_attn_zoo.errors import UserError, counted
 from keras_attn_zoo.experiments.own_preset import check_own_preset
-from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.experiments.run_folder import LARGEST_TEXT, RunFolder
 from keras_attn_zoo.experiments.system import System
-from keras_attn_zoo.files import check_file, kind_of, shown
+from keras_attn_zoo.files import check_size, kind_of, shown
 from keras_attn_zoo.models.preset_checks import check_preset
 from keras_attn_zoo.training.resumable_state import check_backend, saved_progress
 from keras_attn_zoo.training.run_log import read_log
@@ -37,7 +37,7 @@ def check_resumable(run: RunFolder, system: System, corpus: dict[str, Any], test
     if kind_of(run.test) is None:
         _LOG.warning("%s is missing: to evaluate the run, give its test text with --test", shown(run.test))
     else:
-        check_file(run.test)
+        check_size(run.test, LARGEST_TEXT)
         # Earlier versions normalised it.
         if "test_fingerprint" in run.corpus() and list(read_columns(run.test, as_written=True)) != list(
             map(list, test)

@@ -18,7 +18,7 @@ from keras_attn_zoo.experiments.setting_types import shown_value
 from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.files import (
     PathLike,
-    check_file,
+    check_size,
     kind_of,
     read_json,
     remove_partials,
@@ -37,6 +37,8 @@ _LATER_IN_PARTS: dict[str, dict[str, Any]] = {
     "data": dict(drop_illegal_characters=False, subword_sampling_alpha=0.1, truncate_keep="start", task="translation"),
     "training": {"bleu_tokenize": "13a"},
 }
+# Bytes of the text of a run folder: of millions of sentences.
+LARGEST_TEXT = 2**30
 # File systems allow 255; temporary files add a suffix.
 _LONGEST_NAME = 200
 
@@ -133,8 +135,8 @@ class RunFolder:
         for path, what in ((self.hypotheses(name), "translations"), (self.references(name), "references")):
             if kind_of(path) is None:
                 raise UserError(f"{self.path} has no {what} for {name!r}: evaluate it again to compare it.")
-            # Pipes are for users to name, not for a run folder that may be untrusted.
-            check_file(path)
+            # Pipes, and files beyond all bounds, are for users to name, not for a run folder that may be untrusted.
+            check_size(path, LARGEST_TEXT)
         rows = list(read_columns(self.references(name), as_written=True))
         references = [list(lines) for lines in itertools.zip_longest(*rows, fillvalue="")]
         translations = list(read_lines(self.hypotheses(name), as_written=True))

@@ -1,5 +1,7 @@
 """The whole search of a translator as a SavedModel, which TensorFlow runs without this package."""
 
+import errno
+import os
 from typing import Any
 
 import keras
@@ -61,7 +63,12 @@ def export_to_saved_model(translator: Any, folder: PathLike) -> None:
         module = tf.Module()
         module.weights = [variable.value for variable in translator.variables]
         module.translate = tf.function(translate, input_signature=signature)
-        tf.saved_model.save(module, str(aside), signatures={"translate": module.translate})
+        try:
+            tf.saved_model.save(module, str(aside), signatures={"translate": module.translate})
+        except tf.errors.ResourceExhaustedError as error:
+            if os.strerror(errno.ENOSPC) not in str(error):
+                raise
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder)) from error
         extra = aside / "assets.extra"
         extra.mkdir()
         for side, one in (("source", translator.preprocessor.source_tokenizer), ("target", tokenizer)):

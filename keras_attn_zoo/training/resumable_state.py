@@ -14,7 +14,7 @@ from keras import ops
 
 from keras_attn_zoo.devices import leads, wait
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import PathLike, check_file, kind_of, open_output, shown, without_twins
+from keras_attn_zoo.files import PathLike, check_size, kind_of, open_output, shown, without_twins
 from keras_attn_zoo.training.random_state import get_random_state, set_random_state
 from keras_attn_zoo.types import Logs
 
@@ -218,7 +218,7 @@ def _damaged(path, reason):
 @contextlib.contextmanager
 def _opened(path):
     """The arrays of a state; whatever they raise is a UserError."""
-    check_file(path)
+    check_size(path)
     try:
         with np.load(path, allow_pickle=False) as arrays:
             yield arrays

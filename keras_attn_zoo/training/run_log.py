@@ -16,11 +16,13 @@ from keras_attn_zoo.devices import wait
 from keras_attn_zoo.discarding import discards_output
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.timing import CompilationClock
-from keras_attn_zoo.files import PathLike, check_file, open_output, reason_of, shown
+from keras_attn_zoo.files import PathLike, check_size, open_input, open_output, read_failed, reason_of, shown
 from keras_attn_zoo.types import Logs
 
 # Training cannot continue once one of these is NaN or infinite.
 _FINITE = ("loss", "gradient_norm", "val_loss")
+# Bytes of a log, of millions of steps, and of one of its lines, which have hundreds.
+_LARGEST, _LONGEST_LINE = 2**30, 2**20
 
 
 class RunLog(keras.callbacks.Callback):
@@ -137,25 +139,33 @@ def read_log(path: PathLike) -> list[dict[str, Any]]:
     Raises:
         UserError: there is no such file, or it is not a log.
     """
-    check_file(path)
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines(keepends=True)
-    except OSError as error:
-        raise UserError(f"cannot read the log {shown(path)}: {error.strerror}. Is this a run folder?") from None
-    except UnicodeDecodeError as error:
-        raise UserError(f"{shown(path)} is not UTF-8 ({error.reason}): the log is damaged.") from None
-    records = []
-    for number, line in enumerate(lines, start=1):
+    check_size(path, _LARGEST)
+    records: list[dict[str, Any]] = []
+    with open_input(path) as file:
+        lines = iter(lambda: file.readline(_LONGEST_LINE + 1), b"")
         try:
-            record = json.loads(line)
+            _read_records(path, lines, records)
+        except (OSError, MemoryError) as error:
+            raise read_failed(path, error) from None
+    return records
+
+
+def _read_records(path, lines, records):
+    for number, line in enumerate(lines, start=1):
+        if len(line) > _LONGEST_LINE:
+            raise UserError(f"{shown(path)} line {number} has more than {_LONGEST_LINE:,} bytes: the log is damaged.")
+        try:
+            record = json.loads(line.decode("utf-8"))
+        except UnicodeDecodeError as error:
+            raise UserError(f"{shown(path)} is not UTF-8 ({error.reason}): the log is damaged.") from None
         except (ValueError, RecursionError):
-            if number == len(lines) and not line.endswith("\n"):
+            # Only the last line has no end.
+            if not line.endswith(b"\n"):
                 break
             raise UserError(f"{shown(path)} line {number} is not JSON: the log is damaged.") from None
         if not _is_record(record):
             raise UserError(f"{shown(path)} line {number} is neither a step nor a round: the log is damaged.")
         records.append({k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in record.items()})
-    return records
 
 
 def read_steps(path: PathLike) -> list[dict[str, Any]]:

@@ -279,6 +279,7 @@ class ResourceExhaustedError(Exception):
         (MemoryError(), "out of memory (MemoryError)"),
         (RuntimeError("RESOURCE_EXHAUSTED: 8 GB"), "out of memory (RuntimeError: RESOURCE_EXHAUSTED: 8 GB)"),
         (ResourceExhaustedError("OOM when\nallocating"), "out of memory (ResourceExhaustedError: OOM when)"),
+        (OSError(errno.ENOSPC, "No space left on device", "served"), "cannot write served: No space left on device"),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory"), "out of memory"),
         (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), "out of memory"),
         (ImportError("libnix.so: failed to map segment from shared object", name="nix"), "out of memory (ImportError"),
@@ -335,6 +336,16 @@ def test_too_little_address_space_is_refused(backend):
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 2 and done.stderr.count("\n") == 1
     assert f"is limited to 1.2 GB, and {backend} needs" in done.stderr and "ulimit -v" in done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no such limit")
+def test_training_needs_more_address_space():
+    """TensorFlow ends the process at 5.1 GB, in the first steps of bahdanau."""
+    train = "train --system bahdanau --run never --embedded --backend tensorflow"
+    script = f"ulimit -v 5000000; exec {sys.executable} -m keras_attn_zoo {train}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "is limited to 5.1 GB, and tensorflow needs 6.5 GB or more to train: raise" in done.stderr
 
 
 def test_backend_choice(monkeypatch, tmp_path):

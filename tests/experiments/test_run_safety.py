@@ -43,13 +43,13 @@ def test_a_disk_that_fills_is_one_line_and_the_run_goes_on_once_there_is_room(tr
     assert weights + 1000 < state
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
-        for size, name in ((weights - 1000, "best"), (weights + 1000, "state")):
+        for size, name in ((weights - 1000, "best/model.weights.h5"), (weights + 1000, "state.npz")):
             # The system allows no file beyond this size.
             resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-            with pytest.raises(UserError, match=rf"cannot write .*{name}.*: File too large") as error:
-                train_system(TINY, corpus, folder, data, resume=name == "state")
+            with pytest.raises(UserError, match=rf"cannot write .*/run/{name}: File too large") as error:
+                train_system(TINY, corpus, folder, data, resume=name == "state.npz")
             assert "\n" not in str(error.value)
-            assert not list(folder.rglob("*.partial")) and (folder / "best").exists() == (name == "state")
+            assert not list(folder.rglob("*.partial")) and (folder / "best").exists() == (name == "state.npz")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     train_system(TINY, corpus, folder, data, resume=True)

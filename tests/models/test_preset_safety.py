@@ -185,8 +185,12 @@ def test_a_disk_that_fills_while_weights_are_written_is_one_line(tmp_path):
     # The system allows no file beyond this size: everything but the weights is smaller.
     resource.setrlimit(resource.RLIMIT_FSIZE, (2**18, before[1]))
     try:
-        with pytest.raises(UserError, match=r"cannot write .*model\.weights\.h5: File too large"):
+        with pytest.raises(UserError, match=r"cannot write .*/preset/model\.weights\.h5: File too large"):
             task.save_to_preset(tmp_path / "preset")
+        (tmp_path / "preset").mkdir()
+        with pytest.raises(UserError, match=r"cannot write .*/preset/model\.weights\.h5: File too large"):
+            task.save_to_preset(tmp_path / "preset")
+        (tmp_path / "preset").rmdir()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not list(tmp_path.iterdir())
