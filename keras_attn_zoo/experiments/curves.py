@@ -110,8 +110,8 @@ def over_seeds(found: Curves, folders: Collection[PathLike]) -> tuple[Curves, di
     groups: dict[str, list[str]] = {}
     for folder, name in zip(folders, found, strict=True):
         run = RunFolder(folder)
-        # Runs of earlier versions have no fingerprints of the validation and test text.
-        text = {**run.corpus(), "valid_fingerprint": None, "test_fingerprint": None}
+        # Runs of earlier versions have no fingerprints of validation and test text, and of subword models.
+        text = {**run.corpus(), **dict.fromkeys(("valid_fingerprint", "test_fingerprint", "subwords"))}
         groups.setdefault(json.dumps([{**run.system().to_dict(), "seed": None}, text]), []).append(name)
     means: Curves = {}
     deviations: dict[str, list[float]] = {}

@@ -5,7 +5,7 @@ from typing import Any
 
 from keras_attn_zoo import backends
 from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.own_preset import check_own_preset
+from keras_attn_zoo.experiments.own_preset import check_own_preset, check_own_subwords
 from keras_attn_zoo.experiments.precision import policy, resolve
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.settings import SearchSettings
@@ -48,6 +48,7 @@ def load_translator(
     if run.holds_run:
         # Not before: this reads a file that loading compares with its checksum.
         check_own_preset(run)
+        check_own_subwords(run, translator.preprocessor.models)
     given: dict[str, Any] = {"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k}
     kept = translator.search_settings
     search = run.system().search if run.holds_run else SearchSettings(**{name: kept[name] for name in given})

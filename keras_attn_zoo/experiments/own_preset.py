@@ -1,6 +1,6 @@
 """Whether the preset in a run folder is of this run."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
@@ -30,6 +30,26 @@ def check_own_preset(run: RunFolder) -> None:
         raise UserError(
             f"{shown(run.best)} is not of this run: it has {name}={shown_value(there)}, but {shown(run.config)} says "
             f"{shown_value(own)}. Restore both from a backup, or train the system again in another folder."
+        )
+
+
+def check_own_subwords(run: RunFolder, models: Sequence[str]) -> None:
+    """Raise if the subword models of a run's best round are not those that its text was encoded with.
+
+    Runs of earlier versions do not tell; of them, only the sizes of vocabularies are known to fit.
+
+    Args:
+        run: a run that has a preset.
+        models: their checksums, see `TranslationPreprocessor.models`.
+
+    Raises:
+        UserError: they are others.
+    """
+    known = run.corpus().get("subwords")
+    if known not in (None, list(models)):
+        raise UserError(
+            f"{shown(run.best)} is not of this run: its subword models are others than {shown(run.config)} was written "
+            "for. Restore both from a backup, or train the system again in another folder."
         )
 
 

@@ -131,7 +131,7 @@ def _train(system, corpus, run, data, description, max_tokens, bleu_after, scori
     state.check(translator, batches.round in _grows_at(system))
     if batches.round == 0:
         _load_vectors(translator, training)
-    run.create(system, description, corpus.test.rows())
+    run.create(system, {**description, "subwords": list(translator.preprocessor.models)}, corpus.test.rows())
     # A budget ends by itself, and one of tokens not exactly when it is expected to.
     last = rounds if rounds is not None and training.budget is None else _ENDLESS
     if ended or batches.round >= last:

@@ -208,6 +208,7 @@ def test_matrices_reach_as_far_as_the_sentences_of_a_run(attn_zoo, transformers,
     own = {name: body[name] for name in BODIES["transformer"].settings}
     training = {**config["system"]["training"], "teacher_forcing": 1.0}
     changed = {"body": "transformer", "backbone": own, "training": training}
+    del config["corpus"]["subwords"]
     write_json(run.config, {**config, "system": {**config["system"], **changed}})
     lines = run.test.read_text("utf-8").splitlines()[:2]
     run.test.write_text("".join(f"{line}\n" for line in lines), "utf-8")

@@ -111,6 +111,21 @@ def test_a_run_is_not_resumed_with_a_preset_of_another(trained, tmp_path, subwor
         check_resumable(run, TINY, run.corpus(), ())
 
 
+def test_a_preset_with_the_vocabulary_of_another_run_is_refused(trained, tmp_path, subwords):
+    """Its sizes and settings are the same."""
+    run = RunFolder(shutil.copytree(trained, tmp_path / "run"))
+    shutil.rmtree(run.best)
+    build_translator(TINY, subwords[::-1], 12).save_to_preset(run.best)
+    with pytest.raises(UserError, match="run/best is not of this run: its subword models are others"):
+        load_translator(run.path)
+    # Runs of earlier versions do not tell.
+    config = read_json(run.config)
+    assert len(config["corpus"].pop("subwords")) == 2
+    write_json(run.config, config)
+    load_translator(run.path)
+    run.check_settings(TINY, RunFolder(trained).corpus())
+
+
 @pytest.mark.parametrize(
     ("own", "best"),
     [
