@@ -136,7 +136,7 @@ def test_rounds_and_steps_that_agree_may_be_too_many_for_the_log(run, trained, c
 
     run.state.write_bytes(altered(trained / "state.npz", change))
     with pytest.raises(UserError, match=r"log\.jsonl lacks lines: it has 4 of the 2,305,843,009,213,693,952 rounds"):
-        check_resumable(run, TINY, run.corpus(), ())
+        check_resumable(run, TINY, run.corpus(), corpus.test.rows())
 
 
 @pytest.mark.parametrize("best", [None, float("inf"), float("-inf"), 2.5])

@@ -103,12 +103,12 @@ def test_a_preset_of_another_run_is_refused(trained, tmp_path, subwords, own, be
     assert "\n" not in str(error.value)
 
 
-def test_a_run_is_not_resumed_with_a_preset_of_another(trained, tmp_path, subwords):
+def test_a_run_is_not_resumed_with_a_preset_of_another(trained, corpus, tmp_path, subwords):
     run = RunFolder(shutil.copytree(trained, tmp_path / "run"))
     shutil.rmtree(run.best)
     build_translator(TINY.override(cross_attention="coverage"), subwords, 12).save_to_preset(run.best)
     with pytest.raises(UserError, match=r"run/best is not of this run: it has cross_attention='coverage'"):
-        check_resumable(run, TINY, run.corpus(), ())
+        check_resumable(run, TINY, run.corpus(), corpus.test.rows())
 
 
 def test_a_preset_with_the_vocabulary_of_another_run_is_refused(trained, tmp_path, subwords):
