@@ -44,12 +44,14 @@ def final(path: Path) -> Path:
     """
     parts: list[str] = []
     for part in path.parts:
-        found = _UNFINISHED.fullmatch(part)
+        # A folder that is written whole may be written into one that is.
+        while (found := _UNFINISHED.fullmatch(part)) is not None:
+            part = found["name"]
         # Files for a folder that is there already stand in a folder of their own.
         if parts[-1:] == [NEW_FILES] and part == "new":
             parts.pop()
         else:
-            parts.append(found["name"] if found else part)
+            parts.append(part)
     return Path(*parts)
 
 
