@@ -225,17 +225,6 @@ def configuration_file() -> Path:
     return Path(os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras")) / "keras.json"
 
 
-def programs_folder() -> Path | None:
-    """Return where traced programs are kept: beside those that JAX compiles, if it keeps these on this machine."""
-    if os.environ.get("KERAS_BACKEND") != "jax" or "jax" not in sys.modules:
-        return None
-    import jax
-
-    folder = jax.config.jax_compilation_cache_dir
-    kept = jax.config.jax_enable_compilation_cache and folder and "://" not in folder
-    return Path(folder) / "traced" if kept else None
-
-
 def _configured():
     try:
         return json.loads(configuration_file().read_text(encoding="utf-8")).get("backend")

@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-from keras_attn_zoo import backends
 from tests.__main__ import ONE_BACKEND
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -31,14 +30,6 @@ else:
     # Its dependency optimiser lets the update of a weight overtake the reading of it where the gradient does not
     # depend on the value: so in a loss that is linear in a weight. No translator's loss is, those of the tests are.
     tf.config.optimizer.set_experimental_options({"dependency_optimization": False})
-
-
-@pytest.fixture(scope="session", autouse=True)
-def traced_anew():
-    """No program of another process is run in place of what a test has replaced."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(backends, "programs_folder", lambda: None)
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 import dataclasses
 from typing import Any
 
-from keras_attn_zoo import backends
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.own_preset import check_own_preset, check_own_subwords
 from keras_attn_zoo.experiments.precision import policy, resolve
@@ -58,8 +57,6 @@ def load_translator(
     translator.compile(sampler=sampler, search_top_k=search.search_top_k)
     if max_tokens is not None:
         translator.make_room(max_tokens)
-    if (folder := backends.programs_folder()) is not None:
-        translator.keep_programs(folder)
     return translator
 
 

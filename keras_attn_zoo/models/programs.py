@@ -18,7 +18,6 @@ from keras_attn_zoo.data.shapes import GridBatch, pad_rows
 from keras_attn_zoo.devices import Devices, current
 from keras_attn_zoo.layers.common.products import StepMap, turned
 from keras_attn_zoo.models.concurrency import FirstCall, at_once, in_order, in_parts
-from keras_attn_zoo.models.program_cache import ProgramCache
 from keras_attn_zoo.models.weight_copies import CopiesScope, WeightCopies
 from keras_attn_zoo.numerics.few_rows import uses_turned
 from keras_attn_zoo.numerics.function_transforms import forward_alone
@@ -37,15 +36,14 @@ class Programs:
 
     Args:
         model: the model.
-        cache: where traced functions are kept for other processes.
 
     Example:
         >>> programs = Programs(translator)
         >>> found = programs.run("logits", lambda: lambda x: translator(x)["logits"], inputs)  # doctest: +SKIP
     """
 
-    def __init__(self, model: keras.Model, cache: ProgramCache | None = None) -> None:
-        self._model, self.cache = model, cache
+    def __init__(self, model: keras.Model) -> None:
+        self._model = model
         self._copies = WeightCopies(model)
         self._functions: dict[Hashable, Callable] = {}
         self._compiled: dict[Hashable, tuple[Callable, FirstCall]] = {}
@@ -85,7 +83,6 @@ class Programs:
         """The function of a key, from arrays to arrays."""
         devices = None if changing else current()
         # TensorFlow's graphs hold the variables that they were traced with, and LoRA and `quantize` replace variables.
-        name = key
         key = key, devices, tuple(map(id, self._model.variables))
         with self._lock:
             function = _most_recent(self._functions, key, make, MOST_FUNCTIONS)
@@ -95,9 +92,7 @@ class Programs:
             shapes = None if self._is_eager() else _shapes(inputs)
 
             def make_program(jit=True):
-                keep = self._keep(name)
-                program = compiled(self._model, function, changing, devices, self._copies, beams, keep, jit)
-                return program, FirstCall()
+                return compiled(self._model, function, changing, devices, self._copies, beams, jit), FirstCall()
 
             entry = key, shapes
             with self._lock:
@@ -129,10 +124,6 @@ class Programs:
             return found
 
         return run if around is None else around(run)
-
-    def _keep(self, name):
-        """A function that keeps what is traced of a jitted one."""
-        return (lambda program: program) if self.cache is None else functools.partial(self.cache.keep, name)
 
     def run_batches(
         self,
@@ -217,7 +208,6 @@ def compiled(
     devices: Devices | None,
     copies: WeightCopies,
     beams: int,
-    keep: Callable[[Callable], Callable],
     jit: bool = True,
 ) -> Callable:
     """Compile a function of tensors that reads the variables of a model, without gradients.
@@ -229,7 +219,6 @@ def compiled(
         devices: `Devices` that share the rows of its arguments; without them, each computes all.
         copies: the model's; JAX alone takes them.
         beams: hypotheses of a sentence, if the function runs the steps of a search; else 0.
-        keep: function of what JAX has jitted to what is run in its place; not where variables change, or on devices.
         jit: whether TensorFlow compiles it by XLA, if the model does; otherwise it is a graph.
     """
     backend = keras.config.backend()
@@ -244,7 +233,7 @@ def compiled(
     if backend == "jax" and not model.run_eagerly:
         import jax
 
-        program = _compiled_by_jax(model, function, changing, devices, copies, beams, keep)
+        program = _compiled_by_jax(model, function, changing, devices, copies, beams)
         # Keras' conversion would compile a program for each shape.
         return program if devices is not None else lambda *inputs: program(*jax.device_put(inputs))
     if backend == "torch":
@@ -275,7 +264,7 @@ def _floating(model):
     return [one for one in model._flatten_layers() if isinstance(one, StepMap) and one.may_float()]
 
 
-def _compiled_by_jax(model, function, changing, devices, copies, beams, keep):
+def _compiled_by_jax(model, function, changing, devices, copies, beams):
     import jax
 
     # Whose order does not change as layers are frozen.
@@ -297,8 +286,6 @@ def _compiled_by_jax(model, function, changing, devices, copies, beams, keep):
         return outputs, [scope.get_current_value(variable) for variable in changing]
 
     program = jax.jit(stateless) if devices is None else devices.over_rows(stateless)
-    if devices is None and not changing:
-        program = keep(program)
 
     def call(*inputs):
         values = [variable.value for variable in weights]

@@ -3,10 +3,8 @@
 import functools
 import logging
 import numbers
-import os
 import reprlib
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -27,7 +25,6 @@ from keras_attn_zoo.models.keras_methods import KerasMethods
 from keras_attn_zoo.models.preprocessor import TranslationPreprocessor
 from keras_attn_zoo.models.preset_checks import readable_shapes
 from keras_attn_zoo.models.presets import PresetLoading, check_vocabulary_sizes
-from keras_attn_zoo.models.program_cache import ProgramCache
 from keras_attn_zoo.models.programs import Programs
 from keras_attn_zoo.models.quantization import Quantization
 from keras_attn_zoo.models.rnn_backbone import RNNBackbone
@@ -165,37 +162,12 @@ class Translator(
         super().compile(optimizer=optimizer, loss=None, weighted_metrics=None, sampler=sampler, **kwargs)
         self.compile_training(label_smoothing, accumulation_steps)
         self.search_top_k = search_top_k
-        self._programs = Programs(self, self._programs.cache if hasattr(self, "_programs") else None)
+        self._programs = Programs(self)
 
     def load_task_weights(self, filepath: PathLike) -> None:
         """Load the weights outside the body, of which translators have none; see the base class."""
         readable_shapes(filepath)
         super().load_task_weights(filepath)
-
-    def keep_programs(self, folder: PathLike | None) -> None:
-        """Keep what is traced of searches and scores in a folder, so that another process translates sooner.
-
-        Under JAX on a CPU alone; elsewhere, nothing happens. JAX needs its own cache as well, for which the folder may
-        be the same: `jax.config.update("jax_compilation_cache_dir", folder)`. A file is found by the configuration,
-        the settings of layers, the variables without their values, the package's files, and the versions and settings
-        of libraries. Any number of models may share a folder. Nothing is kept of a model with layers or functions from
-        elsewhere. What you replace in a class, or in a module of Keras or of this package, goes unnoticed: keep no
-        programs then.
-
-        Args:
-            folder: the folder, which is created when there is something to keep; None to keep nothing from now on. The
-                500 programs used last stay. What is in there is run: a folder of another user, root aside, or one that
-                everybody may write to, is not used.
-
-        Raises:
-            UserError: something other than a path.
-
-        Example:
-            >>> translator.keep_programs("cache/programs")
-        """
-        if folder is not None and (not isinstance(folder, (str, os.PathLike)) or not os.fspath(folder)):
-            raise UserError(f"keep_programs needs the path of a folder, or None; received {reprlib.repr(folder)}.")
-        self._programs = Programs(self, None if folder is None else ProgramCache(Path(folder), self))
 
     def save_to_preset(self, preset_dir: PathLike, storage: str = "float32", **kwargs: Any) -> None:
         """Save a preset; see `PresetFiles.save_to_preset`. A warning says if it cannot keep the sampler."""

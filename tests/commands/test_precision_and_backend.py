@@ -1,6 +1,5 @@
 """`--precision`, and the backend that a command takes by itself."""
 
-import importlib.util
 import json
 import os
 import platform
@@ -19,7 +18,6 @@ from keras_attn_zoo.commands.parser import Parser
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.named_systems import SYSTEMS
-from tests.commands.conftest import SENTENCES
 from tests.tiny_run import TINY
 
 TRAIN = ("train", "--system", "uniform", "--run", "runs/a")
@@ -285,21 +283,3 @@ def test_a_preset_of_kaggle_is_found_by_a_command():
     )
     command = [sys.executable, "-c", script, keras.config.backend()]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "True\n"
-
-
-@pytest.mark.long
-@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="needs JAX")
-def test_a_command_keeps_what_it_has_traced_for_the_next_one(trained, tmp_path):
-    command = [sys.executable, "-m", "keras_attn_zoo.cli", "translate", trained, "--backend", "jax", SENTENCES[0]]
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
-
-    def translated(*more):
-        done = subprocess.run([*command, *more], capture_output=True, text=True, check=True, env=environment)
-        return done.stdout, {path: path.read_bytes() for path in tmp_path.rglob("*.traced")}
-
-    text, kept = translated()
-    assert len(kept) == 1
-    assert translated() == (text, kept)
-    other_text, more = translated("--beams", "1")
-    assert other_text and more.keys() > kept.keys()

@@ -18,12 +18,6 @@ def plain_preset(tmp_path_factory):
 
 
 @pytest.fixture
-def folder(tmp_path):
-    """Where programs are kept."""
-    return tmp_path / "programs"
-
-
-@pytest.fixture
 def traced(monkeypatch):
     """A list with an entry for every search that is traced."""
     search, calls = text_methods.search, []
