@@ -20,9 +20,8 @@ from keras_attn_zoo.experiments.system import parse_settings
 from keras_attn_zoo.experiments.tabular import markdown_table
 from keras_attn_zoo.models import Translator
 
-# PyTorch's products, and the place of their first factor among the arguments; oneDNN's has its second one transposed.
-ONEDNN = "_linear_pointwise"
-PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1, "mv": 0, "addmv": 1, ONEDNN: 0}
+# PyTorch's products, and the place of their first factor among the arguments.
+PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1, "mv": 0, "addmv": 1}
 
 
 class Counter(TorchDispatchMode):
@@ -37,7 +36,7 @@ class Counter(TorchDispatchMode):
         name = function.overloadpacket.__name__
         if name in PRODUCTS:
             one, other = args[PRODUCTS[name] : PRODUCTS[name] + 2]
-            columns = other.shape[0 if name == ONEDNN else -1] if other.ndim > 1 else 1
+            columns = other.shape[-1] if other.ndim > 1 else 1
             count = one.numel() * columns
             self.all += count
             if any(factor.untyped_storage().data_ptr() in self._weights for factor in (one, other)):

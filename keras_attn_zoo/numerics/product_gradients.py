@@ -1,16 +1,15 @@
-"""Products with a matrix and their gradients: bfloat16 by JAX on a CPU, float32 by PyTorch on AMD's with AVX-512."""
+"""Products of bfloat16 numbers with a matrix, and their gradients, by JAX on a CPU."""
 
 from keras import backend, ops
 
 from keras_attn_zoo.numerics.bfloat16 import product_in_float32, transposed_in_memory
 from keras_attn_zoo.numerics.function_transforms import custom_gradient
-from keras_attn_zoo.numerics.onednn import multiplied_by_onednn
 from keras_attn_zoo.processor import is_jax_on_cpu
 from keras_attn_zoo.types import Tensor
 
 
 def plain_product(x: Tensor, kernel: Tensor, transposed: bool) -> Tensor:
-    """The plain form of both products."""
+    """The plain form."""
     return ops.matmul(x, ops.swapaxes(kernel, -1, -2) if transposed else kernel)
 
 
@@ -60,26 +59,3 @@ def kernel_gradient(x: Tensor, delta: Tensor, compute_dtype: str) -> Tensor:
     if compute_dtype == "bfloat16" and is_jax_on_cpu():
         return bfloat16_kernel_gradient(x, delta)
     return ops.matmul(ops.transpose(x), delta)
-
-
-def onednn_product(x: Tensor, kernel: Tensor, bias: Tensor | None, transposed: bool) -> Tensor:
-    """Return x W + b, or x Wᵀ + b, of float32 matrices by oneDNN; `bias` is None for none."""
-
-    @custom_gradient
-    def of(x, kernel, *bias):
-        def gradient(x, kernel, *bias, upstream):
-            of_kernel = _onednn_kernel_gradient(*((upstream, x) if transposed else (x, upstream)))
-            of_bias = [upstream.sum(0) for _ in bias]
-            return onednn_product(upstream, kernel, None, not transposed), of_kernel, *of_bias
-
-        return multiplied_by_onednn(x, kernel, *bias, transposed=transposed), gradient
-
-    return of(x, kernel) if bias is None else of(x, kernel, bias)
-
-
-def _onednn_kernel_gradient(left, right):
-    """leftᵀ right of float32 matrices, in the form that transposes the smaller one."""
-    if left.shape[1] > right.shape[1]:
-        return _onednn_kernel_gradient(right, left).t()
-    # By the whole function again: a gradient may have a gradient.
-    return onednn_product(left.t(), right, None, False)

@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_attn_zoo.layers.common.heads import HeadMerge
 from keras_attn_zoo.layers.common.products import Dense, operand_type, product, repeated
-from keras_attn_zoo.numerics import few_rows, onednn, product_gradients
+from keras_attn_zoo.numerics import few_rows
 from tests.layers.calls import BACKEND, compiled, of_unknown_sizes, value_and_gradients
 
 # One row, few rows as in a search, of which some are filled up, and more than those.
@@ -18,19 +18,14 @@ ROWS = (1, 2, 5, 17, 50, 64, 65)
 USES = {
     "jax": {"once": None, "repeated": False, "repeated_by_columns": True},
     "tensorflow": {"once": None},
-    "torch": {"once": None, "by_onednn": True},
+    "torch": {"once": None},
 }[BACKEND]
 
 
 @pytest.fixture(autouse=True, params=USES.values(), ids=USES)
 def used(request, monkeypatch):
-    """All forms: under JAX outside and inside the body of a loop, there in two; under PyTorch by MKL and oneDNN."""
-    if BACKEND == "torch":
-        monkeypatch.setattr(onednn, "_onednn", onednn._onednn.__wrapped__)
-        monkeypatch.setattr(onednn, "is_amd", lambda: bool(request.param))
-        monkeypatch.setattr(onednn, "has_avx512", lambda: True)
-        monkeypatch.setattr(onednn, "FEWEST", 1)
-    elif request.param is not None:
+    """All forms: under JAX outside and inside the body of a loop, there in two."""
+    if request.param is not None:
         monkeypatch.setattr(few_rows, "columns_are_faster", lambda: request.param)
         with repeated():
             yield
@@ -107,48 +102,6 @@ def test_gradient_of_a_fit(rows):
 def test_small_products_are_never_less_precise():
     assert [operand_type(name) for name in ("float16", "float32", "float64")] == ["float16", "float32", "float64"]
     assert operand_type("bfloat16") == ("float32" if BACKEND == "jax" else "bfloat16")
-
-
-@pytest.mark.skipif(BACKEND != "torch", reason="of PyTorch alone")
-def test_what_pytorch_does_with_a_product_works_with_onednn(request, monkeypatch):
-    import torch
-
-    used, multiply = [], onednn.multiplied_by_onednn
-    monkeypatch.setattr(
-        product_gradients, "multiplied_by_onednn", lambda *args, **options: used.append(1) or multiply(*args, **options)
-    )
-    x, kernel = (torch.tensor(numbers(i, *shape), requires_grad=True) for i, shape in enumerate(((3, 5), (5, 4))))
-    y = product(x, kernel)
-    assert bool(used) == ("by_onednn" in request.node.name)
-    # (x W)²: a gradient of the gradient, and functions that PyTorch transforms.
-    [to_x] = torch.autograd.grad((y * y).sum(), x, create_graph=True)
-    [to_kernel] = torch.autograd.grad(to_x.sum(), kernel)
-    ones, plain, w = np.ones((3, 5)), x.detach().numpy(), kernel.detach().numpy()
-    wanted = 2 * (plain.T @ (ones @ w) + ones.T @ (plain @ w))
-    np.testing.assert_allclose(to_kernel.numpy(), wanted, rtol=1e-5, atol=1e-5)
-    of_each = torch.func.vmap(lambda row: product(row[None], kernel)[0])(x)
-    np.testing.assert_allclose(of_each.detach().numpy(), plain @ w, rtol=1e-5, atol=1e-6)
-    by_bias = torch.func.vmap(lambda bias: product(x.detach(), kernel.detach(), bias))(torch.ones(2, 4))
-    np.testing.assert_allclose(by_bias.numpy(), np.broadcast_to(plain @ w + 1, (2, 3, 4)), rtol=1e-5, atol=1e-6)
-    _, tangent = torch.func.jvp(lambda x: product(x, kernel.detach()), (x.detach(),), (torch.ones(3, 5),))
-    np.testing.assert_allclose(tangent.numpy(), ones @ w, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.skipif(BACKEND != "torch", reason="of PyTorch alone")
-@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
-def test_what_pytorch_records_of_a_product_is_its_own():
-    import torch
-
-    kernel = torch.tensor(numbers(0, 5, 4))
-
-    class Product(torch.nn.Module):
-        def forward(self, x):
-            return product(x, kernel)
-
-    x = torch.tensor(numbers(1, 3, 5))
-    for recorded in (torch.jit.trace(Product(), x), torch.export.export(Product(), (x,)).module()):
-        assert "mkldnn" not in str(recorded.graph)
-        np.testing.assert_allclose(recorded(x).numpy(), x.numpy() @ kernel.numpy(), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.skipif(BACKEND != "jax", reason="others round the gradient to bfloat16")

@@ -5,7 +5,6 @@ import pytest
 from keras import ops
 
 from keras_attn_zoo.layers.common.layer_normalization import LayerNormalization
-from keras_attn_zoo.numerics import onednn
 from keras_attn_zoo.numerics.gradients import (
     fused_token_losses,
     log_normalizer,
@@ -13,7 +12,7 @@ from keras_attn_zoo.numerics.gradients import (
     plain_token_losses,
 )
 from keras_attn_zoo.numerics.pair_recurrence import pair_recurrence, plain_pair_recurrence
-from keras_attn_zoo.numerics.product_gradients import bfloat16_product, onednn_product, plain_product
+from keras_attn_zoo.numerics.product_gradients import bfloat16_product, plain_product
 from keras_attn_zoo.numerics.transformer_gradients import (
     dropped_relu,
     layer_normalized,
@@ -58,39 +57,6 @@ def test_bfloat16_product(transposed):
         return plain_product(x, kernel, transposed) + bias
 
     assert_alike(of(bfloat16_product), of(plain), inputs, atol=0.05)
-
-
-@pytest.mark.skipif(BACKEND != "torch", reason="of PyTorch alone")
-@pytest.mark.parametrize("width", [3, 7], ids=["narrower", "wider"])
-@pytest.mark.parametrize("biased", [False, True], ids=["without_bias", "with_bias"])
-@pytest.mark.parametrize("transposed", [False, True])
-def test_onednn_product(transposed, biased, width, monkeypatch):
-    monkeypatch.setattr(onednn, "is_amd", lambda: True)
-    monkeypatch.setattr(onednn, "has_avx512", lambda: True)
-    monkeypatch.setattr(onednn, "_onednn", onednn._onednn.__wrapped__)
-    inputs = {"x": numbers("x", 6, 5), "kernel": numbers("kernel", 5, width)}
-    if transposed:
-        inputs["kernel"] = np.ascontiguousarray(inputs["kernel"].T)
-    if biased:
-        inputs["bias"] = numbers("bias", width)
-    assert_alike(
-        lambda given: onednn_product(given["x"], given["kernel"], given.get("bias"), transposed),
-        lambda given: plain_product(given["x"], given["kernel"], transposed) + given.get("bias", 0),
-        inputs,
-        atol=1e-5,
-    )
-
-
-@pytest.mark.skipif(BACKEND != "torch", reason="of PyTorch alone")
-@pytest.mark.parametrize("avx512", [False, True], ids=["without_avx512", "with_avx512"])
-@pytest.mark.parametrize("amd", [False, True], ids=["intel", "amd"])
-def test_onednn_is_for_amd_with_avx512_alone(amd, avx512, monkeypatch):
-    monkeypatch.setattr(onednn, "is_amd", lambda: amd)
-    monkeypatch.setattr(onednn, "has_avx512", lambda: avx512)
-    monkeypatch.setattr(onednn, "_onednn", onednn._onednn.__wrapped__)
-    # Exactly as many multiplications as oneDNN is for.
-    rows = ops.ones((onednn.FEWEST // 64, 8))
-    assert onednn.faster_by_onednn(rows, ops.ones((8, 8))) == (amd and avx512)
 
 
 @pytest.mark.skipif(BACKEND != "jax", reason="of JAX alone")

@@ -18,11 +18,9 @@ from keras_attn_zoo.numerics.few_rows import (
     uses_columns,
     uses_turned,
 )
-from keras_attn_zoo.numerics.function_transforms import is_transformed
 from keras_attn_zoo.numerics.int8 import integers_are_slow, unsigned_product, uses_unsigned
 from keras_attn_zoo.numerics.loop_products import in_loop, product_in_loop
-from keras_attn_zoo.numerics.onednn import faster_by_onednn
-from keras_attn_zoo.numerics.product_gradients import bfloat16_product, onednn_product, plain_product
+from keras_attn_zoo.numerics.product_gradients import bfloat16_product, plain_product
 from keras_attn_zoo.processor import is_jax_on_cpu
 from keras_attn_zoo.types import Config, Tensor
 
@@ -72,11 +70,11 @@ def product(
 ) -> Tensor:
     """Return x W + b in the form that is fastest on this machine.
 
-    Under PyTorch on an AMD CPU with AVX-512, `onednn_product` if they are large and in float32. Under JAX on a CPU,
-    `bfloat16_product` if they are in bfloat16; in a `repeated` step (Wᵀ xᵀ)ᵀ, in bfloat16, on an Intel CPU, or on an
-    AMD CPU without AVX-512: XLA repacks the right factor of a product each time, which in every step would be all
-    weights instead of the few hypotheses. Barriers keep it from swapping the factors back. Wᵀ is one that is `turned`,
-    or in float32 moved out of the loop by XLA. In a loop over positions in training, `product_in_loop`.
+    Under JAX on a CPU, `bfloat16_product` if they are in bfloat16; in a `repeated` step (Wᵀ xᵀ)ᵀ, in bfloat16, on an
+    Intel CPU, or on an AMD CPU without AVX-512: XLA repacks the right factor of a product each time, which in every
+    step would be all weights instead of the few hypotheses. Barriers keep it from swapping the factors back. Wᵀ is one
+    that is `turned`, or in float32 moved out of the loop by XLA. In a loop over positions in training,
+    `product_in_loop`.
 
     Args:
         x: `(rows, inputs)`; the result has its type, `operand_type` in loops.
@@ -108,9 +106,6 @@ def product(
     if _in_bfloat16(x, kernel, compute_dtype):
         bias = ops.zeros((kernel.shape[int(not transposed)],), dtype=x.dtype) if bias is None else bias
         return bfloat16_product(x, kernel, bias, transposed)
-    if faster_by_onednn(x, kernel, bias) and not is_transformed():
-        bias = None if bias is None else ops.convert_to_tensor(bias)
-        return onednn_product(x, ops.convert_to_tensor(kernel), bias, transposed)
     if _by_columns(x):
         found = columns_product(x, kernel if transposed else ops.transpose(kernel))
     else:
@@ -235,7 +230,7 @@ class Dense(Rematerialized, StepMap, keras.layers.Dense):
         kernel = uncast(self.kernel, self.compute_dtype) if is_jax_on_cpu() else self.kernel
         by_columns = len(inputs.shape) == 2 and _by_columns(inputs)
         in_bfloat16 = _in_bfloat16(inputs, kernel, self.compute_dtype)
-        if not (by_columns or in_bfloat16 or in_loop() or faster_by_onednn(inputs, kernel, self.bias)):
+        if not (by_columns or in_bfloat16 or in_loop()):
             return super().call(inputs, training=training)
         return self._projected(inputs, kernel)
 
