@@ -202,6 +202,7 @@ def get_attention(
     """
     if place not in PLACES:
         raise UserError(f"{place!r} is not a place for an attention: choose one of {', '.join(PLACES)}.")
+    identifier = _named_initializers(identifier)
     if isinstance(identifier, dict) and "attention" in identifier:
         kwargs |= {key: value for key, value in identifier.items() if key != "attention"}
         identifier = identifier["attention"]
@@ -243,6 +244,14 @@ def get_attention(
         raise _no_attention(type(identifier).__name__)
     _check_place(identifier, place)
     return identifier
+
+
+def _named_initializers(config):
+    """A configuration whose initialisers of Keras have names alone: a scope of custom objects overrides no others."""
+    if isinstance(config, dict):
+        of_keras = ("module", "registered_name") if config.get("module") == "keras.initializers" else ()
+        return {key: _named_initializers(value) for key, value in config.items() if key not in of_keras}
+    return [_named_initializers(one) for one in config] if isinstance(config, list) else config
 
 
 def argument_names(name: str) -> set[str]:

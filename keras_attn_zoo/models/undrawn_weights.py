@@ -1,32 +1,16 @@
 """Models created without drawing initial weights, since a file is about to be loaded into them."""
 
 import contextlib
-import contextvars
-import functools
-import threading
 from collections.abc import Iterator
-from typing import Any
 
 import keras
 import numpy as np
 
 from keras_attn_zoo.errors import UserError
 
-# Keras' initialisers that draw random numbers.
-_RANDOM = (
-    "GlorotNormal",
-    "GlorotUniform",
-    "HeNormal",
-    "HeUniform",
-    "LecunNormal",
-    "LecunUniform",
-    "Orthogonal",
-    "RandomNormal",
-    "RandomUniform",
-    "TruncatedNormal",
-    "VarianceScaling",
-)
-_OTHER_NAMES = {"RandomNormal": "normal", "RandomUniform": "uniform", "Orthogonal": "OrthogonalInitializer"}
+# Those that draw no random numbers are fast, and their layers may count on them.
+_DRAW_NOTHING = ("Zeros", "Ones", "Constant", "Identity", "STFT")
+_OTHER_NAMES = {"RandomNormal": "normal", "RandomUniform": "uniform", "Zeros": "zero", "Ones": "one"}
 # Numbers of a model that are not in its file, such as those of metrics.
 _UNSAVED = 10_000
 
@@ -52,25 +36,24 @@ def undrawn_weights(stored: int | None = None) -> Iterator[None]:
         >>> float(keras.ops.sum(keras.ops.abs(layer.kernel)))
         0.0
     """
-    made: list[tuple[Any, type]] = []
-    names = {}
-    for name in _RANDOM:
-        stand_in = _stand_in(getattr(keras.initializers, name), made)
-        names[name] = names[_snake_case(name)] = names[_OTHER_NAMES.get(name, name)] = stand_in
+    loading, names = _Loading(stored), {}
+    for name, original in vars(keras.initializers).items():
+        if isinstance(original, type) and original is not keras.initializers.Initializer:
+            stand_in = _stand_in(original, loading)
+            names[name] = names[_snake_case(name)] = names[_OTHER_NAMES.get(name, name)] = stand_in
     try:
         # Keras looks here first, and only in this thread.
-        with _counted(_Count(stored)), keras.saving.custom_object_scope(names):
+        with keras.saving.custom_object_scope(names):
             yield
     finally:
-        for initializer, original in made:
-            initializer.__class__ = original
+        loading.done = True
 
 
-class _Count:
+class _Loading:
     """Counts the numbers of a model that is being created."""
 
     def __init__(self, stored):
-        self.stored, self.numbers = stored, 0
+        self.stored, self.numbers, self.done = stored, 0, False
 
     def add(self, shape):
         self.numbers += int(np.prod(shape, dtype=object))
@@ -81,62 +64,24 @@ class _Count:
             )
 
 
-_counting: contextvars.ContextVar[_Count | None] = contextvars.ContextVar("counting", default=None)
-_changing = threading.Lock()
-_loading = 0
-
-
-@contextlib.contextmanager
-def _counted(count):
-    """Count the numbers of every weight before it takes up memory, whatever it starts with.
-
-    Keras has no place of its own for that. Its method is replaced only while models are loaded, and counts only in the
-    threads that load them.
-    """
-    global _loading
-    layer = keras.layers.Layer
-    with _changing:
-        _loading += 1
-        if _loading == 1:
-            layer.add_weight = _counting_method(layer.add_weight)
-    token = _counting.set(count)
-    try:
-        yield
-    finally:
-        _counting.reset(token)
-        with _changing:
-            _loading -= 1
-            if not _loading:
-                layer.add_weight = layer.add_weight.__wrapped__
-
-
-def _counting_method(add_weight):
-    @functools.wraps(add_weight)
-    def add(self, shape=None, *args, **kwargs):
-        count = _counting.get()
-        if count is not None:
-            count.add(() if shape is None else shape)
-        return add_weight(self, shape, *args, **kwargs)
-
-    return add
-
-
-def _stand_in(original, made):
-    """Return a subclass of a random initialiser that returns zeros; `made` gets its instances."""
+def _stand_in(original, loading):
+    """Return a subclass of an initialiser that counts while a model is loaded, and returns zeros for random numbers."""
 
     class Undrawn(original):
-        @classmethod
-        def from_config(cls, config):
-            initializer = cls(**config)
-            made.append((initializer, original))
-            return initializer
+        # Keras writes it into configurations by its class.
+        __class__ = property(lambda self: original if loading.done else type(self))
 
         def __call__(self, shape, dtype=None, **kwargs):
+            if loading.done:
+                return super().__call__(shape, dtype, **kwargs)
+            loading.add(shape)
+            if original.__name__ in _DRAW_NOTHING:
+                return super().__call__(shape, dtype, **kwargs)
             # From NumPy, since a compiled backend would compile zeros for every shape.
             return keras.ops.convert_to_tensor(np.zeros(shape, "float32"), dtype)
 
     # Layers that copy others by their configuration, such as `Bidirectional`, find it by this name.
-    Undrawn.__name__, Undrawn.__module__ = original.__name__, original.__module__
+    Undrawn.__name__ = original.__name__
     return Undrawn
 
 

@@ -6,6 +6,7 @@ import struct
 from pathlib import Path
 
 import h5py
+import keras
 import ml_dtypes
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from keras_attn_zoo.checksums import CHECKSUMS
 from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.experiments.loading import load_translator
 from keras_attn_zoo.files import read_json, write_json
+from keras_attn_zoo.layers import MultiHeadAttention
 from keras_attn_zoo.models import Translator
 from keras_attn_zoo.models.marian.safetensors import read_safetensors
 from keras_attn_zoo.models.weight_storage import SCALES, expanded, weight_shapes
@@ -131,9 +133,21 @@ def test_a_small_file_cannot_claim_a_large_matrix(preset):
         Translator.from_preset(preset)
 
 
-@pytest.mark.parametrize("initializer", ["glorot_uniform", "zeros"])
-def test_a_configuration_cannot_make_more_numbers_than_the_weights_are(preset, initializer):
+@pytest.mark.parametrize(
+    "initializer",
+    [
+        *("glorot_uniform", "zeros", "IdentityInitializer"),
+        keras.initializers.serialize(keras.initializers.Orthogonal()),
+        keras.initializers.serialize(keras.initializers.Constant(2)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("serialised", [False, True])
+def test_a_configuration_cannot_make_more_numbers_than_the_weights_are(preset, initializer, serialised):
     attention = {"attention": "multi_head", "key_dim": 10**7, "kernel_initializer": initializer}
+    if serialised:
+        attention = keras.layers.serialize(MultiHeadAttention(2, 10**7))
+        attention["config"]["kernel_initializer"] = initializer
     configure(preset, lambda config: config.update(cross_attention=attention))
     with pytest.raises(
         UserError, match=r"makes a model of more than [0-9,]{11,} numbers, but its weights are only [0-9]+,[0-9]+:"
