@@ -3,10 +3,8 @@
 import json
 import shutil
 
-from keras_attn_zoo.checksums import CHECKSUMS, read_checksums, write_checksums
 from keras_attn_zoo.experiments.run_folder import RunFolder, translations_checksum
 from keras_attn_zoo.experiments.system import System
-from keras_attn_zoo.files import read_json, write_json
 
 REFERENCES = [f"the {colour} house {number} is here today" for colour in ("red", "blue") for number in range(15)]
 WRONG = [line.replace("house", "dog") for line in REFERENCES]
@@ -43,20 +41,19 @@ LINES = [
 
 
 def copy_run(run, folder, system):
-    """A copy of a run, as if another system had been trained in it; without the texts that others scored it on."""
+    """A copy of a run, as if another system had been trained in it; without the texts that others scored it on.
+
+    Its preset stays that of the run; see `any_preset`.
+    """
     copy = RunFolder(shutil.copytree(run, folder))
     copy.scores.write_text(json.dumps({"test": json.loads(copy.scores.read_text())["test"]}))
     copy.config.write_text(json.dumps({**json.loads(copy.config.read_text()), "system": system.to_dict()}))
-    # Its preset says the same of the body; the weights fit as long as sizes are the same.
-    sizes = {name: size for name, size in system.sizes.items() if size is not None}
-    for name, place in (("config.json", ()), ("task.json", ("config", "backbone"))):
-        tree = part = read_json(copy.best / name)
-        for key in place:
-            part = part[key]
-        part["config"] |= sizes
-        write_json(copy.best / name, tree)
-    write_checksums(copy.best, read_checksums(copy.best / CHECKSUMS))
     return copy
+
+
+def any_preset(monkeypatch):
+    """Have copies of a run loaded, whatever system they stand for."""
+    monkeypatch.setattr("keras_attn_zoo.experiments.loading.check_own_preset", lambda run: None)
 
 
 def translate_as(run, lines, name="test"):
