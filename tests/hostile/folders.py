@@ -84,7 +84,7 @@ def run_folder(rng):
     kind = rng.choice((*damage.KINDS, *damage.BYTES, *(("shape",) * 6 if ".json" in name else ()), "deep", *OUT))
     # Kinds of its own for what is not known by name before it is made.
     kind = "cut" if name == "data" and kind in ("deep", "shape", *OUT) else kind
-    program, folder, arguments = _reader(reader, arguments, rng)
+    program, folder, arguments = reader_of(reader, arguments, rng)
     path = f"{folder}/{name}"
     state = {}
 
@@ -171,7 +171,7 @@ def cache_as_new(work):
     return [f"trains on what was damaged: {name}" for name in changed]
 
 
-def _reader(reader, arguments, rng):
+def reader_of(reader, arguments, rng):
     """Program, run folder and command line of a reader."""
     if reader == "recipe":
         program = rng.choice(RECIPES).stem

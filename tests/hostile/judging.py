@@ -9,6 +9,8 @@ STATUSES = (0, 2, 130, 143)
 # Characters of a line that one still reads; argparse quotes what it refuses as it came.
 LONGEST = 4200
 _NOISE = re.compile(r"Traceback|Warning:|Exception|^\s+File |WARNING|^[WEI]\d{4} |Segmentation|core dumped")
+# After the program's name, or that of a command; elsewhere in a line, a stranger may have written it.
+_ERROR = re.compile(r"[^:]+: error: ")
 
 
 @dataclasses.dataclass
@@ -81,7 +83,7 @@ def judge(case, status, output, error, raised, seconds):
         reasons.append(f"noise: {noise[0][:200]}")
     lines = [line for line in error.split("\n") if line]
     if status == 2:
-        wrong = [i for i, line in enumerate(lines) if ": error: " in line]
+        wrong = [i for i, line in enumerate(lines) if _ERROR.match(line)]
         if wrong != [len(lines) - 1]:
             reasons.append(f"no single last line of error: {lines[-3:]}")
         elif case.names and not any(name and name in lines[-1] for name in case.names):

@@ -2,8 +2,10 @@
 
 import json
 import re
+import shutil
 
 from tests.hostile import damage
+from tests.hostile.folders import reader_of
 from tests.hostile.judging import Case
 from tests.hostile.sandbox import read_json
 
@@ -34,23 +36,32 @@ READERS = (
     ["explore", "run", "rot haus", "--output", "p.html"],
     ["plot", "attention", "run", "rot haus", "--target", "house", "--output", "p.svg"],
     ["translate", "run", "rot haus"],
+    # Its table is Markdown, LaTeX and CSV.
+    ["recipe"],
 )
 # In a terminal, what is not text; on a page and in a figure, what a browser runs; in a table, what a spreadsheet does.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
 _SCRIPT = re.compile(r"<script>alert|<img src=x", re.IGNORECASE)
+# In Markdown, after no backslash, or an even number of them.
+_UNESCAPED = re.compile(rf"(?<!\\)(?:\\\\)*(?:{_SCRIPT.pattern})", re.IGNORECASE)
 _FORMULA = re.compile(r'(^|,)"?[=@]')
 
 
 def strings(rng):
     """A string that a stranger chose, in a file of a run folder or as its name."""
-    poison, arguments = rng.choice(POISON), list(rng.choice(READERS))
-    name = rng.choice(("scores.json", "scores.json", "config.json", "environment.json", "log.jsonl", "its name"))
+    poison, reader = rng.choice(POISON), rng.choice(READERS)
+    program, folder, arguments = reader_of(reader[0], reader, rng)
+    names = ["scores.json", "scores.json", "config.json", "environment.json", "log.jsonl", "its name"]
+    # A recipe's runs have the names of its systems.
+    name = rng.choice(names if program == "attn-zoo" else names[:-1])
 
     def prepare(work):
         if name == "its name":
             _rename(work, case, poison)
             return
-        target = work / "run" / name
+        if not (work / folder).exists():
+            shutil.copytree(work / "run", work / folder)
+        target = work / folder / name
         lines = target.read_text(encoding="utf-8").splitlines() if name.endswith("l") else None
         tree = read_json(target) if lines is None else json.loads(lines[0])
         # A string's place, or a key's, which is a string as well.
@@ -68,8 +79,9 @@ def strings(rng):
 
     case = Case(
         "strings",
-        f"{' '.join(arguments[:2])}: {name} says {poison[:20]!r}",
+        f"{' '.join(reader[:2])}: {name} says {poison[:20]!r}",
         arguments,
+        program=program,
         expect="either",
         damage=prepare,
         check=_as_files_show_it,
@@ -90,11 +102,12 @@ def _rename(work, case, poison):
 def _as_files_show_it(work):
     """What is wrong with the files that were made, by what opens them."""
     found = []
-    for path in [*work.glob("p.*"), *work.glob("*.md"), *work.glob("*.csv")]:
+    for path in [*work.glob("p.*"), *work.glob("runs/*.md"), *work.glob("runs/*.csv")]:
         if path.suffix not in (".html", ".svg", ".md", ".csv"):
             continue
         text = path.read_text(encoding="utf-8")
-        if path.suffix != ".csv" and _SCRIPT.search(text):
+        runs = {".html": _SCRIPT, ".svg": _SCRIPT, ".md": _UNESCAPED}.get(path.suffix)
+        if runs is not None and runs.search(text):
             found.append(f"{path.name} has a stranger's element")
         if path.suffix == ".csv" and any(_FORMULA.search(line) for line in text.splitlines()):
             found.append(f"{path.name} has a stranger's formula")
