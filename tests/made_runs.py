@@ -43,17 +43,12 @@ LINES = [
 def copy_run(run, folder, system):
     """A copy of a run, as if another system had been trained in it; without the texts that others scored it on.
 
-    Its preset stays that of the run; see `any_preset`.
+    Its preset stays that of the run; see the fixture `any_preset`.
     """
     copy = RunFolder(shutil.copytree(run, folder))
     copy.scores.write_text(json.dumps({"test": json.loads(copy.scores.read_text())["test"]}))
     copy.config.write_text(json.dumps({**json.loads(copy.config.read_text()), "system": system.to_dict()}))
     return copy
-
-
-def any_preset(monkeypatch):
-    """Have copies of a run loaded, whatever system they stand for."""
-    monkeypatch.setattr("keras_attn_zoo.experiments.loading.check_own_preset", lambda run: None)
 
 
 def translate_as(run, lines, name="test"):

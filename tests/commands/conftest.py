@@ -55,3 +55,9 @@ def left(monkeypatch):
     statuses = queue.Queue()
     monkeypatch.setattr(process.os, "_exit", statuses.put)
     return statuses
+
+
+@pytest.fixture
+def any_preset(monkeypatch):
+    """Have copies of a run loaded, whatever system they stand for."""
+    monkeypatch.setattr("keras_attn_zoo.experiments.loading.check_own_preset", lambda run: None)

@@ -13,7 +13,7 @@ from keras_attn_zoo.experiments import plan, training
 from keras_attn_zoo.experiments.comparison import Entry, Recipe
 from keras_attn_zoo.experiments.paper_tables import Line, Pair, PaperTable
 from keras_attn_zoo.experiments.run_folder import RunFolder
-from tests.made_runs import any_preset, copy_run
+from tests.made_runs import copy_run
 from tests.tiny_run import TINY, make_text
 
 TABLE = PaperTable(
@@ -37,9 +37,8 @@ LINE = ["--out", "out", "--pair", "all", "--max-tokens", "40"]
 
 
 @pytest.fixture
-def recipe(trained, tmp_path, monkeypatch, capsys):
+def recipe(trained, any_preset, tmp_path, monkeypatch, capsys):
     """Run the recipe on the built-in text; a system is trained by a copy of a run, unless it is made to fail."""
-    any_preset(monkeypatch)
     seen = []
     failing = []
 

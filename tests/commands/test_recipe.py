@@ -16,7 +16,7 @@ from keras_attn_zoo.experiments.named_systems import SYSTEMS
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.experiments.system import System
 from keras_attn_zoo.experiments.table import read_results, results_table
-from tests.made_runs import REFERENCES, WRONG, any_preset, copy_run, make_run, translate_as
+from tests.made_runs import REFERENCES, WRONG, copy_run, make_run, translate_as
 from tests.tiny_run import TINY
 
 PLAIN = System("plain", {"width": 8, "num_heads": 2, "ffn_dim": 8}, TINY.data, body="transformer")
@@ -34,9 +34,8 @@ RECIPE = Recipe(
 
 
 @pytest.fixture
-def recipe(trained, tmp_path, monkeypatch, capsys):
+def recipe(trained, any_preset, tmp_path, monkeypatch, capsys):
     """Run the recipe; a system is trained by a copy of a run, unless it is made to fail."""
-    any_preset(monkeypatch)
     seen = {}
 
     def run(*arguments, failing=None):

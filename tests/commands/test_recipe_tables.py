@@ -20,7 +20,7 @@ from keras_attn_zoo.experiments.parallel_text import ParallelText
 from keras_attn_zoo.experiments.preparation import check_system, described, prepare_data
 from keras_attn_zoo.experiments.run_folder import RunFolder
 from keras_attn_zoo.locks import InUseError
-from tests.made_runs import any_preset, copy_run
+from tests.made_runs import copy_run
 from tests.tiny_run import TINY, make_text
 
 TABLES = (
@@ -55,9 +55,8 @@ def copy_of_text(trained, folder, system, corpus):
 
 
 @pytest.fixture
-def recipe(trained, tmp_path, monkeypatch, capsys):
+def recipe(trained, any_preset, tmp_path, monkeypatch, capsys):
     """Run the recipe; a system is trained by a copy of a run."""
-    any_preset(monkeypatch)
     make_text(tmp_path / "text")
     seen = []
 
