@@ -40,7 +40,7 @@ CASES = {
     "short labels": (X, Y[:, :1], None, "the labels must have the shape of decoder_token_ids"),
     "labels beyond the vocabulary": (X, Y + 100, None, "the labels must be ids from 0"),
     "negative weights": (X, Y, -WEIGHTS, "weights must be finite numbers of at least 0"),
-    "infinite weights": (X, Y, WEIGHTS * np.inf, "weights must be finite numbers of at least 0"),
+    "infinite weights": (X, Y, np.full_like(WEIGHTS, np.inf), "weights must be finite numbers of at least 0"),
 }
 
 
