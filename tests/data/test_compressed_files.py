@@ -106,7 +106,7 @@ def test_bytes_after_the_end_are_no_part_of_it(tmp_path, kind, size):
         (gzip.compress(in_tar(TEXT)), r"a tar archive, .* `tar -xf "),
     ],
     # Archives hold the time of day, which no name of a test may have: workers would collect different ones.
-    ids="Zstandard LZ4 LZMA LZMA-fast lzip lzop compress 7-Zip RAR zip tar tar-gzip".split(),
+    ids=["Zstandard", "LZ4", "LZMA", "LZMA-fast", "lzip", "lzop", "compress", "7-Zip", "RAR", "zip", "tar", "tar-gzip"],
 )
 def test_what_is_not_read_is_refused_with_the_command_that_unpacks_it(tmp_path, content, what):
     path = tmp_path / "my text.de"
