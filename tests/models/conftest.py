@@ -2,7 +2,6 @@
 
 import pytest
 
-from keras_attn_zoo.models import text_methods
 from tests import tiny
 from tests.models.preset_server import saved, server
 
@@ -15,16 +14,3 @@ def plain_preset(tmp_path_factory):
     folder = tmp_path_factory.mktemp("saved") / "preset"
     tiny.translator().save_to_preset(folder)
     return folder
-
-
-@pytest.fixture
-def traced(monkeypatch):
-    """A list with an entry for every search that is traced."""
-    search, calls = text_methods.search, []
-
-    def counted(*args, **kwargs):
-        calls.append(args)
-        return search(*args, **kwargs)
-
-    monkeypatch.setattr(text_methods, "search", counted)
-    return calls
